@@ -29,6 +29,7 @@ OPTIONAL = {
     "opentelemetry",
     "platformdirs",
     "pytest",
+    "rich",
     "uritemplate",
     "uvicorn",
     "watchfiles",

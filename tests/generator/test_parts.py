@@ -171,20 +171,20 @@ def foreign_imports(text: str) -> Iterator[str]:
     [
         ("types", "all", {"msgspec"}),
         ("protocol", "all", {"msgspec"}),
-        ("server", "stdio", {"msgspec", "anyio", TELEMETRY}),
-        ("client", "stdio", {"msgspec", "anyio", TELEMETRY}),
+        ("server", "stdio", {"msgspec", "anyio", "rich", TELEMETRY}),
+        ("client", "stdio", {"msgspec", "anyio", "rich", TELEMETRY}),
         (
             "server",
             "http",
             {
                 *("msgspec", "anyio", "uvicorn", "aiohttp", "httpx2", "joserfc", "watchfiles"),
-                TELEMETRY,
+                *("rich", TELEMETRY),
             },
         ),
         (
             "client",
             "http",
-            {"msgspec", "anyio", "aiohttp", "httpx2", "httpcore2", TELEMETRY, *AUTHORIZING},
+            {"msgspec", "anyio", "aiohttp", "httpx2", "httpcore2", "rich", TELEMETRY, *AUTHORIZING},
         ),
     ],
 )

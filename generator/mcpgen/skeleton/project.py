@@ -39,6 +39,7 @@ REQUIREMENTS: Mapping[str, str] = {
     "msgspec": "msgspec>=0.19",
     "opentelemetry": "opentelemetry-api>=1.30",
     "platformdirs": "platformdirs>=4.5",
+    "rich": "rich>=13.7",
     "uritemplate": "uritemplate>=4.1",
     "uvicorn": "uvicorn>=0.54",
     "watchfiles": "watchfiles>=1.1",
@@ -155,7 +156,7 @@ class Project:
     def dev_requirements(self) -> Code:
         """What the project is checked with, as TOML: type checkers read all that it imports."""
         over_http = {name for side in _OVER_HTTP.values() for name in side}
-        names = {"opentelemetry"}
+        names = {"opentelemetry", "rich"}
         if self.http:
             names |= {*over_http, *_AUTHORIZING, "watchfiles"}
         return toml([*(REQUIREMENTS[name] for name in sorted(names)), *TOOLS])

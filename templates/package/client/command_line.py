@@ -2,7 +2,8 @@
 
 A target is a URL, a command line, or `module:server`, which is served by a process of its own.
 Results go to standard output, as text for people or as JSON. Text of a server is written without
-the control characters that a terminal would act on.
+the control characters that a terminal would act on. On a terminal, text for people is styled where
+rich is installed.
 
 Exit codes: 0, the server did what was asked; 1, it did not, or there is no server; 2, the command
 line is wrong.
@@ -28,6 +29,7 @@ import anyio
 from .._wire import is_object, to_builtins
 from ..errors import InvalidParamsError, McpError, RemoteProtocolError
 from ..foreign_text import safe_repr, safe_text
+from ..runtime.terminal_output import PlainOutput, TableRow, json_text, output, printable
 from .host_config import HOSTS, default_name, entry
 
 if TYPE_CHECKING:  # what serves only does not load the client
@@ -152,7 +154,7 @@ def run(chosen: argparse.Namespace) -> int:
 
 
 def _report(error: Exception, code: int) -> int:
-    print(f"error: {_printable(str(error))}", file=sys.stderr)
+    print(f"error: {printable(str(error))}", file=sys.stderr)
     return code
 
 
@@ -262,21 +264,26 @@ _LISTS = {
 }
 """By heading of a list: the capability, the method, and the member of its result."""
 
+_CALLED = ("name", "arguments", "description")
+_READ = ("URI", "name", "type", "description")
+_COLUMNS = {
+    "tools": _CALLED,
+    "resources": _READ,
+    "resource templates": _READ,
+    "prompts": _CALLED,
+}
+
 
 async def _list(client: ClientBase, chosen: argparse.Namespace) -> int:
     found = await _listed(client, chosen.timeout)
     if chosen.json:
         _print_json({heading.replace(" ", "_"): items for heading, items in found.items()})
         return DONE
-    _print(_described(client))
+    shown = output()
+    shown.heading(_described(client))
     for heading, items in found.items():
         if items:
-            _print(f"\n{heading}")
-        for item in items:
-            _print(f"  {_signature(item)}")
-            text = _first_line(_text(item, "description"))
-            if text:
-                _print(f"      {text}")
+            shown.table(heading, _COLUMNS[heading], map(_row, items))
     return DONE
 
 
@@ -322,17 +329,21 @@ def _described(client: ClientBase) -> str:
     return f"{' '.join(text for text in named if text) or 'unnamed server'}, {client.revision}"
 
 
-def _signature(item: Mapping[str, Any]) -> str:
-    """One line for a tool, a resource, a resource template or a prompt."""
-    name = _text(item, "name")
-    if "inputSchema" in item:
-        return f"{name}({', '.join(_parameters(item['inputSchema']))})"
+def _row(item: Mapping[str, Any]) -> TableRow:
+    """A tool, a resource, a resource template or a prompt."""
+    name, text = _text(item, "name"), _first_line(_text(item, "description"))
     address = _text(item, "uri") or _text(item, "uriTemplate")
-    if address:
-        return "  ".join(text for text in (address, name, _text(item, "mimeType")) if text)
-    arguments = [_members(one) for one in item.get("arguments") or ()]
-    names = [f"{_text(one, 'name')}{'' if one.get('required') else '?'}" for one in arguments]
-    return f"{name}({', '.join(names)})"
+    if "inputSchema" in item:
+        arguments = ", ".join(_parameters(item["inputSchema"]))
+    elif address:
+        cells = (address, name, _text(item, "mimeType"))
+        return TableRow((*cells, text), "  ".join(filter(None, cells)), text)
+    else:
+        members = [_members(one) for one in item.get("arguments") or ()]
+        arguments = ", ".join(
+            f"{_text(one, 'name')}{'' if one.get('required') else '?'}" for one in members
+        )
+    return TableRow((name, arguments, text), f"{name}({arguments})", text)
 
 
 def _parameters(schema: Any) -> Iterator[str]:
@@ -381,10 +392,11 @@ async def _call(client: Any, chosen: argparse.Namespace) -> int:
     if chosen.json:
         _print_json(result)
     else:
+        shown = output()
         for block in content:
-            _print(_block(_members(block)))
+            _print_block(shown, _members(block))
         if not content:
-            _print_json(result.get("structuredContent", result))
+            shown.value(result.get("structuredContent", result))
     return FAILED if result.get("isError") else DONE
 
 
@@ -393,8 +405,9 @@ async def _read(client: Any, chosen: argparse.Namespace) -> int:
     if chosen.json:
         _print_json(result)
         return DONE
+    shown = output()
     for contents in result.get("contents") or ():
-        _print(_contents(_members(contents)))
+        _print_contents(shown, _members(contents))
     return DONE
 
 
@@ -404,8 +417,10 @@ async def _prompt(client: Any, chosen: argparse.Namespace) -> int:
     if chosen.json:
         _print_json(result)
         return DONE
+    shown = output()
     for message in map(_members, result.get("messages") or ()):
-        _print(f"{_text(message, 'role')}: {_block(_members(message.get('content')))}")
+        text = _block(_members(message.get("content")))
+        shown.line([(f"{_text(message, 'role')}: ", "bold"), (text, "")])
     return DONE
 
 
@@ -486,19 +501,28 @@ async def _inspect(chosen: argparse.Namespace) -> int:
     if chosen.json:
         _print_json(found)
         return DONE
-    _print("  ".join(str(text) for text in found["server_info"].values() if isinstance(text, str)))
+    shown, info = output(), found["server_info"]
+    shown.heading("  ".join(str(text) for text in info.values() if isinstance(text, str)))
     if found["instructions"]:
-        _print(_first_line(found["instructions"]))
-    _print("\nrevisions")
-    for revision, row in sorted(found["revisions"].items(), reverse=True):
-        if "error" in row:
-            _print(f"  {revision}  no: {_first_line(row['error'])}")
-            continue
-        counts = ", ".join(f"{name}: {count}" for name, count in row["counts"].items())
-        times = f"opened in {row['opened_ms']:.0f} ms, listed in {row['listed_ms']:.0f} ms"
-        _print(f"  {revision}  {counts or 'no lists'}; {times}")
-        _print(f"      capabilities: {', '.join(row['capabilities']) or 'none'}")
+        shown.text(_first_line(found["instructions"]), markdown=False)
+    columns = ("revision", "lists", "capabilities", "opened", "listed")
+    rows = sorted(found["revisions"].items(), reverse=True)
+    shown.table("revisions", columns, (_revision_row(*each) for each in rows))
     return DONE
+
+
+def _revision_row(revision: str, row: Mapping[str, Any]) -> TableRow:
+    if "error" in row:
+        text = f"no: {_first_line(row['error'])}"
+        return TableRow((revision, text, "", "", ""), f"{revision}  {text}")
+    counts = ", ".join(f"{name}: {count}" for name, count in row["counts"].items()) or "no lists"
+    opened, listed = (f"{row[name]:.0f} ms" for name in ("opened_ms", "listed_ms"))
+    capabilities = ", ".join(row["capabilities"]) or "none"
+    return TableRow(
+        (revision, counts, capabilities, opened, listed),
+        f"{revision}  {counts}; opened in {opened}, listed in {listed}",
+        f"capabilities: {capabilities}",
+    )
 
 
 async def _try_revision(
@@ -568,6 +592,18 @@ def _print_config(chosen: argparse.Namespace) -> int:
 # output
 
 
+def _print_block(shown: PlainOutput, block: Mapping[str, Any]) -> None:
+    if _text(block, "type") == "resource":
+        _print_contents(shown, _members(block.get("resource")))
+    else:
+        shown.text(_block(block), markdown=None if _text(block, "type") == "text" else False)
+
+
+def _print_contents(shown: PlainOutput, contents: Mapping[str, Any]) -> None:
+    kind = _text(contents, "mimeType").partition(";")[0].strip().lower()
+    shown.text(_contents(contents), markdown=kind == "text/markdown" if kind else None)
+
+
 def _block(block: Mapping[str, Any]) -> str:
     """A content block as text: a text as it is, others as what they are."""
     kind = _text(block, "type")
@@ -580,7 +616,7 @@ def _block(block: Mapping[str, Any]) -> str:
     if "data" in block:
         size = _bytes_of(_text(block, "data"))
         return f"[{kind}, {_text(block, 'mimeType')}, {size} bytes]"
-    return _json_text(block)
+    return json_text(block)
 
 
 def _contents(contents: Mapping[str, Any]) -> str:
@@ -595,20 +631,6 @@ def _bytes_of(base64: str) -> int:
     return len(base64.rstrip("=")) * 3 // 4
 
 
-def _json_text(value: Any) -> str:
-    return json.dumps(value, indent=2)  # ASCII, so a terminal acts on nothing in it
-
-
 def _print_json(value: Any) -> None:
-    print(_json_text(value))
-
-
-def _print(text: str) -> None:
-    print(_printable(text))
-
-
-def _printable(text: str) -> str:
-    """A text of a server for a terminal: lines and tabs stay, other control characters do not."""
-    return "".join(
-        char if char.isprintable() or char in "\n\t" else repr(char)[1:-1] for char in text
-    )
+    """Print a result for programs."""
+    print(json_text(value))
