@@ -27,7 +27,7 @@ from .steps import Call, DeviceCode, Flow, Pause, PrepareRedirect, ShowCode, Vis
 from .token_endpoint import ClientIdentity, Grant, new_grant, post_form, read_success, request_token
 
 JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer"
-_TOKEN_EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"
+_RFC_8693_GRANT = "urn:ietf:params:oauth:grant-type:token-exchange"
 ID_JAG = "urn:ietf:params:oauth:token-type:id-jag"
 ID_TOKEN = "urn:ietf:params:oauth:token-type:id_token"
 
@@ -398,7 +398,7 @@ def _request_id_jag(
     else:
         subject = yield Call(source.id_token)
     form = {
-        "grant_type": _TOKEN_EXCHANGE,
+        "grant_type": _RFC_8693_GRANT,
         "requested_token_type": ID_JAG,
         "audience": issuer,
         "resource": resource,
