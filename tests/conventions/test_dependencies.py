@@ -139,7 +139,7 @@ def test_the_extra_for_http_brings_what_http_imports() -> None:
     ("extra", "files"),
     [
         ("auth", python_files(PACKAGE / "auth")),
-        ("auth-store", [PACKAGE / "client" / "auth" / "file_store.py"]),
+        ("auth-store", [PACKAGE / "client" / "auth" / "stores.py"]),
     ],
 )
 def test_the_extras_for_authorization_bring_what_it_imports(extra: str, files: list[Path]) -> None:

@@ -28,9 +28,9 @@ CHOSEN = {path for path in RENDERED if (PACKAGE / f"{path}.jinja").is_file()} & 
         "__main__.py",
         "server/asgi/endpoints.py",
         "client/tool_param_headers.py",
+        "server/toolkit/declared_headers.py",
         "server/toolkit/server.py",
     ),
-    *("server/asgi/draft.py", "server/toolkit/declared_headers.py"),
     "transports/http/older_revisions.py",
 }
 """Modules that depend on the parts of the package, and on no schema."""

@@ -18,7 +18,7 @@ from cryptography.x509.oid import NameOID
 from mcp_protocol import AuthorizationError, ConnectFailedError, McpError
 from mcp_protocol.auth.discovery import DOCUMENT_LIMIT
 from mcp_protocol.auth.steps import Fetch
-from mcp_protocol.client.auth.auth_fetcher import AuthFetcher
+from mcp_protocol.client.auth.flow_driver import AuthFetcher
 from package.http_server import Asked, HttpServer, Reply
 from requirements import EVERY_REVISION, requirement
 

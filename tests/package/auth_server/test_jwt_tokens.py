@@ -263,7 +263,7 @@ async def test_a_flood_of_unknown_key_ids_causes_one_fetch_and_a_rotated_key_is_
             assert len(issuer.requests) == 1
             issuer.keys = [new]  # rotated: the old key is not accepted either after the fetch
             later = time.monotonic() + 31
-            monkeypatch.setattr("mcp_protocol.server.auth.jwks.monotonic", lambda: later)
+            monkeypatch.setattr("mcp_protocol.server.auth.jwt_verifier.monotonic", lambda: later)
             await ask(token_of(key=new, iss=issuer.url))
             await ask(token_of(iss=issuer.url))
             assert statuses[20:] == [200, 401]

@@ -34,8 +34,7 @@ from ...errors import AuthorizationError
 from ...facts import Revisions
 from ...framing.sse import MEDIA_TYPE
 from ...revisions import REVISIONS
-from .auth_fetcher import AuthFetcher
-from .flow_driver import FlowDriver
+from .flow_driver import AuthFetcher, FlowDriver
 from .interactions import Device, Interaction, Loopback
 from .stores import MemoryStore, Store
 from .token_authorizer import AuthSettings, TokenAuthorizer, configured_key, flow_context

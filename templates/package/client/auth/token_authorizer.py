@@ -44,8 +44,7 @@ from ...errors import AuthorizationError, TransportError
 from ...facts import Revision, Revisions
 from ...runtime.concurrency import paused
 from ...transports.http.http_libraries import same_origin
-from .auth_fetcher import AuthFetcher
-from .flow_driver import FlowDriver
+from .flow_driver import AuthFetcher, FlowDriver
 from .interactions import Interaction
 from .stores import Store
 

@@ -26,8 +26,8 @@ from ...runtime.task_scope import TaskScope
 from . import http_response
 from .http_response import SHUTTING_DOWN, HttpResponse
 from .http_session import HttpSession
-from .post_response import PostResponse
 from .quotas import Quotas, starts_work
+from .response_writer import PostResponse
 from .settings import Limits
 
 logger = logging.getLogger(__name__)

@@ -32,8 +32,8 @@ from . import request as http
 from .http_response import HttpResponse
 from .quotas import Quotas, StreamMemory, decoded_size, starts_work, subscriptions_size
 from .request import RejectedBody, RequestBodies
+from .response_writer import SseResponse
 from .settings import SSE_PATH, Limits, ServerHttpSettings
-from .sse_response import SseResponse
 
 if TYPE_CHECKING:
     from ..auth.authenticator import Authenticator

@@ -15,13 +15,14 @@ from ...auth.address_rules import checked_https_url
 from ...errors import TransportError
 from ...runtime.request_context import Principal
 from .issuer_fetch import IssuerHttp
-from .jwt_verifier import principal_of, time_of
 from .verifiers import (
     InvalidTokenError,
     PrincipalCache,
     TokenVerifier,
     TrustedIssuers,
     VerifyToken,
+    principal_of,
+    time_of,
 )
 
 _INACTIVE_SECONDS = 5.0  # longest time that an inactive token is cached
