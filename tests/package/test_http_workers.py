@@ -1,4 +1,4 @@
-"""Several processes that serve at one port: the command line's `--workers`, `Server.run_workers`."""
+"""Several processes that serve at one port: `--workers`, and `Server.run_workers`."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ WORKERS = (*SERVE, "--workers", "2")
 NOTES = 2
 """The lines that say what several processes lack."""
 
-ABLE = {"elicitation": {"form": {}}}
+ABLE: dict[str, Any] = {"elicitation": {"form": {}}}
 
 
 @pytest.fixture
@@ -78,9 +78,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def ask(
-    server: Started, tool: str, revision: str = REVISION, **more: Any
-) -> dict[str, Any]:
+def ask(server: Started, tool: str, revision: str = REVISION, **more: Any) -> dict[str, Any]:
     """The result of a call over a new connection."""
     params = {"name": tool, "arguments": {}, **more}
     message = request(revision, "tools/call", params, capabilities=ABLE)
@@ -90,7 +88,8 @@ def ask(
 def post(server: Started, revision: str, message: dict[str, Any]) -> dict[str, Any]:
     """The result of a message that is sent over a new connection."""
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=SECONDS)
-    fields = {"Accept": BOTH, "Content-Type": "application/json", **fields_of(revision, message)}
+    fields = {"Accept": BOTH, "Content-Type": "application/json"}
+    fields |= {name: value for name, value in fields_of(revision, message).items() if value}
     if message["method"] != "initialize":
         fields["MCP-Protocol-Version"] = revision
     connection.request("POST", "/mcp", json.dumps(message), fields)

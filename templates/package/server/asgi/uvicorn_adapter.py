@@ -261,7 +261,9 @@ def _supervise(
             super().keep_subprocess_alive()
             for old, new in zip(before, self.processes, strict=True):
                 if new is not old:
-                    text = f"worker {old.pid} ended with exit code {old.exitcode}; started {new.pid}"
+                    text = (
+                        f"worker {old.pid} ended with exit code {old.exitcode}; started {new.pid}"
+                    )
                     print(text, file=sys.stderr, flush=True)
             if not self._all_started and all(each.is_ready() for each in self.processes):
                 self._all_started = True
@@ -319,9 +321,7 @@ def _configured(
 
     host, port = parse_address(address)
     application.allow_hosts([host])
-    config = uvicorn.Config(
-        _CancellableApplication(application), lifespan="off", **_options(drain)
-    )
+    config = uvicorn.Config(_CancellableApplication(application), lifespan="off", **_options(drain))
     config.load()
     protocol: Any = config.http_protocol_class
     config.http_protocol_class = _with_timeouts(protocol, application.settings.limits)
