@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import os
@@ -19,11 +20,11 @@ import pytest
 from mcp_protocol import Server, connect
 from package.asgi_client import BOTH, fields_of
 from package.raw_http import SECONDS
-from package.web_process import REVISION, SERVE, Started, run, started
+from package.web_process import REVISION, SERVE, Started, rest, run, started
 from package.wire import SESSIONS, STREAMABLE, initialize, request
 
 WEB = """
-    import asyncio, contextlib, os, sys
+    import asyncio, contextlib, os, sys, time
     from dataclasses import dataclass
     from mcp_protocol import Context, Server
 
@@ -54,6 +55,17 @@ WEB = """
     async def greet(ctx: Context) -> str:
         answer = await ctx.elicit("Who?", Name)
         return f"Hello, {answer.content.name}, from {os.getpid()}"
+
+    @server.tool()
+    async def slow() -> str:
+        print("slow begins", file=sys.stderr, flush=True)
+        await asyncio.sleep(600)
+        return "done"
+
+    @server.tool()
+    def stuck() -> str:
+        print("stuck begins", file=sys.stderr, flush=True)
+        time.sleep(600)
 
     server.mount(inner, prefix="inner")
 
@@ -163,6 +175,55 @@ def test_each_process_serves_and_a_signal_ends_all(
     assert not is_alive(one)
     assert not is_alive(two)
     assert took < 10
+
+
+@pytest.mark.parametrize("tool", ["slow", "stuck"])
+def test_a_call_that_takes_long_is_answered_when_its_time_is_over(folder: Path, tool: str) -> None:
+    with serving(folder) as (server, _):
+        calling = server.call(tool)
+        server.says(f"{tool} begins")
+        code, _, err, took = server.end()
+        answer = rest(calling)
+    assert code == 0
+    assert "left" in err
+    assert answer.startswith(b"HTTP/1.1 503")
+    assert took < 10
+
+
+def test_a_second_interrupt_of_the_terminal_waits_for_nothing(folder: Path) -> None:
+    text = (folder / "web.py").read_text().replace("drain=0.3", "drain=600")
+    (folder / "web.py").write_text(text)
+    with serving(folder) as (server, _):
+        workers = two_workers(server)
+        calling = server.call("slow")
+        server.says("slow begins")
+        for pid in workers:  # a terminal sends it to all
+            os.kill(pid, signal.SIGINT)
+        server.process.send_signal(signal.SIGINT)
+        server.says("left")  # the worker that has no call
+        for pid in workers:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGINT)
+        code, _, _, took = server.end(signal.SIGINT)
+        rest(calling)
+    assert code == 0
+    assert took < 10
+    assert not any(map(is_alive, workers))
+
+
+def test_a_hangup_replaces_the_processes_by_such_with_the_changed_code(folder: Path) -> None:
+    with serving(folder) as (server, _):
+        before = two_workers(server)
+        text = (folder / "web.py").read_text().replace("str(os.getpid())", "f'{os.getpid()}0'")
+        (folder / "web.py").write_text(text)
+        server.process.send_signal(signal.SIGHUP)
+        server.says("left")
+        server.says("left")
+        now = worker_of(server)
+        assert now % 10 == 0
+        assert now // 10 not in before
+        assert server.end()[0] == 0
+    assert not any(map(is_alive, before))
 
 
 @pytest.mark.parametrize("revision", STREAMABLE)
