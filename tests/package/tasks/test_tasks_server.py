@@ -416,3 +416,28 @@ async def test_tasks_of_a_mounted_server_are_polled_and_announced_through_the_mo
         assert text_of(await client.call_tool("work_waits")) == "done"
     with pytest.raises(ValueError, match=r"tasks/.* of server 'outer' exists already"):
         outer.mount(Work(pkg).server, prefix="more")
+
+
+@pytest.mark.parametrize("is_mounted", [False, True], ids=["its own", "mounted"])
+async def test_several_processes_serve_tasks_only_from_a_store_that_they_share(
+    pkg: Any, is_mounted: bool
+) -> None:
+    class Shared:
+        """Stands for a store outside of the process; nothing is kept in it here."""
+
+        async def load(self, task_id: str) -> None: ...
+
+        async def save(self, record: Any) -> None: ...
+
+    def made(**options: Any) -> Any:
+        server = Work(pkg, **options).server
+        if not is_mounted:
+            return server
+        main = pkg.root.Server("main")
+        main.mount(server, prefix="reports")
+        return main
+
+    with pytest.raises(ValueError, match="expected a TaskStore that the processes share"):
+        pkg.root.Server.run_workers(made, 2, http=":0")
+    with pytest.raises(TypeError, match="a function of a module"):  # is checked after the store
+        pkg.root.Server.run_workers(lambda: made(store=Shared()), 2, http=":0")
