@@ -80,6 +80,7 @@ EXPORTS = (
     _export(".client.tasks", f"{_TASKS}+client", "TaskClient", "TaskHandle"),
     _export(".client.client_settings", "client", "ClientLimits", "Timeouts"),
     _export(".client.client_settings", "client+stdio", "Restart"),
+    _export(".client.server_config", "client", "ConfigInput"),
     _export(".client.sync", "client", "SyncStartedCall"),
     _export(".client.sync_client", "client", "SyncClient", "SyncClientHandlers", "connect_sync"),
     _export(".client.sync_group", "client", "SyncClientGroup"),

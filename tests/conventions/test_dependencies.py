@@ -20,6 +20,7 @@ CORE = {"msgspec", "anyio"}
 OPTIONAL = {
     "aiohttp",
     "cryptography",
+    "dotenv",
     "filelock",
     "httpcore2",
     "httpx2",

@@ -220,6 +220,68 @@ def test_what_a_server_asks_is_asked_at_the_terminal(folder: Path, revision: str
     assert at_terminal(folder, "Roses\nare red\n\n", *poem).stdout == "Roses\nare red\n"
 
 
+def config(folder: Path) -> str:
+    """A file with the configuration of two servers, one of which has inputs."""
+    module = [sys.executable, "-m", "mcp_protocol", "serve", "weather:server"]
+    entry = {"command": module[0], "args": module[1:], "cwd": "${workspaceFolder}"}
+    env = {"PYTHONPATH": str(PACKAGE_ROOT)}
+    secret = {**env, "FORECAST_KEY": "${input:place}-${input:key}"}
+    inputs = [
+        {"id": "key", "type": "promptString", "description": "Key of forecasts", "password": True},
+        {"id": "place", "type": "pickString", "options": ["north", "south"], "default": "south"},
+    ]
+    servers = {"plain": {**entry, "env": env}, "secret": {**entry, "env": secret}}
+    (folder / "mcp.json").write_text(json.dumps({"inputs": inputs, "servers": servers}))
+    return "mcp.json"
+
+
+def test_a_server_of_a_configuration_is_a_target(folder: Path) -> None:
+    file = config(folder)
+    assert "forecast(city" in output(folder, "list", f"{file}:plain")
+    done = use(folder, "call", f"{file}:plain", "variable", "--env", "FORECAST_KEY=mine")
+    assert done.stdout == "mine\n"
+    for target, reason in (
+        (file, "mcp.json: servers: expected the name of a server (plain, secret), got ''"),
+        (f"{file}:other", "(plain, secret), got 'other'"),
+        (f"{file}:secret", "mcp.json: servers.secret: env.FORECAST_KEY: ${input:key} has no value"),
+    ):
+        done = use(folder, "list", target)
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+        assert reason in done.stderr
+    done = use(folder, "config", f"{file}:plain", "--client", "cursor")
+    assert (done.returncode, "got a configuration" in done.stderr) == (2, True)
+
+
+@pytest.mark.skipif(not hasattr(os, "openpty"), reason="needs terminals of POSIX")
+def test_inputs_of_a_configuration_are_asked_at_the_terminal(folder: Path) -> None:
+    typing, terminal = os.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-m", "mcp_protocol", "call", f"{config(folder)}:secret", "variable"],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(PACKAGE_ROOT)},
+        stdin=terminal,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        os.close(terminal)
+        asked = b""
+        for question, answer in (
+            (b"(north, south) [south]: ", b"east\nnorth\n"),
+            (b"sts: ", b"k9\n"),
+        ):
+            while not asked.endswith(question):
+                letter = process.stderr.read(1)
+                assert letter, asked
+                asked += letter
+            os.write(typing, answer)
+        assert process.stdout.read() == b"north-k9\n"
+        assert b"k9" not in asked + process.stderr.read()
+    os.close(typing)
+
+
 def test_without_a_terminal_nothing_can_be_asked(folder: Path) -> None:
     done = use(folder, "call", "weather:server", "book")
     assert done.returncode == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 from mcp_protocol import (
     ClientGroup,
     ClientHandlers,
+    ConfigInput,
     Context,
     Server,
     ToolsChanged,
@@ -247,6 +249,110 @@ async def test_a_server_that_dies_takes_only_its_own_tools_with_it(
         assert caplog.text.count("server 'mortal'") == 1
 
 
+ASKED: Any = {
+    "inputs": [
+        {
+            "id": "token",
+            "type": "promptString",
+            "description": "Token of the shop",
+            "password": True,
+        },
+        {"id": "place", "type": "pickString", "options": ["north", {"value": "south"}]},
+        {"id": "level", "type": "promptString", "default": "2"},
+        {"id": "unused", "type": "promptString"},
+    ],
+    "servers": {
+        "x": {
+            "command": "run",
+            "args": ["${input:place}", "${input:level}"],
+            "env": {"TOKEN": "Bearer ${input:token}", "AGAIN": "${input:token}"},
+        },
+        "off": {"command": "${input:unused}", "disabled": True},
+    },
+}
+
+
+def test_inputs_have_the_values_of_a_mapping_and_their_defaults() -> None:
+    servers = servers_of(ASKED, {"token": "secret", "place": "south"})
+    env = {"TOKEN": "Bearer secret", "AGAIN": "secret"}
+    assert servers == {"x": ServerEntry(["run", "south", "2"], env=env), "off": None}
+
+
+@pytest.mark.parametrize("is_coroutine", [False, True])
+def test_a_function_is_asked_once_for_each_input_that_is_used(is_coroutine: bool) -> None:
+    asked: list[ConfigInput] = []
+
+    def ask(question: ConfigInput) -> str | None:
+        asked.append(question)
+        return {"token": "secret", "place": "north"}.get(question.id, question.default)
+
+    async def ask_later(question: ConfigInput) -> str | None:
+        return ask(question)
+
+    servers = servers_of(ASKED, ask_later if is_coroutine else ask)
+    assert servers["x"].target == ["run", "north", "2"]
+    assert asked == [
+        ConfigInput("place", "pickString", options=("north", "south")),
+        ConfigInput("level", default="2"),
+        ConfigInput("token", description="Token of the shop", password=True),
+    ]
+
+
+def test_a_value_that_is_none_of_the_options_or_for_no_input_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"^inputs: 'place': expected one of north, south$"):
+        servers_of(ASKED, {"token": "secret", "place": "east"})
+    with pytest.raises(ValueError, match=r"^inputs: expected ids .* has \(place, .*got tokn"):
+        servers_of(ASKED, {"tokn": "secret"})
+    with pytest.raises(TypeError, match=r"^inputs: 'token': expected a text, got a int$"):
+        servers_of(ASKED, {"token": 5, "place": "north"})
+    with pytest.raises(ValueError, match="inputs: expected an object with id, got 5"):
+        servers_of({**ASKED, "inputs": [5]})
+
+
+async def test_the_values_of_inputs_reach_the_servers(caplog: pytest.LogCaptureFixture) -> None:
+    shown = [sys.executable, "-c", "import os; raise SystemExit(os.environ['TOKEN'] + '!')"]
+    servers = {
+        "git": git(),
+        "told": {"command": shown[0], "args": shown[1:], "env": {"TOKEN": "${input:token}"}},
+    }
+    async with connect({"servers": servers}, inputs={"token": "of-input"}) as client:
+        assert "of-input!" in str(client.failures["told"])
+    async with connect({"servers": servers}, inputs=lambda question: None) as client:
+        assert list(client.servers) == ["git"]
+        assert str(client.failures["told"]).startswith(
+            "config: servers.told: env.TOKEN: ${input:token} has no value: "
+        )
+    with connect_sync({"servers": servers}, inputs=lambda question: "of-thread") as blocking:
+        assert "of-thread!" in str(blocking.failures["told"])
+
+
+def test_inputs_are_for_a_configuration() -> None:
+    target: Any = git()
+    with pytest.raises(TypeError, match=r"^inputs: expected a configuration of servers as target"):
+        connect(target, inputs={"token": "secret"})
+
+
+def test_a_file_gives_variables_of_a_process_and_env_wins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / ".vscode"
+    folder.mkdir()
+    (tmp_path / ".env").write_text(
+        "# of the shop\nexport A=1\nB='two words'\nC=${A}\nD=file\nGONE=1\n", encoding="utf-8"
+    )
+    path = folder / "mcp.json"
+    expected = {"A": "1", "B": "two words", "C": "${A}", "D": "own"}
+    for file in (".env", "${workspaceFolder}${/}.env", f"{tmp_path}/.env"):
+        entry = {"command": "x", "envFile": file, "env": {"D": "own", "GONE": None}}
+        path.write_text(json.dumps({"servers": {"x": entry}}))
+        assert servers_of(path)["x"] == ServerEntry(["x"], env=expected)
+    monkeypatch.setitem(sys.modules, "dotenv", None)
+    error = servers_of(path)["x"]
+    assert str(error) == (
+        "mcp.json: servers.x: envFile needs the package 'python-dotenv': pip install python-dotenv"
+    )
+
+
 async def test_none_of_the_servers_is_an_error(caplog: pytest.LogCaptureFixture) -> None:
     entry = {"command": BROKEN[0], "args": BROKEN[1:]}
     with pytest.raises(TransportError, match=r"(?s)none of the servers .* a: .*no database.*; b: "):
@@ -358,9 +464,14 @@ def test_the_blocking_client_opens_several_servers_too() -> None:
         assert text_of(client.call_tool("git_status")) == "clean: ."
 
 
+def servers_of(config: Any, inputs: Any = None) -> dict[str, Any]:
+    """The entries of a configuration as they are read."""
+    return anyio.run(read_config, config, inputs)
+
+
 def entry_of(**entry: Any) -> Any:
     """One entry as it is read."""
-    return read_config({"mcpServers": {"x": entry}})["x"]
+    return servers_of({"mcpServers": {"x": entry}})["x"]
 
 
 @pytest.mark.parametrize(
@@ -393,6 +504,10 @@ def entry_of(**entry: Any) -> Any:
             ServerEntry("https://a", transport="streamable-http"),
         ),
         ({"command": "x", "disabled": True}, None),
+        (
+            {"command": "${userHome}${/}x${pathSeparator}${workspaceFolderBasename}"},
+            ServerEntry([f"{Path.home()}{os.sep}x{os.sep}{Path.cwd().name}"]),
+        ),
     ],
 )
 def test_entries_are_read_as_the_programs_of_the_field_do(
@@ -401,8 +516,8 @@ def test_entries_are_read_as_the_programs_of_the_field_do(
     for name, value in (("HOME_OF", "/opt"), ("TOKEN", "secret")):
         monkeypatch.setenv(name, value)
     servers = {"x": entry, "y": {"command": "y"}}
-    assert read_config({"mcpServers": servers})["x"] == read
-    assert read_config({"servers": servers})["x"] == read
+    assert servers_of({"mcpServers": servers})["x"] == read
+    assert servers_of({"servers": servers})["x"] == read
 
 
 @pytest.mark.parametrize(
@@ -418,11 +533,16 @@ def test_entries_are_read_as_the_programs_of_the_field_do(
         ({"url": "https://a", "type": "stdio"}, "type: expected http"),
         ({"url": "https://a", "auth": "oauth"}, "auth: expected an object such as OAuth"),
         ({"command": "${UNSET_ONE}"}, "command: the variable UNSET_ONE is not set"),
-        ({"command": "${input:token}"}, r"command: expected \$\{NAME\}, .* got \$\{input:token\}"),
+        (
+            {"command": "${input:a}"},
+            r"command: \$\{input:a\} has no value: inputs=\{'a': ",
+        ),
+        ({"command": "${a:b}"}, r"command: expected \$\{NAME\}, .* got \$\{a:b\}"),
+        ({"command": "x", "envFile": "no.env"}, "envFile: .*No such file"),
     ],
 )
 def test_a_wrong_entry_says_where_and_what_was_expected(entry: dict[str, Any], reason: str) -> None:
-    error = read_config({"mcpServers": {"x": entry}})["x"]
+    error = entry_of(**entry)
     assert isinstance(error, ValueError)
     with pytest.raises(ValueError, match=rf"config: mcpServers\.x: {reason}"):
         raise error
@@ -452,11 +572,11 @@ def test_members_of_other_programs_are_named_in_a_warning(
     folder = tmp_path / ".vscode"
     folder.mkdir()
     path = folder / "mcp.json"
-    entry = {"command": "${workspaceFolder}/run", "envFile": ".env", "description": "shown"}
+    entry = {"command": "${workspaceFolder}/run", "sandboxEnabled": True, "description": "shown"}
     path.write_text(json.dumps({"servers": {"x": entry}}))
     with caplog.at_level(logging.WARNING):
-        assert read_config(path) == {"x": ServerEntry([f"{tmp_path}/run"])}
-    assert "mcp.json: servers.x: not used: envFile" in caplog.text
+        assert servers_of(path) == {"x": ServerEntry([f"{tmp_path}/run"])}
+    assert "mcp.json: servers.x: not used: sandboxEnabled" in caplog.text
 
 
 def test_settings_of_one_server_are_refused_for_a_configuration() -> None:

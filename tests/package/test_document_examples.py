@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -203,6 +204,18 @@ def test_the_guest_answers_the_booking_over_http(folder: Path) -> None:
         assert printed(folder, "guest.py", url) == f"{BOOKED}\n"
 
 
+def test_inputs_of_a_configuration_are_asked_by_a_function(folder: Path) -> None:
+    entry = {"command": sys.executable, "args": ["${workspaceFolder}/${input:file}"]}
+    declared = {"id": "file", "type": "promptString", "description": "Server"}
+    text = json.dumps({"inputs": [declared], "servers": {"weather": entry}})
+    (folder / "inputs.json").write_text(text, "utf-8")
+    code = (
+        "import io, runpy, sys; sys.argv[:] = ['inputs.py', 'inputs.json']; "
+        "sys.stdin = io.StringIO('server.py\\n'); runpy.run_path('inputs.py', run_name='__main__')"
+    )
+    assert printed(folder, "-c", code) == "Server: forecast\n"
+
+
 def test_messages_are_read_with_the_types_alone(folder: Path) -> None:
     assert printed(folder, "read_messages.py") == outputs()["read_messages.py"]
 
@@ -284,6 +297,7 @@ RUN_AS_PROGRAMS = {
     "client.py",
     "remote.py",
     "guest.py",
+    "inputs.py",
     "read_messages.py",
     "test_weather.py",
 }

@@ -32,6 +32,7 @@ REQUIREMENTS: Mapping[str, str] = {
     "anyio": "anyio>=4.11",
     "cryptography": "cryptography>=45",
     "filelock": "filelock>=4.2",
+    "dotenv": "python-dotenv>=1.1",
     "httpx2": "httpx2>=2.16",
     "joserfc": "joserfc>=1.8",
     "jsonschema": "jsonschema>=4.20",
@@ -156,7 +157,7 @@ class Project:
     def dev_requirements(self) -> Code:
         """What the project is checked with, as TOML: type checkers read all that it imports."""
         over_http = {name for side in _OVER_HTTP.values() for name in side}
-        names = {"opentelemetry", "rich"}
+        names = {"dotenv", "opentelemetry", "rich"}
         if self.http:
             names |= {*over_http, *_AUTHORIZING, "watchfiles"}
         return toml([*(REQUIREMENTS[name] for name in sorted(names)), *TOOLS])

@@ -1,6 +1,7 @@
 """The commands of `python -m <package>` that use a server: list, call, read, prompt, inspect.
 
-A target is a URL, a command line, or `module:server`, which is served by a process of its own.
+A target is a URL, a command line, `module:server`, which is served by a process of its own, or
+`mcp.json:name`, a server of a configuration.
 Results go to standard output, as text for people or as JSON. Text of a server is written without
 the control characters that a terminal would act on. On a terminal, text for people is styled where
 rich is installed.
@@ -34,6 +35,7 @@ from .host_config import HOSTS, default_name, entry
 
 if TYPE_CHECKING:  # what serves only does not load the client
     from .base import ClientBase
+    from .server_config import ServerEntry
 
 DONE, FAILED, WRONG = 0, 1, 2
 
@@ -99,7 +101,8 @@ def _command(
     parser.add_argument(
         "target",
         metavar="TARGET",
-        help="URL, command line in quotes, or MODULE:SERVER of the current directory",
+        help="URL, command line in quotes, MODULE:SERVER of the current directory, or "
+        "FILE.json:NAME for a server of a configuration",
     )
     parser.add_argument("--revision", help="revision to speak; negotiated by default")
     parser.add_argument(
@@ -194,7 +197,7 @@ def _options(chosen: argparse.Namespace, revision: str | None) -> dict[str, Any]
         options["revision"] = revision
     if headers := _headers(chosen):
         options["headers"] = headers
-    if _SERVED.fullmatch(chosen.target):  # the user's own code
+    if _in_config(chosen.target) is None and _SERVED.fullmatch(chosen.target):  # the user's code
         options["env"] = dict(os.environ)
     elif chosen.env:
         options["env"] = {
@@ -202,6 +205,42 @@ def _options(chosen: argparse.Namespace, revision: str | None) -> dict[str, Any]
             for name, equals, value in (word.partition("=") for word in chosen.env)
         }
     return options
+
+
+def _in_config(target: str) -> tuple[Path, str] | None:
+    """The file of a configuration, and the name of a server there, which may be empty."""
+    if Path(target).suffix == ".json" and Path(target).is_file():
+        return Path(target), ""
+    file, colon, name = target.rpartition(":")
+    return (Path(file), name) if colon and file.endswith(".json") else None
+
+
+async def _opening(chosen: argparse.Namespace, revision: str | None) -> tuple[Any, dict[str, Any]]:
+    """The target and the options of `connect`.
+
+    Raises:
+        OSError: The file of a configuration can't be read.
+        UsageError: The target is none.
+        ValueError: A configuration is wrong.
+    """
+    served = _in_config(chosen.target)
+    if served is None:
+        return _target(chosen.target), _options(chosen, revision)
+    server: ServerEntry | None = getattr(chosen, "server_entry", None)
+    if server is None:
+        from .server_config import read_server
+        from .terminal_handlers import ask_input
+
+        ask = ask_input if sys.stdin.isatty() else None
+        server = chosen.server_entry = await read_server(*served, ask)  # asked for inputs once
+    options = _options(chosen, revision)
+    for member in ("env", "headers"):
+        if merged := {**(getattr(server, member) or {}), **options.get(member, {})}:
+            options[member] = merged
+    for member in ("cwd", "transport"):
+        if getattr(server, member) is not None:
+            options[member] = getattr(server, member)
+    return server.target, options
 
 
 def _headers(chosen: argparse.Namespace) -> dict[str, str]:
@@ -242,11 +281,10 @@ async def opened(
     from .async_client import connect
 
     call: Any = connect  # its parameters depend on the transports of the package
-    opening: AbstractAsyncContextManager[ClientBase] = call(
-        _target(chosen.target), **_options(chosen, revision), **more
-    )
     async with AsyncExitStack() as stack:
         try:
+            target, options = await _opening(chosen, revision)
+            opening: AbstractAsyncContextManager[ClientBase] = call(target, **options, **more)
             client = await stack.enter_async_context(opening)
         except (TypeError, ValueError) as error:
             raise UsageError(str(error)) from error
@@ -571,6 +609,8 @@ def _print_config(chosen: argparse.Namespace) -> int:
     `module:server` is found from everywhere: the entry names the current directory. The name of a
     variable stands for its value where the program has references to variables.
     """
+    if _in_config(chosen.target) is not None:
+        raise UsageError("expected a URL, a command line or MODULE:SERVER, got a configuration")
     host, target, headers = HOSTS[chosen.client], _target(chosen.target), _headers(chosen)
     if isinstance(target, str) and chosen.env:
         raise UsageError("--env: expected a command or MODULE:SERVER, got a URL")

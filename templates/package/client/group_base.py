@@ -21,7 +21,7 @@ from ..errors import TransportError
 from .base import AnyClient, ModelCalls
 from .connect import beside
 from .group_requests import GroupRequests, GroupServer, GroupSession
-from .server_config import Config, ServerEntry, read_config
+from .server_config import Config, Inputs, ServerEntry, read_config
 
 if TYPE_CHECKING:  # few clients subscribe, or name a type
     from .group_subscription import GroupSubscription
@@ -198,6 +198,7 @@ class GroupBase(ModelCalls, Generic[AnyClient]):
 async def open_group(
     group_class: Callable[[Sequence[GroupServer[AnyClient]]], AnyGroup],
     config: Config,
+    inputs: Inputs | None,
     opening: Callable[[ServerEntry], AbstractAsyncContextManager[AnyClient]],
 ) -> AsyncGenerator[AnyGroup, None]:
     """Open the servers of a configuration, all at a time, and close them in the end.
@@ -205,19 +206,21 @@ async def open_group(
     Args:
         group_class: The class of the client.
         config: The configuration.
+        inputs: Values for its `${input:id}`.
         opening: Opens the session with one server.
 
     Raises:
         OSError: The file of the configuration can't be read.
-        ValueError: The configuration has no servers.
+        TypeError: A value of an input is no text.
+        ValueError: The configuration has no servers, or not one of the inputs.
         TransportError: None of the sessions could be opened.
     """
-    entries = read_config(config)
+    entries = await read_config(config, inputs)
     servers = [
         GroupServer(
             name,
             f"{name}_" if len(entries) > 1 else "",
-            entry if isinstance(entry, ValueError) else opening(entry),
+            entry if isinstance(entry, Exception) else opening(entry),
         )
         for name, entry in entries.items()
         if entry is not None

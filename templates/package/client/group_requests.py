@@ -70,7 +70,7 @@ class GroupServer(Generic[AnyClient]):
         self,
         name: str,
         prefix: str,
-        opening: AbstractAsyncContextManager[AnyClient] | ValueError,
+        opening: AbstractAsyncContextManager[AnyClient] | Exception,
     ) -> None:
         self.name = name
         self.prefix = prefix
@@ -85,7 +85,7 @@ class GroupServer(Generic[AnyClient]):
     async def hold(self, over: anyio.Event) -> None:
         """Hold the session open until an event; a failure is stored and logged."""
         try:
-            if isinstance(self._opening, ValueError):
+            if isinstance(self._opening, Exception):
                 raise self._opening
             async with self._opening as client:
                 self.client = client
