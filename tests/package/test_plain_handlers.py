@@ -6,6 +6,7 @@ import threading
 from typing import Any
 
 import pytest
+from anyio import to_thread
 
 from mcp_protocol import Accepted, Context, Server, SyncClientHandlers, connect
 from package.wire import ALL
@@ -44,7 +45,7 @@ async def test_plain_functions_handle_what_a_server_asks_and_logs(revision: str)
         if revision == ALL[-1]:
             client.ask_for_logs("info")
         assert await client.call_tool("book", returns=int) == 12
-    assert guest.logged.wait(10)
+        assert await to_thread.run_sync(guest.logged.wait, 10)
     assert guest.logs[0] == "asking"
     assert guest.threads
     assert threading.main_thread() not in guest.threads
