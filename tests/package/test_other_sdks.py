@@ -10,7 +10,20 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from mcp_protocol import Context, File, Image, Server, Text, ToolResult
+import mcp_protocol
+from mcp_protocol import (
+    ClientHandlers,
+    Context,
+    File,
+    Image,
+    Server,
+    Text,
+    ToolResult,
+    connect,
+    connect_sync,
+)
+from mcp_protocol.client import absent_methods
+from mcp_protocol.client.client_settings import ClientLimits, Timeouts
 from mcp_protocol.server.asgi.settings import ServerHttpOptions
 from mcp_protocol.server.toolkit import other_sdks
 from mcp_protocol.testing import connected
@@ -19,6 +32,8 @@ pytestmark = pytest.mark.anyio
 
 NO_TYPES: Any = Server("untyped")
 """As a program without types uses a server."""
+CONNECT: Any = connect
+CONNECT_SYNC: Any = connect_sync
 
 
 def double(number: int) -> int:
@@ -49,6 +64,16 @@ def path_of(path: str) -> str:
         (lambda: NO_TYPES.tool(annotations={"title": 1}), "Expected `str"),
         (lambda: NO_TYPES.resource("a://{path*}")(path_of), r"{\+path} is one value"),
         (lambda: NO_TYPES.add_tool(Calculator.multiply), r"server\.add_tool\(object\.method\)"),
+        (
+            lambda: NO_TYPES.mount(Server("other"), namespace="git"),
+            "server.mount: .*: use prefix=$",
+        ),
+        (lambda: type(NO_TYPES)("a", providers=[]), r"use server\.mount\(other\)$"),
+        (lambda: NO_TYPES.resource("data://a", security=None), "a check of the values"),
+        (lambda: NO_TYPES.asgi(event_store=None), "use events=$"),
+        (lambda: CONNECT("x", sampling_handler=None), r"^connect: .* with create_message\(\)$"),
+        (lambda: CONNECT("x", nothing=1), "^connect: unexpected keyword argument 'nothing'$"),
+        (lambda: CONNECT_SYNC("x", timeout=5), r"^connect_sync: .* use timeouts=Timeouts"),
     ],
 )
 def test_what_does_not_exist_is_refused_with_what_does(use: Any, alternative: str) -> None:
@@ -88,6 +113,63 @@ async def test_a_context_names_another_attribute_in_coroutines_and_in_threads() 
     ]
 
 
+@pytest.mark.parametrize(
+    ("use", "alternative"),
+    [
+        (lambda ctx: ctx.elicit("Seat?", response_type=str), "ctx.elicit: .*: use form=$"),
+        (lambda ctx: ctx.elicit("Seat?", schema=str), "use form=$"),
+        (lambda ctx: ctx.info("paid", extra={"cents": 5}), "ctx.info: .*: use data, which"),
+        (lambda ctx: ctx.error("paid", logger_name="desk"), "ctx.error: .*: use logger=$"),
+        (lambda ctx: ctx.log("info", "paid", logger_name="desk"), "use logger=$"),
+    ],
+)
+async def test_a_method_of_a_context_names_another_keyword(use: Any, alternative: str) -> None:
+    server = Server("names")
+    refused: list[str] = []
+
+    @server.tool()
+    async def asks(ctx: Context) -> None:
+        with pytest.raises(TypeError, match=alternative) as error:
+            await use(ctx)
+        refused.append(str(error.value))
+
+    assert not (await server.call_tool("asks")).is_error
+    assert len(refused) == 1
+
+
+async def test_a_client_names_another_attribute() -> None:
+    async with connect(Server("names")) as client:
+        for name, alternative in absent_methods._OTHER_SDKS.items():
+            with pytest.raises(AttributeError) as error:
+                getattr(client, name)
+            assert str(error.value).endswith(f"no attribute {name!r}: use {alternative}")
+
+
+def test_an_import_of_a_name_of_another_sdk_says_what_to_import() -> None:
+    with pytest.raises(ImportError, match=r"^mcp_protocol has no FastMCP: use Server$"):
+        exec("from mcp_protocol import FastMCP")
+    with pytest.raises(ImportError, match=r"use connect\(url\)$"):
+        exec("from mcp_protocol import streamable_http_client")
+    with pytest.raises(AttributeError, match=r"has no FastMCP: use Server$"):
+        _ = mcp_protocol.FastMCP
+    assert not hasattr(mcp_protocol, "FastMCP")
+    for alternative in mcp_protocol._NAMES_ELSEWHERE.values():
+        assert hasattr(mcp_protocol, re.split(r"\W", alternative)[0])
+
+
+def test_every_alternative_of_a_client_exists() -> None:
+    tables = (absent_methods._OTHER_SDKS, absent_methods._OTHER_KEYWORDS)
+    texts = " ".join(text for table in tables for text in table.values())
+    for name in re.findall(r"client\.(\w+)", texts):
+        assert hasattr(mcp_protocol.Client, name), name
+    for name in re.findall(r"with (\w+)\(\)", texts):
+        assert hasattr(ClientHandlers, name), name
+    calls: tuple[Any, ...] = (connect, mcp_protocol.Client.listen, Timeouts, ClientLimits)
+    keywords = {name for call in calls for name in inspect.signature(call).parameters} | {"timeout"}
+    assert set(re.findall(r"(\w+)=", texts)) <= keywords
+    assert not absent_methods._OTHER_KEYWORDS.keys() & inspect.signature(connect).parameters.keys()
+
+
 def test_every_alternative_exists() -> None:
     tables = [*other_sdks._KEYWORDS.values(), *other_sdks._ATTRIBUTES.values()]
     texts = " ".join(text for table in tables for text in table.values())
@@ -95,7 +177,10 @@ def test_every_alternative_exists() -> None:
         assert hasattr(Server, name), name
     for name in re.findall(r"ctx\.(\w+)", texts):
         assert hasattr(Context, name), name
-    calls = (Server, Server.tool, Server.resource, Server.asgi, Server.run, Server.mount)
+    calls: tuple[Any, ...] = (
+        *(Server, Server.tool, Server.resource, Server.asgi, Server.run, Server.mount),
+        *(Server.from_openapi, Server.completion, Context.elicit, Context.log),
+    )
     keywords = {name for call in calls for name in inspect.signature(call).parameters}
     keywords |= ServerHttpOptions.__optional_keys__
     assert set(re.findall(r"(\w+)=", texts)) <= keywords
@@ -103,7 +188,8 @@ def test_every_alternative_exists() -> None:
 
 def test_no_alternative_is_for_what_exists() -> None:
     for call, table in other_sdks._KEYWORDS.items():
-        function: Any = getattr(Server, call.partition(".")[2]) if "." in call else Server
+        owner: Any = {"server": Server, "ctx": Context}.get(call.partition(".")[0])
+        function: Any = Server if owner is None else getattr(owner, call.partition(".")[2])
         assert not table.keys() & inspect.signature(function).parameters.keys(), call
     for kind, names in ((Server, "Server"), (Context, "Context")):
         assert not [name for name in other_sdks._ATTRIBUTES[names] if hasattr(kind, name)]

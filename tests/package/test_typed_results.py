@@ -125,6 +125,17 @@ async def test_a_result_is_read_as_the_type_that_the_caller_names(revision: str)
         assert await client.call_tool("nested", returns=dict[str, int]) == {"result": 5}
 
 
+async def test_type_checkers_report_a_variable_of_another_type() -> None:
+    async with connect(weather()) as client:
+        # mypy reports an ignored error that does not occur.
+        wrong: int = await client.call_tool("greet", returns=str)  # type: ignore[assignment]  # pyright: ignore[reportAssignmentType] - the error is what is tested
+        other: int = await client.call_tool("days", returns=list[date])  # type: ignore[assignment]  # pyright: ignore[reportAssignmentType] - the error is what is tested
+        right: float = await client.call_tool("count", returns=int)
+        either: int | None = await client.call_tool("count", returns=int | None)
+    values: list[object] = [wrong, other, right, either]
+    assert values == ["[1]", [date(2026, 7, 1)], 5, 5]
+
+
 @two
 async def test_the_blocking_client_has_the_same_values(revision: str) -> None:
     with connect_sync(weather(), revision=revision) as client:

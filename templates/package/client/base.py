@@ -26,7 +26,7 @@ from ..runtime.request_context import RequestContext
 from ..runtime.stubs import wire_params
 from . import handler_validation
 from .client_settings import ClientSettings, Identity
-from .pipeline import RequestHooks, RequestPipeline, absent_attribute, absent_method
+from .pipeline import RequestHooks, RequestPipeline
 from .response_cache import ResponseCache
 from .server_state import ServerState
 
@@ -166,6 +166,8 @@ class ClientBase(ModelCalls):
             """
             if name == "session":  # not yet open
                 raise AttributeError(name)
+            from .absent_methods import absent_attribute
+
             raise absent_attribute(self, self.session.revision, name)
 
     def seen_as(self, client_class: type[AnyClient]) -> AnyClient:
@@ -381,6 +383,8 @@ class ClientBase(ModelCalls):
         """Send a notification with params by Python name."""
         method = self.session.revision.client_notifications.get(name)
         if method is None:
+            from .absent_methods import absent_method
+
             raise absent_method(self.session.revision, name)
         await self.notify(name, wire_params(method, fields, self.revision))
 

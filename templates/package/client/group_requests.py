@@ -27,7 +27,7 @@ from ..foreign_text import safe_repr
 from ..protocol.lifecycle import declared
 from ..runtime.pending_requests import OnProgress
 from .base import AnyClient, ClientBase
-from .pipeline import RequestPipeline, absent_method
+from .pipeline import RequestPipeline
 
 RESOURCES_LIST = "resources/list"
 TEMPLATES_LIST = "resources/templates/list"
@@ -322,6 +322,8 @@ class GroupRequests:
         revision = self._revision()
         if method in revision.client_requests:
             return MethodNotFoundError(method, f"none of the servers declares {method}")
+        from .absent_methods import absent_method
+
         return absent_method(revision, method)
 
 

@@ -9,8 +9,6 @@ A response that was lost leaves open whether the server acted on the request. Me
 idempotent by the specification are retried, and so are tools that the server lists as read-only or
 idempotent. Any other loss is an error for the caller.
 
-The errors for messages that the revision of the session lacks name what to use instead.
-
 Source: basic/patterns/mrtr, basic/transports/streamable-http#client-behavior, server/utilities,
 server/tools; changelog (2026-07-28: a broken response stream loses the request).
 """
@@ -18,8 +16,7 @@ server/tools; changelog (2026-07-28: a broken response stream loses the request)
 from __future__ import annotations
 
 import importlib
-import re
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -34,7 +31,6 @@ from ..errors import (
     INVALID_PARAMS,
     METHOD_NOT_FOUND,
     RESOURCE_NOT_FOUND,
-    AbsentMethodError,
     ConnectFailedError,
     McpError,
     MethodNotFoundError,
@@ -43,12 +39,11 @@ from ..errors import (
     RequestTimeoutError,
     ResponseLostError,
 )
-from ..facts import Method, Revision
+from ..facts import Method
 from ..foreign_text import safe_repr
 from ..method_facts import MethodFacts
 from ..protocol.lenient import result_decoder
 from ..protocol.lifecycle import Session, declared
-from ..revisions import REVISIONS
 from ..runtime.peer import Peer
 from ..runtime.pending_requests import OnProgress
 from ..runtime.request_context import RequestContext
@@ -62,17 +57,6 @@ if TYPE_CHECKING:  # most clients have none
     from .client_middleware import ClientMiddlewareChain
 
 _REFUSED = (METHOD_NOT_FOUND, INVALID_PARAMS, RESOURCE_NOT_FOUND)
-
-_INSTEAD: Mapping[str, str] = {
-    "initialize": "connect() has opened the session; see client.server_capabilities",
-    "logging/setLevel": "use client.ask_for_logs(level)",
-    "ping": "use client.discover()",
-    "resources/subscribe": "use client.listen(uris=[...])",
-    "resources/unsubscribe": "leave the block of client.listen()",
-    "server/discover": "connect() has opened the session; see client.server_capabilities",
-    "subscriptions/listen": "use client.listen()",
-}
-"""What a client does instead of a request, in revisions that lack the request."""
 
 
 class _Options(msgspec.Struct, gc=False):
@@ -301,6 +285,8 @@ class RequestPipeline:
         row = revision.client_requests.get(method)
         if row is None:
 
+            from .absent_methods import absent_method
+
             raise absent_method(revision, method)
         return row
 
@@ -503,49 +489,3 @@ class RequestPipeline:
             session.peer_capabilities,
         )
         return to_builtins(await self._handle_input(context))
-
-
-def absent_method(revision: Revision, method: str) -> AbsentMethodError:
-    """The error for a message by its wire name."""
-    return _absent_error(revision, method, method)
-
-
-def absent_attribute(owner: object, revision: Revision, name: str) -> AttributeError:
-    """The error for an attribute that a client of the revision lacks.
-
-    Args:
-        owner: The client.
-        revision: The revision of its session.
-        name: The attribute, maybe the method of a message of other revisions.
-    """
-    method = next((wire for wire, python in _message_names() if python == name), None)
-    if method is None or name.startswith("_") or _has_message(revision, method):
-        kind = type(owner).__name__
-        return AttributeError(f"{kind!r} object has no attribute {name!r}", name=name, obj=owner)
-    return _absent_error(revision, method, f"{name}() ({method})")
-
-
-def _absent_error(revision: Revision, method: str, shown: str) -> AbsentMethodError:
-    having = [each for each in REVISIONS if _has_message(REVISIONS[each], method)]
-    elsewhere = f"; it is in {', '.join(having)}" if having else ""
-    instead = f": {_INSTEAD[method]}" if method in _INSTEAD else ""
-    return AbsentMethodError(method, f"{revision.name} has no {shown}{instead}{elsewhere}")
-
-
-def _has_message(revision: Revision, method: str) -> bool:
-    return method in revision.client_requests or method in revision.client_notifications
-
-
-def _message_names() -> Iterator[tuple[str, str]]:
-    """Wire name and Python name of messages, of which a revision may lack some."""
-    for wire in _INSTEAD:  # also in a package whose only revision lacks them
-        yield wire, re.sub(r"(?<=[a-z])(?=[A-Z])", "_", wire.rpartition("/")[2]).lower()
-    for revision in REVISIONS.values():
-        rows: tuple[Method, ...] = (
-            *revision.client_requests.values(),
-            *revision.client_notifications.values(),
-        )
-        for row in rows:
-            yield row.name, row.python_name
-            if row.items is not None:
-                yield row.name, f"{row.python_name}_page"

@@ -9,9 +9,9 @@ and returns its result. In the event loop it returns a coroutine as ever, so
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar, Unpack, overload
 
 import anyio
 from msgspec import Raw
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         Sampled,
         ToolChoice,
     )
+    from .other_sdks import NoOptions
     from .registry import Registry
 
 LogLevel: TypeAlias = Literal[
@@ -294,7 +295,9 @@ class Context(Generic[StateT]):
         """Report progress: `progress`, by the name and arguments that other SDKs have."""
         await self.request_context.progress(progress, total, message)
 
-    async def log(self, level: LogLevel, data: Any, logger: str | None = None) -> None:
+    async def log(
+        self, level: LogLevel, data: Any, logger: str | None = None, **others: Unpack[NoOptions]
+    ) -> None:
         """Send a log message, if the client wants messages of this level.
 
         Args:
@@ -304,22 +307,38 @@ class Context(Generic[StateT]):
 
         Source: server/utilities/logging.
         """
+        if others:
+            raise _keyword_error("ctx.log", others)
         await self.request_context.log(level, data, logger)
 
-    async def debug(self, data: Any, logger: str | None = None) -> None:
+    async def debug(
+        self, data: Any, logger: str | None = None, **others: Unpack[NoOptions]
+    ) -> None:
         """Send a log message of level `debug`."""
+        if others:
+            raise _keyword_error("ctx.debug", others)
         await self.request_context.log("debug", data, logger)
 
-    async def info(self, data: Any, logger: str | None = None) -> None:
+    async def info(self, data: Any, logger: str | None = None, **others: Unpack[NoOptions]) -> None:
         """Send a log message of level `info`."""
+        if others:
+            raise _keyword_error("ctx.info", others)
         await self.request_context.log("info", data, logger)
 
-    async def warning(self, data: Any, logger: str | None = None) -> None:
+    async def warning(
+        self, data: Any, logger: str | None = None, **others: Unpack[NoOptions]
+    ) -> None:
         """Send a log message of level `warning`."""
+        if others:
+            raise _keyword_error("ctx.warning", others)
         await self.request_context.log("warning", data, logger)
 
-    async def error(self, data: Any, logger: str | None = None) -> None:
+    async def error(
+        self, data: Any, logger: str | None = None, **others: Unpack[NoOptions]
+    ) -> None:
         """Send a log message of level `error`."""
+        if others:
+            raise _keyword_error("ctx.error", others)
         await self.request_context.log("error", data, logger)
 
     async def close_stream(self) -> None:
@@ -381,7 +400,13 @@ class Context(Generic[StateT]):
     ) -> Accepted[dict[str, Any]] | Declined | Cancelled: ...
 
     async def elicit(
-        self, message: str, form: Any, *, key: str | None = None, timeout: float | None = None
+        self,
+        message: str,
+        form: Any = None,
+        *,
+        key: str | None = None,
+        timeout: float | None = None,
+        **others: Unpack[NoOptions],
     ) -> Accepted[Any] | Declined | Cancelled:
         """Ask the user to fill in a form.
 
@@ -409,6 +434,8 @@ class Context(Generic[StateT]):
 
         Source: client/elicitation.
         """
+        if others:
+            raise _keyword_error("ctx.elicit", others)
         from .client_features import elicitation  # used by few tools, as are the modules below
 
         elicitation_form = elicitation.form_of(form)
@@ -594,6 +621,12 @@ class Context(Generic[StateT]):
         return elicitation.required_result(
             error, self.request_context, self.multi_round_trip(), self._url_elicitations
         )
+
+
+def _keyword_error(call: str, names: Iterable[str]) -> TypeError:
+    from .other_sdks import keyword_error  # for the error only
+
+    return keyword_error(call, names)
 
 
 class ThreadContext(Context[Any]):
