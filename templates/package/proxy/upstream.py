@@ -69,12 +69,15 @@ class Upstream:
         name: Name of the proxy.
         announce: Announces changes to the clients of the proxy.
         report_loss: Told what can't be passed on, and why.
+
+    Attributes:
+        label: The server, in error texts.
     """
 
     url_schemes: Collection[str] = WEB_SCHEMES
 
     def __init__(self, name: str, announce: Announce, report_loss: ReportLoss) -> None:
-        self._name = name
+        self.label = f"the server behind proxy {name!r}"
         self._announce = announce
         self._report_loss = report_loss
         self._calls: dict[PassedCall, None] = {}
@@ -83,15 +86,35 @@ class Upstream:
         self._followed: dict[str, int] = {}
         self._scopes: dict[str, anyio.CancelScope] = {}
         self._log_level: str | None = None
+        self._has_begun = False
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether requests are being passed on."""
+        return bool(self._calls)
 
     def begin(self, client: Client, tasks: anyio.abc.TaskGroup) -> None:
-        """Use an open session, and run what is needed beside requests in a task group."""
+        """Use an open session, and run what is needed beside requests in a task group.
+
+        After another session, which has ended, all may have changed meanwhile.
+        """
+        is_first, self._has_begun = not self._has_begun, True
         self._client = client
         self._tasks = tasks
         self._revision: Revision = client.session.revision
+        self._log_level = None
+        self._scopes.clear()
         wanted = {name: client.supports(f"{name}.listChanged") for name in _LISTS}
         if any(wanted.values()):
             tasks.start_soon(self._announce_changes, wanted)
+        for uri in self._followed:
+            tasks.start_soon(self._announce_updates, uri)
+        if not is_first:
+            for name, (_, changed) in _LISTS.items():
+                if wanted[name]:
+                    self._announce(changed)
+            for uri in self._followed:
+                self._announce(RESOURCE_UPDATED, {"uri": uri})
 
     # requests of clients
 
@@ -121,16 +144,18 @@ class Upstream:
         name = request.method.name
         row = self._revision.client_requests.get(name)
         if row is None:
-            raise MethodNotFoundError(name, f"{self._behind()} has no {name} ({self._spoken()})")
+            raise MethodNotFoundError(name, f"{self.label} has no {name} ({self._spoken()})")
         self._calls[call] = None
         try:
-            return await self._after_input(call, row, self._params(request, row))
+            result = await self._after_input(call, row, self._params(request, row))
+            async with call.logging:
+                return result
         except RemoteError as error:
             raise self._translated(error, request) from error
         except ProtocolError:
             raise
         except McpError as error:
-            raise InternalError(f"{self._behind()} does not answer: {error}") from error
+            raise InternalError(f"{self.label} does not answer: {error}") from error
         finally:
             self._calls.pop(call, None)
 
@@ -154,7 +179,7 @@ class Upstream:
                     key: await self._asked(call, each["method"], each.get("params"))
                     for key, each in questions.items()
                 }
-        raise InternalError(f"{self._behind()} asked for input too often")
+        raise InternalError(f"{self.label} asked for input too often")
 
     def _state_of(self, result: Mapping[str, Any]) -> dict[str, Any]:
         state = result.get("requestState")
@@ -223,7 +248,7 @@ class Upstream:
             typed, lost = in_revision(wire, request.method, self._revision, request.revision)
         except UNWRITABLE as error:
             raise InternalError(
-                f"{self._behind()}: {name}: the result has no form in {request.revision.name}: "
+                f"{self.label}: {name}: the result has no form in {request.revision.name}: "
                 f"{error_text(error)}"
             ) from error
         for place in lost:
@@ -243,9 +268,6 @@ class Upstream:
             return ResourceNotFoundError(uri)
         data = NO_DATA if error.data is None else error.data
         return ProtocolError(error.message, code=error.code, data=data)
-
-    def _behind(self) -> str:
-        return f"the server behind proxy {self._name!r}"
 
     def _spoken(self) -> str:
         return f"{self._revision.name}, which the server speaks,"
@@ -267,7 +289,7 @@ class Upstream:
                 raise ProtocolError(error.message, code=error.code) from error
             except McpError as error:
                 del self._followed[uri]
-                raise InternalError(f"{self._behind()} does not answer: {error}") from error
+                raise InternalError(f"{self.label} does not answer: {error}") from error
 
     def follow_soon(self, uris: Collection[str]) -> None:
         """The same for several resources; what the server refuses is logged."""
@@ -301,7 +323,7 @@ class Upstream:
             except McpError as error:
                 if task_status is not None:
                     raise
-                _logger.warning("%s: updates of %r end: %s", self._behind(), uri, error)
+                _logger.warning("%s: updates of %r end: %s", self.label, uri, error)
 
     async def _announce_changes(self, wanted: Mapping[str, bool]) -> None:
         """Announce changes of the lists."""
@@ -317,7 +339,7 @@ class Upstream:
                     if type(change) in names:
                         self._announce(names[type(change)])
         except McpError as error:
-            _logger.warning("%s: changes of its lists end: %s", self._behind(), error)
+            _logger.warning("%s: changes of its lists end: %s", self.label, error)
 
     # what the server asks of clients
 
@@ -381,7 +403,8 @@ class Upstream:
         arguments = wire["level"], wire.get("data"), wire.get("logger")
         calls, clients = list(self._calls), list(self._clients)
         if calls and len({call.context.peer for call in calls}) == 1:
-            await calls[-1].context.log(*arguments)
+            async with calls[-1].logging:
+                await calls[-1].context.log(*arguments)
         elif not calls and len(clients) == 1:
             await clients[0].send(clients[0].connection.log(None, *arguments))
         else:

@@ -40,10 +40,12 @@ class PassedCall:
 
     Attributes:
         context: As passed.
+        logging: Held while a log message is sent, which has to come before the response.
     """
 
     def __init__(self, context: RequestContext) -> None:
         self.context = context
+        self.logging = anyio.Lock(fast_acquire=True)
 
     async def progress(self, value: float, total: float | None, message: str | None) -> None:
         """Report progress to the client."""

@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import (
     AsyncGenerator,
+    Awaitable,
     Callable,
     Collection,
     Coroutine,
@@ -35,6 +36,7 @@ from ...protocol.capabilities import merged_objects
 from ...protocol.notifications import RESOURCE_UPDATED
 from ...protocol.state import Admit, OnSubscription
 from ...revisions import REVISIONS
+from ...runtime.pending_requests import PendingRequests
 from ...runtime.request_context import Application, RequestContext
 from ..serving import Announcer
 from .client_features.input_required import OpenURLElicitations
@@ -76,6 +78,7 @@ class Mountable(msgspec.Struct, frozen=True, eq=False):
         has_middleware: Whether it has middleware.
         announcer: Announces changes to its clients.
         lifespan: Its own lifespan, if it has one.
+        started: Waits until what this lifespan began is ready; gets what all lifespans yielded.
         is_served: Whether it is being served by itself.
         state: What this lifespan yielded.
         signer: Signs its request states.
@@ -115,6 +118,7 @@ class Mountable(msgspec.Struct, frozen=True, eq=False):
     method_followers: list[Follower]
     mounts: Callable[[], Mounts | None]
     mounted_on: list[Mountable] = []
+    started: Callable[[Mapping[ContextVar[Any], Any]], Awaitable[None]] | None = None
 
     def is_anywhere_served(self) -> bool:
         """Whether it is being served, or a server it is mounted on."""
@@ -484,6 +488,8 @@ class Mounts:
     async def lifespan(self) -> AsyncGenerator[Mapping[ContextVar[Any], Any]]:
         """The lifespans of the server and of all that are mounted, each entered once.
 
+        Those that begin something that takes time, such as connections, begin all of it first.
+
         Yields:
             What they yielded, for `use_state`.
         """
@@ -492,6 +498,9 @@ class Mounts:
             for each in (self._own, *self._own.inside()):
                 if each.lifespan is not None:
                     states[each.state] = await stack.enter_async_context(each.lifespan())
+            for each in reversed([self._own, *self._own.inside()]):
+                if each.started is not None:
+                    await each.started(states)
             yield states
 
     def use_state(self, states: Mapping[ContextVar[Any], Any] | None) -> None:
@@ -509,6 +518,7 @@ class Mounts:
         name: str,
         params: Mapping[str, Any] | None = None,
         subject: str | None = None,
+        wanted: Callable[[PendingRequests], bool] | None = None,
     ) -> None:
         """Announce to the clients of this server what a mounted one announces to its own.
 
@@ -517,4 +527,4 @@ class Mounts:
         if name == RESOURCE_UPDATED and params is not None:
             params = {**params, "uri": mount.outer_uri(params["uri"])}
         if params is not None or mount.is_open:
-            self._own.announcer.announce(name, params, subject)
+            self._own.announcer.announce(name, params, subject, wanted)
