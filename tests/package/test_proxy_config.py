@@ -152,7 +152,7 @@ async def test_a_server_that_is_up_later_is_found_at_the_next_use(revision: str)
 async def test_a_configuration_of_which_nothing_can_be_opened_is_an_error() -> None:
     proxy = Server.proxy({"mcpServers": {"one": BROKEN, "two": BROKEN}})
     with pytest.raises(
-        TransportError, match="(?s)none of the servers could be opened: one: .*; two: "
+        TransportError, match=r"(?s)none of the servers could be opened: one: .*; two: "
     ):
         async with connected(proxy):
             pass
@@ -185,7 +185,7 @@ async def test_the_path_of_a_file_is_a_configuration_too(tmp_path: Path) -> None
 def test_a_configuration_that_can_not_be_served_is_refused_at_once(tmp_path: Path) -> None:
     with pytest.raises(OSError, match=r"none\.json"):
         Server.proxy(tmp_path / "none.json")
-    with pytest.raises(ValueError, match="prefix: expected letters, digits.*got 'my shop'"):
+    with pytest.raises(ValueError, match=r"prefix: expected letters, digits.*got 'my shop'"):
         Server.proxy({"mcpServers": {"my shop": shop(), "clock": clock()}})
     with pytest.raises(ValueError, match=r"mcpServers\.shop: expected either command or url"):
         Server.proxy({"mcpServers": {"shop": {}}})

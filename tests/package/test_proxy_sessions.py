@@ -1,4 +1,4 @@
-"""The sessions of a proxy with the server behind it: one for each client, and again after an end."""
+"""The sessions of a proxy with the server behind it: for each client, and after an end."""
 
 from __future__ import annotations
 
@@ -223,7 +223,7 @@ async def test_a_process_that_has_ended_is_started_again_by_the_next_request(
     proxy = Server.proxy([sys.executable, CRASHING, str(starts)], env=PATHS)
     async with connected(proxy, revision=near) as pair:
         client: Any = pair.client
-        with pytest.raises(RemoteError, match="does not answer: .*exit code 3"):
+        with pytest.raises(RemoteError, match=r"does not answer: .*exit code 3"):
             await client.call_tool("crash")
         result = await client.call_tool("number")
         assert json.loads(text_of(result)) == 2

@@ -300,6 +300,26 @@ class _ItemFollower:
     def check(self, key: str) -> None:
         self._target.check(self._mount.outer_key(self._source.kind, key))
 
+    def shown(self, items: Mapping[str, Any], request: RequestContext) -> Mapping[str, Any]:
+        inside = self._source.items_for(request)
+        if inside is self._source.items:
+            return items
+        mount, kind = self._mount, self._source.kind
+        shown = {
+            key: item
+            for key, item in items.items()
+            if getattr(item, "mount", None) is not mount or item.inner_key in inside
+        }
+        for inner_key, item in inside.items():
+            if inner_key not in self._source.items:
+                key = mount.outer_key(kind, inner_key)
+                if not self._target.is_disabled(key):
+                    shown.setdefault(key, MountedItem(mount, kind, inner_key, item))
+        return shown
+
+    def has_session_rules(self) -> bool:
+        return self._source.has_session_rules()
+
     def check_all(self) -> None:
         """Check the items that there are, disabled ones included."""
         for key in self._source.all_keys():
@@ -411,8 +431,9 @@ class Mounts:
             each.signer.adopt_keys(self._own.signer)
         server.method_followers.append(methods)
         methods.refresh()
-        for (source, _), follower in zip(registries, followers, strict=True):
+        for (source, target), follower in zip(registries, followers, strict=True):
             source.followers.append(follower)
+            target.sources.append(follower)
             follower.refresh()
         server.announcer.follow(partial(self._announce, mount))
 
