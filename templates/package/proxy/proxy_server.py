@@ -36,9 +36,11 @@ from ..protocol.notifications import RESOURCE_UPDATED, SUBSCRIBE, UNSUBSCRIBE
 from ..protocol.state import OnSubscription
 from ..runtime.pending_requests import PendingRequests
 from ..runtime.request_context import RequestContext
+from ..server.serving import Service
 from ..server.toolkit.custom_handlers import Handler
 from ..server.toolkit.mounting import Mountable
 from ..server.toolkit.server import Server
+from .passed_methods import PassedMethods, is_custom
 from .upstream import Upstream
 from .upstream_pool import UpstreamPool
 
@@ -110,7 +112,9 @@ class Proxy(Server):
         return self._handle_after_opening(context)
 
     async def _handle_after_opening(self, context: RequestContext) -> Any:
-        """Handle a request whose method the other server may have once it can be reached."""
+        """Handle a custom request, or one that the other server may have once it is reached."""
+        if is_custom(context.method.name):
+            return await self._pass_on(context)
         if not self._pool().shared.was_open:
             await self._pool().upstream(context)
         return await super().handle(context)
@@ -118,9 +122,15 @@ class Proxy(Server):
     async def notified(self, context: RequestContext) -> None:
         """Pass on what the other server wants to know."""
         await super().notified(context)
-        upstream = self._pool().upstream_in_use(context)
+        if is_custom(context.method.name):
+            upstream: Upstream | None = await self._pool().upstream(context)
+        else:
+            upstream = self._pool().upstream_in_use(context)
         if upstream is not None:
             await upstream.notified(context)
+
+    def _service(self) -> Service:
+        return msgspec.structs.replace(super()._service(), extensions=PassedMethods())
 
     def _subscription_listener(self) -> OnSubscription:
         """Subscribes to the resources of the other server."""

@@ -43,6 +43,7 @@ from ..server.toolkit.dispatcher import (
     Announce,
 )
 from ..server.toolkit.foreign_results import in_revision, lost_members
+from .passed_methods import PassedMethods, is_custom
 from .waiting_calls import PassedCall, WaitingCalls
 
 _PROGRESS_TOKEN = "progressToken"
@@ -75,6 +76,7 @@ class Upstream:
     """
 
     url_schemes: Collection[str] = WEB_SCHEMES
+    mcp_custom_methods: Mapping[str, Method] = PassedMethods()
 
     def __init__(self, name: str, announce: Announce, report_loss: ReportLoss) -> None:
         self.label = f"the server behind proxy {name!r}"
@@ -136,13 +138,16 @@ class Upstream:
         """Pass on a notification of a client, if the server declares or the revision has it."""
         self._clients.add(context.peer)
         name = context.method.name
+        if is_custom(name):
+            await self._client.notify(name, _custom_params(context))
+            return
         if context.method.capability and name in self._revision.client_notifications:
             await self._client.notify(name)
 
     async def _response(self, call: PassedCall) -> Any:
         request = call.context
         name = request.method.name
-        row = self._revision.client_requests.get(name)
+        row = request.method if is_custom(name) else self._revision.client_requests.get(name)
         if row is None:
             raise MethodNotFoundError(name, f"{self.label} has no {name} ({self._spoken()})")
         self._calls[call] = None
@@ -219,6 +224,8 @@ class Upstream:
             {} if raw is None else msgspec.json.decode(raw, type=dict[str, Raw])
         )
         members.pop("_meta", None)
+        if is_custom(row.name):
+            return members
         for name in _ROUTED:
             value = getattr(typed, name, None)
             if value is not None:
@@ -244,6 +251,10 @@ class Upstream:
             return raw
         name = request.method.name
         wire: dict[str, Any] = msgspec.json.decode(raw)
+        if is_custom(name):
+            if not request.revision.result_types:
+                wire.pop("resultType", None)
+            return wire
         try:
             typed, lost = in_revision(wire, request.method, self._revision, request.revision)
         except UNWRITABLE as error:
@@ -347,13 +358,17 @@ class Upstream:
         """See `Handlers`."""
         if method.name in REVISIONS.newest().input_requests:
             return self._question
+        if is_custom(method.name):
+            return self._custom
         return self._notice if method.name in (MESSAGE, ELICITATION_COMPLETE) else None
 
     async def _question(self, params: Any, context: RequestContext) -> Any:
         """The answer of a client to a request of the server."""
-        name = context.method.name
         wire: dict[str, Any] = {} if params is None else to_builtins(params)
         wire.pop("_meta", None)
+        return await self._answer(context.method.name, wire)
+
+    async def _answer(self, name: str, wire: Mapping[str, Any]) -> Any:
         call = self._asking_call(name)
         if call is not None:
             return await self._asked(call, name, wire)
@@ -361,6 +376,19 @@ class Upstream:
         if len(clients) == 1 and clients[0].connection.session is not None:
             return to_builtins(await clients[0].request(name, wire))
         raise self._unclear(name)
+
+    async def _custom(self, params: Any, context: RequestContext) -> Any:
+        """The answer of a client to a custom request of the server; or pass on a notification."""
+        name, wire = context.method.name, _custom_params(context)
+        if context.request_id is not None:
+            return await self._answer(name, wire)
+        for client in list(self._clients):
+            if client.connection.revision.server_requests:
+                await client.notify(name, wire)
+            else:
+                revision = client.connection.revision.name
+                self._report_loss(name, f"{revision}, which the client speaks, has no way for it")
+        return None
 
     async def _asked(self, call: PassedCall, name: str, params: Mapping[str, Any] | None) -> Any:
         wire = {key: value for key, value in (params or {}).items() if key != "_meta"}
@@ -409,6 +437,14 @@ class Upstream:
             await clients[0].send(clients[0].connection.log(None, *arguments))
         else:
             self._report_loss(MESSAGE, "nothing says which of several clients it is for")
+
+
+def _custom_params(context: RequestContext) -> dict[str, Any]:
+    """The params of a custom request or notification, without `_meta`."""
+    raw = context.raw_params
+    members: dict[str, Any] = {} if raw is None else msgspec.json.decode(raw)
+    members.pop("_meta", None)
+    return members
 
 
 def _check_askable(request: RequestContext, questions: Mapping[str, Any]) -> None:
