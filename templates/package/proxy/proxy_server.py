@@ -21,6 +21,8 @@ from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Map
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from contextvars import ContextVar
 from functools import cached_property, partial
+from importlib import import_module
+from importlib.util import find_spec
 from os import PathLike
 from typing import Any
 
@@ -31,6 +33,7 @@ from ..client.connect import Servable, beside
 from ..client.server_config import ServerEntry, read_config
 from ..errors import TransportError
 from ..foreign_text import safe_repr
+from ..protocol.capabilities import CAPABILITY
 from ..protocol.lifecycle import declared
 from ..protocol.notifications import RESOURCE_UPDATED, SUBSCRIBE, UNSUBSCRIBE
 from ..protocol.state import OnSubscription
@@ -50,8 +53,6 @@ _EVERYTHING: Mapping[str, Any] = {
     "roots": {"listChanged": True},
 }
 """Declared to the other server: what of it a client has, is known only when it is asked."""
-
-_DEFAULTS: Mapping[str, Any] = {"capabilities": _EVERYTHING, "cache": False}
 
 _NOTHING_OF_ITS_OWN = "a proxy has nothing of its own: mount it on a server that has"
 
@@ -86,7 +87,7 @@ class Proxy(Server):
         super().__init__(name, version, logging=False, lifespan=self._connected)
         self._connect: Callable[..., AbstractAsyncContextManager[Client]] = connect
         self._target = target
-        self._options = {**_DEFAULTS, **options}
+        self._options = _with_defaults(options)
         self._is_optional = is_optional
         self._reported: set[tuple[str, str]] = set()
         self._session(None)  # checks the options, and opens nothing
@@ -200,7 +201,9 @@ class Proxy(Server):
         notifications = [
             name
             for name, row in revision.server_notifications.items()
-            if row.capability and declared(capabilities, row.capability)
+            if row.capability
+            and row.capability[0] != CAPABILITY  # extensions do not pass
+            and declared(capabilities, row.capability)
         ]
         if RESOURCE_UPDATED in notifications:
             handlers |= {SUBSCRIBE: self._subscribe, UNSUBSCRIBE: self._unsubscribe}
@@ -284,6 +287,15 @@ class ConfigProxy(Server):
             raise TransportError(f"none of the servers could be opened: {reasons}")
 
 
+def _with_defaults(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of `connect`; calls that are answered by tasks are polled here."""
+    capabilities = dict(_EVERYTHING)
+    if find_spec("..client.tasks", __package__) is not None:  # packages with the extension
+        tasks = import_module("..client.tasks", __package__)
+        capabilities["extensions"] = {tasks.IDENTIFIER: {}}
+    return {"capabilities": capabilities, "cache": False, **options}
+
+
 def proxy_of(target: Any, name: str, version: str, options: Mapping[str, Any]) -> Server:
     """A proxy of one server, or of those of a configuration.
 
@@ -295,7 +307,7 @@ def proxy_of(target: Any, name: str, version: str, options: Mapping[str, Any]) -
     """
     if not isinstance(target, Mapping | PathLike):
         return Proxy(target, name, version, options)
-    connect(target, **{**_DEFAULTS, **options})  # checks the options, and opens nothing
+    connect(target, **_with_defaults(options))  # checks the options, and opens nothing
     entries: dict[str, ServerEntry] = {}
     malformed: list[ValueError] = []
     for key, entry in read_config(target).items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import logging
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
@@ -13,6 +14,7 @@ import msgspec
 
 from .._wire import UNWRITABLE, Raw, convert, encode, error_text, is_object, to_builtins
 from ..client.async_client import Client
+from ..client.group_requests import GroupSession
 from ..client.listen import PromptsChanged, ResourcesChanged, ResourceUpdated, ToolsChanged
 from ..errors import (
     NO_DATA,
@@ -29,6 +31,7 @@ from ..errors import (
 )
 from ..facts import Method, Revision
 from ..protocol.capabilities import missing
+from ..protocol.lenient import result_decoder
 from ..protocol.notifications import MESSAGE, RESOURCE_UPDATED
 from ..protocol.request_meta import is_reserved_key
 from ..protocol.uris import WEB_SCHEMES
@@ -48,6 +51,7 @@ from .waiting_calls import PassedCall, WaitingCalls
 
 _PROGRESS_TOKEN = "progressToken"
 _INPUT_REQUIRED = b'"input_required"'
+_TASK = b'"task"'
 _LISTS = {
     "tools": (ToolsChanged, TOOLS_CHANGED),
     "prompts": (PromptsChanged, PROMPTS_CHANGED),
@@ -128,10 +132,13 @@ class Upstream:
                 not answer at all.
         """
         self._clients.add(request.peer)
+        facts = request.method.facts
         asks_by_request = bool(self._revision.server_requests)
-        is_asked_by_result = request.method.facts.input_required
-        if asks_by_request and is_asked_by_result and not request.revision.server_requests:
-            return await self._waiting.response(request, self._response, self._tasks)
+        asks_meanwhile = asks_by_request or bool(facts.extension_results)  # by a task
+        if asks_meanwhile and facts.input_required and not request.revision.server_requests:
+            return await self._waiting.response(
+                request, self._response, self._tasks, passes_states=not asks_by_request
+            )
         return await self._response(PassedCall(request))
 
     async def notified(self, context: RequestContext) -> None:
@@ -169,6 +176,8 @@ class Upstream:
         request = call.context
         for _ in range(self._client.input_rounds):
             raw = await self._send(call, row.name, params)
+            if row.facts.extension_results and _TASK in bytes(raw):
+                raw = await self._after_task(call, row, raw)
             if not row.facts.input_required or _INPUT_REQUIRED not in bytes(raw):
                 return self._converted(raw, request)
             result: dict[str, Any] = msgspec.json.decode(raw)
@@ -186,6 +195,19 @@ class Upstream:
                 }
         raise InternalError(f"{self.label} asked for input too often")
 
+    async def _after_task(self, call: PassedCall, row: Method, raw: Raw) -> Raw:
+        """The result of the tool, if the server has answered its call by a task."""
+        created = result_decoder(row)(raw)
+        if not hasattr(created, "task_id"):
+            return raw
+        # Packages without the extension lack the module, and no decoder of theirs gives a task.
+        tasks = importlib.import_module("..client.tasks", __package__)
+        session = self._client.seen_as(GroupSession)
+        result = await tasks.followed(
+            session.requests, session.session, created, row.name, self._meta_of(call), None, None
+        )
+        return Raw(encode(result))
+
     def _state_of(self, result: Mapping[str, Any]) -> dict[str, Any]:
         state = result.get("requestState")
         return {} if state is None else {"requestState": state}
@@ -193,16 +215,22 @@ class Upstream:
     async def _send(self, call: PassedCall, name: str, params: Mapping[str, Any]) -> Raw:
         request = call.context
         await self._ask_for_logs(request)
-        facts = request.revision.facts
-        meta = {
-            key: value
-            for key, value in request.meta.items()
-            if key != _PROGRESS_TOKEN and not is_reserved_key(key, facts)
-        }
         on_progress: OnProgress | None = call.progress if _PROGRESS_TOKEN in request.meta else None
         return await self._client.request_raw(
-            name, Raw(encode(params)) if params else None, meta=meta, on_progress=on_progress
+            name,
+            Raw(encode(params)) if params else None,
+            meta=self._meta_of(call),
+            on_progress=on_progress,
         )
+
+    def _meta_of(self, call: PassedCall) -> dict[str, Any]:
+        """The members of `_meta` that are the client's own."""
+        facts = call.context.revision.facts
+        return {
+            key: value
+            for key, value in call.context.meta.items()
+            if key != _PROGRESS_TOKEN and not is_reserved_key(key, facts)
+        }
 
     async def _ask_for_logs(self, request: RequestContext) -> None:
         """Ask the server for the log messages that a client has asked for."""

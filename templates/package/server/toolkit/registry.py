@@ -302,7 +302,7 @@ class Registry(Generic[Item]):
         rules = self.rules.get(request.peer.connection)
         if rules is None:
             return items
-        every = (self._registered | items).items()
+        every = {**self._registered, **items}.items()
         return {key: item for key, item in every if self._is_shown(key, item, rules, items)}
 
     def has_session_rules(self) -> bool:
