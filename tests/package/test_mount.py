@@ -484,3 +484,79 @@ def test_a_server_that_lists_by_a_low_level_handler_is_refused() -> None:
 
     with pytest.raises(ValueError, match="handles tools/list by a low-level handler"):
         main().mount(Server("low", handlers=[Handlers()]), prefix="low")
+
+
+def locked(**settings: Any) -> Server:
+    """A server whose tools change what their session shows."""
+    server = Server("locked", **settings)
+
+    @server.tool()
+    async def unlock(ctx: Context) -> None:
+        await ctx.enable_components("gold", "gold://bar")
+
+    @server.tool()
+    async def hide(ctx: Context) -> None:
+        await ctx.disable_components("unlock")
+
+    @server.tool()
+    async def reset(ctx: Context) -> None:
+        await ctx.reset_visibility()
+
+    @server.tool()
+    async def gold() -> str:
+        return "gold"
+
+    @server.resource("gold://bar")
+    def bar() -> str:
+        return "bar"
+
+    server.disable("gold", "gold://bar")
+    return server
+
+
+@pytest.mark.parametrize("revision", HANDSHAKE)
+@pytest.mark.parametrize("has_middleware", [False, True])
+async def test_what_a_mounted_tool_shows_and_hides_in_its_session_is_seen_there_alone(
+    revision: str, has_middleware: bool
+) -> None:
+    main, middle, inner = Server("main"), Server("middle"), locked()
+    if has_middleware:
+
+        @inner.middleware
+        async def pass_on(request: MiddlewareRequest, next: Next) -> Any:
+            return await next(request)
+
+    middle.mount(inner, prefix="b")
+    main.mount(middle, prefix="a")
+    names = ["a_b_unlock", "a_b_hide", "a_b_reset"]
+    async with connected(main, revision=revision) as pair, connected(main) as other:
+        client: Any = pair.client
+        assert [tool.name for tool in await client.list_tools()] == names
+        with pytest.raises(RemoteError, match="unknown tool: 'a_b_gold'"):
+            await client.call_tool("a_b_gold")
+        await client.call_tool("a_b_unlock")
+        assert TOOLS_CHANGED in [message.get("method") for message in pair.received]
+        assert [tool.name for tool in await client.list_tools()] == [*names, "a_b_gold"]
+        assert (await client.call_tool("a_b_gold")).content[0].text == "gold"
+        assert [each.uri for each in await client.list_resources()] == ["gold://a/b/bar"]
+        assert (await client.read_resource("gold://a/b/bar")).contents[0].text == "bar"
+        await client.call_tool("a_b_hide")
+        assert [tool.name for tool in await client.list_tools()] == [*names[1:], "a_b_gold"]
+        with pytest.raises(RemoteError, match="unknown tool: 'a_b_unlock'"):
+            await client.call_tool("a_b_unlock")
+        others: Any = other.client
+        assert [tool.name for tool in await others.list_tools()] == names
+        await client.call_tool("a_b_reset")
+        assert [tool.name for tool in await client.list_tools()] == names
+
+
+async def test_what_the_outer_server_hides_a_mounted_tool_does_not_show() -> None:
+    main, inner = Server("main"), locked()
+    main.mount(inner)
+    inner.enable("gold")
+    main.disable("gold")
+    inner.disable("gold")
+    async with connected(main, revision=HANDSHAKE[-1]) as pair:
+        client: Any = pair.client
+        await client.call_tool("unlock")
+        assert "gold" not in [tool.name for tool in await client.list_tools()]

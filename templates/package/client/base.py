@@ -502,6 +502,8 @@ class ClientApplication:
     Attributes:
         settings: The settings of the client.
         hooks: What the user put around requests.
+        custom_methods: Methods besides those of the revisions, which a proxy has as
+            `mcp_custom_methods` of its handlers.
         server_state: The state of the server. Transports with headers set `param_headers.mirrored`
             there, and call `param_headers.headers_for`.
     """
@@ -515,6 +517,7 @@ class ClientApplication:
         self.settings = settings = settings or ClientSettings()
         self.server_state = ServerState(settings)
         self.hooks = RequestHooks()
+        self.custom_methods: Mapping[str, Method] = getattr(handlers, "mcp_custom_methods", {})
         self._handlers = handlers
         self._identity = identity
         self._descriptions: dict[str, Description] = {}

@@ -119,25 +119,34 @@ class _Document:
         """The place of an entry."""
         return f"{self.place}: {self.key}.{name}"
 
-    async def texts(self, names: Iterable[str], inputs: Inputs | None) -> _Texts:
+    async def answers(self, names: Iterable[str], inputs: Inputs | None) -> Mapping[str, object]:
+        """Values for the inputs of some servers; a function is asked for each once."""
+        if not callable(inputs):
+            return inputs or {}
+        ask = in_thread(inputs)
+        return {each.id: await ask(each) for each in self._used(names)}
+
+    def _used(self, names: Iterable[str]) -> list[ConfigInput]:
+        """The inputs of some servers, each once."""
+        used = dict.fromkeys(each for name in names for each in _inputs_in(self.entries[name]))
+        return [self.inputs.get(each) or ConfigInput(each) for each in used]
+
+    def texts(self, names: Iterable[str], values: Mapping[str, object]) -> _Texts:
         """The values of variables, those of the inputs of some servers included.
 
         Raises:
             TypeError: A value is no text.
             ValueError: There is no such input, or a value is none of the options.
         """
-        used = dict.fromkeys(each for name in names for each in _inputs_in(self.entries[name]))
-        values: Mapping[str, str] = {}
-        if isinstance(inputs, Mapping):
-            values = inputs
-            unknown = values.keys() - used.keys() - self.inputs.keys()
-            if unknown:
-                known = safe_list([*used]) or "none"
-                raise ValueError(
-                    f"inputs: expected ids that {self.place} has ({known}), got "
-                    f"{safe_list(sorted(unknown))}"
-                )
-        ask = in_thread(inputs) if callable(inputs) else None
+        used = self._used(names)
+        ids = [each.id for each in used]
+        unknown = values.keys() - {*ids, *self.inputs}
+        if unknown:
+            known = safe_list(ids) or "none"
+            raise ValueError(
+                f"inputs: expected ids that {self.place} has ({known}), got "
+                f"{safe_list(sorted(unknown))}"
+            )
         variables = {
             "userHome": str(Path.home()),
             "workspaceFolder": str(self.folder),
@@ -146,10 +155,9 @@ class _Document:
             "/": os.sep,
         }
         for each in used:
-            declared = self.inputs.get(each) or ConfigInput(each)
-            value = values.get(each, declared.default) if ask is None else await ask(declared)
+            value = values.get(each.id, each.default)
             if value is not None:
-                variables[_INPUT + each] = _checked_input(declared, value)
+                variables[_INPUT + each.id] = _checked_input(each, value)
         return _Texts(self.folder, variables)
 
 
@@ -170,10 +178,33 @@ async def read_config(
         ValueError: The configuration has no servers, or not one of the inputs.
     """
     document = _document(config)
+    return _servers(document, await document.answers(_enabled(document), inputs))
+
+
+def config_servers(
+    config: Config, inputs: Mapping[str, str]
+) -> dict[str, ServerEntry | Exception | None]:
+    """The same without an event loop, with values for `${input:id}` by their ids."""
+    return _servers(_document(config), inputs)
+
+
+def _enabled(document: _Document) -> list[str]:
+    """The names of the servers that are not disabled.
+
+    Raises:
+        ValueError: All are.
+    """
     enabled = [name for name, entry in document.entries.items() if not _is_disabled(entry)]
     if not enabled:
         raise ValueError(f"{document.place}: {document.key}: every server is disabled")
-    texts = await document.texts(enabled, inputs)
+    return enabled
+
+
+def _servers(
+    document: _Document, values: Mapping[str, object]
+) -> dict[str, ServerEntry | Exception | None]:
+    enabled = _enabled(document)
+    texts = document.texts(enabled, values)
     servers: dict[str, ServerEntry | Exception | None] = dict.fromkeys(document.entries)
     for name in enabled:
         try:
@@ -205,7 +236,7 @@ async def read_server(config: Config, name: str, inputs: Inputs | None = None) -
             f"{document.place}: {document.key}: expected the name of a server "
             f"({safe_list(names)}), got {safe_repr(name)}"
         )
-    texts = await document.texts([name], inputs)
+    texts = document.texts([name], await document.answers([name], inputs))
     return _entry(document.entries[name], texts, document.place_of(name))
 
 

@@ -188,6 +188,7 @@ Event: TypeAlias = (
 )
 
 _SERVER_INFO = "serverInfo"
+_MOST_ADMITTED = 200  # a proxy admits custom methods under any name
 
 
 class Receiver:
@@ -378,7 +379,8 @@ class Receiver:
                 if method and session and session.stateless and needs_session(method.capability):
                     text = f"{method.name}: needs a session, and this server keeps none"
                 raise MethodNotFoundError(message.method, text)
-            if session and in_session and session.state is State.READY:
+            has_room = session is not None and len(session.admitted) < _MOST_ADMITTED
+            if session and in_session and session.state is State.READY and has_room:
                 session.admitted[message.method] = method
         if params is None:
             params = _decode_params(method, message.params)
@@ -645,7 +647,7 @@ def _decode_params(method: Method, params: Raw | None) -> Any:
 
 def _check_result_type(request: OutboundRequest, result: Any) -> None:
     """Raise if `resultType` has a value that this side does not understand."""
-    known = request.revision.result_types
+    known = () if request.method.result is Any else request.revision.result_types
     if known and (got := getattr(result, "result_type", None)) not in known:
         added = request.method.facts.extension_results
         if added and any(base.__name__ in added for base in type(result).__mro__):

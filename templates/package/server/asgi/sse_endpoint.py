@@ -220,7 +220,7 @@ class SseEndpoints:
         response = SseResponse(send, self._settings.limits.send_seconds)
         channel = SseChannel(response, self._settings.limits, self._quotas)
         queue = new_session(self._service, channel)
-        identifier = secrets.token_urlsafe(_ID_BYTES)
+        identifier = channel.session_id = secrets.token_urlsafe(_ID_BYTES)
         endpoint = f"{self._messages}?{_QUERY}={identifier}"
         try:
             await response.open()

@@ -1,0 +1,308 @@
+"""The sessions with the server behind a proxy, each opened when it is first used.
+
+Each session of a client has a session of its own with the server behind the proxy, so that state,
+log level and subscriptions stay apart, where several clients are served: over HTTP. What belongs to
+no session shares one, and so does the one client of standard streams.
+
+    request in an HTTP session     the session's own, until that ends
+    any other request              the shared one, open as long as the proxy is served
+
+A session that has ended is opened again by the next request.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+from weakref import WeakSet
+
+import anyio
+import anyio.abc
+
+from ..client.async_client import Client
+from ..client.base import ClientBase
+from ..errors import InternalError, McpError
+from ..runtime.pending_requests import PendingRequests
+from ..runtime.request_context import PRINCIPAL, Principal, RequestContext
+from .upstream import Upstream
+
+MOST_SESSIONS = 100
+"""Most sessions with the server that belong to one client's session each; when there are more, the
+one that was used least recently is closed."""
+
+RETRY_PAUSES = (0.0, 1.0, 5.0, 15.0, 60.0)
+"""Seconds after so many failures in a row within which opening is not tried again."""
+
+_logger = logging.getLogger(__name__)
+
+
+class _Session(ClientBase):
+    """An open session."""
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether its connection has ended."""
+        return self._peer.callers.gone is not None
+
+
+class _End:
+    """Gets the end of a client's connection; see `Awaited`."""
+
+    def __init__(self, on_end: Callable[[], None]) -> None:
+        self._on_end = on_end
+        self.settled = False
+
+    def settle(self, response: Any = None, failure: Exception | None = None) -> None:
+        """The connection has ended."""
+        if not self.settled:
+            self.settled = True
+            self._on_end()
+
+    def tell(self, *arguments: Any) -> None:
+        """Notifications do not matter."""
+
+
+class PooledUpstream:
+    """A place for one session with the server: opens it, and opens it again.
+
+    Args:
+        upstream: Uses the session.
+        connect: Makes the context manager of a session for an upstream.
+        on_open: Called with each opened session, and whether it is the first one.
+        reopens: Whether a session that has ended is opened again.
+        tasks: Runs the session.
+
+    Attributes:
+        upstream: As passed.
+        was_open: Whether there was a session at any time.
+    """
+
+    def __init__(
+        self,
+        upstream: Upstream,
+        connect: Callable[[Upstream], AbstractAsyncContextManager[Client]],
+        on_open: Callable[[Client, bool], None],
+        reopens: bool,
+        tasks: anyio.abc.TaskGroup,
+    ) -> None:
+        self.upstream = upstream
+        self.was_open = False
+        self._connect = connect
+        self._on_open = on_open
+        self._reopens = reopens
+        self._tasks = tasks
+        self._principal: Principal = PRINCIPAL.get()
+        self._lock = anyio.Lock()
+        self._session: _Session | None = None
+        self._released = anyio.Event()
+        self._is_over = False
+        self._failures = 0
+        self._failure: Exception | None = None
+        self._failed_at = 0.0
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether requests are being passed on, or the session is being opened."""
+        return self.upstream.is_busy or self._lock.locked()
+
+    async def opened(self) -> Upstream:
+        """The upstream, with an open session.
+
+        Raises:
+            Exception: Opening failed now, or failed so recently that it is not tried again.
+        """
+        if self._session is not None and (not self._session.is_closed or not self._reopens):
+            return self.upstream
+        async with self._lock:
+            if self._session is None or (self._reopens and self._session.is_closed):
+                await self._open()
+        return self.upstream
+
+    def release(self) -> None:
+        """Close the session; it is not opened again."""
+        self._is_over = True
+        self._released.set()
+
+    async def _open(self) -> None:
+        if self._is_over:
+            raise InternalError("the session of the client has ended")
+        pause = RETRY_PAUSES[min(self._failures, len(RETRY_PAUSES)) - 1] if self._failures else 0.0
+        if self._failure is not None and anyio.current_time() < self._failed_at + pause:
+            raise self._failure
+        self._session = None
+        self._released.set()
+        self._released = anyio.Event()
+        try:
+            await self._tasks.start(self._hold, self._released)
+        except Exception as error:
+            self._failures += 1
+            self._failure, self._failed_at = error, anyio.current_time()
+            raise
+        self._failures, self._failure = 0, None
+
+    async def _hold(
+        self, released: anyio.Event, *, task_status: anyio.abc.TaskStatus[None]
+    ) -> None:
+        """Hold a session open until an event."""
+        PRINCIPAL.set(self._principal)  # not that of the request that needs the session
+        is_open = False
+        try:
+            async with self._connect(self.upstream) as client, anyio.create_task_group() as tasks:
+                self.upstream.begin(client, tasks)
+                is_first, self.was_open = not self.was_open, True
+                self._on_open(client, is_first)
+                self._session = client.seen_as(_Session)
+                is_open = True
+                task_status.started()
+                await released.wait()
+                tasks.cancel_scope.cancel()
+        except Exception as error:
+            if not is_open:
+                raise
+            _logger.warning("%s: %s", self.upstream.label, error)
+
+
+class UpstreamPool:
+    """The sessions with the server behind a proxy, in one lifespan of the proxy.
+
+    Args:
+        make: Makes an upstream; gets which clients its announcements are for.
+        connect: See `PooledUpstream`.
+        offer: Called with each shared session, and whether it is the first one.
+        reopens: See `PooledUpstream`.
+        separates: Whether there may be a session for each session of a client.
+
+    Attributes:
+        shared: The session that is shared.
+        failure: Why it could not be opened at first.
+    """
+
+    def __init__(
+        self,
+        make: Callable[[Callable[[PendingRequests], bool]], Upstream],
+        connect: Callable[[Upstream], AbstractAsyncContextManager[Client]],
+        offer: Callable[[Client, bool], None],
+        *,
+        reopens: bool,
+        separates: bool,
+    ) -> None:
+        self._make = make
+        self._connect = connect
+        self._reopens = reopens
+        self._separates = separates
+        self._tasks = anyio.create_task_group()
+        self._tried = anyio.Event()
+        self._over = anyio.Event()
+        self._own: dict[PendingRequests, PooledUpstream] = {}  # the last used last
+        self._watched: WeakSet[PendingRequests] = WeakSet()
+        self.shared = PooledUpstream(
+            make(lambda client: client not in self._own), connect, offer, reopens, self._tasks
+        )
+        self.failure: Exception | None = None
+
+    async def run(self) -> None:
+        """Begin to open the shared session, and keep all sessions until `end`."""
+        async with self._tasks:
+            self._tasks.start_soon(self._open_shared)
+            await self._over.wait()
+            if not self._tried.is_set():
+                self._tasks.cancel_scope.cancel()
+            self.shared.release()
+            for each in self._own.values():
+                each.release()
+
+    async def end(self) -> None:
+        """Close the sessions."""
+        self._over.set()
+
+    async def _open_shared(self) -> None:
+        try:
+            await self.shared.opened()
+        except Exception as error:
+            self.failure = error
+        finally:
+            self._tried.set()
+
+    async def opened(self) -> None:
+        """Wait until the shared session is open.
+
+        Raises:
+            Exception: It could not be opened; `failure` is the same.
+        """
+        await self._tried.wait()
+        if self.failure is not None:
+            raise self.failure
+
+    async def upstream(self, request: RequestContext) -> Upstream:
+        """The upstream for a request, with an open session.
+
+        Raises:
+            InternalError: The server can't be reached.
+        """
+        place = self._place(request)
+        try:
+            return await place.opened()
+        except McpError as error:
+            text = f"{self.shared.upstream.label} does not answer: {error}"
+            raise InternalError(text) from error
+
+    def upstream_in_use(self, request: RequestContext) -> Upstream | None:
+        """The upstream of a client, if it has used one."""
+        if self._has_own(request):
+            own = self._own.get(request.peer)
+            return None if own is None else own.upstream
+        return self.shared.upstream if self.shared.was_open else None
+
+    def _has_own(self, request: RequestContext) -> bool:
+        return self._separates and request.peer.channel.session_id is not None
+
+    def _place(self, request: RequestContext) -> PooledUpstream:
+        if not self._has_own(request):
+            return self.shared
+        client = request.peer
+        place = self._own.pop(client, None)
+        if place is None:
+            self._make_room()
+            place = PooledUpstream(
+                self._make(lambda each: each is client),
+                self._connect,
+                _ignore,
+                self._reopens,
+                self._tasks,
+            )
+            if client not in self._watched:
+                self._watched.add(client)
+                client.listeners.add(_End(lambda: self._close(client)))
+        self._own[client] = place
+        return place
+
+    def _make_room(self) -> None:
+        """Close the session that was used least recently, if there are too many.
+
+        Raises:
+            InternalError: All of them are in use.
+        """
+        if len(self._own) < MOST_SESSIONS:
+            return
+        idle = next((client for client, each in self._own.items() if not each.is_busy), None)
+        label = self.shared.upstream.label
+        if idle is None:
+            raise InternalError(f"{label}: {MOST_SESSIONS} sessions with it are in use")
+        _logger.warning(
+            "%s: more than %d sessions; the one that was used least recently is closed, and what "
+            "the server kept for it is lost",
+            label,
+            MOST_SESSIONS,
+        )
+        self._close(idle)
+
+    def _close(self, client: PendingRequests) -> None:
+        place = self._own.pop(client, None)
+        if place is not None:
+            place.release()
+
+
+def _ignore(client: Client, is_first: bool) -> None:
+    """The shared session decides what is served."""
