@@ -174,11 +174,11 @@ def file_source(path: Path, facts_path: Path | None = None) -> Source:
         SchemaError: The schema file cannot be read as a JSON object or as TypeScript.
         FactsError: The facts file is malformed.
     """
-    from mcpgen import facts_files, schema  # as above
+    from mcpgen import schema, schema_facts  # as above
 
     file = schema.read_file(path)
     near = file.nearest.entry
-    base = facts_files.read(facts_path).based_on if facts_path else None
+    base = schema_facts.read(facts_path).based_on if facts_path else None
     from_row = schema.entry(base or near.name)
     return Source(
         revision=file.revision,

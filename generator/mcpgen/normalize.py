@@ -53,6 +53,19 @@ _UNCHECKED = frozenset(
 _Spot: TypeAlias = tuple[str, tuple[str, ...]]
 """A definition, and the properties on the way from it."""
 
+_ROLE_NAMES = {
+    "implementation": "Implementation",
+    "client_capabilities": "ClientCapabilities",
+    "server_capabilities": "ServerCapabilities",
+    "meta": "RequestMetaObject",
+}
+_ROLE_MEMBERS = {
+    "implementation": ("InitializeRequestParams", "clientInfo"),
+    "client_capabilities": ("InitializeRequestParams", "capabilities"),
+    "server_capabilities": ("InitializeResult", "capabilities"),
+}
+_EMPTY_OBJECT: Node = {"type": "object", "properties": {}, "required": []}
+
 
 def normalize(
     schema: Schema, facts: Facts, newer_definitions: Sequence[Mapping[str, Node]] = ()
@@ -423,3 +436,34 @@ def _said(definition: Definition) -> list[tuple[str, str]]:
         if isinstance(child.get("const"), str) and wire in definition.required
         if wire.isascii() and child["const"].isascii()
     ]
+
+
+def with_roles(normal: NormalizedSchema) -> tuple[NormalizedSchema, Mapping[str, str]]:
+    """The schema with the definitions of all roles, and the name of the definition for each role.
+
+    Roles are what every connection has: who a side is, and what it can do. Their definitions have
+    the names that every dated revision has. In a schema that calls one otherwise, it is the type of
+    the member that holds it; where a schema has nothing of the kind, it is an object of which
+    nothing is known.
+    """
+    added: dict[str, Definition] = {}
+    found: dict[str, str] = {}
+    for role, name in _ROLE_NAMES.items():
+        found[role] = _role_type(normal, role) or name
+        if name not in normal.definitions and found[role] == name:
+            added[name] = Definition(name, _EMPTY_OBJECT, "/$defs")
+    if not added:
+        return normal, found
+    return replace(normal, definitions={**normal.definitions, **added}), found
+
+
+def _role_type(normal: NormalizedSchema, role: str) -> str | None:
+    """The object that a member refers to, if no definition has the name for the role."""
+    owner, wire = _ROLE_MEMBERS.get(role, ("", META))
+    if _ROLE_NAMES[role] in normal.definitions or owner not in normal.definitions:
+        return None
+    node = normal.definitions[owner].properties.get(wire, {})
+    if "$ref" not in node:
+        return None
+    definition = normal.named(target(node))
+    return definition.name if definition is not None and definition.is_object else None

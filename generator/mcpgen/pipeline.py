@@ -1,6 +1,6 @@
 """From the names of revisions to the text of every file of a package. Writes nothing.
 
-The steps of one revision, each once: schema, facts -> normalize -> roles -> methods -> unions,
+The steps of one revision, each once: schema, facts -> normalize -> methods -> unions,
 docstrings, rpc_api -> spec.
 """
 
@@ -18,7 +18,6 @@ from mcpgen import (
     methods,
     normalize,
     render,
-    roles,
     rpc_api,
     schema,
     schema_facts,
@@ -176,7 +175,7 @@ def revision_spec(
     if newer is None:
         newer = [_definitions(row) for row in schema.revisions() if row.name > loaded.revision]
     plain = normalize.normalize(loaded, stated, newer)
-    complete, held_by_role = roles.find(plain)
+    complete, held_by_role = normalize.with_roles(plain)
     found = methods.derive(complete, stated)
     decided = unions.decided(found.normal, _params_and_results(found))
     found = replace(found, normal=decided.normal)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
 from mcpgen import facts as facts_module
-from mcpgen import facts_files
+from mcpgen import schema_facts
 from mcpgen.adding.reviews import Review
 from mcpgen.errors import safe_text
 from mcpgen.facts import Facts
@@ -45,7 +45,7 @@ def text(facts: Facts, base: str, reviews: Sequence[Review], methods: frozenset[
         reviews: Those to check.
         methods: The methods of the schema.
     """
-    table = facts_files.as_table(facts)
+    table = schema_facts.as_table(facts)
     return _HEAD.format(revision=facts.revision, base=base) + "".join(
         f"{line}\n" for line in _Lines(base, reviews).of(table, _own_methods(facts, methods))
     )
@@ -82,7 +82,7 @@ class _Lines:
 
     def of(self, table: Node, methods: Node) -> Iterator[str]:
         """All tables in order, with these facts about methods."""
-        defaults = facts_files.as_table(Facts(revision="", source=""))
+        defaults = schema_facts.as_table(Facts(revision="", source=""))
         for name, rows in table.items():
             if name == "methods":
                 yield from self._by_name(name, methods)

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mcpgen import docs, facts, facts_files, fitting, pipeline, schema, schema_facts
+from mcpgen import docs, facts, fitting, pipeline, schema, schema_facts
 from mcpgen.adding import facts_text
 from mcpgen.adding.reviews import Review, reviews
 from mcpgen.diff.compare import Diff, compare
@@ -108,7 +108,7 @@ def addition(path: Path, name: str, status: Status, stated: Path | None = None) 
 
 def _base(file: SchemaFile, name: str, stated: Path | None) -> RevisionEntry:
     """The revision to start from: what the facts file says, the revision itself, the nearest."""
-    based_on = facts_files.read(stated).based_on if stated is not None else None
+    based_on = schema_facts.read(stated).based_on if stated is not None else None
     if based_on is None and name in {row.name for row in schema.revisions()}:
         based_on = name
     return schema.entry(based_on or file.nearest.entry.name)
@@ -124,9 +124,9 @@ def _facts(loaded: Schema, base: RevisionEntry, stated: Path | None) -> FittedFa
     carried = found.carried
     if loaded.digest == base.digest:  # the schema says nothing new, and its pages may
         methods = fitting.methods_of(loaded)
-        rows = facts_files.carried_over(found.facts, facts.load(base.name), (), methods)
+        rows = schema_facts.carried_over(found.facts, facts.load(base.name), (), methods)
         carried = tuple(rows)
-    own_draft = stated is not None and facts_files.read(stated).has("/draft")
+    own_draft = stated is not None and schema_facts.read(stated).has("/draft")
     return replace(
         found,
         facts=replace(

@@ -8,8 +8,7 @@ from typing import get_args
 
 from mcpgen.diff import fact_changes, rules, similarity
 from mcpgen.diff.alternatives import EMPTY
-from mcpgen.diff.changes import OTHER, Change, Message, counts
-from mcpgen.diff.collected import Collected, Spot
+from mcpgen.diff.changes import OTHER, Change, Collected, Message, Spot, counts
 from mcpgen.diff.protocol import Protocol
 from mcpgen.diff.rules import Severity
 from mcpgen.diff.values import Values

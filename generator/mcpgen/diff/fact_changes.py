@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from mcpgen.diff.collected import Collected, Spot
+from mcpgen.diff.changes import Collected, Spot
 from mcpgen.diff.protocol import Protocol
 from mcpgen.method_facts import MethodFacts
 from mcpgen.methods import Role

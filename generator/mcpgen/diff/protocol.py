@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from mcpgen import build_request, facts, methods, normalize, pipeline, roles, schema_facts
+from mcpgen import build_request, facts, methods, normalize, pipeline, schema_facts
 from mcpgen.diff.alternatives import Alternative, Alternatives, Array, Object
 from mcpgen.diff.changes import OTHER, Message
 from mcpgen.facts import Facts
@@ -215,5 +215,5 @@ def of_schema(
     """
     # A default stands in for a member that a peer leaves out; here, required stays required.
     plain = normalize.normalize(loaded, replace(stated, defaults={}), other)
-    complete, _ = roles.find(plain)
+    complete, _ = normalize.with_roles(plain)
     return Protocol(name, stated, methods.derive(complete, stated))

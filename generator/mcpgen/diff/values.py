@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from mcpgen.diff import similarity
 from mcpgen.diff.alternatives import ANY, Alternative, Array, Literal, Object, Scalar, described
-from mcpgen.diff.collected import Collected, Spot
+from mcpgen.diff.changes import Collected, Spot
 from mcpgen.diff.protocol import Protocol
 from mcpgen.errors import shown
 from mcpgen.json_types import Json, Node
