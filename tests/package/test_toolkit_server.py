@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -14,6 +17,7 @@ from mcp_protocol.channel import OutgoingMessage
 from mcp_protocol.revisions import REVISIONS
 from mcp_protocol.server.toolkit.content import Icon
 from mcp_protocol.server.toolkit.server import Server
+from package.stdio_process import PATHS
 from package.wire import ALL, HANDSHAKE, PER_REQUEST, facts, initialize, request, speaking_to
 
 every = pytest.mark.parametrize("revision", ALL)
@@ -311,3 +315,21 @@ async def test_a_list_that_became_empty_is_still_answered(revision: str) -> None
     async with speaking_to(server, revision) as end:
         for method, member, _ in METHODS:
             assert (await end.ask(method))["result"][member] == []
+
+
+def test_the_import_of_a_server_loads_what_every_server_needs() -> None:
+    code = """
+import sys, anyio, msgspec
+before = set(sys.modules)
+from mcp_protocol import Context, Server, ToolError
+late = {"anyio._core._tasks", "anyio.abc", "asyncio", "ipaddress", "urllib.parse"}
+print(*sorted(late & (set(sys.modules) - before)))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, **PATHS},
+    )
+    assert done.stdout.strip() == ""

@@ -21,8 +21,10 @@ from .._wire import (
     STRUCTS,
     UNWRITABLE,
     convert,
+    encode,
     error_text,
     has_member,
+    is_object,
     replace,
     to_builtins,
 )
@@ -31,6 +33,7 @@ from ..errors import (
     INTERNAL_ERROR,
     HeaderMismatchError,
     InternalError,
+    LocalProtocolError,
     MissingCapabilityError,
     ProtocolError,
     ResourceNotFoundError,
@@ -39,10 +42,16 @@ from ..facts import Lifecycle, Method, Revision, Revisions, Role, other
 from ..foreign_text import safe_repr
 from . import jsonrpc
 from .lenient import recast
-from .lifecycle import Description, Session
+from .lifecycle import Description, Session, declared
 from .negotiation import missing
-from .notifications import SUBSCRIBE, UNSUBSCRIBE, SubscriptionStreams
-from .request_meta import NO_META, MetaCache
+from .notifications import (
+    RESOURCE_UPDATED,
+    SUBSCRIBE,
+    UNSUBSCRIBE,
+    SubscriptionStreams,
+    is_severe_enough,
+)
+from .request_meta import NO_META, MetaCache, check_user_meta
 
 if TYPE_CHECKING:
     from ..revision_facts import Facts
@@ -259,6 +268,98 @@ class ConnectionState(msgspec.Struct, dict=True):
         if session is not None and revision.lifecycle is Lifecycle.HANDSHAKE:
             return session.own_capabilities
         return self.describe(revision).capabilities
+
+    def check_answerable(self, name: str) -> None:
+        """Check that a response of the peer to a request would reach the connection.
+
+        Raises:
+            LocalProtocolError: It would not: this server keeps no sessions.
+        """
+        session = self.session
+        if session is not None and session.stateless:
+            raise LocalProtocolError(
+                f"{name}: needs a session, and this server keeps none (stateless=True): a response "
+                f"of the client would not find this request. Serve {session.revision.name} with "
+                "sessions, or ask clients of a revision without sessions"
+            )
+
+    def request_target(
+        self, name: str, related_request_id: RequestId | None
+    ) -> tuple[Revision, Mapping[str, Any]]:
+        """The revision of a request to send, and the capabilities that the peer declared for it.
+
+        Raises:
+            LocalProtocolError: The request must not be sent now.
+        """
+        related = None if related_request_id is None else self.inbound.get(related_request_id)
+        session = self.session
+        revision: Revision
+        if related is not None:
+            revision, capabilities = related.revision, related.peer_capabilities
+        elif session is not None:
+            revision, capabilities = session.revision, session.peer_capabilities
+        else:
+            raise LocalProtocolError(f"{name}: nothing was agreed with the peer yet")
+        self.check_answerable(name)
+        if self.role == "server" and not revision.server_requests:
+            raise LocalProtocolError(f"{name}: in {revision.name} a server sends no requests")
+        if related is None and session is not None and not session.may_send(name):
+            raise LocalProtocolError(f"{name}: the client has not confirmed the handshake yet")
+        return revision, capabilities
+
+    def request_meta(self, revision: Revision, meta: Mapping[str, Any] | None) -> Mapping[str, Any]:
+        """`_meta` to add to a request: the revision's own keys, then the user's.
+
+        Raises:
+            LocalProtocolError: The user's `_meta` breaks a rule.
+        """
+        added = NO_META
+        if self.role == "client":
+            added = self.meta.own("client", revision, self.describe)
+        if meta:
+            if not is_object(meta):
+                raise LocalProtocolError(f"_meta: expected an object, got {safe_repr(meta)}")
+            if PROGRESS_TOKEN in meta:
+                raise LocalProtocolError("_meta.progressToken: ask for progress by its argument")
+            check_user_meta(meta, revision.facts)
+            added = {**meta, **added}
+        level_key = revision.facts.meta.log_level
+        if level_key is not None and self.log_level is not None:
+            added = {level_key: self.log_level, **added}
+        return added
+
+    def wants_log(self, level: str, revision: Revision, request: InboundRequest | None) -> bool:
+        """Whether the client wants a log message of a level, for a request or for the session."""
+        if revision.facts.behaviour.log_level == "request":
+            least = None if request is None else request.log_level
+            return least is not None and is_severe_enough(level, least)
+        session = self.session
+        return session is not None and is_severe_enough(level, session.log_level)
+
+    def session_wants(self, session: Session, name: str, params: Mapping[str, Any]) -> bool:
+        """Whether a notification is to be sent in the session: declared and subscribed."""
+        revision = session.revision
+        if revision.lifecycle is Lifecycle.PER_REQUEST:
+            return self.role == "client"
+        method = revision.notifications_from(self.role).get(name)
+        if method is None:
+            return name in self.extensions
+        if not session.may_send(name):
+            return False
+        if method.capability and not declared(session.own_capabilities, method.capability):
+            return False
+        return name != RESOURCE_UPDATED or params.get("uri") in session.subscriptions
+
+
+def check_params(method: Method, params: Any) -> None:
+    """Check the params of a request, `_meta` included, by the types of the revision.
+
+    Raises:
+        ValidationError: The revision has other params.
+        UNWRITABLE: The params have no JSON form.
+    """
+    if method.params is not None and (method.params_required or params is not UNSET):
+        method.decode_params(b"{}" if params is UNSET else encode(params))
 
 
 def success_response(
