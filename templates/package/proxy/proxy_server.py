@@ -305,12 +305,13 @@ def proxy_of(target: Any, name: str, version: str, options: Mapping[str, Any]) -
         ValueError: The configuration has no servers that are well-formed, or a name that can't be a
             prefix.
     """
+    config = target
     if not isinstance(target, Mapping | PathLike):
         return Proxy(target, name, version, options)
-    connect(target, **_with_defaults(options))  # checks the options, and opens nothing
+    connect(config, **_with_defaults(options))  # checks the options, and opens nothing
     entries: dict[str, ServerEntry] = {}
     malformed: list[ValueError] = []
-    for key, entry in read_config(target).items():
+    for key, entry in read_config(config).items():
         if isinstance(entry, ValueError):
             malformed.append(entry)
             _logger.warning("server %s: %s", safe_repr(key), entry)
@@ -334,6 +335,6 @@ def _entry_options(entry: ServerEntry, options: Mapping[str, Any]) -> dict[str, 
         "auth": entry.auth,
     }
     merged = {**options, **{key: value for key, value in own.items() if value is not None}}
-    if not isinstance(entry.target, Sequence) or isinstance(entry.target, str):
+    if isinstance(entry.target, str) or not isinstance(entry.target, Sequence):
         merged.pop("restart", None)  # as `connect` has it: for commands
     return merged
