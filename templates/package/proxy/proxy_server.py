@@ -28,6 +28,7 @@ from typing import Any
 
 import msgspec
 
+from .._wire import is_object
 from ..client.async_client import Client, connect
 from ..client.connect import Servable, beside
 from ..client.server_config import ServerEntry, config_servers
@@ -305,19 +306,20 @@ def proxy_of(target: Any, name: str, version: str, options: Mapping[str, Any]) -
         ValueError: The configuration has no servers that are well-formed, or a name that can't be a
             prefix.
     """
+    config = target
     if not isinstance(target, Mapping | PathLike):
         return Proxy(target, name, version, options)
-    connect(target, **_with_defaults(options))  # checks the options, and opens nothing
+    connect(config, **_with_defaults(options))  # checks the options, and opens nothing
     options = dict(options)
-    inputs = options.pop("inputs", None) or {}
-    if not isinstance(inputs, Mapping):
+    inputs: Any = options.pop("inputs", None) or {}
+    if not is_object(inputs):
         raise TypeError(
             "inputs: a proxy asks nobody; expected values by the ids of the inputs, got "
             f"{safe_repr(inputs)}"
         )
     entries: dict[str, ServerEntry] = {}
     malformed: list[Exception] = []
-    for key, entry in config_servers(target, inputs).items():
+    for key, entry in config_servers(config, inputs).items():
         if isinstance(entry, Exception):
             malformed.append(entry)
             _logger.warning("server %s: %s", safe_repr(key), entry)
@@ -341,6 +343,6 @@ def _entry_options(entry: ServerEntry, options: Mapping[str, Any]) -> dict[str, 
         "auth": entry.auth,
     }
     merged = {**options, **{key: value for key, value in own.items() if value is not None}}
-    if not isinstance(entry.target, Sequence) or isinstance(entry.target, str):
+    if isinstance(entry.target, str) or not isinstance(entry.target, Sequence):
         merged.pop("restart", None)  # as `connect` has it: for commands
     return merged
