@@ -127,9 +127,9 @@ class _Document:
             ValueError: There is no such input, or a value is none of the options.
         """
         used = dict.fromkeys(each for name in names for each in _inputs_in(self.entries[name]))
-        values: Mapping[str, str] = {}
-        if isinstance(inputs, Mapping):
-            values = inputs
+        ask = in_thread(inputs) if callable(inputs) else None
+        values: Mapping[str, str] = {} if inputs is None or callable(inputs) else inputs
+        if values:
             unknown = values.keys() - used.keys() - self.inputs.keys()
             if unknown:
                 known = safe_list([*used]) or "none"
@@ -137,7 +137,6 @@ class _Document:
                     f"inputs: expected ids that {self.place} has ({known}), got "
                     f"{safe_list(sorted(unknown))}"
                 )
-        ask = in_thread(inputs) if callable(inputs) else None
         variables = {
             "userHome": str(Path.home()),
             "workspaceFolder": str(self.folder),
@@ -363,7 +362,8 @@ def _environment(entry: Mapping[str, Any], texts: _Texts, place: str) -> Mapping
     except (OSError, UnicodeDecodeError) as error:
         raise ValueError(f"{place}: envFile: {error}") from None
     variables = {name: value for name, value in read.items() if value is not None}
-    removed = {name for name, value in (entry.get("env") or {}).items() if value is None}
+    members: Mapping[str, Any] = entry.get("env") or {}
+    removed = {name for name, value in members.items() if value is None}
     return {
         **{name: value for name, value in variables.items() if name not in removed},
         **(own or {}),
