@@ -1,7 +1,8 @@
 """The blocking client's methods, derived from those of the asynchronous client.
 
 `base.py` and `group_base.py` in `templates/package/client` have the methods that do not depend on a
-schema; those of `ClientCalls` are for a client of one server and of several. A blocking method has the same signature and docstring; a template adds the body.
+schema; those of `ClientCalls` are for a client of one server and of several. A blocking method has
+the same signature and docstring; a template adds the body.
 """
 
 from __future__ import annotations

@@ -517,6 +517,7 @@ async def test_middleware_and_callbacks_are_for_every_server(revision: str) -> N
     for server in servers.values():
         server.add_tool(work, name="work")
     async with connect({"mcpServers": servers}, revision=revision) as client:
+        no_coroutine: Any = print
         passed: list[str] = []
         logged: list[Any] = []
         progress: list[float] = []
@@ -536,7 +537,7 @@ async def test_middleware_and_callbacks_are_for_every_server(revision: str) -> N
         assert passed == ["tools/call work"] * 3
         assert (logged, progress) == (["working"] * 2, [1, 1])
         with pytest.raises(TypeError, match="coroutine function"):
-            client.middleware(print)
+            client.middleware(no_coroutine)
 
 
 def test_the_callbacks_of_a_blocking_group_may_block() -> None:

@@ -62,8 +62,8 @@ class ClientCalls(Generic[AnySubscription]):
     _requests: Any  # sends the requests of the client
     _model_tools: ModelTools | None = None
 
-    def _clients(self) -> Iterable[ClientBase]:
-        """The client of each session that is open."""
+    def _pipelines(self) -> Iterable[RequestPipeline]:
+        """The request pipeline of each session that is open."""
         raise NotImplementedError
 
     def _subscription(self, wanted: NotificationFilter, options: ListenOptions) -> AnySubscription:
@@ -147,8 +147,8 @@ class ClientCalls(Generic[AnySubscription]):
             raise TypeError(f"middleware: expected a coroutine function, got {middleware!r}")
         from .client_middleware import ClientMiddlewareChain
 
-        for client in self._clients():
-            hooks = client._application.hooks
+        for requests in self._pipelines():
+            hooks = requests.hooks
             if hooks.chain is None:
                 hooks.chain = ClientMiddlewareChain()
             hooks.chain.functions.append(middleware)
@@ -172,7 +172,7 @@ class ClientCalls(Generic[AnySubscription]):
         """
         from .callbacks import log_callback
 
-        return log_callback(function, level, [each._callbacks() for each in self._clients()])
+        return log_callback(function, level, [*map(_callbacks_of, self._pipelines())])
 
     def on_progress(self, function: OnProgress) -> Callback:
         """Have a function called with the progress of each request, until it is removed.
@@ -191,7 +191,7 @@ class ClientCalls(Generic[AnySubscription]):
         """
         from .callbacks import progress_callback
 
-        return progress_callback(function, [each._callbacks() for each in self._clients()])
+        return progress_callback(function, [*map(_callbacks_of, self._pipelines())])
 
     def listen(
         self,
@@ -258,8 +258,8 @@ class ClientCalls(Generic[AnySubscription]):
 
         Source: server/utilities/logging (2026-07-28).
         """
-        for client in self._clients():
-            client._peer.connection.ask_for_logs(level)
+        for requests in self._pipelines():
+            requests.connection.ask_for_logs(level)
 
 
 class ClientBase(ClientCalls["Subscription"]):
@@ -433,8 +433,8 @@ class ClientBase(ClientCalls["Subscription"]):
 
         return StartedCall(method(*args, **kwargs), self._peer.start_soon)
 
-    def _clients(self) -> Iterable[ClientBase]:
-        return (self,)
+    def _pipelines(self) -> Iterable[RequestPipeline]:
+        return (self._requests,)
 
     def _subscription(self, wanted: NotificationFilter, options: ListenOptions) -> Subscription:
         from .listen import Listeners, Subscription
@@ -442,14 +442,6 @@ class ClientBase(ClientCalls["Subscription"]):
         if self._listeners is None:
             self._listeners = Listeners(self._peer.callers, self._requests, self.session)
         return Subscription(self._listeners, wanted, options)
-
-    def _callbacks(self) -> Callbacks:
-        hooks = self._application.hooks
-        if hooks.callbacks is None:
-            from .callbacks import Callbacks
-
-            hooks.callbacks = Callbacks(self._peer.connection)
-        return hooks.callbacks
 
     async def notify(self, name: str, params: Mapping[str, Any] | None = None) -> None:
         """Send a notification by its wire name.
@@ -585,6 +577,15 @@ class ClientApplication:
 
         threaded: Callable[[Any, RequestContext], Any] = in_thread(handler)
         return threaded
+
+
+def _callbacks_of(requests: RequestPipeline) -> Callbacks:
+    """The callbacks of a session."""
+    if requests.hooks.callbacks is None:
+        from .callbacks import Callbacks
+
+        requests.hooks.callbacks = Callbacks(requests.connection)
+    return requests.hooks.callbacks
 
 
 def _supported(capabilities: Mapping[str, Any], revision: Revision) -> dict[str, Any]:

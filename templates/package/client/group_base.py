@@ -21,10 +21,11 @@ from anyio.abc import TaskGroup
 from anyio.streams.memory import MemoryObjectSendStream
 
 from ..errors import McpError, TransportError
-from .base import AnyClient, ClientBase, ClientCalls
+from .base import AnyClient, ClientCalls
 from .connect import beside
 from .group_requests import GroupRequests, GroupServer
 from .listen import Change, ChangeIterator, ListenOptions, NotificationFilter, Subscription
+from .pipeline import RequestPipeline
 from .server_config import Config, Inputs, ServerEntry, read_config
 
 if TYPE_CHECKING:  # few clients name a type
@@ -130,8 +131,8 @@ class GroupBase(ClientCalls["GroupSubscription"], Generic[AnyClient]):
         reasons = "; ".join(f"{name}: {error}" for name, error in failures.items())
         raise TransportError(f"none of the servers could be opened: {reasons}")
 
-    def _clients(self) -> Iterable[ClientBase]:
-        return self.servers.values()
+    def _pipelines(self) -> Iterable[RequestPipeline]:
+        return [server.session.requests for server in self._servers if server.client is not None]
 
     def _subscription(
         self, wanted: NotificationFilter, options: ListenOptions
@@ -230,13 +231,11 @@ class GroupSubscription(ChangeIterator):
                 if getattr(self._wanted, member) and server.session.supports(capability):
                     shares.setdefault(server, {})[member] = True
         for uri in self._wanted.uris:
-            shares.setdefault(await self._by_uri(uri), {}).setdefault("uris", []).append(uri)
+            share = shares.setdefault(await self._by_uri(uri), {})
+            share["uris"] = (*share.get("uris", ()), uri)
         if not shares:
             _logger.warning("no server tells of changes of what was asked for")
-        return {
-            server: NotificationFilter(**{**share, "uris": tuple(share.get("uris", ()))})
-            for server, share in shares.items()
-        }
+        return {server: NotificationFilter(**share) for server, share in shares.items()}
 
     async def _pass_on(
         self,
