@@ -1,7 +1,8 @@
 """The blocking client's methods, derived from those of the asynchronous client.
 
 `base.py` and `group_base.py` in `templates/package/client` have the methods that do not depend on a
-schema. A blocking method has the same signature and docstring; a template adds the body.
+schema; those of `ClientCalls` are for a client of one server and of several. A blocking method has
+the same signature and docstring; a template adds the body.
 """
 
 from __future__ import annotations
@@ -17,14 +18,14 @@ from mcpgen.literals import Code, ascii_source, docstring
 
 Kind = Literal["property", "function", "coroutine", "subscription"]
 
-_SHARED = "ModelCalls"
+_SHARED = "ClientCalls"
 _CLIENT = "ClientBase"
 _GROUP = "GroupBase"
 _WITHOUT = frozenset(
     {"cache", "input_rounds", "seen_as", "close", "start_call", "servers", "hold", "end", "opened"}
 )
 """Methods that are not derived: the blocking client has another one, or none."""
-_RETURNS = {"Subscription": "SyncSubscription", "GroupSubscription": "SyncSubscription"}
+_RETURNS = {"Subscription": "SyncSubscription", "AnySubscription": "SyncSubscription"}
 """Types of results that the blocking client replaces."""
 _CALLBACKS = frozenset({"on_progress", "function"})
 """Parameters whose values are functions that the client calls."""

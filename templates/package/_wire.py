@@ -116,7 +116,8 @@ def _check_members(message: Any, names: Iterable[str]) -> None:
     Raises:
         TypeError: There are such names.
     """
-    known = [field.name for field in fields(type(message))]
+    kind: StructType = message.__class__
+    known = [field.name for field in fields(kind)]
     if getattr(message, "extra", None) and "extra" not in known:
         known.append("extra")
     unknown = ", ".join(shown(name) for name in names if name not in known)

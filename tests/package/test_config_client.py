@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import logging
 import os
@@ -13,11 +14,16 @@ import anyio
 import pytest
 
 from mcp_protocol import (
+    Client,
     ClientGroup,
     ClientHandlers,
+    ClientNext,
+    ClientRequest,
     ConfigInput,
     Context,
     Server,
+    SyncClient,
+    SyncClientGroup,
     ToolsChanged,
     connect,
     connect_sync,
@@ -440,10 +446,117 @@ async def test_what_a_group_lacks_is_explained() -> None:
             await client.set_level("info")
         client.ask_for_logs("info")
         unknown: Any = client
-        with pytest.raises(AttributeError, match=r"'revision'; a server's client may have it: cl"):
-            _ = unknown.revision
         with pytest.raises(AttributeError, match=r"no attribute 'nonsense'$"):
             _ = unknown.nonsense
+
+
+OF_ONE_SERVER = {
+    *("cache", "extension", "input_rounds", "instructions", "request", "request_raw", "revision"),
+    *("seen_as", "server_capabilities", "server_info", "start_call", "supports", "notify"),
+}
+"""Members of a client that make sense for one server, whatever messages the revisions have."""
+OF_ONE_SESSION = {
+    *("cancelled", "cancel_task", "discover", "get_task", "get_task_payload", "initialize"),
+    *("initialized", "list_tasks", "ping", "progress", "subscriptions_listen", "task_status"),
+}
+"""The same of messages: no member of theirs tells the server."""
+BY_PAGE = {
+    *("list_prompts_page", "list_resource_templates_page", "list_resources_page"),
+    *("list_tools_page",),
+}
+"""Cursors are those of one server; a group reads all pages."""
+NOT_IN_GROUPS = {*OF_ONE_SERVER, *OF_ONE_SESSION, *BY_PAGE, "list_tasks_page"}
+BLOCKING = NOT_IN_GROUPS - {"cache", "input_rounds", "seen_as"} | {"clear_cache", "session"}
+
+
+def members(kind: type) -> set[str]:
+    """The public members of a class."""
+    return {name for name in dir(kind) if not name.startswith("_")}
+
+
+@pytest.mark.parametrize(
+    ("client", "group", "refused"),
+    [(Client, ClientGroup, NOT_IN_GROUPS), (SyncClient, SyncClientGroup, BLOCKING)],
+)
+def test_a_group_has_each_member_of_a_client_or_names_what_to_use(
+    client: Any, group: Any, refused: set[str]
+) -> None:
+    assert members(client) - members(group) == refused
+    for name in members(client) & members(group):
+        if callable(getattr(client, name)):
+            own = inspect.signature(getattr(group, name)).parameters
+            assert own == inspect.signature(getattr(client, name)).parameters, name
+
+
+@both_lifecycles
+async def test_a_member_of_one_server_is_pointed_to(revision: str) -> None:
+    async with connect(two(), revision=revision) as client:
+        group: Any = client
+        server: Any = client.servers["git"]
+        with connect_sync(two(), revision=revision) as blocking:
+            both: Any = blocking
+            for name in sorted(NOT_IN_GROUPS | BLOCKING):
+                for each, one in ((group, server), (both, both.servers["git"])):
+                    with pytest.raises(AttributeError, match=f"no attribute {name!r}") as refused:
+                        getattr(each, name)
+                    pointed = f"the client of a server has it: client.servers[name].{name}"
+                    assert (pointed in str(refused.value)) == hasattr(one, name)
+                    if name in BY_PAGE:
+                        whole = name.removesuffix("_page")
+                        assert f"{whole}() has the items of all servers" in str(refused.value)
+
+
+@both_lifecycles
+async def test_middleware_and_callbacks_are_for_every_server(revision: str) -> None:
+    async def work(ctx: Context) -> str:
+        await ctx.info("working")
+        await ctx.report_progress(1, 2)
+        return "done"
+
+    servers = {name: Server(name) for name in ("a", "b")}
+    for server in servers.values():
+        server.add_tool(work, name="work")
+    async with connect({"mcpServers": servers}, revision=revision) as client:
+        no_coroutine: Any = print
+        passed: list[str] = []
+        logged: list[Any] = []
+        progress: list[float] = []
+
+        @client.middleware
+        async def note(request: ClientRequest, next: ClientNext) -> Any:
+            passed.append(f"{request.method} {request.target}")
+            return await next(request)
+
+        with (
+            client.on_log(lambda message: logged.append(message.data)),
+            client.on_progress(lambda done, total, text: progress.append(done)),
+        ):
+            for name in servers:
+                await client.call_tool(f"{name}_work")
+        await client.call_tool("a_work")
+        assert passed == ["tools/call work"] * 3
+        assert (logged, progress) == (["working"] * 2, [1, 1])
+        with pytest.raises(TypeError, match="coroutine function"):
+            client.middleware(no_coroutine)
+
+
+def test_the_callbacks_of_a_blocking_group_may_block() -> None:
+    server = Server("a")
+
+    @server.tool()
+    async def work(ctx: Context) -> str:
+        await ctx.report_progress(1, 2)
+        return "done"
+
+    names: list[str] = []
+    with connect_sync({"mcpServers": {"a": server, "b": git()}}) as client:
+
+        def show(done: float, total: float | None, text: str | None) -> None:
+            names.extend(tool.name for tool in client.list_tools())
+
+        with client.on_progress(show):
+            client.call_tool("a_work")
+    assert "b_status" in names
 
 
 def test_the_blocking_client_opens_several_servers_too() -> None:

@@ -112,6 +112,22 @@ def absent_keyword(function: str, names: Iterable[str]) -> TypeError:
     return TypeError(f"{function}: {'; '.join(texts)}")
 
 
+def absent_from_group(group: object, clients: Iterable[object], name: str) -> AttributeError:
+    """The error for an attribute that a client of several servers lacks.
+
+    Args:
+        group: The client of several servers.
+        clients: The clients of its servers, which may have the attribute.
+        name: The attribute.
+    """
+    text = f"{type(group).__name__!r} object has no attribute {name!r}"
+    if not name.startswith("_") and any(hasattr(client, name) for client in clients):
+        whole = name.removesuffix("_page")
+        all_pages = f"{whole}() has the items of all servers; " if whole != name else ""
+        text += f"; {all_pages}the client of a server has it: client.servers[name].{name}"
+    return AttributeError(text, name=name, obj=group)
+
+
 def _error(revision: Revision, method: str, shown: str) -> AbsentMethodError:
     having = [each for each in REVISIONS if _has(REVISIONS[each], method)]
     elsewhere = f"; it is in {', '.join(having)}" if having else ""

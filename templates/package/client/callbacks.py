@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
 
 import anyio
@@ -101,25 +101,25 @@ class Callbacks:
         self._progress: list[Callback] = []
         self._level: str | None = None
 
-    def add_log(self, function: OnLog, level: str) -> Callback:
-        """Register a function for log messages.
+    def add_log(self, callback: Callback, level: str) -> None:
+        """Register a callback for log messages.
 
         Args:
-            function: The function.
+            callback: The callback.
             level: The lowest level to ask for with each request, unless one is asked for already.
         """
-        callback = Callback(function, self._remove_log)
         self._log.append(callback)
         if self._connection.log_level is None:
             self._level = level
             self._connection.ask_for_logs(level)
-        return callback
 
-    def add_progress(self, function: OnProgress) -> Callback:
-        """Register a function for the progress of all requests."""
-        callback = Callback(function, self._progress.remove)
+    def add_progress(self, callback: Callback) -> None:
+        """Register a callback for the progress of all requests."""
         self._progress.append(callback)
-        return callback
+
+    def remove_progress(self, callback: Callback) -> None:
+        """Remove a callback for progress."""
+        self._progress.remove(callback)
 
     async def logged(self, message: LogMessage) -> None:
         """Pass on a log message."""
@@ -143,7 +143,8 @@ class Callbacks:
 
         return passed_on
 
-    def _remove_log(self, callback: Callback) -> None:
+    def remove_log(self, callback: Callback) -> None:
+        """Remove a callback for log messages."""
         self._log.remove(callback)
         if not self._log and self._level == self._connection.log_level:
             self._connection.ask_for_logs(None)  # as before the first one was registered
@@ -160,3 +161,29 @@ def in_thread(function: Callable[..., Any] | None) -> Any:
         return await result if inspect.isawaitable(result) else result
 
     return called
+
+
+def log_callback(function: OnLog, level: str, sessions: Sequence[Callbacks]) -> Callback:
+    """Register a function for the log messages of sessions; `level` as for `add_log`."""
+
+    def remove(callback: Callback) -> None:
+        for session in sessions:
+            session.remove_log(callback)
+
+    callback = Callback(function, remove)
+    for session in sessions:
+        session.add_log(callback, level)
+    return callback
+
+
+def progress_callback(function: OnProgress, sessions: Sequence[Callbacks]) -> Callback:
+    """Register a function for the progress of all requests of sessions."""
+
+    def remove(callback: Callback) -> None:
+        for session in sessions:
+            session.remove_progress(callback)
+
+    callback = Callback(function, remove)
+    for session in sessions:
+        session.add_progress(callback)
+    return callback

@@ -235,8 +235,9 @@ async def _opening(chosen: argparse.Namespace, revision: str | None) -> tuple[An
         server = chosen.server_entry = await read_server(*served, ask)  # asked for inputs once
     options = _options(chosen, revision)
     for member in ("env", "headers"):
-        if merged := {**(getattr(server, member) or {}), **options.get(member, {})}:
-            options[member] = merged
+        own: Mapping[str, str] = getattr(server, member) or {}
+        if own:
+            options[member] = {**own, **options.get(member, {})}
     for member in ("cwd", "transport"):
         if getattr(server, member) is not None:
             options[member] = getattr(server, member)

@@ -27,6 +27,7 @@ from ..foreign_text import safe_repr
 from ..protocol.lifecycle import declared
 from ..runtime.pending_requests import OnProgress
 from .base import AnyClient, ClientBase
+from .listen import ListenOptions, NotificationFilter, Subscription
 from .pipeline import RequestPipeline
 
 RESOURCES_LIST = "resources/list"
@@ -45,6 +46,10 @@ class GroupSession(ClientBase):
     def requests(self) -> RequestPipeline:
         """The request pipeline."""
         return self._requests
+
+    def subscription(self, wanted: NotificationFilter, options: ListenOptions) -> Subscription:
+        """A subscription to changes."""
+        return self._subscription(wanted, options)
 
     async def send_notification(self, name: str, fields: Mapping[str, Any]) -> None:
         """Send a notification with params by Python name."""

@@ -394,7 +394,8 @@ def _environment(entry: Mapping[str, Any], texts: _Texts, place: str) -> Mapping
     except (OSError, UnicodeDecodeError) as error:
         raise ValueError(f"{place}: envFile: {error}") from None
     variables = {name: value for name, value in read.items() if value is not None}
-    removed = {name for name, value in (entry.get("env") or {}).items() if value is None}
+    members: Mapping[str, Any] = entry.get("env") or {}
+    removed = {name for name, value in members.items() if value is None}
     return {
         **{name: value for name, value in variables.items() if name not in removed},
         **(own or {}),

@@ -28,7 +28,7 @@ from .listen import Change, NotificationFilter, Subscription
 
 if TYPE_CHECKING:
     from .base import ClientBase
-    from .group_subscription import GroupSubscription
+    from .group_base import GroupSubscription
 
 Backend: TypeAlias = Literal["asyncio", "trio"]
 
