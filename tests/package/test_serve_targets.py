@@ -125,3 +125,5 @@ def test_reload_needs_an_address_that_stays(tmp_path: Path, words: tuple[str, ..
     )
     assert done.returncode == 2
     assert "--reload" in done.stderr.splitlines()[-1]
+    if "--http" not in words:
+        assert "connect to http://127.0.0.1:8000/mcp" in done.stderr.splitlines()[-1]
