@@ -48,13 +48,16 @@ if TYPE_CHECKING:
     from ._wire import (
         to_builtins,
     )
+    from ._wire import (
+        replace,
+    )
     from .auth.address_rules import (
         AddressRules,
     )
-    from .auth.grants import (
+    from .auth.flows import (
         IdentityProvider,
     )
-    from .auth.jwt_keys import (
+    from .auth.jwt_signing import (
         PrivateKey,
     )
     from .auth.registration import (
@@ -70,9 +73,6 @@ if TYPE_CHECKING:
         Client,
         ClientHandlers,
         connect,
-    )
-    from .client.auth.file_store import (
-        FileStore,
     )
     from .client.auth.interactions import (
         Device,
@@ -91,6 +91,7 @@ if TYPE_CHECKING:
         PendingAuthorization,
     )
     from .client.auth.stores import (
+        FileStore,
         MemoryStore,
         Store,
     )
@@ -131,6 +132,9 @@ if TYPE_CHECKING:
     )
     from .client.client_settings import (
         Restart,
+    )
+    from .client.server_config import (
+        ConfigInput,
     )
     from .client.sync import (
         SyncStartedCall,
@@ -183,14 +187,12 @@ if TYPE_CHECKING:
     from .revisions import (
         REVISIONS,
     )
-    from .runtime.principal import (
-        Principal,
-    )
-    from .runtime.request_logging import (
+    from .runtime.observability import (
         log_requests,
-    )
-    from .runtime.telemetry import (
         trace_requests,
+    )
+    from .runtime.request_context import (
+        Principal,
     )
     from .runtime.request_context import (
         RequestContext,
@@ -208,6 +210,9 @@ if TYPE_CHECKING:
         Limits,
         ServerHttpSettings,
     )
+    from .server.auth.authenticator import (
+        ProtectedResourceMetadata,
+    )
     from .server.auth.dpop_validation import (
         DpopValidation,
     )
@@ -219,9 +224,6 @@ if TYPE_CHECKING:
     )
     from .server.auth.protected import (
         Protected,
-    )
-    from .server.auth.resource_metadata import (
-        ProtectedResourceMetadata,
     )
     from .server.auth.verifiers import (
         AnyOf,
@@ -258,11 +260,9 @@ if TYPE_CHECKING:
         URLElicitation,
         URLElicitationRequiredError,
     )
-    from .server.toolkit.client_features.roots import (
-        Root,
-    )
-    from .server.toolkit.client_features.sampling import (
+    from .server.toolkit.client_features.sampling_and_roots import (
         ModelPreferences,
+        Root,
         Sampled,
         SamplingMessage,
         ToolUse,
@@ -295,24 +295,23 @@ if TYPE_CHECKING:
         Middleware,
         MiddlewareRequest,
         Next,
-    )
-    from .server.toolkit.rate_limit import (
         limit_rate,
     )
     from .server.toolkit.registry import (
         CacheHint,
     )
+    from .server.toolkit.resources import (
+        AnyPath,
+    )
     from .server.toolkit.server import (
         Server,
-    )
-    from .server.toolkit.uri_templates import (
-        AnyPath,
     )
 
 __all__ = [
     "UNSET",
     "UnsetType",
     "to_builtins",
+    "replace",
     "AddressRules",
     "IdentityProvider",
     "PrivateKey",
@@ -322,7 +321,6 @@ __all__ = [
     "Client",
     "ClientHandlers",
     "connect",
-    "FileStore",
     "Device",
     "Loopback",
     "Paste",
@@ -333,6 +331,7 @@ __all__ = [
     "WorkloadIdentity",
     "OAuth",
     "PendingAuthorization",
+    "FileStore",
     "MemoryStore",
     "Store",
     "Callback",
@@ -355,6 +354,7 @@ __all__ = [
     "ClientLimits",
     "Timeouts",
     "Restart",
+    "ConfigInput",
     "SyncStartedCall",
     "SyncClient",
     "SyncClientHandlers",
@@ -390,9 +390,9 @@ __all__ = [
     "hints_of",
     "safe_url",
     "REVISIONS",
-    "Principal",
     "log_requests",
     "trace_requests",
+    "Principal",
     "RequestContext",
     "EventStore",
     "MemoryEventStore",
@@ -401,11 +401,11 @@ __all__ = [
     "RouteResponse",
     "Limits",
     "ServerHttpSettings",
+    "ProtectedResourceMetadata",
     "DpopValidation",
     "Introspection",
     "JwtVerifier",
     "Protected",
-    "ProtectedResourceMetadata",
     "AnyOf",
     "InvalidTokenError",
     "TokenVerifier",
@@ -425,8 +425,8 @@ __all__ = [
     "InputRequired",
     "URLElicitation",
     "URLElicitationRequiredError",
-    "Root",
     "ModelPreferences",
+    "Root",
     "Sampled",
     "SamplingMessage",
     "ToolUse",
@@ -451,24 +451,24 @@ __all__ = [
     "Next",
     "limit_rate",
     "CacheHint",
-    "Server",
     "AnyPath",
+    "Server",
 ]
 
 _HOMES = {
     "UNSET": "._wire",
     "UnsetType": "._wire",
     "to_builtins": "._wire",
+    "replace": "._wire",
     "AddressRules": ".auth.address_rules",
-    "IdentityProvider": ".auth.grants",
-    "PrivateKey": ".auth.jwt_keys",
+    "IdentityProvider": ".auth.flows",
+    "PrivateKey": ".auth.jwt_signing",
     "client_metadata_document": ".auth.registration",
     "DeviceCode": ".auth.steps",
     "Channel": ".channel",
     "Client": ".client.async_client",
     "ClientHandlers": ".client.async_client",
     "connect": ".client.async_client",
-    "FileStore": ".client.auth.file_store",
     "Device": ".client.auth.interactions",
     "Loopback": ".client.auth.interactions",
     "Paste": ".client.auth.interactions",
@@ -479,6 +479,7 @@ _HOMES = {
     "WorkloadIdentity": ".client.auth.machine_auth",
     "OAuth": ".client.auth.oauth",
     "PendingAuthorization": ".client.auth.oauth",
+    "FileStore": ".client.auth.stores",
     "MemoryStore": ".client.auth.stores",
     "Store": ".client.auth.stores",
     "Callback": ".client.callbacks",
@@ -501,6 +502,7 @@ _HOMES = {
     "ClientLimits": ".client.client_settings",
     "Timeouts": ".client.client_settings",
     "Restart": ".client.client_settings",
+    "ConfigInput": ".client.server_config",
     "SyncStartedCall": ".client.sync",
     "SyncClient": ".client.sync_client",
     "SyncClientHandlers": ".client.sync_client",
@@ -536,9 +538,9 @@ _HOMES = {
     "hints_of": ".protocol.tool_annotations",
     "safe_url": ".protocol.uris",
     "REVISIONS": ".revisions",
-    "Principal": ".runtime.principal",
-    "log_requests": ".runtime.request_logging",
-    "trace_requests": ".runtime.telemetry",
+    "log_requests": ".runtime.observability",
+    "trace_requests": ".runtime.observability",
+    "Principal": ".runtime.request_context",
     "RequestContext": ".runtime.request_context",
     "EventStore": ".server.asgi.event_store",
     "MemoryEventStore": ".server.asgi.event_store",
@@ -547,11 +549,11 @@ _HOMES = {
     "RouteResponse": ".server.asgi.routes",
     "Limits": ".server.asgi.settings",
     "ServerHttpSettings": ".server.asgi.settings",
+    "ProtectedResourceMetadata": ".server.auth.authenticator",
     "DpopValidation": ".server.auth.dpop_validation",
     "Introspection": ".server.auth.introspection",
     "JwtVerifier": ".server.auth.jwt_verifier",
     "Protected": ".server.auth.protected",
-    "ProtectedResourceMetadata": ".server.auth.resource_metadata",
     "AnyOf": ".server.auth.verifiers",
     "InvalidTokenError": ".server.auth.verifiers",
     "TokenVerifier": ".server.auth.verifiers",
@@ -571,12 +573,12 @@ _HOMES = {
     "InputRequired": ".server.toolkit.client_features.input_required",
     "URLElicitation": ".server.toolkit.client_features.input_required",
     "URLElicitationRequiredError": ".server.toolkit.client_features.input_required",
-    "Root": ".server.toolkit.client_features.roots",
-    "ModelPreferences": ".server.toolkit.client_features.sampling",
-    "Sampled": ".server.toolkit.client_features.sampling",
-    "SamplingMessage": ".server.toolkit.client_features.sampling",
-    "ToolUse": ".server.toolkit.client_features.sampling",
-    "ToolUseResult": ".server.toolkit.client_features.sampling",
+    "ModelPreferences": ".server.toolkit.client_features.sampling_and_roots",
+    "Root": ".server.toolkit.client_features.sampling_and_roots",
+    "Sampled": ".server.toolkit.client_features.sampling_and_roots",
+    "SamplingMessage": ".server.toolkit.client_features.sampling_and_roots",
+    "ToolUse": ".server.toolkit.client_features.sampling_and_roots",
+    "ToolUseResult": ".server.toolkit.client_features.sampling_and_roots",
     "Depends": ".server.toolkit.callables",
     "Completion": ".server.toolkit.completion",
     "Annotations": ".server.toolkit.content",
@@ -595,16 +597,38 @@ _HOMES = {
     "Middleware": ".server.toolkit.middleware",
     "MiddlewareRequest": ".server.toolkit.middleware",
     "Next": ".server.toolkit.middleware",
-    "limit_rate": ".server.toolkit.rate_limit",
+    "limit_rate": ".server.toolkit.middleware",
     "CacheHint": ".server.toolkit.registry",
+    "AnyPath": ".server.toolkit.resources",
     "Server": ".server.toolkit.server",
-    "AnyPath": ".server.toolkit.uri_templates",
 }
+
+
+_NAMES_ELSEWHERE = {
+    "FastMCP": "Server",
+    "MCPServer": "Server",
+    "create_proxy": "Server.proxy(target)",
+    "ClientSession": "connect",
+    "stdio_client": "connect([command, ...])",
+    "StdioServerParameters": "connect([command, ...], env=..., cwd=...)",
+    "streamable_http_client": "connect(url)",
+}
+"""Names of FastMCP and of the official SDK, and what this package has instead."""
 
 
 def __getattr__(name: str) -> Any:
     home = _HOMES.get(name)
     if home is None:
+        if name in _NAMES_ELSEWHERE:
+            text = f"{__name__} has no {name}: use {_NAMES_ELSEWHERE[name]}"
+            # An import statement drops the text of an AttributeError.
+            from inspect import currentframe  # for the error only
+
+            frame = currentframe()
+            caller = None if frame is None else frame.f_back
+            if caller is not None and caller.f_code.co_name == "_handle_fromlist":
+                raise ImportError(text, name=__name__)
+            raise AttributeError(text)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(importlib.import_module(home, __name__), name)
     globals()[name] = value

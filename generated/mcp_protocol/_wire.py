@@ -12,11 +12,11 @@ value of a union without a tag is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from types import UnionType
-from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar, Union, get_args, get_origin
 
 from ._structs import (
     STRUCTS,
@@ -37,11 +37,11 @@ from ._structs import (
     encode,
     error_text,
     fields,
-    replace,
     tag_of,
     to_builtins,
 )
-from ._unions import UntaggedType, Variant, is_many, is_object
+from ._structs import replace as _copied
+from ._unions import UntaggedType, Variant, is_many, is_object, shown
 from .method_facts import UNSTATED, MethodFacts
 
 __all__ = [
@@ -84,6 +84,54 @@ Role: TypeAlias = Literal["client", "server"]
 
 TTL = "ttlMs"
 """Wire name of the milliseconds for which a result may be used again."""
+
+Message = TypeVar("Message")
+
+
+def replace(message: Message, /, **changes: Any) -> Message:
+    """A copy of a message, or of an object in one, with some members changed.
+
+        result = replace(result, is_error=True)
+
+    Args:
+        message: An object of `models`, which stays as it is.
+        changes: New values of members, by Python name; they are not checked before they are sent.
+
+    Raises:
+        TypeError: It is no such object, or has no member of one of these names.
+    """
+    if not isinstance(message, STRUCTS):
+        raise TypeError(f"replace: expected an object of a message, got a {_type_name(message)}")
+    if not changes.keys() <= _member_names(type(message)):
+        _check_members(message, changes)
+    return _copied(message, **changes)
+
+
+def _type_name(value: object) -> str:
+    return type(value).__qualname__
+
+
+@lru_cache(1024)
+def _member_names(kind: StructType) -> frozenset[str]:
+    return frozenset(field.name for field in fields(kind))
+
+
+def _check_members(message: Any, names: Iterable[str]) -> None:
+    """Refuse names of members that an object does not have.
+
+    Raises:
+        TypeError: There are such names.
+    """
+    kind: StructType = message.__class__
+    known = [field.name for field in fields(kind)]
+    if getattr(message, "extra", None) and "extra" not in known:
+        known.append("extra")
+    unknown = ", ".join(shown(name) for name in names if name not in known)
+    if unknown:
+        raise TypeError(
+            f"replace: {_type_name(message)} has no member {unknown}; its members are "
+            f"{', '.join(known)}"
+        )
 
 
 def members_of(kind: Any) -> frozenset[str]:

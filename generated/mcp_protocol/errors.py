@@ -37,6 +37,7 @@
         +-- FrameError              one frame was invalid; the channel is usable
         +-- ServerStartError        the server process ended before its first message
         +-- ListenFailedError       cannot listen at an address
+        +-- WorkerFailedError       a worker process could not start to serve
         +-- ConnectFailedError      no connection to the server's address
         +-- HttpStatusError         the server refused with an HTTP status
         +-- ResponseLostError       the connection broke before the response was received
@@ -424,6 +425,10 @@ def last_lines(stderr_tail: Sequence[str]) -> list[str]:
 
 class ListenFailedError(TransportError):
     """Cannot listen at an address: it is in use, or does not belong to this machine."""
+
+
+class WorkerFailedError(TransportError):
+    """A worker process could not start to serve; standard error has its reason."""
 
 
 class ConnectFailedError(TransportError):

@@ -32,7 +32,7 @@ from .channel import Channel, OutgoingMessage, RequestId
 from .client.async_client import Client, ClientHandlers, connect
 from .client.base import ClientBase, Handlers
 from .client.connect import Servable
-from .runtime.principal import PRINCIPAL, Principal
+from .runtime.request_context import PRINCIPAL, Principal
 
 if TYPE_CHECKING:
     from .r2024_11_05 import client as r2024_11_05

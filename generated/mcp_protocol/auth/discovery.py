@@ -4,45 +4,84 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""Discovery of the authorization server of an MCP server, by the metadata of both.
+"""Discovery of the authorization server of an MCP server, by the metadata documents of both.
 
-Source: basic/authorization (authorization server discovery); RFC 9728, section 5; RFC 8414,
-section 3.
+Errors about a document name the document and the member, and contain no text of the document.
+
+Source: basic/authorization (authorization server discovery); RFC 9728, sections 2, 3.3 and 5;
+RFC 8414, sections 2 and 3; OpenID Connect Discovery 1.0.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeGuard
+
+import msgspec
 
 from ..errors import AuthorizationError
 from ..facts import Revision
 from ..foreign_text import safe_text
 from .address_rules import AddressCheck
-from .canonical_uri import canonical_resource, canonical_uri, origin_of
 from .challenges import Challenge
-from .documents import (
-    AuthorizationServerMetadata,
-    ResourceMetadata,
-    read_object,
-    read_resource_metadata,
-    read_server_metadata,
-)
-from .dpop import ProofKey
-from .scopes import OFFLINE_ACCESS, parse_scopes, union
-from .steps import Fetch, Fetched, Flow
-from .well_known import (
+from .identifiers import (
     AUTHORIZATION_SERVER,
     ProtectedResourceUrl,
     authorization_server_urls,
+    canonical_resource,
+    canonical_uri,
+    origin_of,
     protected_resource_urls,
 )
+from .jwt_signing import ProofKey
+from .scopes import OFFLINE_ACCESS, parse_scopes, union
+from .steps import Fetch, Fetched, Flow
+
+DOCUMENT_LIMIT = 512 * 1024
+"""Longest document, or other response of an authorization server, in bytes."""
 
 _DEFAULT_ENDPOINTS: Mapping[str, str] = {
     "authorization_endpoint": "/authorize",
     "registration_endpoint": "/register",
     "token_endpoint": "/token",
 }
+
+
+@dataclass(frozen=True)
+class ResourceMetadata:
+    """The metadata of a protected resource.
+
+    Attributes:
+        resource: The resource identifier, as written.
+        authorization_servers: The issuers, as written; at least one.
+        scopes_supported: The supported scopes; `None` if absent.
+    """
+
+    resource: str
+    authorization_servers: tuple[str, ...]
+    scopes_supported: tuple[str, ...] | None
+
+
+@dataclass(frozen=True)
+class AuthorizationServerMetadata:
+    """The metadata of an authorization server.
+
+    Attributes:
+        issuer: The issuer identifier, as written.
+        members: The whole document.
+    """
+
+    issuer: str
+    members: Mapping[str, Any]
+
+    def strings(self, name: str) -> tuple[str, ...] | None:
+        """A member that is an array of strings, without items of other types; `None` if absent."""
+        return _strings(self.members.get(name))
+
+    def is_true(self, name: str) -> bool:
+        """Whether a member is `true`."""
+        return self.members.get(name) is True
 
 
 @dataclass(frozen=True)
@@ -190,7 +229,7 @@ def _probe_resource_metadata(
 ) -> Flow[ResourceMetadata | None]:
     context.addresses.check(candidate.url, "the server's URL")
     response: Fetched = yield Fetch("GET", candidate.url, _request_fields(context.revision))
-    if response.status != 200 or not _is_object(response.body):
+    if response.status != 200 or not _has_object(response.body):
         return None
     metadata = read_resource_metadata(response.body, "the metadata of the server")
     if canonical_uri(metadata.resource) != canonical_uri(candidate.resource):
@@ -202,7 +241,7 @@ def _fetch_metadata(context: FlowContext, issuer: str) -> Flow[AuthorizationServ
     context.addresses.check(issuer, "the issuer")
     for url in authorization_server_urls(issuer):
         response: Fetched = yield Fetch("GET", url, _request_fields(context.revision))
-        if response.status == 200 and _is_object(response.body):
+        if response.status == 200 and _has_object(response.body):
             expected = issuer
             if context.accept_issuer_slash:
                 named = read_object(response.body, "the issuer").get("issuer")
@@ -217,7 +256,7 @@ def _discover_at_origin(context: FlowContext, revision: Revision) -> Flow[Author
     origin = origin_of(context.server_url)
     url = context.addresses.check(origin + AUTHORIZATION_SERVER, "the server's URL")
     response: Fetched = yield Fetch("GET", url, _request_fields(revision))
-    if response.status == 200 and _is_object(response.body):
+    if response.status == 200 and _has_object(response.body):
         members = read_object(response.body, "the metadata of the issuer")
         # A trailing slash is allowed: this revision derives the issuer from the URL of the server.
         issuer = f"{origin}/" if members.get("issuer") == f"{origin}/" else origin
@@ -234,7 +273,7 @@ def _request_fields(revision: Revision) -> dict[str, str]:
     return {"Accept": "application/json", **named}
 
 
-def _is_object(body: bytes) -> bool:
+def _has_object(body: bytes) -> bool:
     """Whether a body is a JSON object. Some servers respond to all URLs with a web page."""
     try:
         read_object(body, "")
@@ -282,3 +321,65 @@ def with_offline_access(scopes: tuple[str, ...], server: AuthorizationServer) ->
     if server.revision.facts.authorization.offline_access and OFFLINE_ACCESS in listed:
         return union(scopes, [OFFLINE_ACCESS])
     return scopes
+
+
+def read_object(body: bytes, where: str) -> dict[str, Any]:
+    """A JSON object.
+
+    Raises:
+        AuthorizationError: The body is not a JSON object.
+    """
+    try:
+        value: Any = msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise AuthorizationError(f"{where}: expected a JSON object") from None
+    if not _is_object(value):
+        raise AuthorizationError(f"{where}: expected a JSON object")
+    return value
+
+
+def read_resource_metadata(body: bytes, where: str) -> ResourceMetadata:
+    """The metadata of a protected resource.
+
+    Raises:
+        AuthorizationError: The document is malformed, or names no authorization server.
+    """
+    members = read_object(body, where)
+    resource = members.get("resource")
+    if not isinstance(resource, str):
+        raise AuthorizationError(f"{where}: expected the string `resource`")
+    servers = _strings(members.get("authorization_servers"))
+    if not servers:
+        raise AuthorizationError(f"{where}: expected an authorization server")
+    return ResourceMetadata(resource, servers, _strings(members.get("scopes_supported")))
+
+
+def read_server_metadata(body: bytes, where: str, issuer: str) -> AuthorizationServerMetadata:
+    """The metadata of an authorization server.
+
+    Args:
+        body: The document.
+        where: The document, for errors.
+        issuer: The issuer that the document must name, character by character.
+
+    Raises:
+        AuthorizationError: The document is malformed, or names another issuer.
+    """
+    members = read_object(body, where)
+    if members.get("issuer") != issuer:
+        raise AuthorizationError(f"{where}: `issuer` is not the expected issuer")
+    return AuthorizationServerMetadata(issuer, members)
+
+
+def _strings(value: object) -> tuple[str, ...] | None:
+    if not _is_array(value):
+        return None
+    return tuple(each for each in value if isinstance(each, str))
+
+
+def _is_object(value: object) -> TypeGuard[dict[str, Any]]:
+    return isinstance(value, dict)
+
+
+def _is_array(value: object) -> TypeGuard[Sequence[object]]:
+    return isinstance(value, list)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 from urllib.parse import urlsplit
 
 import msgspec
@@ -22,15 +22,17 @@ import msgspec
 from ..errors import AuthorizationError, OAuthError
 from ..foreign_text import safe_text
 from .address_rules import is_loopback
-from .client_authentication import AuthMethod, ClientIdentity
 from .discovery import AuthorizationServer, FlowContext
-from .records import Registration, decoded_record, encoded_record, registration_key
+from .jwt_signing import PrivateKey
 from .scopes import parse_scopes, union
 from .steps import Fetch, Fetched, Flow, Load, Save
-from .tokens import read_success
-
-if TYPE_CHECKING:  # signing is an extra
-    from .jwt_keys import PrivateKey
+from .token_endpoint import (
+    AuthMethod,
+    ClientIdentity,
+    decoded_record,
+    encoded_record,
+    read_success,
+)
 
 ApplicationType: TypeAlias = Literal["native", "web"]
 """Whether a client runs on the user's machine or on a web server (OpenID Connect)."""
@@ -65,6 +67,29 @@ class ClientProfile:
     method: AuthMethod | None = None
     audience: str | None = None
     application_type: ApplicationType | None = None
+
+
+@dataclass(frozen=True)
+class Registration:
+    """A client registration at an authorization server.
+
+    Attributes:
+        issuer: The authorization server.
+        client_id: The issued client id.
+        client_secret: The issued client secret; `None` for a public client.
+        method: The registered authentication method of the token endpoint.
+        redirect_uris: The registered redirect URIs.
+        expires_at: When the secret expires, in seconds since 1970; 0 for never.
+        scopes: The scopes that the client may request; `None` if neither side named any.
+    """
+
+    issuer: str
+    client_id: str
+    client_secret: str | None = field(default=None, repr=False)
+    method: AuthMethod | None = None
+    redirect_uris: tuple[str, ...] = ()
+    expires_at: float = 0
+    scopes: tuple[str, ...] | None = None
 
 
 def check_metadata_url(url: str) -> None:
@@ -180,6 +205,11 @@ def identify_client(
         profile.key,
         profile.audience,
     )
+
+
+def registration_key(issuer: str) -> str:
+    """The store key of a registration."""
+    return f"registration {issuer}"
 
 
 def _is_valid(

@@ -18,7 +18,7 @@ OFFLINE_ACCESS = "offline_access"
 """The scope that requests a refresh token. It concerns client and authorization server only, so
 resource servers do not list it. Source: OpenID Connect Core, section 11."""
 
-_is_scope = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+").fullmatch
+_SCOPE = r"[\x21\x23-\x5b\x5d-\x7e]+"  # compiled when it is first used
 
 
 def checked_scopes(scopes: Collection[str]) -> frozenset[str]:
@@ -31,7 +31,7 @@ def checked_scopes(scopes: Collection[str]) -> frozenset[str]:
     if isinstance(scopes, str):
         raise TypeError(f"scopes: expected a collection of strings, got {scopes!r}")
     for scope in scopes:
-        if _is_scope(scope) is None:
+        if not _is_scope(scope):
             raise ValueError(
                 f"scopes: expected visible ASCII without spaces, quotes and backslashes, "
                 f"got {scope!r}"
@@ -47,3 +47,7 @@ def parse_scopes(text: str) -> tuple[str, ...]:
 def union(*several: Iterable[str]) -> tuple[str, ...]:
     """The union of lists of scopes, in order of first occurrence. Malformed scopes are ignored."""
     return tuple(dict.fromkeys(scope for scopes in several for scope in scopes if _is_scope(scope)))
+
+
+def _is_scope(text: str) -> bool:
+    return re.fullmatch(_SCOPE, text) is not None

@@ -38,7 +38,7 @@ from ..revisions import FOLDERS, REVISIONS
 if TYPE_CHECKING:
     from .. import models
     from .group import ClientGroup
-    from .server_config import Config, ServerEntry
+    from .server_config import Config, Inputs, ServerEntry
     from ..runtime.request_context import RequestContext
     from ..r2024_11_05 import client as r2024_11_05
     from ..r2025_03_26 import client as r2025_03_26
@@ -329,6 +329,18 @@ class Client(ClientBase):
         on_progress: OnProgress | None = None,
         returns: type[Value],
     ) -> Value: ...
+
+    @overload
+    async def call_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        meta: Mapping[str, Any] | None = None,
+        timeout: float | None = None,
+        on_progress: OnProgress | None = None,
+        returns: type[Any],
+    ) -> object: ...
 
     @overload
     async def call_tool(
@@ -1120,6 +1132,7 @@ def connect(
     cache: Caching | bool = True,
     extra: bool = False,
     max_concurrent_requests: int = CONCURRENT_REQUESTS,
+    inputs: Inputs | None = None,
 ) -> AbstractAsyncContextManager[ClientGroup[Client]]: ...
 
 
@@ -1146,6 +1159,7 @@ def connect(
     cache: Caching | bool = True,
     extra: bool = False,
     max_concurrent_requests: int = CONCURRENT_REQUESTS,
+    inputs: Inputs | None = None,
 ) -> AbstractAsyncContextManager[Any]: ...
 
 
@@ -1171,6 +1185,8 @@ def connect(
     cache: Caching | bool = True,
     extra: bool = False,
     max_concurrent_requests: int = CONCURRENT_REQUESTS,
+    inputs: Inputs | None = None,
+    **others: object,
 ) -> AbstractAsyncContextManager[Any]:
     """Open a session with a server, or with each server of a configuration.
 
@@ -1208,6 +1224,8 @@ def connect(
         max_concurrent_requests: Bound of handlers that run at a time. At the bound no further
             message is read until a handler has ended; while the client itself waits for responses,
             further requests of the server are refused.
+        inputs: Values for `${input:id}` in a configuration, by id, or a function that asks the user:
+            it gets a `ConfigInput`, and returns the value, or `None` for none.
 
     Raises:
         ServerStartError: (on entry) The process ended before its first response.
@@ -1218,7 +1236,12 @@ def connect(
         RequestTimeoutError: (on entry) The session was not open in time.
         MissingExtraError: (on entry) The target is a URL, and no HTTP library is installed.
         ValueError: (on entry) `max_concurrent_requests` is below one.
+        TypeError: There is no such keyword.
     """
+    if others:
+        from .absent_methods import absent_keyword  # for the error only
+
+        raise absent_keyword("connect", others)
     client_class: type[ClientBase] = Client
     chosen = REVISIONS.pinned(revision)
     if revision in FOLDERS:
@@ -1245,12 +1268,15 @@ def connect(
             )
         return _open_config(
             target,
+            inputs,
             chosen,
             handlers,
             identity,
             settings,
             restarts,
         )
+    if inputs is not None:
+        raise TypeError("inputs: expected a configuration of servers as target, which has inputs")
     application = ClientApplication(handlers, identity, settings)
     return open_client(
         client_class,
@@ -1266,6 +1292,7 @@ def connect(
 
 def _open_config(
     config: Config,
+    inputs: Inputs | None,
     revisions: Revisions,
     handlers: Handlers | None,
     identity: Identity,
@@ -1288,7 +1315,7 @@ def _open_config(
             http=UrlOptions(entry.transport, entry.headers, entry.auth),
         )
 
-    return open_group(ClientGroup[Client], config, opening)
+    return open_group(ClientGroup[Client], config, inputs, opening)
 
 
 @asynccontextmanager

@@ -4,23 +4,26 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""The base of every client class: an open session, and the user's handlers."""
+"""The bases of every client class: an open session, and the user's handlers.
+
+The rendered client of an extension derives from `ExtensionClient`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from inspect import iscoroutinefunction
 from types import FunctionType, MethodType
-from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, ParamSpec, Protocol, TypeVar
 
 from msgspec import Raw
 
 from .._wire import convert, is_object, members_of, to_builtins
-from ..errors import LocalProtocolError, MethodNotFoundError
+from ..errors import LocalProtocolError, MethodNotFoundError, MissingCapabilityError
 from ..facts import Method, Revision
 from ..foreign_text import safe_text
-from ..protocol.capabilities import CAPABILITY, check_extensions, settings_of
 from ..protocol.lifecycle import Description, Session, declared
+from ..protocol.negotiation import CAPABILITY, check_extensions, settings_of
 from ..protocol.notifications import MESSAGE
 from ..protocol.uris import WEB_SCHEMES
 from ..runtime.peer import Peer
@@ -37,8 +40,8 @@ if TYPE_CHECKING:  # most clients use none of these
     from .callbacks import Callback, Callbacks, OnLog
     from .calls import StartedCall
     from .client_middleware import ClientNext, ClientRequest
-    from .listen import Listeners, Subscription
-    from .model_tools import ModelApi, ModelTools
+    from .host import ModelApi, ModelTools
+    from .listen import Listeners, ListenOptions, NotificationFilter, Subscription
     from .typed_results import ValueReader
 
 _PLAIN = (FunctionType, MethodType)
@@ -46,6 +49,7 @@ _PLAIN = (FunctionType, MethodType)
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 AnyClient = TypeVar("AnyClient", bound="ClientBase")
+AnySubscription = TypeVar("AnySubscription")
 
 
 class Handlers(Protocol):
@@ -61,11 +65,19 @@ class Handlers(Protocol):
         ...
 
 
-class ModelCalls:
-    """The tools of a client, as functions of models."""
+class ClientCalls(Generic[AnySubscription]):
+    """What a client of one server and a client of several have alike."""
 
     _requests: Any  # sends the requests of the client
     _model_tools: ModelTools | None = None
+
+    def _pipelines(self) -> Iterable[RequestPipeline]:
+        """The request pipeline of each session that is open."""
+        raise NotImplementedError
+
+    def _subscription(self, wanted: NotificationFilter, options: ListenOptions) -> AnySubscription:
+        """A subscription to changes."""
+        raise NotImplementedError
 
     async def tools_for(self, api: ModelApi, *, timeout: float | None = None) -> list[Any]:
         """The server's tools as a model's API takes them in `tools`.
@@ -118,13 +130,148 @@ class ModelCalls:
     def _functions(self) -> ModelTools:
         """The tools as functions of models."""
         if self._model_tools is None:
-            from .model_tools import ModelTools
+            from .host import ModelTools
 
             self._model_tools = ModelTools(self._requests)
         return self._model_tools
 
+    def middleware(
+        self, middleware: Callable[[ClientRequest, ClientNext], Awaitable[Result]]
+    ) -> Callable[[ClientRequest, ClientNext], Awaitable[Result]]:
+        """Register a coroutine function around the requests and notifications of this client.
 
-class ClientBase(ModelCalls):
+            @client.middleware
+            async def audit(request: ClientRequest, next: ClientNext) -> Any:
+                result = await next(request)
+                return result
+
+        What it returns is the result: that of `next`, perhaps changed, or its own. The first one
+        registered is the outermost. Each request that is sent passes: a result from the cache does
+        not, a retry and each further round of input do again.
+
+        Raises:
+            TypeError: Not a coroutine function.
+        """
+        if not iscoroutinefunction(middleware):
+            raise TypeError(f"middleware: expected a coroutine function, got {middleware!r}")
+        from .client_middleware import ClientMiddlewareChain
+
+        for requests in self._pipelines():
+            hooks = requests.hooks
+            if hooks.chain is None:
+                hooks.chain = ClientMiddlewareChain()
+            hooks.chain.functions.append(middleware)
+        return middleware
+
+    def on_log(self, function: OnLog, level: str = "info") -> Callback:
+        """Have a function called with each log message of the server, until it is removed.
+
+        Each function gets its messages in order. Its failures are logged.
+
+        Args:
+            function: Gets a `LogMessage`. A coroutine function, or a plain function, which must
+                not block the event loop; a blocking client runs plain functions in a thread.
+            level: The lowest level to ask for in revisions where each request asks for log
+                messages, unless `ask_for_logs` was called. In a session, `set_level` decides.
+
+        Returns:
+            The callback, which has `remove`, and is a context manager that removes it.
+
+        Source: server/utilities/logging.
+        """
+        from .callbacks import log_callback
+
+        return log_callback(function, level, [*map(_callbacks_of, self._pipelines())])
+
+    def on_progress(self, function: OnProgress) -> Callback:
+        """Have a function called with the progress of each request, until it is removed.
+
+        Requests that are sent from now on ask for progress, except by `request_raw`. The
+        `on_progress` of a request is called as well.
+
+        Args:
+            function: Gets progress, total and message. A coroutine function, or a plain function,
+                as for `on_log`.
+
+        Returns:
+            The callback, as of `on_log`.
+
+        Source: basic/utilities/progress (2026-07-28: basic/patterns/progress).
+        """
+        from .callbacks import progress_callback
+
+        return progress_callback(function, [*map(_callbacks_of, self._pipelines())])
+
+    def listen(
+        self,
+        *,
+        tools: bool = False,
+        prompts: bool = False,
+        resources: bool = False,
+        uris: Iterable[str] = (),
+        meta: Mapping[str, Any] | None = None,
+        timeout: float | None = None,
+        retry_seconds: Sequence[float] | None = None,
+        idle_seconds: float | None = 20.0,
+    ) -> AnySubscription:
+        """A subscription to changes, over a stream or in the session, as the revision has it.
+
+        The subscription begins when its context is entered: the server has then accepted a filter,
+        which is `agreed`. The iteration gives changes as `ToolsChanged`, `ResourceUpdated` and so
+        on, and ends with the subscription. A change that occurs again before it is read is given
+        once.
+
+        A client of several servers subscribes to those that have such changes, and gives those of
+        all. The subscription of a server that fails ends with a warning; that of the last one with
+        an error.
+
+        Args:
+            tools: Whether to subscribe to changes of the list of tools.
+            prompts: The same for the list of prompts.
+            resources: The same for the list of resources.
+            uris: Resources to whose updates to subscribe.
+            meta: Members to add to `_meta`.
+            timeout: Seconds for the server to accept; `None` for no limit.
+            retry_seconds: Pauses before each attempt to reopen a stream that was lost; empty for no
+                attempts. A reopened stream gives a `ListeningAgain`.
+            idle_seconds: Seconds without a change after which the iteration sends a liveness check
+                (`ping` or `server/discover`), and the timeout of that check; `None` for no checks.
+                The stream counts as lost without a response. An unreachable server is an error
+                after at most three times these seconds plus 1.5 times the sum of the pauses.
+
+        Raises:
+            InvalidParamsError: (on entry) Of several servers none has a resource, or several have.
+            RemoteError: (on entry) The server refused the subscription.
+            RequestTimeoutError: (on entry, or in the iteration) The server did not accept, or did
+                not answer a liveness check, in time.
+            TransportError: (on entry, or in the iteration) The stream was lost and could not be
+                reopened.
+            ConnectionClosedError: (on entry, or in the iteration) The connection has ended, and the
+                subscription with it. Subscribe again in the next session.
+
+        Source: basic/patterns/subscriptions (2026-07-28), server/resources#subscriptions.
+        """
+        from .listen import RETRY_SECONDS, ListenOptions, NotificationFilter
+
+        if isinstance(uris, str):
+            raise TypeError(f"uris: expected several URIs, got the text {uris!r}")
+        wanted = NotificationFilter(tools, prompts, resources, tuple(dict.fromkeys(uris)))
+        pauses = tuple(RETRY_SECONDS if retry_seconds is None else retry_seconds)
+        return self._subscription(wanted, ListenOptions(meta, timeout, pauses, idle_seconds))
+
+    def ask_for_logs(self, level: str | None) -> None:
+        """Ask for log messages with each request, in revisions where requests do so.
+
+        Args:
+            level: The lowest level to send; `None` for no messages.
+
+        Source: server/utilities/logging (2026-07-28).
+        """
+        for requests in self._pipelines():
+            requests.connection.ask_for_logs(level)
+
+
+class ClientBase(ClientCalls["Subscription"]):
     """An open session with a server. Rendered subclasses have a coroutine for each request.
 
     Args:
@@ -295,75 +442,15 @@ class ClientBase(ModelCalls):
 
         return StartedCall(method(*args, **kwargs), self._peer.start_soon)
 
-    def middleware(
-        self, middleware: Callable[[ClientRequest, ClientNext], Awaitable[Result]]
-    ) -> Callable[[ClientRequest, ClientNext], Awaitable[Result]]:
-        """Register a coroutine function around the requests and notifications of this client.
+    def _pipelines(self) -> Iterable[RequestPipeline]:
+        return (self._requests,)
 
-            @client.middleware
-            async def audit(request: ClientRequest, next: ClientNext) -> Any:
-                result = await next(request)
-                return result
+    def _subscription(self, wanted: NotificationFilter, options: ListenOptions) -> Subscription:
+        from .listen import Listeners, Subscription
 
-        What it returns is the result: that of `next`, perhaps changed, or its own. The first one
-        registered is the outermost. Each request that is sent passes: a result from the cache does
-        not, a retry and each further round of input do again.
-
-        Raises:
-            TypeError: Not a coroutine function.
-        """
-        if not iscoroutinefunction(middleware):
-            raise TypeError(f"middleware: expected a coroutine function, got {middleware!r}")
-        hooks = self._application.hooks
-        if hooks.chain is None:
-            from .client_middleware import ClientMiddlewareChain
-
-            hooks.chain = ClientMiddlewareChain()
-        hooks.chain.functions.append(middleware)
-        return middleware
-
-    def on_log(self, function: OnLog, level: str = "info") -> Callback:
-        """Have a function called with each log message of the server, until it is removed.
-
-        Each function gets its messages in order. Its failures are logged.
-
-        Args:
-            function: Gets a `LogMessage`. A coroutine function, or a plain function, which must
-                not block the event loop; a blocking client runs plain functions in a thread.
-            level: The lowest level to ask for in revisions where each request asks for log
-                messages, unless `ask_for_logs` was called. In a session, `set_level` decides.
-
-        Returns:
-            The callback, which has `remove`, and is a context manager that removes it.
-
-        Source: server/utilities/logging.
-        """
-        return self._callbacks().add_log(function, level)
-
-    def on_progress(self, function: OnProgress) -> Callback:
-        """Have a function called with the progress of each request, until it is removed.
-
-        Requests that are sent from now on ask for progress, except by `request_raw`. The
-        `on_progress` of a request is called as well.
-
-        Args:
-            function: Gets progress, total and message. A coroutine function, or a plain function,
-                as for `on_log`.
-
-        Returns:
-            The callback, as of `on_log`.
-
-        Source: basic/utilities/progress (2026-07-28: basic/patterns/progress).
-        """
-        return self._callbacks().add_progress(function)
-
-    def _callbacks(self) -> Callbacks:
-        hooks = self._application.hooks
-        if hooks.callbacks is None:
-            from .callbacks import Callbacks
-
-            hooks.callbacks = Callbacks(self._peer.connection)
-        return hooks.callbacks
+        if self._listeners is None:
+            self._listeners = Listeners(self._peer.callers, self._requests, self.session)
+        return Subscription(self._listeners, wanted, options)
 
     async def notify(self, name: str, params: Mapping[str, Any] | None = None) -> None:
         """Send a notification by its wire name.
@@ -402,73 +489,32 @@ class ClientBase(ModelCalls):
         named_by = self.session.revision.facts.method(name).named_by
         return ValueReader(str(fields.get(named_by or "")), self.revision, returns)
 
-    def listen(
-        self,
-        *,
-        tools: bool = False,
-        prompts: bool = False,
-        resources: bool = False,
-        uris: Iterable[str] = (),
-        meta: Mapping[str, Any] | None = None,
-        timeout: float | None = None,
-        retry_seconds: Sequence[float] | None = None,
-        idle_seconds: float | None = 20.0,
-    ) -> Subscription:
-        """A subscription to changes, over a stream or in the session, as the revision has it.
-
-        The subscription begins when its context is entered: the server has then accepted a filter,
-        which is `agreed`. The iteration gives changes as `ToolsChanged`, `ResourceUpdated` and so
-        on, and ends with the subscription. A change that occurs again before it is read is given
-        once.
-
-        Args:
-            tools: Whether to subscribe to changes of the list of tools.
-            prompts: The same for the list of prompts.
-            resources: The same for the list of resources.
-            uris: Resources to whose updates to subscribe.
-            meta: Members to add to `_meta`.
-            timeout: Seconds for the server to accept; `None` for no limit.
-            retry_seconds: Pauses before each attempt to reopen a stream that was lost; empty for no
-                attempts. A reopened stream gives a `ListeningAgain`.
-            idle_seconds: Seconds without a change after which the iteration sends a liveness check
-                (`ping` or `server/discover`), and the timeout of that check; `None` for no checks.
-                The stream counts as lost without a response. An unreachable server is an error
-                after at most three times these seconds plus 1.5 times the sum of the pauses.
-
-        Raises:
-            RemoteError: (on entry) The server refused the subscription.
-            RequestTimeoutError: (on entry, or in the iteration) The server did not accept, or did
-                not answer a liveness check, in time.
-            TransportError: (on entry, or in the iteration) The stream was lost and could not be
-                reopened.
-            ConnectionClosedError: (on entry, or in the iteration) The connection has ended, and the
-                subscription with it. Subscribe again in the next session.
-
-        Source: basic/patterns/subscriptions (2026-07-28), server/resources#subscriptions.
-        """
-        from .listen import RETRY_SECONDS, Listeners, NotificationFilter, Subscription
-
-        if isinstance(uris, str):
-            raise TypeError(f"uris: expected several URIs, got the text {uris!r}")
-        if self._listeners is None:
-            self._listeners = Listeners(self._peer.callers, self._requests, self.session)
-        wanted = NotificationFilter(tools, prompts, resources, tuple(dict.fromkeys(uris)))
-        pauses = RETRY_SECONDS if retry_seconds is None else retry_seconds
-        return Subscription(self._listeners, wanted, meta, timeout, pauses, idle_seconds)
-
     async def close(self) -> None:
         """Close the session, from any task; open requests fail with ConnectionClosedError."""
         await self._peer.close()
 
-    def ask_for_logs(self, level: str | None) -> None:
-        """Ask for log messages with each request, in revisions where requests do so.
 
-        Args:
-            level: The lowest level to send; `None` for no messages.
+class ExtensionClient(ClientBase):
+    """An open session with a server, as the calls of an extension: `client.seen_as(Client)`.
 
-        Source: server/utilities/logging (2026-07-28).
-        """
-        self._peer.connection.ask_for_logs(level)
+    Attributes:
+        identifier: The identifier of the extension.
+        settings: The settings by which the server declares it.
+
+    Raises:
+        MissingCapabilityError: One of the sides does not declare the extension.
+
+    Source: basic/versioning#extension-negotiation (2026-07-28).
+    """
+
+    identifier: ClassVar[str]
+
+    def __init__(self, peer: Peer, application: ClientApplication) -> None:
+        super().__init__(peer, application)
+        settings = self.extension(self.identifier)
+        if settings is None:
+            raise MissingCapabilityError((CAPABILITY, self.identifier), self.revision)
+        self.settings: Mapping[str, Any] = settings
 
 
 class ClientApplication:
@@ -482,6 +528,8 @@ class ClientApplication:
     Attributes:
         settings: The settings of the client.
         hooks: What the user put around requests.
+        custom_methods: Methods besides those of the revisions, which a proxy has as
+            `mcp_custom_methods` of its handlers.
         server_state: The state of the server. Transports with headers set `param_headers.mirrored`
             there, and call `param_headers.headers_for`.
     """
@@ -495,6 +543,7 @@ class ClientApplication:
         self.settings = settings = settings or ClientSettings()
         self.server_state = ServerState(settings)
         self.hooks = RequestHooks()
+        self.custom_methods: Mapping[str, Method] = getattr(handlers, "mcp_custom_methods", {})
         self._handlers = handlers
         self._identity = identity
         self._descriptions: dict[str, Description] = {}
@@ -559,10 +608,19 @@ class ClientApplication:
         handler = None if self._handlers is None else self._handlers.mcp_handler(method)
         if handler is None or not isinstance(handler, _PLAIN) or iscoroutinefunction(handler):
             return handler
-        from .plain_functions import in_thread  # most handlers are coroutine functions
+        from .callbacks import in_thread  # most handlers are coroutine functions
 
         threaded: Callable[[Any, RequestContext], Any] = in_thread(handler)
         return threaded
+
+
+def _callbacks_of(requests: RequestPipeline) -> Callbacks:
+    """The callbacks of a session."""
+    if requests.hooks.callbacks is None:
+        from .callbacks import Callbacks
+
+        requests.hooks.callbacks = Callbacks(requests.connection)
+    return requests.hooks.callbacks
 
 
 def _supported(capabilities: Mapping[str, Any], revision: Revision) -> dict[str, Any]:

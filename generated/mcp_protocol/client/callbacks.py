@@ -9,6 +9,9 @@
 They come beside the handlers of `connect`, and may be added and removed at any time. Each function
 gets its messages in order: one that suspends gets the next message when it has returned.
 
+Plain functions of a blocking client, and plain handlers, are called by `in_thread`, in worker
+threads, and so may block.
+
 Source: server/utilities/logging, basic/utilities/progress (2026-07-28: basic/patterns/progress).
 """
 
@@ -16,10 +19,11 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
 
 import anyio
+from anyio import to_thread
 
 if TYPE_CHECKING:
     from ..protocol.connection import Connection
@@ -103,25 +107,25 @@ class Callbacks:
         self._progress: list[Callback] = []
         self._level: str | None = None
 
-    def add_log(self, function: OnLog, level: str) -> Callback:
-        """Register a function for log messages.
+    def add_log(self, callback: Callback, level: str) -> None:
+        """Register a callback for log messages.
 
         Args:
-            function: The function.
+            callback: The callback.
             level: The lowest level to ask for with each request, unless one is asked for already.
         """
-        callback = Callback(function, self._remove_log)
         self._log.append(callback)
         if self._connection.log_level is None:
             self._level = level
             self._connection.ask_for_logs(level)
-        return callback
 
-    def add_progress(self, function: OnProgress) -> Callback:
-        """Register a function for the progress of all requests."""
-        callback = Callback(function, self._progress.remove)
+    def add_progress(self, callback: Callback) -> None:
+        """Register a callback for the progress of all requests."""
         self._progress.append(callback)
-        return callback
+
+    def remove_progress(self, callback: Callback) -> None:
+        """Remove a callback for progress."""
+        self._progress.remove(callback)
 
     async def logged(self, message: LogMessage) -> None:
         """Pass on a log message."""
@@ -145,8 +149,47 @@ class Callbacks:
 
         return passed_on
 
-    def _remove_log(self, callback: Callback) -> None:
+    def remove_log(self, callback: Callback) -> None:
+        """Remove a callback for log messages."""
         self._log.remove(callback)
         if not self._log and self._level == self._connection.log_level:
             self._connection.ask_for_logs(None)  # as before the first one was registered
             self._level = None
+
+
+def in_thread(function: Callable[..., Any] | None) -> Any:
+    """A coroutine function that calls a plain function in a thread; others are returned as is."""
+    if function is None or inspect.iscoroutinefunction(function):
+        return function
+
+    async def called(*arguments: Any) -> Any:
+        result = await to_thread.run_sync(function, *arguments, abandon_on_cancel=True)
+        return await result if inspect.isawaitable(result) else result
+
+    return called
+
+
+def log_callback(function: OnLog, level: str, sessions: Sequence[Callbacks]) -> Callback:
+    """Register a function for the log messages of sessions; `level` as for `add_log`."""
+
+    def remove(callback: Callback) -> None:
+        for session in sessions:
+            session.remove_log(callback)
+
+    callback = Callback(function, remove)
+    for session in sessions:
+        session.add_log(callback, level)
+    return callback
+
+
+def progress_callback(function: OnProgress, sessions: Sequence[Callbacks]) -> Callback:
+    """Register a function for the progress of all requests of sessions."""
+
+    def remove(callback: Callback) -> None:
+        for session in sessions:
+            session.remove_progress(callback)
+
+    callback = Callback(function, remove)
+    for session in sessions:
+        session.add_progress(callback)
+    return callback

@@ -97,8 +97,8 @@ class ClientRequest:
         """The same message with other params, for `next`.
 
         Args:
-            params: In the type of the revision, such as `msgspec.structs.replace(request.params,
-                name="other")`, or a wire object.
+            params: In the type of the revision, such as `replace(request.params, name="other")`,
+                or a wire object.
         """
         return ClientRequest(
             self._peer, self.method, params, self.meta, self.is_notification, self._sent

@@ -6,9 +6,11 @@
 # ruff: noqa - a file that fixes change counts as edited
 """The commands of `python -m <package>` that use a server: list, call, read, prompt, inspect.
 
-A target is a URL, a command line, or `module:server`, which is served by a process of its own.
+A target is a URL, a command line, `module:server`, which is served by a process of its own, or
+`mcp.json:name`, a server of a configuration.
 Results go to standard output, as text for people or as JSON. Text of a server is written without
-the control characters that a terminal would act on.
+the control characters that a terminal would act on. On a terminal, text for people is styled where
+rich is installed.
 
 Exit codes: 0, the server did what was asked; 1, it did not, or there is no server; 2, the command
 line is wrong.
@@ -34,10 +36,12 @@ import anyio
 from .._wire import is_object, to_builtins
 from ..errors import InvalidParamsError, McpError, RemoteProtocolError
 from ..foreign_text import safe_repr, safe_text
+from ..runtime.terminal_output import PlainOutput, TableRow, json_text, output, printable
 from .host_config import HOSTS, default_name, entry
 
 if TYPE_CHECKING:  # what serves only does not load the client
     from .base import ClientBase
+    from .server_config import ServerEntry
 
 DONE, FAILED, WRONG = 0, 1, 2
 
@@ -103,7 +107,8 @@ def _command(
     parser.add_argument(
         "target",
         metavar="TARGET",
-        help="URL, command line in quotes, or MODULE:SERVER of the current directory",
+        help="URL, command line in quotes, MODULE:SERVER of the current directory, or "
+        "FILE.json:NAME for a server of a configuration",
     )
     parser.add_argument("--revision", help="revision to speak; negotiated by default")
     parser.add_argument(
@@ -158,7 +163,7 @@ def run(chosen: argparse.Namespace) -> int:
 
 
 def _report(error: Exception, code: int) -> int:
-    print(f"error: {_printable(str(error))}", file=sys.stderr)
+    print(f"error: {printable(str(error))}", file=sys.stderr)
     return code
 
 
@@ -198,7 +203,7 @@ def _options(chosen: argparse.Namespace, revision: str | None) -> dict[str, Any]
         options["revision"] = revision
     if headers := _headers(chosen):
         options["headers"] = headers
-    if _SERVED.fullmatch(chosen.target):  # the user's own code
+    if _in_config(chosen.target) is None and _SERVED.fullmatch(chosen.target):  # the user's code
         options["env"] = dict(os.environ)
     elif chosen.env:
         options["env"] = {
@@ -206,6 +211,43 @@ def _options(chosen: argparse.Namespace, revision: str | None) -> dict[str, Any]
             for name, equals, value in (word.partition("=") for word in chosen.env)
         }
     return options
+
+
+def _in_config(target: str) -> tuple[Path, str] | None:
+    """The file of a configuration, and the name of a server there, which may be empty."""
+    if Path(target).suffix == ".json" and Path(target).is_file():
+        return Path(target), ""
+    file, colon, name = target.rpartition(":")
+    return (Path(file), name) if colon and file.endswith(".json") else None
+
+
+async def _opening(chosen: argparse.Namespace, revision: str | None) -> tuple[Any, dict[str, Any]]:
+    """The target and the options of `connect`.
+
+    Raises:
+        OSError: The file of a configuration can't be read.
+        UsageError: The target is none.
+        ValueError: A configuration is wrong.
+    """
+    served = _in_config(chosen.target)
+    if served is None:
+        return _target(chosen.target), _options(chosen, revision)
+    server: ServerEntry | None = getattr(chosen, "server_entry", None)
+    if server is None:
+        from .server_config import read_server
+        from .terminal_handlers import ask_input
+
+        ask = ask_input if sys.stdin.isatty() else None
+        server = chosen.server_entry = await read_server(*served, ask)  # asked for inputs once
+    options = _options(chosen, revision)
+    for member in ("env", "headers"):
+        own: Mapping[str, str] = getattr(server, member) or {}
+        if own:
+            options[member] = {**own, **options.get(member, {})}
+    for member in ("cwd", "transport"):
+        if getattr(server, member) is not None:
+            options[member] = getattr(server, member)
+    return server.target, options
 
 
 def _headers(chosen: argparse.Namespace) -> dict[str, str]:
@@ -246,11 +288,10 @@ async def opened(
     from .async_client import connect
 
     call: Any = connect  # its parameters depend on the transports of the package
-    opening: AbstractAsyncContextManager[ClientBase] = call(
-        _target(chosen.target), **_options(chosen, revision), **more
-    )
     async with AsyncExitStack() as stack:
         try:
+            target, options = await _opening(chosen, revision)
+            opening: AbstractAsyncContextManager[ClientBase] = call(target, **options, **more)
             client = await stack.enter_async_context(opening)
         except (TypeError, ValueError) as error:
             raise UsageError(str(error)) from error
@@ -268,21 +309,26 @@ _LISTS = {
 }
 """By heading of a list: the capability, the method, and the member of its result."""
 
+_CALLED = ("name", "arguments", "description")
+_READ = ("URI", "name", "type", "description")
+_COLUMNS = {
+    "tools": _CALLED,
+    "resources": _READ,
+    "resource templates": _READ,
+    "prompts": _CALLED,
+}
+
 
 async def _list(client: ClientBase, chosen: argparse.Namespace) -> int:
     found = await _listed(client, chosen.timeout)
     if chosen.json:
         _print_json({heading.replace(" ", "_"): items for heading, items in found.items()})
         return DONE
-    _print(_described(client))
+    shown = output()
+    shown.heading(_described(client))
     for heading, items in found.items():
         if items:
-            _print(f"\n{heading}")
-        for item in items:
-            _print(f"  {_signature(item)}")
-            text = _first_line(_text(item, "description"))
-            if text:
-                _print(f"      {text}")
+            shown.table(heading, _COLUMNS[heading], map(_row, items))
     return DONE
 
 
@@ -328,17 +374,21 @@ def _described(client: ClientBase) -> str:
     return f"{' '.join(text for text in named if text) or 'unnamed server'}, {client.revision}"
 
 
-def _signature(item: Mapping[str, Any]) -> str:
-    """One line for a tool, a resource, a resource template or a prompt."""
-    name = _text(item, "name")
-    if "inputSchema" in item:
-        return f"{name}({', '.join(_parameters(item['inputSchema']))})"
+def _row(item: Mapping[str, Any]) -> TableRow:
+    """A tool, a resource, a resource template or a prompt."""
+    name, text = _text(item, "name"), _first_line(_text(item, "description"))
     address = _text(item, "uri") or _text(item, "uriTemplate")
-    if address:
-        return "  ".join(text for text in (address, name, _text(item, "mimeType")) if text)
-    arguments = [_members(one) for one in item.get("arguments") or ()]
-    names = [f"{_text(one, 'name')}{'' if one.get('required') else '?'}" for one in arguments]
-    return f"{name}({', '.join(names)})"
+    if "inputSchema" in item:
+        arguments = ", ".join(_parameters(item["inputSchema"]))
+    elif address:
+        cells = (address, name, _text(item, "mimeType"))
+        return TableRow((*cells, text), "  ".join(filter(None, cells)), text)
+    else:
+        members = [_members(one) for one in item.get("arguments") or ()]
+        arguments = ", ".join(
+            f"{_text(one, 'name')}{'' if one.get('required') else '?'}" for one in members
+        )
+    return TableRow((name, arguments, text), f"{name}({arguments})", text)
 
 
 def _parameters(schema: Any) -> Iterator[str]:
@@ -387,10 +437,11 @@ async def _call(client: Any, chosen: argparse.Namespace) -> int:
     if chosen.json:
         _print_json(result)
     else:
+        shown = output()
         for block in content:
-            _print(_block(_members(block)))
+            _print_block(shown, _members(block))
         if not content:
-            _print_json(result.get("structuredContent", result))
+            shown.value(result.get("structuredContent", result))
     return FAILED if result.get("isError") else DONE
 
 
@@ -399,8 +450,9 @@ async def _read(client: Any, chosen: argparse.Namespace) -> int:
     if chosen.json:
         _print_json(result)
         return DONE
+    shown = output()
     for contents in result.get("contents") or ():
-        _print(_contents(_members(contents)))
+        _print_contents(shown, _members(contents))
     return DONE
 
 
@@ -410,8 +462,10 @@ async def _prompt(client: Any, chosen: argparse.Namespace) -> int:
     if chosen.json:
         _print_json(result)
         return DONE
+    shown = output()
     for message in map(_members, result.get("messages") or ()):
-        _print(f"{_text(message, 'role')}: {_block(_members(message.get('content')))}")
+        text = _block(_members(message.get("content")))
+        shown.line([(f"{_text(message, 'role')}: ", "bold"), (text, "")])
     return DONE
 
 
@@ -492,19 +546,28 @@ async def _inspect(chosen: argparse.Namespace) -> int:
     if chosen.json:
         _print_json(found)
         return DONE
-    _print("  ".join(str(text) for text in found["server_info"].values() if isinstance(text, str)))
+    shown, info = output(), found["server_info"]
+    shown.heading("  ".join(str(text) for text in info.values() if isinstance(text, str)))
     if found["instructions"]:
-        _print(_first_line(found["instructions"]))
-    _print("\nrevisions")
-    for revision, row in sorted(found["revisions"].items(), reverse=True):
-        if "error" in row:
-            _print(f"  {revision}  no: {_first_line(row['error'])}")
-            continue
-        counts = ", ".join(f"{name}: {count}" for name, count in row["counts"].items())
-        times = f"opened in {row['opened_ms']:.0f} ms, listed in {row['listed_ms']:.0f} ms"
-        _print(f"  {revision}  {counts or 'no lists'}; {times}")
-        _print(f"      capabilities: {', '.join(row['capabilities']) or 'none'}")
+        shown.text(_first_line(found["instructions"]), markdown=False)
+    columns = ("revision", "lists", "capabilities", "opened", "listed")
+    rows = sorted(found["revisions"].items(), reverse=True)
+    shown.table("revisions", columns, (_revision_row(*each) for each in rows))
     return DONE
+
+
+def _revision_row(revision: str, row: Mapping[str, Any]) -> TableRow:
+    if "error" in row:
+        text = f"no: {_first_line(row['error'])}"
+        return TableRow((revision, text, "", "", ""), f"{revision}  {text}")
+    counts = ", ".join(f"{name}: {count}" for name, count in row["counts"].items()) or "no lists"
+    opened, listed = (f"{row[name]:.0f} ms" for name in ("opened_ms", "listed_ms"))
+    capabilities = ", ".join(row["capabilities"]) or "none"
+    return TableRow(
+        (revision, counts, capabilities, opened, listed),
+        f"{revision}  {counts}; opened in {opened}, listed in {listed}",
+        f"capabilities: {capabilities}",
+    )
 
 
 async def _try_revision(
@@ -553,6 +616,8 @@ def _print_config(chosen: argparse.Namespace) -> int:
     `module:server` is found from everywhere: the entry names the current directory. The name of a
     variable stands for its value where the program has references to variables.
     """
+    if _in_config(chosen.target) is not None:
+        raise UsageError("expected a URL, a command line or MODULE:SERVER, got a configuration")
     host, target, headers = HOSTS[chosen.client], _target(chosen.target), _headers(chosen)
     if isinstance(target, str) and chosen.env:
         raise UsageError("--env: expected a command or MODULE:SERVER, got a URL")
@@ -574,6 +639,18 @@ def _print_config(chosen: argparse.Namespace) -> int:
 # output
 
 
+def _print_block(shown: PlainOutput, block: Mapping[str, Any]) -> None:
+    if _text(block, "type") == "resource":
+        _print_contents(shown, _members(block.get("resource")))
+    else:
+        shown.text(_block(block), markdown=None if _text(block, "type") == "text" else False)
+
+
+def _print_contents(shown: PlainOutput, contents: Mapping[str, Any]) -> None:
+    kind = _text(contents, "mimeType").partition(";")[0].strip().lower()
+    shown.text(_contents(contents), markdown=kind == "text/markdown" if kind else None)
+
+
 def _block(block: Mapping[str, Any]) -> str:
     """A content block as text: a text as it is, others as what they are."""
     kind = _text(block, "type")
@@ -586,7 +663,7 @@ def _block(block: Mapping[str, Any]) -> str:
     if "data" in block:
         size = _bytes_of(_text(block, "data"))
         return f"[{kind}, {_text(block, 'mimeType')}, {size} bytes]"
-    return _json_text(block)
+    return json_text(block)
 
 
 def _contents(contents: Mapping[str, Any]) -> str:
@@ -601,20 +678,6 @@ def _bytes_of(base64: str) -> int:
     return len(base64.rstrip("=")) * 3 // 4
 
 
-def _json_text(value: Any) -> str:
-    return json.dumps(value, indent=2)  # ASCII, so a terminal acts on nothing in it
-
-
 def _print_json(value: Any) -> None:
-    print(_json_text(value))
-
-
-def _print(text: str) -> None:
-    print(_printable(text))
-
-
-def _printable(text: str) -> str:
-    """A text of a server for a terminal: lines and tabs stay, other control characters do not."""
-    return "".join(
-        char if char.isprintable() or char in "\n\t" else repr(char)[1:-1] for char in text
-    )
+    """Print a result for programs."""
+    print(json_text(value))

@@ -85,7 +85,13 @@ async def open_session(
 def new_peer(channel: Channel, revisions: Revisions, application: ClientApplication) -> Peer:
     """The client's end of a channel."""
     settings = application.settings
-    connection = Connection("client", revisions, application.describe, extra=settings.extra)
+    connection = Connection(
+        "client",
+        revisions,
+        application.describe,
+        application.custom_methods,
+        extra=settings.extra,
+    )
     return Peer(
         connection,
         traced(channel, "client"),

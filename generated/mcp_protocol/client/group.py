@@ -170,6 +170,18 @@ class ClientGroup(GroupBase[AnyClient]):
         meta: Mapping[str, Any] | None = None,
         timeout: float | None = None,
         on_progress: OnProgress | None = None,
+        returns: type[Any],
+    ) -> object: ...
+
+    @overload
+    async def call_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        meta: Mapping[str, Any] | None = None,
+        timeout: float | None = None,
+        on_progress: OnProgress | None = None,
         returns: object,
     ) -> Any: ...
 

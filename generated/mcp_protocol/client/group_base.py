@@ -16,27 +16,39 @@ others: the calls of that server fail, and its items are missing in lists.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 import anyio
+from anyio.abc import TaskGroup
+from anyio.streams.memory import MemoryObjectSendStream
 
-from ..errors import TransportError
-from .base import AnyClient, ModelCalls
+from ..errors import McpError, TransportError
+from .base import AnyClient, ClientCalls
 from .connect import beside
-from .group_requests import GroupRequests, GroupServer, GroupSession
-from .server_config import Config, ServerEntry, read_config
+from .group_requests import GroupRequests, GroupServer
+from .listen import Change, ChangeIterator, ListenOptions, NotificationFilter, Subscription
+from .pipeline import RequestPipeline
+from .server_config import Config, Inputs, ServerEntry, read_config
 
-if TYPE_CHECKING:  # few clients subscribe, or name a type
-    from .group_subscription import GroupSubscription
+if TYPE_CHECKING:  # few clients name a type
     from .typed_results import ValueReader
+
+_logger = logging.getLogger(__name__)
+
+_CAPABILITIES = {
+    "tools": "tools.listChanged",
+    "prompts": "prompts.listChanged",
+    "resources": "resources.listChanged",
+}
 
 AnyGroup = TypeVar("AnyGroup", bound="GroupBase[Any]")
 
 
-class GroupBase(ModelCalls, Generic[AnyClient]):
+class GroupBase(ClientCalls["GroupSubscription"], Generic[AnyClient]):
     """Several servers as one client. The rendered subclass has a coroutine for each request.
 
     Args:
@@ -65,12 +77,11 @@ class GroupBase(ModelCalls, Generic[AnyClient]):
             Raises:
                 AttributeError: Always.
             """
-            hint = "; a server's client may have it: client.servers[name]"
-            kind = type(self).__name__
-            more = hint if hasattr(GroupSession, name) and not name.startswith("_") else ""
-            raise AttributeError(
-                f"{kind!r} object has no attribute {name!r}{more}", name=name, obj=self
-            )
+            if name == "_servers":  # not yet made
+                raise AttributeError(name)
+            from .absent_methods import absent_from_group
+
+            raise absent_from_group(self, self.servers.values(), name)
 
     @property
     def servers(self) -> Mapping[str, AnyClient]:
@@ -91,60 +102,6 @@ class GroupBase(ModelCalls, Generic[AnyClient]):
         return MappingProxyType(
             {server.name: server.error for server in self._servers if server.error is not None}
         )
-
-    def listen(
-        self,
-        *,
-        tools: bool = False,
-        prompts: bool = False,
-        resources: bool = False,
-        uris: Iterable[str] = (),
-        meta: Mapping[str, Any] | None = None,
-        timeout: float | None = None,
-        retry_seconds: Sequence[float] | None = None,
-        idle_seconds: float | None = 20.0,
-    ) -> GroupSubscription:
-        """A subscription to changes of any of the servers; the arguments are those of a client's.
-
-        The servers that have such changes are subscribed to. The subscription of a server that
-        fails ends, with a warning.
-
-        Args:
-            tools: Whether to subscribe to changes of the lists of tools.
-            prompts: The same for the lists of prompts.
-            resources: The same for the lists of resources.
-            uris: Resources to whose updates to subscribe.
-            meta: Members to add to `_meta`.
-            timeout: Seconds for each server to accept; `None` for no limit.
-            retry_seconds: Pauses before each attempt to reopen a stream that was lost.
-            idle_seconds: Seconds without a change before a liveness check.
-
-        Raises:
-            InvalidParamsError: (on entry) No server has one of the resources, or several have.
-            McpError: (on entry) A server refused the subscription, or did not accept in time; (in
-                the iteration) the subscriptions of all servers have failed.
-        """
-        from .group_subscription import GroupSubscription
-        from .listen import NotificationFilter
-
-        if isinstance(uris, str):
-            raise TypeError(f"uris: expected several URIs, got the text {uris!r}")
-        wanted = NotificationFilter(tools, prompts, resources, tuple(dict.fromkeys(uris)))
-        options: dict[str, Any] = {"meta": meta, "timeout": timeout, "idle_seconds": idle_seconds}
-        if retry_seconds is not None:
-            options["retry_seconds"] = retry_seconds
-        return GroupSubscription(self._servers, self._requests.by_uri, wanted, options, self._tasks)
-
-    def ask_for_logs(self, level: str | None) -> None:
-        """Ask for log messages with each request, in sessions whose revisions do so.
-
-        Args:
-            level: The lowest level to send; `None` for no messages.
-
-        Source: server/utilities/logging (2026-07-28).
-        """
-        for client in self.servers.values():
-            client.ask_for_logs(level)
 
     async def close(self) -> None:
         """Close all sessions, from any task; open requests fail with ConnectionClosedError."""
@@ -180,6 +137,14 @@ class GroupBase(ModelCalls, Generic[AnyClient]):
         reasons = "; ".join(f"{name}: {error}" for name, error in failures.items())
         raise TransportError(f"none of the servers could be opened: {reasons}")
 
+    def _pipelines(self) -> Iterable[RequestPipeline]:
+        return [server.session.requests for server in self._servers if server.client is not None]
+
+    def _subscription(
+        self, wanted: NotificationFilter, options: ListenOptions
+    ) -> GroupSubscription:
+        return GroupSubscription(self._servers, self._requests.by_uri, wanted, options, self._tasks)
+
     async def _notify(self, name: str, fields: Mapping[str, Any]) -> None:
         """Send a notification to each server whose revision has it."""
         for server in self._servers:
@@ -200,10 +165,117 @@ class GroupBase(ModelCalls, Generic[AnyClient]):
         return ValueReader(label, revision, returns)
 
 
+class GroupSubscription(ChangeIterator):
+    """An asynchronous iterator of changes of several servers; a context manager that opens them.
+
+        async with client.listen(tools=True) as changes:
+            async for change in changes:
+                ...
+
+    Args:
+        servers: The servers.
+        by_uri: Finds the server of a resource.
+        wanted: The requested filter.
+        options: How the subscriptions are held open.
+        tasks: Runs a task for each subscription.
+    """
+
+    def __init__(
+        self,
+        servers: Sequence[GroupServer[Any]],
+        by_uri: Callable[[str], Awaitable[GroupServer[Any]]],
+        wanted: NotificationFilter,
+        options: ListenOptions,
+        tasks: TaskGroup,
+    ) -> None:
+        super().__init__()
+        self._servers = servers
+        self._by_uri = by_uri
+        self._wanted = wanted
+        self._options = options
+        self._tasks = tasks
+        self._stack = AsyncExitStack()
+        self._failure: McpError | None = None
+        self._ended_well = False
+        self._send, self._changes = anyio.create_memory_object_stream[Change](0)
+
+    async def __aenter__(self) -> Self:
+        subscriptions: list[tuple[GroupServer[Any], Subscription]] = []
+        async with AsyncExitStack() as stack:
+            for server, wanted in (await self._shares()).items():
+                subscription = server.session.subscription(wanted, self._options)
+                await stack.enter_async_context(subscription)
+                subscriptions.append((server, subscription))
+            self._stack = stack.pop_all()
+        self.agreed = _together([subscription.agreed for _, subscription in subscriptions])
+        for server, subscription in subscriptions:
+            self._tasks.start_soon(self._pass_on, server, subscription, self._send.clone())
+        self._send.close()
+        return self
+
+    async def __anext__(self) -> Change:
+        try:
+            return await self._changes.receive()
+        except (anyio.EndOfStream, anyio.ClosedResourceError):
+            if self._failure is not None and not self._ended_well:
+                raise self._failure from None
+            raise StopAsyncIteration from None
+
+    async def close(self) -> None:
+        """End the subscriptions and the iteration, from any task."""
+        self._ended_well = True
+        await self._stack.aclose()
+        self._changes.close()
+
+    async def _shares(self) -> dict[GroupServer[Any], NotificationFilter]:
+        """The part of the requested filter that each server can serve."""
+        shares: dict[GroupServer[Any], dict[str, Any]] = {}
+        for server in self._servers:
+            if server.client is None:
+                continue
+            for member, capability in _CAPABILITIES.items():
+                if getattr(self._wanted, member) and server.session.supports(capability):
+                    shares.setdefault(server, {})[member] = True
+        for uri in self._wanted.uris:
+            share = shares.setdefault(await self._by_uri(uri), {})
+            share["uris"] = (*share.get("uris", ()), uri)
+        if not shares:
+            _logger.warning("no server tells of changes of what was asked for")
+        return {server: NotificationFilter(**share) for server, share in shares.items()}
+
+    async def _pass_on(
+        self,
+        server: GroupServer[Any],
+        subscription: Subscription,
+        send: MemoryObjectSendStream[Change],
+    ) -> None:
+        """Pass on the changes of one server, until its subscription ends."""
+        async with send:
+            try:
+                async for change in subscription:
+                    await send.send(change)
+                self._ended_well = True
+            except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+                return  # nobody reads any more
+            except McpError as error:
+                self._failure = error
+                server.failed(error)
+
+
+def _together(filters: Sequence[NotificationFilter]) -> NotificationFilter:
+    return NotificationFilter(
+        any(each.tools for each in filters),
+        any(each.prompts for each in filters),
+        any(each.resources for each in filters),
+        tuple(uri for each in filters for uri in each.uris),
+    )
+
+
 @asynccontextmanager
 async def open_group(
     group_class: Callable[[Sequence[GroupServer[AnyClient]]], AnyGroup],
     config: Config,
+    inputs: Inputs | None,
     opening: Callable[[ServerEntry], AbstractAsyncContextManager[AnyClient]],
 ) -> AsyncGenerator[AnyGroup, None]:
     """Open the servers of a configuration, all at a time, and close them in the end.
@@ -211,19 +283,21 @@ async def open_group(
     Args:
         group_class: The class of the client.
         config: The configuration.
+        inputs: Values for its `${input:id}`.
         opening: Opens the session with one server.
 
     Raises:
         OSError: The file of the configuration can't be read.
-        ValueError: The configuration has no servers.
+        TypeError: A value of an input is no text.
+        ValueError: The configuration has no servers, or not one of the inputs.
         TransportError: None of the sessions could be opened.
     """
-    entries = read_config(config)
+    entries = await read_config(config, inputs)
     servers = [
         GroupServer(
             name,
             f"{name}_" if len(entries) > 1 else "",
-            entry if isinstance(entry, ValueError) else opening(entry),
+            entry if isinstance(entry, Exception) else opening(entry),
         )
         for name, entry in entries.items()
         if entry is not None

@@ -33,6 +33,7 @@ from ..foreign_text import safe_repr
 from ..protocol.lifecycle import declared
 from ..runtime.pending_requests import OnProgress
 from .base import AnyClient, ClientBase
+from .listen import ListenOptions, NotificationFilter, Subscription
 from .pipeline import RequestPipeline
 
 RESOURCES_LIST = "resources/list"
@@ -51,6 +52,10 @@ class GroupSession(ClientBase):
     def requests(self) -> RequestPipeline:
         """The request pipeline."""
         return self._requests
+
+    def subscription(self, wanted: NotificationFilter, options: ListenOptions) -> Subscription:
+        """A subscription to changes."""
+        return self._subscription(wanted, options)
 
     async def send_notification(self, name: str, fields: Mapping[str, Any]) -> None:
         """Send a notification with params by Python name."""
@@ -76,7 +81,7 @@ class GroupServer(Generic[AnyClient]):
         self,
         name: str,
         prefix: str,
-        opening: AbstractAsyncContextManager[AnyClient] | ValueError,
+        opening: AbstractAsyncContextManager[AnyClient] | Exception,
     ) -> None:
         self.name = name
         self.prefix = prefix
@@ -91,7 +96,7 @@ class GroupServer(Generic[AnyClient]):
     async def hold(self, over: anyio.Event) -> None:
         """Hold the session open until an event; a failure is stored and logged."""
         try:
-            if isinstance(self._opening, ValueError):
+            if isinstance(self._opening, Exception):
                 raise self._opening
             async with self._opening as client:
                 self.client = client

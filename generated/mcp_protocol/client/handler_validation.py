@@ -20,10 +20,15 @@ from typing import Any, TypeAlias
 from .._wire import ValidationError, convert, error_text, replace, to_builtins
 from ..errors import INVALID_PARAMS, LocalProtocolError, RemoteProtocolError
 from ..facts import Method
-from ..protocol import elicitation_schema, sampling_messages
-from ..protocol.capabilities import missing
+from ..protocol.client_features import (
+    content_complaint,
+    message_complaint,
+    messages_complaint,
+    root_complaint,
+)
 from ..protocol.lenient import recast
-from ..protocol.uris import root_complaint, url_complaint
+from ..protocol.negotiation import missing
+from ..protocol.uris import url_complaint
 from ..runtime.request_context import RequestContext
 from .server_state import Elicitations
 
@@ -104,16 +109,16 @@ def _has_unsolicited_content(params: Mapping[str, Any], result: Mapping[str, Any
 def _elicitation_complaint(params: Mapping[str, Any], result: Mapping[str, Any]) -> str | None:
     if result.get("action") != "accept" or "requestedSchema" not in params:
         return None
-    wrong = elicitation_schema.complaint(params["requestedSchema"], result.get("content", {}))
+    wrong = content_complaint(params["requestedSchema"], result.get("content", {}))
     return f"content: {wrong}" if wrong else None
 
 
 def _messages_complaint(params: Mapping[str, Any]) -> str | None:
-    return sampling_messages.complaint(params["messages"])
+    return messages_complaint(params["messages"])
 
 
 def _sampling_complaint(params: Mapping[str, Any], result: Mapping[str, Any]) -> str | None:
-    return sampling_messages.speaker_complaint(result) if "content" in result else None
+    return message_complaint(result) if "content" in result else None
 
 
 def _roots_complaint(params: Mapping[str, Any], result: Mapping[str, Any]) -> str | None:

@@ -4,21 +4,62 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""Functions for host applications: icons that are safe to show, and the choice of a model.
+"""Functions for host applications: icons, the choice of a model, and tools for a model's API.
+
+`safe_icons` says which icons are safe to show, `choose_model` which model a server prefers.
+
+`ModelTools` gives the tools of a server as functions of a model's API, and makes the calls that a
+model asks for. Each API has a row in `_APIS`: how it declares a function, which media the result of
+a function may have, and the form of that result. All of them accept names of `_NAME`; another name
+is altered, and the tool is found again by the altered one. What an API does not accept is not
+dropped: rules of a schema go into the description, and content becomes a text that names it.
 
 Source: basic/index#icons (2025-11-25, 2026-07-28), client/sampling#model-preferences.
+Sources of the APIs: platform.openai.com/docs/guides/function-calling; docs.claude.com (tool use:
+define tools, handle tool calls); ai.google.dev/api/caching#FunctionDeclaration and
+#FunctionResponse.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, Protocol, TypeVar
+import hashlib
+import logging
+import re
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
-from .._wire import to_builtins
+import msgspec
+
+from .._wire import UNREADABLE, UNSET, is_object, to_builtins
+from ..errors import InvalidParamsError, McpError
+from ..foreign_text import safe_repr
+from ..runtime.pending_requests import OnProgress
+from ..tool_results import plain_value, states_value, structured_value, texts
+from .server_state import TOOLS_LIST
+
+ModelApi: TypeAlias = Literal["openai", "openai-chat", "anthropic", "gemini"]
+"""The API of a model: OpenAI's Responses or Chat Completions, Anthropic's Messages, Gemini's
+generateContent."""
+
+_CALL = "tools/call"
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
+"""Names of functions that every API accepts."""
+_NAME_LENGTH = 64
+_DIGEST_LENGTH = 8
+
+_COMBINING = ("allOf", "anyOf", "oneOf", "not", "enum")
+"""Keywords that APIs refuse in the root of a function's schema."""
+
+_IMAGES = frozenset({"image/gif", "image/jpeg", "image/png", "image/webp"})
+_PDF = "application/pdf"
 
 _PORTS = {"https": 443, "http": 80}
 _IMAGE = "data:image/"
+
+_logger = logging.getLogger(__name__)
 
 
 class HasSource(Protocol):
@@ -90,3 +131,399 @@ def choose_model(preferences: Any, models: Sequence[str]) -> str | None:
         if match is not None:
             return match
     return None
+
+
+class Requests(Protocol):
+    """Sends requests, as `RequestPipeline` does."""
+
+    async def pages(
+        self,
+        method: str,
+        fields: Mapping[str, Any],
+        meta: Mapping[str, Any] | None,
+        timeout: float | None,
+    ) -> list[Any]:
+        """The items of all pages of a list."""
+        ...
+
+    def call(
+        self,
+        method: str,
+        fields: Mapping[str, Any],
+        meta: Mapping[str, Any] | None,
+        timeout: float | None,
+        on_progress: OnProgress | None,
+    ) -> Awaitable[Any]:
+        """The typed result of a request."""
+        ...
+
+
+class ModelTools:
+    """The tools of a client as functions of models.
+
+    Args:
+        requests: Sends the requests of the client.
+    """
+
+    def __init__(self, requests: Requests) -> None:
+        self._requests = requests
+        self._tools: dict[str, str] = {}  # names of tools by names of functions
+
+    async def declared(self, api: ModelApi, timeout: float | None) -> list[Any]:
+        """The tools as an API takes them; see `ClientBase.tools_for`."""
+        if api not in _APIS:
+            raise ValueError(f"expected one of {', '.join(_APIS)}, got {api!r}")
+        tools = await self._listed(timeout)
+        functions = [_function(name, to_builtins(tool)) for name, tool in tools.items()]
+        return _APIS[api].declare(functions)
+
+    async def run(
+        self,
+        tool_call: object,
+        meta: Mapping[str, Any] | None,
+        timeout: float | None,
+        on_progress: OnProgress | None,
+    ) -> Any:
+        """Run what a model asks for; see `ClientBase.call_from`."""
+        call = ToolCall.of(tool_call)
+        api = _APIS[call.api]
+        try:
+            name = await self._tool(call.name, timeout)
+            fields = {"name": name, "arguments": call.decoded_arguments()}
+            result = await self._requests.call(_CALL, fields, meta, timeout, on_progress)
+        except McpError as error:
+            _logger.info("the model is told that %s failed: %s", safe_repr(call.name), error)
+            return api.answer(call, Answer([str(error)], failed=True))
+        parts = list(_accepted(_contents(result), call.api))
+        failed = bool(getattr(result, "is_error", None))
+        if failed and not any(isinstance(part, str) for part in parts):
+            parts.insert(0, "the tool gave no text")
+        return api.answer(call, Answer(parts, failed))
+
+    async def _listed(self, timeout: float | None) -> dict[str, Any]:
+        """The tools by names of functions; a tool keeps the name that it had in earlier lists."""
+        listed = await self._requests.pages(TOOLS_LIST, {}, None, timeout)
+        tools = {tool.name: tool for tool in listed}
+        taken = {name: name for name in tools if _NAME.fullmatch(name)}
+        taken |= {function: name for function, name in self._tools.items() if name in tools}
+        functions = {tool: function for function, tool in taken.items()}
+        for name in tools:
+            if name not in functions:
+                function = _function_name(name, taken)
+                taken[function], functions[name] = name, function
+        self._tools = taken
+        return {functions[name]: tool for name, tool in tools.items()}
+
+    async def _tool(self, function: str, timeout: float | None) -> str:
+        """The name of a function's tool; the name itself if no tool is listed for it."""
+        if function not in self._tools:
+            await self._listed(timeout)
+        return self._tools.get(function, function)
+
+
+@dataclass(frozen=True)
+class ToolCall:
+    """A call that a model asks for.
+
+    Attributes:
+        api: The API whose form it has.
+        id: What the result refers to; Gemini may leave it out.
+        name: The name of the function.
+        arguments: A JSON object, decoded or, as OpenAI has it, as text.
+    """
+
+    api: ModelApi
+    id: str | None
+    name: str
+    arguments: Any
+
+    @classmethod
+    def of(cls, tool_call: Any) -> ToolCall:
+        """Read a call: JSON data, or an object of the provider's library.
+
+        Raises:
+            TypeError: It has the form of none of the APIs.
+        """
+        get = _getter(tool_call)
+        match get("type"):
+            case "tool_use":
+                return cls("anthropic", get("id"), get("name"), get("input"))
+            case "function_call":
+                return cls("openai", get("call_id"), get("name"), get("arguments"))
+            case "function" if (function := get("function")) is not None:
+                of = _getter(function)
+                return cls("openai-chat", get("id"), of("name"), of("arguments"))
+            case None:
+                of = _getter(get("functionCall") or get("function_call") or tool_call)
+                if isinstance(of("name"), str) and of("function") is None:
+                    return cls("gemini", of("id"), of("name"), of("args"))
+            case _:
+                pass
+        raise TypeError(
+            "tool_call: expected a function_call or a tool call of type function of OpenAI, a "
+            "tool_use block of Anthropic, or a functionCall of Gemini, got "
+            f"{type(tool_call).__name__} {safe_repr(tool_call)}"
+        )
+
+    def decoded_arguments(self) -> Mapping[str, Any]:
+        """The arguments as JSON data.
+
+        Raises:
+            InvalidParamsError: They are no JSON object.
+        """
+        arguments = self.arguments
+        if isinstance(arguments, str):
+            try:
+                arguments = msgspec.json.decode(arguments) if arguments.strip() else None
+            except UNREADABLE as error:
+                raise InvalidParamsError(f"arguments: expected JSON: {error}") from None
+        if arguments is None:
+            return {}
+        if not is_object(arguments):
+            raise InvalidParamsError(
+                f"arguments: expected a JSON object, got {safe_repr(self.arguments)}"
+            )
+        return dict(arguments)
+
+
+def _getter(holder: Any) -> Callable[[str], Any]:
+    """Reads members of a mapping, or attributes of an object; `None` for an absent one."""
+    if is_object(holder):
+        return holder.get
+    return lambda name: getattr(holder, name, None)
+
+
+@dataclass(frozen=True)
+class Media:
+    """Content that is no text.
+
+    Attributes:
+        mime_type: Its media type, in lower case and without parameters; may be empty.
+        data: The content in base64.
+        name: A name of a file for it.
+    """
+
+    mime_type: str
+    data: str
+    name: str
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The result of a call, for a model.
+
+    Attributes:
+        parts: Its texts, and the media that the API accepts, in order.
+        failed: Whether the call failed.
+    """
+
+    parts: Sequence[str | Media]
+    failed: bool
+
+    @property
+    def texts(self) -> list[str]:
+        """The texts; those of a failure begin with `Error`."""
+        found = [part for part in self.parts if isinstance(part, str)]
+        return ["Error: " + found[0], *found[1:]] if self.failed and found else found
+
+    @property
+    def media(self) -> list[Media]:
+        """The media."""
+        return [part for part in self.parts if isinstance(part, Media)]
+
+
+@dataclass(frozen=True)
+class Function:
+    """A tool as a function: its name, its description and the JSON Schema of its arguments."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class _Api:
+    """The forms of one API.
+
+    Attributes:
+        declare: The value of `tools`, for functions.
+        media: Media types that the result of a function may have.
+        answer: The result of a call.
+    """
+
+    declare: Callable[[Sequence[Function]], list[Any]]
+    media: frozenset[str]
+    answer: Callable[[ToolCall, Answer], Any]
+
+
+def _function_name(tool: str, taken: Mapping[str, str]) -> str:
+    """A name that every API accepts and no other tool has."""
+    name = re.sub(r"[^A-Za-z0-9_-]", "_", tool)
+    name = name if _NAME.match(name) else f"_{name}"
+    if len(name) <= _NAME_LENGTH and name not in taken:
+        return name
+    digest = hashlib.sha256(tool.encode("utf-8", "surrogatepass")).hexdigest()
+    length = _DIGEST_LENGTH
+    while (cut := f"{name[: _NAME_LENGTH - length - 1]}_{digest[:length]}") in taken:
+        length += 1
+    return cut
+
+
+def _function(name: str, tool: Mapping[str, Any]) -> Function:
+    """A function for a tool as wire object."""
+    description: str = tool.get("description") or tool.get("title") or tool["name"]
+    parameters = {key: value for key, value in tool["inputSchema"].items() if key != "$schema"}
+    parameters.setdefault("properties", {})
+    moved = {key: parameters.pop(key) for key in _COMBINING if key in parameters}
+    if moved:
+        rule = msgspec.json.encode(moved).decode()
+        description += f"\n\nThe arguments must also match this JSON Schema: {rule}"
+    return Function(name, description, parameters)
+
+
+def _contents(result: Any) -> Iterator[str | Media]:
+    """The content of a typed result, and its structured value unless a text repeats it."""
+    for block in getattr(result, "content", ()):
+        yield _part(to_builtins(block))
+    value = structured_value(result)
+    if value is UNSET:
+        return
+    repeated = plain_value(result) is not value and not getattr(result, "is_error", None)
+    if not repeated and not any(states_value(text, value) for text in texts(result)):
+        yield msgspec.json.encode(to_builtins(value)).decode()
+
+
+def _part(block: Mapping[str, Any]) -> str | Media:
+    """A content block as wire object, as text or media."""
+    match block:
+        case {"type": "text", "text": str(text)}:
+            return text
+        case {"type": "image" | "audio" as kind, "data": str(data)}:
+            return _media(block, data, kind)
+        case {"type": "resource", "resource": {"uri": str(uri), "blob": str(data)} as resource}:
+            return _media(resource, data, uri.rstrip("/").rpartition("/")[2] or "file")
+        case {"type": "resource", "resource": {"uri": str(uri), "text": str(text)} as resource}:
+            mime_type = resource.get("mimeType")
+            kind = f" ({mime_type})" if mime_type else ""
+            return f"Resource {uri}{kind}:\n{text}"
+        case _:
+            return msgspec.json.encode(block).decode()
+
+
+def _media(holder: Mapping[str, Any], data: str, name: str) -> Media:
+    mime_type: str = holder.get("mimeType") or ""
+    return Media(mime_type.partition(";")[0].strip().lower(), data, name)
+
+
+def _accepted(parts: Iterator[str | Media], api: ModelApi) -> Iterator[str | Media]:
+    """The parts, with a text in place of media that the API does not accept."""
+    for part in parts:
+        if isinstance(part, Media) and part.mime_type not in _APIS[api].media:
+            size = len(part.data) * 3 // 4 - part.data.count("=", -2)
+            kind = part.mime_type or "content of unknown type"
+            _logger.warning("%s: a result of a tool can't have %s", api, safe_repr(kind))
+            yield f"[{part.name}: {kind}, {size} bytes, which can't be shown in this conversation]"
+        elif part:
+            yield part
+
+
+def _openai_tools(functions: Sequence[Function]) -> list[Any]:
+    return [{"type": "function", **_openai_function(function)} for function in functions]
+
+
+def _openai_chat_tools(functions: Sequence[Function]) -> list[Any]:
+    return [{"type": "function", "function": _openai_function(function)} for function in functions]
+
+
+def _openai_function(function: Function) -> dict[str, Any]:
+    """A declaration; `strict` is off, since it allows few of the schemas that tools have."""
+    return {
+        "name": function.name,
+        "description": function.description,
+        "parameters": function.parameters,
+        "strict": False,
+    }
+
+
+def _anthropic_tools(functions: Sequence[Function]) -> list[Any]:
+    return [
+        {"name": each.name, "description": each.description, "input_schema": each.parameters}
+        for each in functions
+    ]
+
+
+def _gemini_tools(functions: Sequence[Function]) -> list[Any]:
+    declarations = [
+        {
+            "name": function.name,
+            "description": function.description,
+            "parametersJsonSchema": function.parameters,
+        }
+        for function in functions
+    ]
+    return [{"functionDeclarations": declarations}] if declarations else []
+
+
+def _openai_answer(call: ToolCall, answer: Answer) -> Any:
+    output: Any = "\n".join(answer.texts)
+    if answer.media:
+        following = iter(answer.texts)
+        output = [
+            _openai_part(next(following) if isinstance(part, str) else part)
+            for part in answer.parts
+        ]
+    return {"type": "function_call_output", "call_id": call.id, "output": output}
+
+
+def _openai_part(part: str | Media) -> dict[str, Any]:
+    if isinstance(part, str):
+        return {"type": "input_text", "text": part}
+    url = f"data:{part.mime_type};base64,{part.data}"
+    if part.mime_type in _IMAGES:
+        return {"type": "input_image", "image_url": url, "detail": "auto"}
+    return {"type": "input_file", "filename": part.name, "file_data": url}
+
+
+def _openai_chat_answer(call: ToolCall, answer: Answer) -> Any:
+    return {"role": "tool", "tool_call_id": call.id, "content": "\n".join(answer.texts)}
+
+
+def _anthropic_answer(call: ToolCall, answer: Answer) -> Any:
+    return {
+        "type": "tool_result",
+        "tool_use_id": call.id,
+        "content": [_anthropic_part(part) for part in answer.parts],
+        "is_error": answer.failed,
+    }
+
+
+def _anthropic_part(part: str | Media) -> dict[str, Any]:
+    if isinstance(part, str):
+        return {"type": "text", "text": part}
+    source = {"type": "base64", "media_type": part.mime_type, "data": part.data}
+    return {"type": "image" if part.mime_type in _IMAGES else "document", "source": source}
+
+
+def _gemini_answer(call: ToolCall, answer: Answer) -> Any:
+    text = "\n".join(part for part in answer.parts if isinstance(part, str))
+    response: dict[str, Any] = {
+        "name": call.name,
+        "response": {"error" if answer.failed else "output": text},
+    }
+    if call.id is not None:
+        response["id"] = call.id
+    if answer.media:
+        response["parts"] = [
+            {"inlineData": {"mimeType": part.mime_type, "data": part.data}} for part in answer.media
+        ]
+    return {"functionResponse": response}
+
+
+_APIS: Mapping[ModelApi, _Api] = {
+    "openai": _Api(_openai_tools, _IMAGES | {_PDF}, _openai_answer),
+    "openai-chat": _Api(_openai_chat_tools, frozenset(), _openai_chat_answer),
+    "anthropic": _Api(_anthropic_tools, _IMAGES | {_PDF}, _anthropic_answer),
+    "gemini": _Api(
+        _gemini_tools, frozenset({"image/jpeg", "image/png", "image/webp", _PDF}), _gemini_answer
+    ),
+}

@@ -42,9 +42,9 @@ from ..errors import (
     TransportError,
 )
 from ..foreign_text import safe_repr
-from ..protocol.events import NotificationReceived, ResponseReceived
 from ..protocol.lifecycle import DISCOVER, PING, Session
 from ..protocol.notifications import ACKNOWLEDGED, SUBSCRIBE, UNSUBSCRIBE, accepted_filter
+from ..protocol.receiver import NotificationReceived, ResponseReceived
 from ..runtime.pending_requests import NOTIFICATIONS, PARTING_SECONDS, PendingRequests
 from .pipeline import RequestPipeline
 from .response_cache import is_part
@@ -257,7 +257,52 @@ class Listeners:
     uris: Counter[str] = field(default_factory=Counter[str])
 
 
-class Subscription:
+@dataclass(frozen=True)
+class ListenOptions:
+    """How a subscription is held open.
+
+    Attributes:
+        meta: Members to add to `_meta`.
+        timeout: Seconds for the server to accept; `None` for no limit.
+        retry_seconds: Pauses before each attempt to reopen a lost stream. They start over after a
+            stream that was open for longer than the longest of them.
+        idle_seconds: Seconds of silence before a liveness check, and the timeout of that check;
+            `None` for no checks.
+    """
+
+    meta: Mapping[str, Any] | None
+    timeout: float | None
+    retry_seconds: tuple[float, ...]
+    idle_seconds: float | None
+
+
+class ChangeIterator:
+    """The base of subscriptions: an asynchronous iterator, and a context manager that closes it.
+
+    Attributes:
+        agreed: The filter that the server accepted; no other changes will come.
+    """
+
+    def __init__(self) -> None:
+        self.agreed = NotificationFilter()
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def close(self) -> None:
+        """End the subscription and its iteration, from any task."""
+        raise NotImplementedError
+
+
+class Subscription(ChangeIterator):
     """An asynchronous iterator of changes, and the context manager that opens and closes it.
 
         async with client.listen(tools=True, uris=["memo://one"]) as changes:
@@ -269,33 +314,19 @@ class Subscription:
     Args:
         shared: Objects of the client.
         wanted: The requested filter.
-        meta: Members to add to `_meta`.
-        timeout: Seconds for the server to accept; `None` for no limit.
-        retry_seconds: Pauses before each attempt to reopen a lost stream. They start over after a
-            stream that was open for longer than the longest of them.
-        idle_seconds: Seconds of silence before a liveness check, and the timeout of that check;
-            `None` for no checks.
-
-    Attributes:
-        agreed: The filter that the server accepted; no other changes will come.
+        options: How it is held open.
     """
 
     def __init__(
-        self,
-        shared: Listeners,
-        wanted: NotificationFilter,
-        meta: Mapping[str, Any] | None,
-        timeout: float | None,
-        retry_seconds: Sequence[float],
-        idle_seconds: float | None,
+        self, shared: Listeners, wanted: NotificationFilter, options: ListenOptions
     ) -> None:
-        self.agreed = NotificationFilter()
+        super().__init__()
         self._shared = shared
         self._wanted = wanted
-        self._meta = meta
-        self._timeout = timeout
-        self._retry_seconds = tuple(retry_seconds)
-        self._idle_seconds = idle_seconds
+        self._meta = options.meta
+        self._timeout = options.timeout
+        self._retry_seconds = options.retry_seconds
+        self._idle_seconds = options.idle_seconds
         self._left = list(self._retry_seconds)
         self._since: float | None = None
         self._inbox = _Inbox(None)
@@ -308,17 +339,6 @@ class Subscription:
         missing = self.agreed.missing(self._wanted)
         if missing:
             _logger.warning("the server does not tell of %s", ", ".join(missing))
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.close()
-
-    def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> Change:

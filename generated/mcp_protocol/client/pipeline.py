@@ -58,7 +58,8 @@ from .client_settings import ClientSettings
 from .response_cache import Key
 from .server_state import LASTING, TOOLS_LIST, ServerState
 
-if TYPE_CHECKING:  # most clients have none
+if TYPE_CHECKING:  # most clients have no callbacks or middleware
+    from ..protocol.connection import Connection
     from .callbacks import Callbacks
     from .client_middleware import ClientMiddlewareChain
 
@@ -126,9 +127,14 @@ class RequestPipeline:
         self._timeouts = settings.timeouts
         self._limits = settings.limits
         self._handle_input = handle_input
-        self._hooks = hooks
+        self.hooks = hooks
         self.state = state
         self.rounds = settings.limits.input_rounds
+
+    @property
+    def connection(self) -> Connection:
+        """The protocol of the session."""
+        return self._peer.connection
 
     async def send(
         self,
@@ -290,6 +296,7 @@ class RequestPipeline:
         revision = self._session.revision
         row = revision.client_requests.get(method)
         if row is None:
+
             from .absent_methods import absent_method
 
             raise absent_method(revision, method)
@@ -350,8 +357,8 @@ class RequestPipeline:
         """
         method, timeout, session = options.method, options.timeout, self.state.session
         on_progress = options.on_progress
-        if self._hooks.callbacks is not None:
-            on_progress = self._hooks.callbacks.with_progress(on_progress)
+        if self.hooks.callbacks is not None:
+            on_progress = self.hooks.callbacks.with_progress(on_progress)
         sending: partial[Any]
         if request is not None:
             sending = partial(request, on_progress=on_progress)
@@ -365,8 +372,8 @@ class RequestPipeline:
                 limit=None if timeout is None else max(timeout, self._timeouts.limit),
                 on_progress=on_progress,
             )
-        if self._hooks.chain is not None:
-            sending = partial(self._hooks.chain.request, self._peer, sending)
+        if self.hooks.chain is not None:
+            sending = partial(self.hooks.chain.request, self._peer, sending)
         if session.lost:
             await self.restore_session()
         pauses = iter(self._timeouts.retries)

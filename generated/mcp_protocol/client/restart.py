@@ -36,7 +36,7 @@ from ..errors import (
     ServerStartError,
 )
 from ..protocol.connection import Connection
-from ..protocol.events import Opened, OpenFailed, Send
+from ..protocol.receiver import Opened, OpenFailed, Send
 from ..runtime.peer import Peer
 from .base import ClientApplication
 from .client_settings import Restart

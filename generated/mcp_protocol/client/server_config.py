@@ -7,9 +7,12 @@
 """Several servers in one configuration, as programs with MCP clients write it.
 
 The members are those of Claude Code, Cursor and VS Code: `mcpServers` (or `servers`) has an entry
-for each server, a process (`command`, `args`, `env`, `cwd`) or a URL (`url`, `type`, `headers`).
-In texts, `${NAME}` stands for a variable of the environment, as do `${NAME:-default}` and
-`${env:NAME}`. A member that has no meaning here is named in a warning.
+for each server, a process (`command`, `args`, `env`, `envFile`, `cwd`) or a URL (`url`, `type`,
+`headers`). In texts, `${NAME}` stands for a variable of the environment, as do `${NAME:-default}`
+and `${env:NAME}`; `${input:id}` stands for a value that the caller of `connect` has, or asks the
+user for. A member that has no meaning here is named in a warning.
+
+Source: the configuration references of these programs, as of November 2026.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -26,10 +29,38 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from .._wire import UNREADABLE, is_many, is_object
+from ..errors import MissingExtraError
 from ..foreign_text import safe_list, safe_repr
+from .callbacks import in_thread
 
 Config: TypeAlias = Mapping[str, Any] | PathLike[str]
 """A configuration of servers: `{"mcpServers": {...}}`, or the path of a JSON file with it."""
+
+
+@dataclass(frozen=True)
+class ConfigInput:
+    """A value that a configuration has its user asked for, by `${input:id}`.
+
+    Attributes:
+        id: The id.
+        type: `promptString`, `pickString` or `command`.
+        description: The question; empty if the configuration has none.
+        default: What to suggest; `None` if there is nothing.
+        options: The values to choose from; empty for a text of any kind.
+        password: Whether the value must not be shown.
+    """
+
+    id: str
+    type: str = "promptString"
+    description: str = ""
+    default: str | None = None
+    options: tuple[str, ...] = ()
+    password: bool = False
+
+
+Inputs: TypeAlias = Mapping[str, str] | Callable[[ConfigInput], str | Awaitable[str | None] | None]
+"""Values for `${input:id}`: by id, or a function that asks the user; `None` is no value. A plain
+function runs in a thread."""
 
 _KEYS = ("mcpServers", "servers")
 
@@ -39,12 +70,13 @@ _TRANSPORTS: Mapping[str, Literal["streamable-http", "sse"] | None] = {
     "streamableHttp": "streamable-http",
     "sse": "sse",
 }
-_OF_PROCESS = frozenset({"command", "args", "env", "cwd"})
+_OF_PROCESS = frozenset({"command", "args", "env", "envFile", "cwd"})
 _OF_URL = frozenset({"url", "headers", "auth"})
 _OF_BOTH = frozenset({"type", "transport", "disabled"})
 _FOR_DISPLAY = frozenset({"name", "title", "description", "icon", "version", "gallery"})
 
 _variable = re.compile(r"\$\{([^{}]*)\}")
+_INPUT = "input:"
 _name = re.compile(r"(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
 
 _logger = logging.getLogger(__name__)
@@ -71,14 +103,155 @@ class ServerEntry:
     auth: Any = None
 
 
-def read_config(config: Config) -> dict[str, ServerEntry | ValueError | None]:
+@dataclass(frozen=True)
+class _Document:
+    """A configuration as it is written.
+
+    Attributes:
+        place: Its name in errors.
+        folder: The folder of the workspace.
+        key: The member with the servers.
+        entries: The servers by name.
+        inputs: The declared inputs by id.
+    """
+
+    place: str
+    folder: Path
+    key: str
+    entries: Mapping[str, Any]
+    inputs: Mapping[str, ConfigInput]
+
+    def place_of(self, name: str) -> str:
+        """The place of an entry."""
+        return f"{self.place}: {self.key}.{name}"
+
+    async def answers(self, names: Iterable[str], inputs: Inputs | None) -> Mapping[str, object]:
+        """Values for the inputs of some servers; a function is asked for each once."""
+        if not callable(inputs):
+            return inputs or {}
+        ask = in_thread(inputs)
+        return {each.id: await ask(each) for each in self._used(names)}
+
+    def _used(self, names: Iterable[str]) -> list[ConfigInput]:
+        """The inputs of some servers, each once."""
+        used = dict.fromkeys(each for name in names for each in _inputs_in(self.entries[name]))
+        return [self.inputs.get(each) or ConfigInput(each) for each in used]
+
+    def texts(self, names: Iterable[str], values: Mapping[str, object]) -> _Texts:
+        """The values of variables, those of the inputs of some servers included.
+
+        Raises:
+            TypeError: A value is no text.
+            ValueError: There is no such input, or a value is none of the options.
+        """
+        used = self._used(names)
+        ids = [each.id for each in used]
+        unknown = values.keys() - {*ids, *self.inputs}
+        if unknown:
+            known = safe_list(ids) or "none"
+            raise ValueError(
+                f"inputs: expected ids that {self.place} has ({known}), got "
+                f"{safe_list(sorted(unknown))}"
+            )
+        variables = {
+            "userHome": str(Path.home()),
+            "workspaceFolder": str(self.folder),
+            "workspaceFolderBasename": self.folder.name,
+            "pathSeparator": os.sep,
+            "/": os.sep,
+        }
+        for each in used:
+            value = values.get(each.id, each.default)
+            if value is not None:
+                variables[_INPUT + each.id] = _checked_input(each, value)
+        return _Texts(self.folder, variables)
+
+
+async def read_config(
+    config: Config, inputs: Inputs | None = None
+) -> dict[str, ServerEntry | Exception | None]:
     """The servers of a configuration by name; an error for an entry that is wrong.
 
     A server that is disabled is `None`.
 
+    Args:
+        config: The configuration.
+        inputs: Values for `${input:id}`.
+
     Raises:
         OSError: The file can't be read.
-        ValueError: The configuration has no servers.
+        TypeError: A value of an input is no text.
+        ValueError: The configuration has no servers, or not one of the inputs.
+    """
+    document = _document(config)
+    return _servers(document, await document.answers(_enabled(document), inputs))
+
+
+def config_servers(
+    config: Config, inputs: Mapping[str, str]
+) -> dict[str, ServerEntry | Exception | None]:
+    """The same without an event loop, with values for `${input:id}` by their ids."""
+    return _servers(_document(config), inputs)
+
+
+def _enabled(document: _Document) -> list[str]:
+    """The names of the servers that are not disabled.
+
+    Raises:
+        ValueError: All are.
+    """
+    enabled = [name for name, entry in document.entries.items() if not _is_disabled(entry)]
+    if not enabled:
+        raise ValueError(f"{document.place}: {document.key}: every server is disabled")
+    return enabled
+
+
+def _servers(
+    document: _Document, values: Mapping[str, object]
+) -> dict[str, ServerEntry | Exception | None]:
+    enabled = _enabled(document)
+    texts = document.texts(enabled, values)
+    servers: dict[str, ServerEntry | Exception | None] = dict.fromkeys(document.entries)
+    for name in enabled:
+        try:
+            servers[name] = _entry(document.entries[name], texts, document.place_of(name))
+        except (ValueError, MissingExtraError) as error:
+            servers[name] = error
+    return servers
+
+
+async def read_server(config: Config, name: str, inputs: Inputs | None = None) -> ServerEntry:
+    """One server of a configuration.
+
+    Args:
+        config: The configuration.
+        name: Its name; may be empty if there is one server alone.
+        inputs: Values for `${input:id}`.
+
+    Raises:
+        MissingExtraError: The entry has an `envFile`, and no library for it is installed.
+        OSError: The file can't be read.
+        ValueError: There is no such server, or its entry is wrong.
+    """
+    document = _document(config)
+    names = [*document.entries]
+    if not name and len(names) == 1:
+        name = names[0]
+    if name not in document.entries:
+        raise ValueError(
+            f"{document.place}: {document.key}: expected the name of a server "
+            f"({safe_list(names)}), got {safe_repr(name)}"
+        )
+    texts = document.texts([name], await document.answers([name], inputs))
+    return _entry(document.entries[name], texts, document.place_of(name))
+
+
+def _document(config: Config) -> _Document:
+    """A configuration as it is written.
+
+    Raises:
+        OSError: The file can't be read.
+        ValueError: It has no servers.
     """
     place, folder, content = "config", Path.cwd(), config
     if isinstance(config, PathLike):
@@ -96,19 +269,69 @@ def read_config(config: Config) -> dict[str, ServerEntry | ValueError | None]:
     entries = members[key]
     if not is_object(entries) or not entries:
         raise ValueError(f"{place}: {key}: expected an object with servers, got {entries!r}")
-    texts = _Texts({"userHome": str(Path.home()), "workspaceFolder": str(folder)})
-    servers: dict[str, ServerEntry | ValueError | None] = {}
-    for name, entry in entries.items():
-        if is_object(entry) and entry.get("disabled") is True:
-            servers[name] = None
-            continue
-        try:
-            servers[name] = _entry(entry, texts, f"{place}: {key}.{name}")
-        except ValueError as error:
-            servers[name] = error
-    if not any(servers.values()):
-        raise ValueError(f"{place}: {key}: every server is disabled")
-    return servers
+    declared = members.get("inputs", ())
+    if not is_many(declared):
+        raise ValueError(f"{place}: inputs: expected a list, got {safe_repr(declared)}")
+    inputs = [_input(each, f"{place}: inputs") for each in declared]
+    return _Document(place, folder, key, entries, {each.id: each for each in inputs})
+
+
+def _input(declared: Any, place: str) -> ConfigInput:
+    """An input as a configuration declares it.
+
+    Raises:
+        ValueError: It has no id.
+    """
+    members: Mapping[str, Any] = declared if is_object(declared) else {}
+    identifier = members.get("id")
+    if not identifier or not isinstance(identifier, str):
+        raise ValueError(f"{place}: expected an object with id, got {safe_repr(declared)}")
+    default = members.get("default")
+    options = members.get("options")
+    return ConfigInput(
+        identifier,
+        str(members.get("type", "promptString")),
+        str(members.get("description", "")),
+        default if isinstance(default, str) else None,
+        tuple(
+            str(each.get("value", each.get("label")) if is_object(each) else each)
+            for each in (options if is_many(options) else ())
+        ),
+        members.get("password") is True,
+    )
+
+
+def _checked_input(declared: ConfigInput, value: object) -> str:
+    """The value of an input. Errors do not show it: it may be a secret.
+
+    Raises:
+        TypeError: It is no text.
+        ValueError: It is none of the options.
+    """
+    if not isinstance(value, str):
+        raise TypeError(
+            f"inputs: {safe_repr(declared.id)}: expected a text, got a {type(value).__name__}"
+        )
+    if declared.options and value not in declared.options:
+        raise ValueError(
+            f"inputs: {safe_repr(declared.id)}: expected one of {safe_list(declared.options)}"
+        )
+    return value
+
+
+def _inputs_in(value: Any) -> Iterator[str]:
+    """The ids of the inputs that an entry uses."""
+    if isinstance(value, str):
+        for variable in _variable.findall(value):
+            if variable.startswith(_INPUT):
+                yield variable.removeprefix(_INPUT)
+    elif is_object(value) or is_many(value):
+        for each in value.values() if is_object(value) else value:
+            yield from _inputs_in(each)
+
+
+def _is_disabled(entry: Any) -> bool:
+    return is_object(entry) and entry.get("disabled") is True
 
 
 def _entry(entry: Any, texts: _Texts, place: str) -> ServerEntry:
@@ -151,9 +374,38 @@ def _entry(entry: Any, texts: _Texts, place: str) -> ServerEntry:
             texts.text(entry["command"], f"{place}: command"),
             *(texts.text(word, f"{place}: args") for word in args),
         ],
-        env=texts.mapping(entry.get("env"), f"{place}: env"),
+        env=_environment(entry, texts, place),
         cwd=None if cwd is None else texts.text(cwd, f"{place}: cwd"),
     )
+
+
+def _environment(entry: Mapping[str, Any], texts: _Texts, place: str) -> Mapping[str, str] | None:
+    """The variables of a process: those of its file, and those of `env`, which win.
+
+    Raises:
+        MissingExtraError: There is a file, and no library for it is installed.
+        ValueError: The file can't be read, or `env` is wrong.
+    """
+    own = texts.mapping(entry.get("env"), f"{place}: env")
+    if entry.get("envFile") is None:
+        return own
+    path = texts.folder / texts.text(entry["envFile"], f"{place}: envFile")
+    try:
+        from dotenv import dotenv_values
+    except ImportError:
+        raise MissingExtraError(f"{place}: envFile", "python-dotenv") from None
+    try:
+        with path.open(encoding="utf-8-sig") as file:
+            read = dotenv_values(stream=file, interpolate=False)
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"{place}: envFile: {error}") from None
+    variables = {name: value for name, value in read.items() if value is not None}
+    members: Mapping[str, Any] = entry.get("env") or {}
+    removed = {name for name, value in members.items() if value is None}
+    return {
+        **{name: value for name, value in variables.items() if name not in removed},
+        **(own or {}),
+    }
 
 
 @dataclass(frozen=True)
@@ -161,9 +413,11 @@ class _Texts:
     """Replaces variables in texts.
 
     Attributes:
+        folder: The folder of the workspace.
         predefined: Variables that are not of the environment.
     """
 
+    folder: Path
     predefined: Mapping[str, str]
 
     def text(self, value: object, place: str) -> str:
@@ -195,11 +449,17 @@ class _Texts:
     def _value(self, variable: str, place: str) -> str:
         if variable in self.predefined:
             return self.predefined[variable]
+        if variable.startswith(_INPUT):
+            identifier = variable.removeprefix(_INPUT)
+            raise ValueError(
+                f"{place}: ${{{variable}}} has no value: inputs={{{identifier!r}: ...}} of "
+                "connect() gives one, or a function that asks the user"
+            )
         form = _name.fullmatch(variable)
         if form is None:
             raise ValueError(
-                f"{place}: expected ${{NAME}}, ${{NAME:-default}}, ${{env:NAME}}, ${{userHome}} or "
-                f"${{workspaceFolder}}, got ${{{variable}}}"
+                f"{place}: expected ${{NAME}}, ${{NAME:-default}}, ${{env:NAME}}, ${{input:id}}, "
+                f"${{userHome}} or ${{workspaceFolder}}, got ${{{variable}}}"
             )
         default: str | None = form[2]
         value = os.environ.get(form[1], default)

@@ -24,7 +24,7 @@ from .response_cache import WatchedFields
 if TYPE_CHECKING:  # few clients speak HTTP, and httpx2 is an extra
     import httpx2
 
-    from ..transports.http.authorizer import Authorization, Authorizer
+    from ..transports.http.http_client import Authorization, Authorizer
 
 Transport: TypeAlias = Literal["streamable-http", "sse"]
 """The transports over HTTP: Streamable HTTP, and HTTP+SSE of older servers."""
@@ -119,7 +119,7 @@ def _authorizer(
     """What `auth` stands for: an authorizer of our own, or an authentication of httpx2's."""
     if auth is None:
         return None, None
-    from ..transports.http.authorizer import Authorization
+    from ..transports.http.http_client import Authorization
 
     if isinstance(auth, Authorization):
         application.declare_extensions(auth.extensions)

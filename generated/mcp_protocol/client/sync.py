@@ -29,12 +29,12 @@ from ..errors import ConnectionClosedError, RequestCancelledError
 from ..facts import Method
 from ..runtime.request_context import RequestContext
 from .base import Handlers
+from .callbacks import in_thread
 from .listen import Change, NotificationFilter, Subscription
-from .plain_functions import in_thread
 
 if TYPE_CHECKING:
     from .base import ClientBase
-    from .group_subscription import GroupSubscription
+    from .group_base import GroupSubscription
 
 Backend: TypeAlias = Literal["asyncio", "trio"]
 

@@ -4,7 +4,10 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""The methods of a blocking client that do not depend on a schema, derived from `ClientBase`."""
+"""The methods of a blocking client that do not depend on a schema, derived from `ClientBase`.
+
+The rendered blocking client of an extension derives from `ExtensionSyncClient`.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +21,13 @@ from msgspec import Raw
 from ..protocol.lifecycle import Session
 from ..runtime.pending_requests import OnProgress
 from .base import ClientBase
-from .plain_functions import in_thread
+from .callbacks import in_thread
 from .sync import ClientThread, SyncStartedCall, SyncSubscription
 
 if TYPE_CHECKING:
     from .callbacks import Callback, OnLog
     from .client_middleware import ClientNext, ClientRequest
-    from .model_tools import ModelApi
+    from .host import ModelApi
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -138,6 +141,140 @@ class SyncClientBase:
             )
         )
 
+    def middleware(
+        self, middleware: Callable[[ClientRequest, ClientNext], Awaitable[Result]]
+    ) -> Callable[[ClientRequest, ClientNext], Awaitable[Result]]:
+        """Register a coroutine function around the requests and notifications of this client.
+
+            @client.middleware
+            async def audit(request: ClientRequest, next: ClientNext) -> Any:
+                result = await next(request)
+                return result
+
+        What it returns is the result: that of `next`, perhaps changed, or its own. The first one
+        registered is the outermost. Each request that is sent passes: a result from the cache does
+        not, a retry and each further round of input do again.
+
+        Raises:
+            TypeError: Not a coroutine function.
+        """
+        return self._base.middleware(
+            middleware=middleware,
+        )
+
+    def on_log(self, function: OnLog, level: str = "info") -> Callback:
+        """Have a function called with each log message of the server, until it is removed.
+
+        Each function gets its messages in order. Its failures are logged.
+
+        Args:
+            function: Gets a `LogMessage`. A coroutine function, or a plain function, which must
+                not block the event loop; a blocking client runs plain functions in a thread.
+            level: The lowest level to ask for in revisions where each request asks for log
+                messages, unless `ask_for_logs` was called. In a session, `set_level` decides.
+
+        Returns:
+            The callback, which has `remove`, and is a context manager that removes it.
+
+        Source: server/utilities/logging.
+        """
+        return self._base.on_log(
+            function=in_thread(function),
+            level=level,
+        )
+
+    def on_progress(self, function: OnProgress) -> Callback:
+        """Have a function called with the progress of each request, until it is removed.
+
+        Requests that are sent from now on ask for progress, except by `request_raw`. The
+        `on_progress` of a request is called as well.
+
+        Args:
+            function: Gets progress, total and message. A coroutine function, or a plain function,
+                as for `on_log`.
+
+        Returns:
+            The callback, as of `on_log`.
+
+        Source: basic/utilities/progress (2026-07-28: basic/patterns/progress).
+        """
+        return self._base.on_progress(
+            function=in_thread(function),
+        )
+
+    def listen(
+        self,
+        *,
+        tools: bool = False,
+        prompts: bool = False,
+        resources: bool = False,
+        uris: Iterable[str] = (),
+        meta: Mapping[str, Any] | None = None,
+        timeout: float | None = None,
+        retry_seconds: Sequence[float] | None = None,
+        idle_seconds: float | None = 20.0,
+    ) -> SyncSubscription:
+        """A subscription to changes, over a stream or in the session, as the revision has it.
+
+        The subscription begins when its context is entered: the server has then accepted a filter,
+        which is `agreed`. The iteration gives changes as `ToolsChanged`, `ResourceUpdated` and so
+        on, and ends with the subscription. A change that occurs again before it is read is given
+        once.
+
+        A client of several servers subscribes to those that have such changes, and gives those of
+        all. The subscription of a server that fails ends with a warning; that of the last one with
+        an error.
+
+        Args:
+            tools: Whether to subscribe to changes of the list of tools.
+            prompts: The same for the list of prompts.
+            resources: The same for the list of resources.
+            uris: Resources to whose updates to subscribe.
+            meta: Members to add to `_meta`.
+            timeout: Seconds for the server to accept; `None` for no limit.
+            retry_seconds: Pauses before each attempt to reopen a stream that was lost; empty for no
+                attempts. A reopened stream gives a `ListeningAgain`.
+            idle_seconds: Seconds without a change after which the iteration sends a liveness check
+                (`ping` or `server/discover`), and the timeout of that check; `None` for no checks.
+                The stream counts as lost without a response. An unreachable server is an error
+                after at most three times these seconds plus 1.5 times the sum of the pauses.
+
+        Raises:
+            InvalidParamsError: (on entry) Of several servers none has a resource, or several have.
+            RemoteError: (on entry) The server refused the subscription.
+            RequestTimeoutError: (on entry, or in the iteration) The server did not accept, or did
+                not answer a liveness check, in time.
+            TransportError: (on entry, or in the iteration) The stream was lost and could not be
+                reopened.
+            ConnectionClosedError: (on entry, or in the iteration) The connection has ended, and the
+                subscription with it. Subscribe again in the next session.
+
+        Source: basic/patterns/subscriptions (2026-07-28), server/resources#subscriptions.
+        """
+        subscription = self._base.listen(
+            tools=tools,
+            prompts=prompts,
+            resources=resources,
+            uris=uris,
+            meta=meta,
+            timeout=timeout,
+            retry_seconds=retry_seconds,
+            idle_seconds=idle_seconds,
+        )
+        return SyncSubscription(self._thread, subscription)
+
+    def ask_for_logs(self, level: str | None) -> None:
+        """Ask for log messages with each request, in revisions where requests do so.
+
+        Args:
+            level: The lowest level to send; `None` for no messages.
+
+        Source: server/utilities/logging (2026-07-28).
+        """
+        return self._base.ask_for_logs(
+            level=level,
+        )
+
     @property
     def revision(self) -> str:
         """The negotiated revision, such as `2025-06-18`."""
@@ -230,67 +367,6 @@ class SyncClientBase:
             )
         )
 
-    def middleware(
-        self, middleware: Callable[[ClientRequest, ClientNext], Awaitable[Result]]
-    ) -> Callable[[ClientRequest, ClientNext], Awaitable[Result]]:
-        """Register a coroutine function around the requests and notifications of this client.
-
-            @client.middleware
-            async def audit(request: ClientRequest, next: ClientNext) -> Any:
-                result = await next(request)
-                return result
-
-        What it returns is the result: that of `next`, perhaps changed, or its own. The first one
-        registered is the outermost. Each request that is sent passes: a result from the cache does
-        not, a retry and each further round of input do again.
-
-        Raises:
-            TypeError: Not a coroutine function.
-        """
-        return self._base.middleware(
-            middleware=middleware,
-        )
-
-    def on_log(self, function: OnLog, level: str = "info") -> Callback:
-        """Have a function called with each log message of the server, until it is removed.
-
-        Each function gets its messages in order. Its failures are logged.
-
-        Args:
-            function: Gets a `LogMessage`. A coroutine function, or a plain function, which must
-                not block the event loop; a blocking client runs plain functions in a thread.
-            level: The lowest level to ask for in revisions where each request asks for log
-                messages, unless `ask_for_logs` was called. In a session, `set_level` decides.
-
-        Returns:
-            The callback, which has `remove`, and is a context manager that removes it.
-
-        Source: server/utilities/logging.
-        """
-        return self._base.on_log(
-            function=in_thread(function),
-            level=level,
-        )
-
-    def on_progress(self, function: OnProgress) -> Callback:
-        """Have a function called with the progress of each request, until it is removed.
-
-        Requests that are sent from now on ask for progress, except by `request_raw`. The
-        `on_progress` of a request is called as well.
-
-        Args:
-            function: Gets progress, total and message. A coroutine function, or a plain function,
-                as for `on_log`.
-
-        Returns:
-            The callback, as of `on_log`.
-
-        Source: basic/utilities/progress (2026-07-28: basic/patterns/progress).
-        """
-        return self._base.on_progress(
-            function=in_thread(function),
-        )
-
     def notify(self, name: str, params: Mapping[str, Any] | None = None) -> None:
         """Send a notification by its wire name.
 
@@ -304,74 +380,6 @@ class SyncClientBase:
                 name=name,
                 params=params,
             )
-        )
-
-    def listen(
-        self,
-        *,
-        tools: bool = False,
-        prompts: bool = False,
-        resources: bool = False,
-        uris: Iterable[str] = (),
-        meta: Mapping[str, Any] | None = None,
-        timeout: float | None = None,
-        retry_seconds: Sequence[float] | None = None,
-        idle_seconds: float | None = 20.0,
-    ) -> SyncSubscription:
-        """A subscription to changes, over a stream or in the session, as the revision has it.
-
-        The subscription begins when its context is entered: the server has then accepted a filter,
-        which is `agreed`. The iteration gives changes as `ToolsChanged`, `ResourceUpdated` and so
-        on, and ends with the subscription. A change that occurs again before it is read is given
-        once.
-
-        Args:
-            tools: Whether to subscribe to changes of the list of tools.
-            prompts: The same for the list of prompts.
-            resources: The same for the list of resources.
-            uris: Resources to whose updates to subscribe.
-            meta: Members to add to `_meta`.
-            timeout: Seconds for the server to accept; `None` for no limit.
-            retry_seconds: Pauses before each attempt to reopen a stream that was lost; empty for no
-                attempts. A reopened stream gives a `ListeningAgain`.
-            idle_seconds: Seconds without a change after which the iteration sends a liveness check
-                (`ping` or `server/discover`), and the timeout of that check; `None` for no checks.
-                The stream counts as lost without a response. An unreachable server is an error
-                after at most three times these seconds plus 1.5 times the sum of the pauses.
-
-        Raises:
-            RemoteError: (on entry) The server refused the subscription.
-            RequestTimeoutError: (on entry, or in the iteration) The server did not accept, or did
-                not answer a liveness check, in time.
-            TransportError: (on entry, or in the iteration) The stream was lost and could not be
-                reopened.
-            ConnectionClosedError: (on entry, or in the iteration) The connection has ended, and the
-                subscription with it. Subscribe again in the next session.
-
-        Source: basic/patterns/subscriptions (2026-07-28), server/resources#subscriptions.
-        """
-        subscription = self._base.listen(
-            tools=tools,
-            prompts=prompts,
-            resources=resources,
-            uris=uris,
-            meta=meta,
-            timeout=timeout,
-            retry_seconds=retry_seconds,
-            idle_seconds=idle_seconds,
-        )
-        return SyncSubscription(self._thread, subscription)
-
-    def ask_for_logs(self, level: str | None) -> None:
-        """Ask for log messages with each request, in revisions where requests do so.
-
-        Args:
-            level: The lowest level to send; `None` for no messages.
-
-        Source: server/utilities/logging (2026-07-28).
-        """
-        return self._base.ask_for_logs(
-            level=level,
         )
 
     def start_call(
@@ -431,3 +439,17 @@ class SyncClientBase:
 
     async def _clear_cache(self) -> None:
         self._base.cache.clear()
+
+
+class ExtensionSyncClient(SyncClientBase):
+    """An open session of a blocking client, as the calls of an extension.
+
+    Args:
+        client: The blocking client, which closes the session.
+
+    Raises:
+        MissingCapabilityError: One of the sides does not declare the extension.
+    """
+
+    def __init__(self, client: SyncClientBase) -> None:
+        super().__init__(client._thread, client._base)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, overload
 from ..runtime.stubs import HandlersBase, Value
 from .async_client import Client, connect
 from .base import Handlers
-from .plain_functions import in_thread
+from .callbacks import in_thread
 from .sync import Backend, ClientThread, SessionThread, ThreadedHandlers
 from .sync_base import SyncClientBase
 from .response_cache import Caching
@@ -30,7 +30,7 @@ from ..revisions import FOLDERS
 
 if TYPE_CHECKING:
     from .. import models
-    from .server_config import Config
+    from .server_config import Config, Inputs
     from .sync_group import SyncClientGroup
     from ..runtime.pending_requests import OnProgress
     from ..runtime.request_context import RequestContext
@@ -1206,6 +1206,7 @@ def connect_sync(
     cache: Caching | bool = True,
     extra: bool = False,
     max_concurrent_requests: int = CONCURRENT_REQUESTS,
+    inputs: Inputs | None = None,
     backend: Backend = "asyncio",
 ) -> SyncClientGroup[SyncClient]: ...
 
@@ -1233,6 +1234,7 @@ def connect_sync(
     cache: Caching | bool = True,
     extra: bool = False,
     max_concurrent_requests: int = CONCURRENT_REQUESTS,
+    inputs: Inputs | None = None,
     backend: Backend = "asyncio",
 ) -> Any: ...
 
@@ -1259,7 +1261,9 @@ def connect_sync(
     cache: Caching | bool = True,
     extra: bool = False,
     max_concurrent_requests: int = CONCURRENT_REQUESTS,
+    inputs: Inputs | None = None,
     backend: Backend = "asyncio",
+    **others: object,
 ) -> Any:
     """Open a session with a server, for code without an event loop.
 
@@ -1299,11 +1303,17 @@ def connect_sync(
         max_concurrent_requests: Bound of handlers that run at a time. At the bound no further
             message is read until a handler has ended; while the client itself waits for responses,
             further requests of the server are refused.
+        inputs: Values for `${input:id}` in a configuration, by id, or a function that asks the user:
+            it gets a `ConfigInput`, and returns the value, or `None` for none.
         backend: The event loop of the thread.
 
     Raises:
         McpError: The session could not be opened; see `connect`.
     """
+    if others:
+        from .absent_methods import absent_keyword  # for the error only
+
+        raise absent_keyword("connect_sync", others)
     opening: AbstractAsyncContextManager[Any] = connect(
         target,
         revision=revision,
@@ -1325,6 +1335,7 @@ def connect_sync(
         cache=cache,
         extra=extra,
         max_concurrent_requests=max_concurrent_requests,
+        inputs=inputs,
     )
     if isinstance(target, Mapping | PathLike):
         from .sync_group import SyncClientGroup

@@ -8,21 +8,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
 
 from ..runtime.stubs import Value
 from ..runtime.pending_requests import OnProgress
 from .group import ClientGroup
-from .plain_functions import in_thread
+from .callbacks import in_thread
 from .sync import ClientThread, SessionThread, SharedThread, SyncSubscription
 from .sync_base import SyncClientBase
 
 if TYPE_CHECKING:
     from .. import models
-    from .model_tools import ModelApi
+    from .callbacks import Callback, OnLog
+    from .client_middleware import ClientNext, ClientRequest
+    from .host import ModelApi
 
+Result = TypeVar("Result")
 AnySyncClient = TypeVar("AnySyncClient", bound=SyncClientBase)
 
 
@@ -51,6 +54,20 @@ class SyncClientGroup(Generic[AnySyncClient]):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} on {self._base!r}>"
+
+    if not TYPE_CHECKING:  # a type checker knows what a group has
+
+        def __getattr__(self, name: str) -> Any:
+            """Point to the clients of the servers.
+
+            Raises:
+                AttributeError: Always.
+            """
+            if name == "_servers":  # not yet made
+                raise AttributeError(name)
+            from .absent_methods import absent_from_group
+
+            raise absent_from_group(self, self.servers.values(), name)
 
     def __enter__(self) -> Self:
         return self
@@ -135,13 +152,66 @@ class SyncClientGroup(Generic[AnySyncClient]):
             )
         )
 
-    @property
-    def failures(self) -> Mapping[str, Exception]:
-        """Why a session could not be opened, or the failure of a server since then, by name.
+    def middleware(
+        self, middleware: Callable[[ClientRequest, ClientNext], Awaitable[Result]]
+    ) -> Callable[[ClientRequest, ClientNext], Awaitable[Result]]:
+        """Register a coroutine function around the requests and notifications of this client.
 
-        The failure of a connection is removed when a later request succeeds.
+            @client.middleware
+            async def audit(request: ClientRequest, next: ClientNext) -> Any:
+                result = await next(request)
+                return result
+
+        What it returns is the result: that of `next`, perhaps changed, or its own. The first one
+        registered is the outermost. Each request that is sent passes: a result from the cache does
+        not, a retry and each further round of input do again.
+
+        Raises:
+            TypeError: Not a coroutine function.
         """
-        return self._base.failures
+        return self._base.middleware(
+            middleware=middleware,
+        )
+
+    def on_log(self, function: OnLog, level: str = "info") -> Callback:
+        """Have a function called with each log message of the server, until it is removed.
+
+        Each function gets its messages in order. Its failures are logged.
+
+        Args:
+            function: Gets a `LogMessage`. A coroutine function, or a plain function, which must
+                not block the event loop; a blocking client runs plain functions in a thread.
+            level: The lowest level to ask for in revisions where each request asks for log
+                messages, unless `ask_for_logs` was called. In a session, `set_level` decides.
+
+        Returns:
+            The callback, which has `remove`, and is a context manager that removes it.
+
+        Source: server/utilities/logging.
+        """
+        return self._base.on_log(
+            function=in_thread(function),
+            level=level,
+        )
+
+    def on_progress(self, function: OnProgress) -> Callback:
+        """Have a function called with the progress of each request, until it is removed.
+
+        Requests that are sent from now on ask for progress, except by `request_raw`. The
+        `on_progress` of a request is called as well.
+
+        Args:
+            function: Gets progress, total and message. A coroutine function, or a plain function,
+                as for `on_log`.
+
+        Returns:
+            The callback, as of `on_log`.
+
+        Source: basic/utilities/progress (2026-07-28: basic/patterns/progress).
+        """
+        return self._base.on_progress(
+            function=in_thread(function),
+        )
 
     def listen(
         self,
@@ -155,25 +225,42 @@ class SyncClientGroup(Generic[AnySyncClient]):
         retry_seconds: Sequence[float] | None = None,
         idle_seconds: float | None = 20.0,
     ) -> SyncSubscription:
-        """A subscription to changes of any of the servers; the arguments are those of a client's.
+        """A subscription to changes, over a stream or in the session, as the revision has it.
 
-        The servers that have such changes are subscribed to. The subscription of a server that
-        fails ends, with a warning.
+        The subscription begins when its context is entered: the server has then accepted a filter,
+        which is `agreed`. The iteration gives changes as `ToolsChanged`, `ResourceUpdated` and so
+        on, and ends with the subscription. A change that occurs again before it is read is given
+        once.
+
+        A client of several servers subscribes to those that have such changes, and gives those of
+        all. The subscription of a server that fails ends with a warning; that of the last one with
+        an error.
 
         Args:
-            tools: Whether to subscribe to changes of the lists of tools.
-            prompts: The same for the lists of prompts.
-            resources: The same for the lists of resources.
+            tools: Whether to subscribe to changes of the list of tools.
+            prompts: The same for the list of prompts.
+            resources: The same for the list of resources.
             uris: Resources to whose updates to subscribe.
             meta: Members to add to `_meta`.
-            timeout: Seconds for each server to accept; `None` for no limit.
-            retry_seconds: Pauses before each attempt to reopen a stream that was lost.
-            idle_seconds: Seconds without a change before a liveness check.
+            timeout: Seconds for the server to accept; `None` for no limit.
+            retry_seconds: Pauses before each attempt to reopen a stream that was lost; empty for no
+                attempts. A reopened stream gives a `ListeningAgain`.
+            idle_seconds: Seconds without a change after which the iteration sends a liveness check
+                (`ping` or `server/discover`), and the timeout of that check; `None` for no checks.
+                The stream counts as lost without a response. An unreachable server is an error
+                after at most three times these seconds plus 1.5 times the sum of the pauses.
 
         Raises:
-            InvalidParamsError: (on entry) No server has one of the resources, or several have.
-            McpError: (on entry) A server refused the subscription, or did not accept in time; (in
-                the iteration) the subscriptions of all servers have failed.
+            InvalidParamsError: (on entry) Of several servers none has a resource, or several have.
+            RemoteError: (on entry) The server refused the subscription.
+            RequestTimeoutError: (on entry, or in the iteration) The server did not accept, or did
+                not answer a liveness check, in time.
+            TransportError: (on entry, or in the iteration) The stream was lost and could not be
+                reopened.
+            ConnectionClosedError: (on entry, or in the iteration) The connection has ended, and the
+                subscription with it. Subscribe again in the next session.
+
+        Source: basic/patterns/subscriptions (2026-07-28), server/resources#subscriptions.
         """
         subscription = self._base.listen(
             tools=tools,
@@ -188,7 +275,7 @@ class SyncClientGroup(Generic[AnySyncClient]):
         return SyncSubscription(self._thread, subscription)
 
     def ask_for_logs(self, level: str | None) -> None:
-        """Ask for log messages with each request, in sessions whose revisions do so.
+        """Ask for log messages with each request, in revisions where requests do so.
 
         Args:
             level: The lowest level to send; `None` for no messages.
@@ -198,6 +285,14 @@ class SyncClientGroup(Generic[AnySyncClient]):
         return self._base.ask_for_logs(
             level=level,
         )
+
+    @property
+    def failures(self) -> Mapping[str, Exception]:
+        """Why a session could not be opened, or the failure of a server since then, by name.
+
+        The failure of a connection is removed when a later request succeeds.
+        """
+        return self._base.failures
 
     def list_resources(
         self,

@@ -4,7 +4,8 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""Handlers that ask the user at a terminal what a server asks: elicitation and sampling.
+"""Asks the user at a terminal: what a server asks by elicitation and sampling, and what a
+configuration has as inputs.
 
 Questions go to standard error, so that standard output has results alone. Answers are read by line.
 The end of the input cancels an elicitation, and refuses to answer in place of a model.
@@ -14,6 +15,7 @@ Source: client/elicitation, client/sampling.
 
 from __future__ import annotations
 
+import getpass
 import json
 import sys
 from collections.abc import Callable, Collection, Mapping
@@ -26,10 +28,11 @@ from .._wire import is_object, to_builtins
 from ..errors import ProtocolError
 from ..facts import Method
 from ..foreign_text import safe_text
-from ..protocol.elicitation_schema import field_complaint
+from ..protocol.client_features import field_complaint
 from ..protocol.uris import WEB_SCHEMES
 from ..runtime.request_context import RequestContext
 from .handler_validation import ELICITATION, SAMPLING
+from .server_config import ConfigInput
 
 CAPABILITIES: Mapping[str, Any] = {"elicitation": {"form": {}, "url": {}}}
 """What can be asked at a terminal, besides what the handlers imply."""
@@ -68,6 +71,24 @@ class TerminalHandlers:
         members: _Members = to_builtins(params)
         async with self._turn:
             return await anyio.to_thread.run_sync(handler, members, abandon_on_cancel=True)
+
+
+def ask_input(question: ConfigInput) -> str | None:
+    """The value of an input of a configuration; `None` at the end of the input."""
+    text = _shown(question.description or question.id)
+    if question.options:
+        text += f" ({', '.join(map(_shown, question.options))})"
+    if question.default is not None and not question.password:
+        text += f" [{_shown(question.default)}]"
+    try:
+        while True:
+            secret = question.password
+            value = getpass.getpass(f"{text}: ") if secret else _line(f"{text}: ")
+            value = value or question.default or ""
+            if value and (not question.options or value in question.options):
+                return value
+    except EOFError:
+        return None
 
 
 def _elicit(params: _Members) -> _Members:

@@ -27,7 +27,7 @@ from typing import Any
 
 from msgspec import UNSET, Raw
 
-from .._wire import STRUCTS, UNWRITABLE, ValidationError, convert, encode, error_text, is_object
+from .._wire import UNWRITABLE, ValidationError, convert, error_text
 from ..channel import OutgoingMessage, RequestId
 from ..errors import (
     LocalProtocolError,
@@ -37,31 +37,44 @@ from ..errors import (
     RemoteProtocolError,
     TransportError,
 )
-from ..facts import Lifecycle, Method, Revision, Revisions, Role
+from ..facts import Method, Revision, Revisions, Role
 from ..foreign_text import safe_repr, safe_text
 from . import jsonrpc
-from .events import Event, Ignored, Opened, OpenFailed, RequestFailed, ResponseReceived, Send
 from .jsonrpc import Message
 from .lifecycle import INITIALIZED, Description, Session, declared
+from .negotiation import Step, VersionNegotiation
 from .notifications import (
     CANCELLED,
     LOG_LEVELS,
     MESSAGE,
     PROGRESS,
     RESOURCE_UPDATED,
-    is_severe_enough,
+    cancellation,
     notification,
 )
-from .receiver import Receiver
-from .request_meta import NO_META, MetaCache, check_user_meta, with_meta
-from .responses import check_required_capabilities, error_response, success_response
-from .state import Admit, ConnectionState, InboundRequest, OnSubscription, OutboundRequest
-from .version_negotiation import Step, VersionNegotiation
-
-_TOKEN = "progressToken"
-
-_OBJECTS: tuple[type, ...] = (*STRUCTS, Mapping, Raw)
-"""Types of values that encode as objects."""
+from .receiver import (
+    Event,
+    Ignored,
+    Opened,
+    OpenFailed,
+    Receiver,
+    RequestFailed,
+    ResponseReceived,
+    Send,
+)
+from .request_meta import NO_META, MetaCache, with_meta
+from .requests import (
+    OBJECTS,
+    PROGRESS_TOKEN,
+    Admit,
+    ConnectionState,
+    OnSubscription,
+    OutboundRequest,
+    check_params,
+    check_required_capabilities,
+    error_response,
+    success_response,
+)
 
 
 class Connection:
@@ -198,13 +211,7 @@ class Connection:
         Raises:
             LocalProtocolError: It would not: this server keeps no sessions.
         """
-        session = self._state.session
-        if session is not None and session.stateless:
-            raise LocalProtocolError(
-                f"{name}: needs a session, and this server keeps none (stateless=True): a response "
-                f"of the client would not find this request. Serve {session.revision.name} with "
-                "sessions, or ask clients of a revision without sessions"
-            )
+        self._state.check_answerable(name)
 
     def request(
         self,
@@ -241,12 +248,12 @@ class Connection:
                 params do not fit the revision or have no JSON form.
         """
         state = self._state
-        revision, capabilities = self._request_target(name, related_request_id)
+        revision, capabilities = state.request_target(name, related_request_id)
         method = state.outbound_method(revision, name)
         if method is None:
             raise MethodNotFoundError(name, f"{revision.name} has no request {safe_text(name)}")
         is_typed = type(params) in method.params_structs
-        if not (is_typed or params is None or isinstance(params, _OBJECTS)):
+        if not (is_typed or params is None or isinstance(params, OBJECTS)):
             got = safe_repr(params)
             raise LocalProtocolError(f"{name}: expected an object as params, got {got}")
         check_required_capabilities(method, revision, params, capabilities)
@@ -255,15 +262,15 @@ class Connection:
             request.deadline = request.limit = now + limit
         if timeout is not None:
             request.extend(now)
-        added = self._request_meta(revision, meta)
+        added = state.request_meta(revision, meta)
         identifier = state.outbound.add(request)
         try:
             if progress:
-                added = {**added, _TOKEN: identifier}
+                added = {**added, PROGRESS_TOKEN: identifier}
             encoded = state.meta.encoded(revision, added) if added else None
             shaped = with_meta(params, added, encoded)
             if not (is_typed or isinstance(params, Raw)):
-                _check_params(method, shaped)
+                check_params(method, shaped)
             data = jsonrpc.encode_request(identifier, name, shaped)
         except ValidationError as error:
             state.outbound.pop(identifier)
@@ -318,7 +325,7 @@ class Connection:
         params: dict[str, Any] = {"requestId": identifier}
         if reason is not None:
             params["reason"] = reason
-        return _cancelled(request.revision, params)
+        return cancellation(request.revision, params)
 
     def cancel_by_stream(self, identifier: RequestId) -> OutgoingMessage | None:
         """Cancel a request of ours whose stream was closed.
@@ -358,7 +365,7 @@ class Connection:
             response = self.respond(identifier, {"_meta": {key: identifier}})
             if response is not None:
                 messages.append(response)
-            messages.append(_cancelled(revision, {"requestId": identifier}, identifier))
+            messages.append(cancellation(revision, {"requestId": identifier}, identifier))
         return messages
 
     def progress(
@@ -386,7 +393,7 @@ class Connection:
             )
         if not request.advance(progress):
             return None
-        params: dict[str, Any] = {_TOKEN: request.progress_token, "progress": progress}
+        params: dict[str, Any] = {PROGRESS_TOKEN: request.progress_token, "progress": progress}
         if total is not None:
             params["total"] = total
         if message is not None:
@@ -420,7 +427,7 @@ class Connection:
         revision = request.revision if request is not None else self._state.revision
         if not declared(self._state.own_capabilities(revision), ("logging",)):
             return None
-        if not self._wants_log(level, revision, request):
+        if not self._state.wants_log(level, revision, request):
             return None
         params: dict[str, Any] = {"level": level, "data": data}
         if logger is not None:
@@ -469,7 +476,7 @@ class Connection:
             tagged = {**wire, "_meta": meta}
             messages.append(notification(state.role, revision, name, tagged, identifier))
         session = state.session
-        if session is not None and self._session_wants(session, name, wire):
+        if session is not None and state.session_wants(session, name, wire):
             messages.append(notification(state.role, session.revision, name, wire))
         return messages
 
@@ -573,50 +580,9 @@ class Connection:
         """Our requests whose deadline has passed; they stay open until `cancel`."""
         return self._state.outbound.expired(now)
 
-    def _request_target(
-        self, name: str, related_request_id: RequestId | None
-    ) -> tuple[Revision, Mapping[str, Any]]:
-        """The revision of a request of ours, and the capabilities that the peer declared for it."""
-        state = self._state
-        related = None if related_request_id is None else state.inbound.get(related_request_id)
-        session = state.session
-        revision: Revision
-        if related is not None:
-            revision, capabilities = related.revision, related.peer_capabilities
-        elif session is not None:
-            revision, capabilities = session.revision, session.peer_capabilities
-        else:
-            raise LocalProtocolError(f"{name}: nothing was agreed with the peer yet")
-        self.check_answerable(name)
-        if state.role == "server" and not revision.server_requests:
-            raise LocalProtocolError(f"{name}: in {revision.name} a server sends no requests")
-        if related is None and session is not None and not session.may_send(name):
-            raise LocalProtocolError(f"{name}: the client has not confirmed the handshake yet")
-        return revision, capabilities
-
-    def _request_meta(
-        self, revision: Revision, meta: Mapping[str, Any] | None
-    ) -> Mapping[str, Any]:
-        """`_meta` to add to a request: the revision's own keys, then the user's."""
-        state = self._state
-        added = NO_META
-        if state.role == "client":
-            added = state.meta.own("client", revision, state.describe)
-        if meta:
-            if not is_object(meta):
-                raise LocalProtocolError(f"_meta: expected an object, got {safe_repr(meta)}")
-            if _TOKEN in meta:
-                raise LocalProtocolError("_meta.progressToken: ask for progress by its argument")
-            check_user_meta(meta, revision.facts)
-            added = {**meta, **added}
-        level_key = revision.facts.meta.log_level
-        if level_key is not None and state.log_level is not None:
-            added = {level_key: state.log_level, **added}
-        return added
-
     def _notify_progress(self, params: Mapping[str, Any]) -> list[OutgoingMessage]:
         """Report progress by the token of a request, given as a wire object."""
-        token = params.get(_TOKEN)
+        token = params.get(PROGRESS_TOKEN)
         for identifier, request in self._state.inbound.items():
             own = request.progress_token
             if own == token and type(own) is type(token):
@@ -625,27 +591,6 @@ class Connection:
                 )
                 return [] if report is None else [report]
         return []
-
-    def _wants_log(self, level: str, revision: Revision, request: InboundRequest | None) -> bool:
-        if revision.facts.behaviour.log_level == "request":
-            least = None if request is None else request.log_level
-            return least is not None and is_severe_enough(level, least)
-        session = self._state.session
-        return session is not None and is_severe_enough(level, session.log_level)
-
-    def _session_wants(self, session: Session, name: str, params: Mapping[str, Any]) -> bool:
-        """Whether a notification is to be sent in the session: declared and subscribed."""
-        revision = session.revision
-        if revision.lifecycle is Lifecycle.PER_REQUEST:
-            return self._state.role == "client"
-        method = revision.notifications_from(self._state.role).get(name)
-        if method is None:
-            return name in self._state.extensions
-        if not session.may_send(name):
-            return False
-        if method.capability and not declared(session.own_capabilities, method.capability):
-            return False
-        return name != RESOURCE_UPDATED or params.get("uri") in session.subscriptions
 
     def _next_step(self, negotiation: VersionNegotiation) -> OutgoingMessage:
         """The next request of the negotiation, sent before anything is agreed."""
@@ -718,26 +663,6 @@ class Connection:
         """Drop a request of the negotiation whose response is no longer needed."""
         if identifier is not None:
             self._state.outbound.pop(identifier)
-
-
-def _check_params(method: Method, params: Any) -> None:
-    """Check the params of a request, `_meta` included, by the types of the revision.
-
-    Raises:
-        ValidationError: The revision has other params.
-        UNWRITABLE: The params have no JSON form.
-    """
-    if method.params is not None and (method.params_required or params is not UNSET):
-        method.decode_params(b"{}" if params is UNSET else encode(params))
-
-
-def _cancelled(
-    revision: Revision, params: Mapping[str, Any], related_request_id: RequestId | None = None
-) -> OutgoingMessage:
-    data = jsonrpc.encode_notification(CANCELLED, params)
-    return OutgoingMessage(
-        data, "notification", None, CANCELLED, revision, related_request_id, params
-    )
 
 
 def _is_finite(value: object) -> bool:

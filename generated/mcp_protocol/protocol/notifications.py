@@ -86,6 +86,16 @@ def notification(
     return OutgoingMessage(data, "notification", None, name, revision, related_request_id, params)
 
 
+def cancellation(
+    revision: Revision, params: Mapping[str, Any], related_request_id: RequestId | None = None
+) -> OutgoingMessage:
+    """The notification that cancels a request, in a revision."""
+    data = jsonrpc.encode_notification(CANCELLED, params)
+    return OutgoingMessage(
+        data, "notification", None, CANCELLED, revision, related_request_id, params
+    )
+
+
 def accepted_filter(
     requested: Mapping[str, Any], capabilities: Mapping[str, Any], revision: Revision
 ) -> dict[str, Any]:

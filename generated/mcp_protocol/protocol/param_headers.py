@@ -37,7 +37,7 @@ _TYPES = ("integer", "string", "boolean")
 _DATA = frozenset({"const", "default", "enum", "examples", KEYWORD})
 _SCHEMAS_BY_NAME = frozenset({"$defs", "definitions", "dependentSchemas", "patternProperties"})
 
-_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z")
+_TOKEN = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"  # compiled when it is first used
 
 
 def param_headers_of(schema: JsonSchema) -> dict[Path, str]:
@@ -64,7 +64,7 @@ def param_headers_of(schema: JsonSchema) -> dict[Path, str]:
 
 def is_token(text: str) -> bool:
     """Whether a text is a token of HTTP. Source: RFC 9110 (tokens)."""
-    return _TOKEN.match(text) is not None
+    return re.fullmatch(_TOKEN, text) is not None
 
 
 def _checked_name(path: Path, part: JsonSchema) -> str:

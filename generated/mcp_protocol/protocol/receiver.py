@@ -16,7 +16,7 @@ Source: basic/index, basic/lifecycle, basic/versioning.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import msgspec
 from msgspec import Raw
@@ -26,6 +26,7 @@ from ..channel import OutgoingMessage, RequestId
 from ..errors import (
     InvalidParamsError,
     InvalidRequestError,
+    McpError,
     MethodNotFoundError,
     ProtocolError,
     RemoteError,
@@ -35,18 +36,6 @@ from ..errors import (
 from ..facts import Lifecycle, Method, Revision, Role
 from ..foreign_text import safe_repr, safe_text
 from . import jsonrpc
-from .capabilities import needs_session
-from .events import (
-    CancelReceived,
-    Event,
-    Ignored,
-    NotificationReceived,
-    ProgressReceived,
-    RequestFailed,
-    RequestReceived,
-    ResponseReceived,
-    Send,
-)
 from .lenient import extra_result_decoder, result_decoder
 from .lifecycle import (
     INITIALIZE,
@@ -58,6 +47,7 @@ from .lifecycle import (
     declared,
     trigger_of,
 )
+from .negotiation import needs_session
 from .notifications import (
     ACKNOWLEDGED,
     PROGRESS,
@@ -68,10 +58,143 @@ from .notifications import (
     notification,
 )
 from .request_meta import NO_META, read_meta
-from .responses import error_response, success_response
-from .state import ConnectionState, InboundRequest, OutboundRequest, progress_token_of
+from .requests import (
+    ConnectionState,
+    InboundRequest,
+    OutboundRequest,
+    error_response,
+    progress_token_of,
+    success_response,
+)
+
+
+class Send(msgspec.Struct, frozen=True):
+    """The connection has a message to send by itself.
+
+    Attributes:
+        message: The message.
+        opens: Whether the message is part of opening the session: if it can't be sent,
+            `Connection.opening_refused` has to be called.
+    """
+
+    message: OutgoingMessage
+    opens: bool = False
+
+
+class RequestReceived(msgspec.Struct, frozen=True):
+    """A request; exactly one `respond` or `fail` has to follow, unless the request is cancelled.
+
+    Attributes:
+        id: The request's id.
+        method: Its row in the method table.
+        params: Typed params, or `None`.
+        raw_params: The params as received, unknown members included.
+        meta: `_meta` of the request, empty if absent.
+        revision: The revision that applies.
+        peer_info: The peer's implementation info as wire object, if stated.
+        peer_capabilities: What the peer declared, as wire object.
+    """
+
+    id: RequestId
+    method: Method
+    params: Any
+    raw_params: Raw | None
+    meta: Mapping[str, Any]
+    revision: Revision
+    peer_info: Mapping[str, Any] | None
+    peer_capabilities: Mapping[str, Any]
+
+
+class NotificationReceived(msgspec.Struct, frozen=True):
+    """A notification that the connection does not handle itself.
+
+    Attributes:
+        method: Its row in the method table.
+        params: Typed params, or `None`.
+        raw_params: The params as received.
+        meta: `_meta` of the notification, empty if absent.
+        revision: The revision that applies.
+        subscription: Id of the open request of ours that it belongs to, if it names one.
+    """
+
+    method: Method
+    params: Any
+    raw_params: Raw | None
+    meta: Mapping[str, Any]
+    revision: Revision
+    subscription: RequestId | None = None
+
+
+class ResponseReceived(msgspec.Struct, frozen=True):
+    """One of our requests succeeded.
+
+    Attributes:
+        id: The request's id.
+        result: Typed result.
+        raw: The result as received.
+    """
+
+    id: RequestId
+    result: Any
+    raw: Raw
+
+
+class RequestFailed(msgspec.Struct, frozen=True):
+    """One of our requests failed, by an error response or by an invalid response."""
+
+    id: RequestId
+    error: McpError
+
+
+class ProgressReceived(msgspec.Struct, frozen=True):
+    """Progress of one of our requests; its deadline may have moved."""
+
+    id: RequestId
+    progress: float
+    total: float | None
+    message: str | None
+
+
+class CancelReceived(msgspec.Struct, frozen=True):
+    """The peer cancelled a request. Stop its handler; no response may be sent."""
+
+    id: RequestId
+    reason: str | None
+
+
+class Opened(msgspec.Struct, frozen=True):
+    """Revision and capabilities are agreed; requests may go out."""
+
+    revision: Revision
+
+
+class OpenFailed(msgspec.Struct, frozen=True):
+    """Version negotiation failed; the transport is of no further use."""
+
+    error: McpError
+
+
+class Ignored(msgspec.Struct, frozen=True):
+    """A message was dropped without response; for the log."""
+
+    reason: str
+
+
+Event: TypeAlias = (
+    Send
+    | RequestReceived
+    | NotificationReceived
+    | ResponseReceived
+    | RequestFailed
+    | ProgressReceived
+    | CancelReceived
+    | Opened
+    | OpenFailed
+    | Ignored
+)
 
 _SERVER_INFO = "serverInfo"
+_MOST_ADMITTED = 200  # a proxy admits custom methods under any name
 
 
 class Receiver:
@@ -262,7 +385,8 @@ class Receiver:
                 if method and session and session.stateless and needs_session(method.capability):
                     text = f"{method.name}: needs a session, and this server keeps none"
                 raise MethodNotFoundError(message.method, text)
-            if session and in_session and session.state is State.READY:
+            has_room = session is not None and len(session.admitted) < _MOST_ADMITTED
+            if session and in_session and session.state is State.READY and has_room:
                 session.admitted[message.method] = method
         if params is None:
             params = _decode_params(method, message.params)
@@ -529,7 +653,7 @@ def _decode_params(method: Method, params: Raw | None) -> Any:
 
 def _check_result_type(request: OutboundRequest, result: Any) -> None:
     """Raise if `resultType` has a value that this side does not understand."""
-    known = request.revision.result_types
+    known = () if request.method.result is Any else request.revision.result_types
     if known and (got := getattr(result, "result_type", None)) not in known:
         added = request.method.facts.extension_results
         if added and any(base.__name__ in added for base in type(result).__mro__):

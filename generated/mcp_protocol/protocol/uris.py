@@ -22,14 +22,15 @@ WEB_SCHEMES = frozenset({"http", "https"})
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 """Names of this machine, to itself alone."""
 
-_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:[^\s<>\"{}|\\^`\x00-\x1f\x7f]+")
-_DRIVE = re.compile(r"[A-Za-z]:")
-_BROKEN_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
+# Compiled when they are first used.
+_URI = r"[A-Za-z][A-Za-z0-9+.\-]*:[^\s<>\"{}|\\^`\x00-\x1f\x7f]+"
+_DRIVE = r"[A-Za-z]:"
+_BROKEN_PERCENT = r"%(?![0-9A-Fa-f]{2})"
 
 
 def is_uri(text: str) -> bool:
     """Whether a text is an absolute URI (RFC 3986), letters beyond ASCII let through."""
-    return bool(_URI.fullmatch(text)) and not _BROKEN_PERCENT.search(text)
+    return bool(re.fullmatch(_URI, text)) and not re.search(_BROKEN_PERCENT, text)
 
 
 def safe_url(url: str, schemes: Collection[str] = WEB_SCHEMES) -> bool:
@@ -88,7 +89,7 @@ def leaves_its_place(value: str) -> bool:
     from urllib.parse import unquote
 
     for _ in range(3):
-        if "\x00" in value or value[:1] in ("/", "\\") or _DRIVE.match(value):
+        if "\x00" in value or value[:1] in ("/", "\\") or re.match(_DRIVE, value):
             return True
         if ".." in value and ".." in re.split(r"[/\\]", value):
             return True
@@ -96,12 +97,3 @@ def leaves_its_place(value: str) -> bool:
             return False
         value = unquote(value)
     return False
-
-
-def root_complaint(uri: str) -> str | None:
-    """What keeps a URI from being that of a root, or `None` if nothing does."""
-    if uri[:7].lower() != "file://" or not is_uri(uri):
-        return f"expected a file:// URI, got {safe_repr(uri)}"
-    if climbs(uri):
-        return f"expected a path without '..', got {safe_repr(uri)}"
-    return None

@@ -8,8 +8,8 @@
 
 Each side speaks the revision that it agreed on. Between equal revisions, params and results pass as
 the JSON that they are; otherwise they are converted, and what the other revision lacks is logged
-once as a warning. A session with the other server is opened by the lifespan: over standard streams
-one for each client, over HTTP one for all.
+once as a warning. Sessions with the other server are opened as `upstream_pool` says; those with the
+servers of a configuration are those of one proxy for each, mounted on one server.
 
 What the other server asks of a client goes to the client whose request it is working on:
 
@@ -23,22 +23,36 @@ What the other server asks of a client goes to the client whose request it is wo
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Mapping
+from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from pathlib import Path
+from contextvars import ContextVar
+from functools import cached_property, partial
+from importlib import import_module
+from importlib.util import find_spec
+from os import PathLike
 from typing import Any
 
-import anyio
 import msgspec
 
+from .._wire import is_object
 from ..client.async_client import Client, connect
+from ..client.connect import Servable, beside
+from ..client.server_config import ServerEntry, config_servers
+from ..errors import TransportError
+from ..foreign_text import safe_repr
 from ..protocol.lifecycle import declared
+from ..protocol.negotiation import CAPABILITY
 from ..protocol.notifications import RESOURCE_UPDATED, SUBSCRIBE, UNSUBSCRIBE
-from ..protocol.state import OnSubscription
+from ..protocol.requests import OnSubscription
+from ..runtime.pending_requests import PendingRequests
 from ..runtime.request_context import RequestContext
+from ..server.serving import Service
 from ..server.toolkit.custom_handlers import Handler
+from ..server.toolkit.mounting import Mountable
 from ..server.toolkit.server import Server
+from .passed_methods import PassedMethods, is_custom
 from .upstream import Upstream
+from .upstream_pool import UpstreamPool
 
 _EVERYTHING: Mapping[str, Any] = {
     "sampling": {"tools": {}, "context": {}},
@@ -49,11 +63,6 @@ _EVERYTHING: Mapping[str, Any] = {
 
 _NOTHING_OF_ITS_OWN = "a proxy has nothing of its own: mount it on a server that has"
 
-_SEVERAL = (
-    "proxy: expected one server, got a configuration; mount a proxy of each of its servers: "
-    "server.mount(Server.proxy(target), prefix=name)"
-)
-
 _logger = logging.getLogger(__name__)
 
 
@@ -61,30 +70,40 @@ class Proxy(Server):
     """A server without features of its own, in front of another one.
 
     Args:
-        target: The other server; anything that `connect` takes.
+        target: The other server; anything that `connect` takes, but a configuration of servers.
         name: Name of the proxy, for programs.
         version: Its version.
         options: Further arguments of `connect`.
+        is_optional: Whether the proxy is served even if the other server can't be reached.
 
     Raises:
-        TypeError: `connect` has no such argument, or the target is a configuration of servers.
+        TypeError: `connect` has no such argument.
     """
 
     _is_open = True
 
-    def __init__(self, target: Any, name: str, version: str, options: Mapping[str, Any]) -> None:
-        if isinstance(target, Mapping | Path):
-            raise TypeError(_SEVERAL)
+    def __init__(
+        self,
+        target: Any,
+        name: str,
+        version: str,
+        options: Mapping[str, Any],
+        *,
+        is_optional: bool = False,
+    ) -> None:
         super().__init__(name, version, logging=False, lifespan=self._connected)
         self._connect: Callable[..., AbstractAsyncContextManager[Client]] = connect
         self._target = target
-        self._options: dict[str, Any] = {
-            "capabilities": _EVERYTHING,
-            "cache": False,
-            **options,
-        }
+        self._options = _with_defaults(options)
+        self._is_optional = is_optional
         self._reported: set[tuple[str, str]] = set()
         self._session(None)  # checks the options, and opens nothing
+
+    @cached_property
+    def _mountable(self) -> Mountable:
+        return msgspec.structs.replace(
+            super()._mountable, lifespan=self._connecting, started=self._started
+        )
 
     def mount(self, server: Server, prefix: str | None = None) -> None:
         """Refused.
@@ -94,17 +113,41 @@ class Proxy(Server):
         """
         raise TypeError(_NOTHING_OF_ITS_OWN)
 
+    def handle(self, context: RequestContext) -> Coroutine[Any, Any, Any]:
+        """See `Dispatcher`."""
+        if context.method.name in self._handlers:
+            return super().handle(context)
+        return self._handle_after_opening(context)
+
+    async def _handle_after_opening(self, context: RequestContext) -> Any:
+        """Handle a custom request, or one that the other server may have once it is reached."""
+        if is_custom(context.method.name):
+            return await self._pass_on(context)
+        if not self._pool().shared.was_open:
+            await self._pool().upstream(context)
+        return await super().handle(context)
+
     async def notified(self, context: RequestContext) -> None:
         """Pass on what the other server wants to know."""
         await super().notified(context)
-        await self._upstream().notified(context)
+        if is_custom(context.method.name):
+            upstream: Upstream | None = await self._pool().upstream(context)
+        else:
+            upstream = self._pool().upstream_in_use(context)
+        if upstream is not None:
+            await upstream.notified(context)
+
+    def _service(self) -> Service:
+        return msgspec.structs.replace(super()._service(), extensions=PassedMethods())
 
     def _subscription_listener(self) -> OnSubscription:
         """Subscribes to the resources of the other server."""
         return self._follow_soon
 
     def _follow_soon(self, uris: Collection[str]) -> None:
-        self._upstream().follow_soon(uris)
+        shared = self._pool().shared
+        if shared.was_open:
+            shared.upstream.follow_soon(uris)
 
     def _report_loss(self, what: str, why: str) -> None:
         """Log, once, that something can't be passed on."""
@@ -116,18 +159,44 @@ class Proxy(Server):
         return self._connect(self._target, handlers=handlers, **self._options)
 
     @asynccontextmanager
-    async def _connected(self, server: Server) -> AsyncGenerator[Upstream]:
-        upstream = Upstream(self.name, self._announce, self._report_loss)
-        async with (
-            self._session(upstream) as client,
-            anyio.create_task_group() as tasks,
-        ):
-            upstream.begin(client, tasks)
-            self._offer(client)
-            yield upstream
-            tasks.cancel_scope.cancel()
+    async def _connected(self, server: Server) -> AsyncGenerator[UpstreamPool]:
+        """The lifespan of a proxy that is served by itself."""
+        async with self._connecting() as pool:
+            await pool.opened()
+            yield pool
 
-    def _offer(self, client: Client) -> None:
+    @asynccontextmanager
+    async def _connecting(self) -> AsyncGenerator[UpstreamPool]:
+        """The lifespan of a proxy that is mounted; `_started` waits for the session."""
+        is_channel = not isinstance(self._target, str | Sequence | Servable)
+        pool = UpstreamPool(
+            self._upstream,
+            self._session,
+            self._offer,
+            reopens=not is_channel and not self._options.get("restart"),
+            separates=not is_channel,
+        )
+        async with beside(pool.run, pool.end):
+            yield pool
+
+    def _upstream(self, wanted: Callable[[PendingRequests], bool]) -> Upstream:
+        return Upstream(self.name, partial(self._announce, wanted=wanted), self._report_loss)
+
+    async def _started(self, states: Mapping[ContextVar[Any], Any]) -> None:
+        pool: UpstreamPool = states[self._state]
+        try:
+            await pool.opened()
+        except Exception as error:
+            if not self._is_optional:
+                raise
+            _logger.warning("server %s: %s", safe_repr(self.name), error)
+
+    def failure(self, states: Mapping[ContextVar[Any], Any]) -> Exception | None:
+        """Why the other server could not be reached at first, in these lifespans."""
+        pool: UpstreamPool = states[self._state]
+        return pool.failure
+
+    def _offer(self, client: Client, is_first: bool) -> None:
         """Serve what the other server declares."""
         revision, capabilities = client.session.revision, client.server_capabilities
         rows = {
@@ -139,7 +208,9 @@ class Proxy(Server):
         notifications = [
             name
             for name, row in revision.server_notifications.items()
-            if row.capability and declared(capabilities, row.capability)
+            if row.capability
+            and row.capability[0] != CAPABILITY  # extensions do not pass
+            and declared(capabilities, row.capability)
         ]
         if RESOURCE_UPDATED in notifications:
             handlers |= {SUBSCRIBE: self._subscribe, UNSUBSCRIBE: self._unsubscribe}
@@ -149,18 +220,22 @@ class Proxy(Server):
             self._settings = msgspec.structs.replace(self._settings, instructions=instructions)
             self._descriptions.clear()
 
-    def _upstream(self) -> Upstream:
-        upstream: Upstream = self._state.get()
-        return upstream
+    def _pool(self) -> UpstreamPool:
+        pool: UpstreamPool = self._state.get()
+        return pool
 
-    def _pass_on(self, request: RequestContext) -> Coroutine[Any, Any, Any]:
-        return self._upstream().forward(request)
+    async def _pass_on(self, request: RequestContext) -> Any:
+        upstream = await self._pool().upstream(request)
+        return await upstream.forward(request)
 
     async def _subscribe(self, request: RequestContext) -> None:
-        await self._upstream().follow(request.params.uri)
+        upstream = await self._pool().upstream(request)
+        await upstream.follow(request.params.uri)
 
     async def _unsubscribe(self, request: RequestContext) -> None:
-        self._upstream().stop_following(request.params.uri)
+        upstream = self._pool().upstream_in_use(request)
+        if upstream is not None:
+            upstream.stop_following(request.params.uri)
 
     def _list_changed(
         self, handlers: Mapping[str, Handler], changed: str, *notifications: str
@@ -169,3 +244,111 @@ class Proxy(Server):
 
     def _completions_changed(self) -> None:
         raise TypeError(_NOTHING_OF_ITS_OWN)
+
+
+class ConfigProxy(Server):
+    """A server in front of those of a configuration, each under a prefix: its name there.
+
+    Servers that can't be reached are logged, and are tried again when they are used.
+
+    Args:
+        entries: The servers, by name.
+        name: Name of the proxy, for programs.
+        version: Its version.
+        options: Further arguments of `connect`.
+
+    Raises:
+        TypeError: An option is unknown, or belongs to the entries.
+        ValueError: The name of a server can't be a prefix.
+    """
+
+    def __init__(
+        self,
+        entries: Mapping[str, ServerEntry],
+        name: str,
+        version: str,
+        options: Mapping[str, Any],
+    ) -> None:
+        super().__init__(name, version, logging=False)
+        self._proxies: list[Proxy] = []
+        for key, entry in entries.items():
+            proxy = Proxy(
+                entry.target, key, version, _entry_options(entry, options), is_optional=True
+            )
+            self._proxies.append(proxy)
+            self.mount(proxy, prefix=key)
+
+    @cached_property
+    def _mountable(self) -> Mountable:
+        return msgspec.structs.replace(super()._mountable, started=self._started)
+
+    async def _started(self, states: Mapping[ContextVar[Any], Any]) -> None:
+        """Check that one of the servers can be reached.
+
+        Raises:
+            TransportError: None can.
+        """
+        failures = {proxy.name: proxy.failure(states) for proxy in self._proxies}
+        if all(failures.values()):
+            reasons = "; ".join(f"{name}: {error}" for name, error in failures.items())
+            raise TransportError(f"none of the servers could be opened: {reasons}")
+
+
+def _with_defaults(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of `connect`; calls that are answered by tasks are polled here."""
+    capabilities = dict(_EVERYTHING)
+    if find_spec("..client.tasks", __package__) is not None:  # packages with the extension
+        tasks = import_module("..client.tasks", __package__)
+        capabilities["extensions"] = {tasks.IDENTIFIER: {}}
+    return {"capabilities": capabilities, "cache": False, **options}
+
+
+def proxy_of(target: Any, name: str, version: str, options: Mapping[str, Any]) -> Server:
+    """A proxy of one server, or of those of a configuration.
+
+    Raises:
+        TypeError: `connect` has no such argument, or it belongs to the entries.
+        OSError: The file of the configuration can't be read.
+        ValueError: The configuration has no servers that are well-formed, or a name that can't be a
+            prefix.
+    """
+    config = target
+    if not isinstance(target, Mapping | PathLike):
+        return Proxy(target, name, version, options)
+    connect(config, **_with_defaults(options))  # checks the options, and opens nothing
+    options = dict(options)
+    inputs: Any = options.pop("inputs", None) or {}
+    if not is_object(inputs):
+        raise TypeError(
+            "inputs: a proxy asks nobody; expected values by the ids of the inputs, got "
+            f"{safe_repr(inputs)}"
+        )
+    entries: dict[str, ServerEntry] = {}
+    malformed: list[Exception] = []
+    for key, entry in config_servers(config, inputs).items():
+        if isinstance(entry, Exception):
+            malformed.append(entry)
+            _logger.warning("server %s: %s", safe_repr(key), entry)
+        elif entry is not None:
+            entries[key] = entry
+    if not entries:
+        raise malformed[0]
+    if len(entries) + len(malformed) > 1:
+        return ConfigProxy(entries, name, version, options)
+    [entry] = entries.values()
+    return Proxy(entry.target, name, version, _entry_options(entry, options))
+
+
+def _entry_options(entry: ServerEntry, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of `connect` for an entry of a configuration."""
+    own = {
+        "env": entry.env,
+        "cwd": entry.cwd,
+        "transport": entry.transport,
+        "headers": entry.headers,
+        "auth": entry.auth,
+    }
+    merged = {**options, **{key: value for key, value in own.items() if value is not None}}
+    if isinstance(entry.target, str) or not isinstance(entry.target, Sequence):
+        merged.pop("restart", None)  # as `connect` has it: for commands
+    return merged

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import importlib
 import logging
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
@@ -19,6 +20,7 @@ import msgspec
 
 from .._wire import UNWRITABLE, Raw, convert, encode, error_text, is_object, to_builtins
 from ..client.async_client import Client
+from ..client.group_requests import GroupSession
 from ..client.listen import PromptsChanged, ResourcesChanged, ResourceUpdated, ToolsChanged
 from ..errors import (
     NO_DATA,
@@ -34,7 +36,8 @@ from ..errors import (
     ResourceNotFoundError,
 )
 from ..facts import Method, Revision
-from ..protocol.capabilities import missing
+from ..protocol.lenient import result_decoder
+from ..protocol.negotiation import missing
 from ..protocol.notifications import MESSAGE, RESOURCE_UPDATED
 from ..protocol.request_meta import is_reserved_key
 from ..protocol.uris import WEB_SCHEMES
@@ -49,10 +52,12 @@ from ..server.toolkit.dispatcher import (
     Announce,
 )
 from ..server.toolkit.foreign_results import in_revision, lost_members
+from .passed_methods import PassedMethods, is_custom
 from .waiting_calls import PassedCall, WaitingCalls
 
 _PROGRESS_TOKEN = "progressToken"
 _INPUT_REQUIRED = b'"input_required"'
+_TASK = b'"task"'
 _LISTS = {
     "tools": (ToolsChanged, TOOLS_CHANGED),
     "prompts": (PromptsChanged, PROMPTS_CHANGED),
@@ -75,12 +80,16 @@ class Upstream:
         name: Name of the proxy.
         announce: Announces changes to the clients of the proxy.
         report_loss: Told what can't be passed on, and why.
+
+    Attributes:
+        label: The server, in error texts.
     """
 
     url_schemes: Collection[str] = WEB_SCHEMES
+    mcp_custom_methods: Mapping[str, Method] = PassedMethods()
 
     def __init__(self, name: str, announce: Announce, report_loss: ReportLoss) -> None:
-        self._name = name
+        self.label = f"the server behind proxy {name!r}"
         self._announce = announce
         self._report_loss = report_loss
         self._calls: dict[PassedCall, None] = {}
@@ -89,15 +98,35 @@ class Upstream:
         self._followed: dict[str, int] = {}
         self._scopes: dict[str, anyio.CancelScope] = {}
         self._log_level: str | None = None
+        self._has_begun = False
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether requests are being passed on."""
+        return bool(self._calls)
 
     def begin(self, client: Client, tasks: anyio.abc.TaskGroup) -> None:
-        """Use an open session, and run what is needed beside requests in a task group."""
+        """Use an open session, and run what is needed beside requests in a task group.
+
+        After another session, which has ended, all may have changed meanwhile.
+        """
+        is_first, self._has_begun = not self._has_begun, True
         self._client = client
         self._tasks = tasks
         self._revision: Revision = client.session.revision
+        self._log_level = None
+        self._scopes.clear()
         wanted = {name: client.supports(f"{name}.listChanged") for name in _LISTS}
         if any(wanted.values()):
             tasks.start_soon(self._announce_changes, wanted)
+        for uri in self._followed:
+            tasks.start_soon(self._announce_updates, uri)
+        if not is_first:
+            for name, (_, changed) in _LISTS.items():
+                if wanted[name]:
+                    self._announce(changed)
+            for uri in self._followed:
+                self._announce(RESOURCE_UPDATED, {"uri": uri})
 
     # requests of clients
 
@@ -109,34 +138,42 @@ class Upstream:
                 not answer at all.
         """
         self._clients.add(request.peer)
+        facts = request.method.facts
         asks_by_request = bool(self._revision.server_requests)
-        is_asked_by_result = request.method.facts.input_required
-        if asks_by_request and is_asked_by_result and not request.revision.server_requests:
-            return await self._waiting.response(request, self._response, self._tasks)
+        asks_meanwhile = asks_by_request or bool(facts.extension_results)  # by a task
+        if asks_meanwhile and facts.input_required and not request.revision.server_requests:
+            return await self._waiting.response(
+                request, self._response, self._tasks, passes_states=not asks_by_request
+            )
         return await self._response(PassedCall(request))
 
     async def notified(self, context: RequestContext) -> None:
         """Pass on a notification of a client, if the server declares or the revision has it."""
         self._clients.add(context.peer)
         name = context.method.name
+        if is_custom(name):
+            await self._client.notify(name, _custom_params(context))
+            return
         if context.method.capability and name in self._revision.client_notifications:
             await self._client.notify(name)
 
     async def _response(self, call: PassedCall) -> Any:
         request = call.context
         name = request.method.name
-        row = self._revision.client_requests.get(name)
+        row = request.method if is_custom(name) else self._revision.client_requests.get(name)
         if row is None:
-            raise MethodNotFoundError(name, f"{self._behind()} has no {name} ({self._spoken()})")
+            raise MethodNotFoundError(name, f"{self.label} has no {name} ({self._spoken()})")
         self._calls[call] = None
         try:
-            return await self._after_input(call, row, self._params(request, row))
+            result = await self._after_input(call, row, self._params(request, row))
+            async with call.logging:
+                return result
         except RemoteError as error:
             raise self._translated(error, request) from error
         except ProtocolError:
             raise
         except McpError as error:
-            raise InternalError(f"{self._behind()} does not answer: {error}") from error
+            raise InternalError(f"{self.label} does not answer: {error}") from error
         finally:
             self._calls.pop(call, None)
 
@@ -145,6 +182,8 @@ class Upstream:
         request = call.context
         for _ in range(self._client.input_rounds):
             raw = await self._send(call, row.name, params)
+            if row.facts.extension_results and _TASK in bytes(raw):
+                raw = await self._after_task(call, row, raw)
             if not row.facts.input_required or _INPUT_REQUIRED not in bytes(raw):
                 return self._converted(raw, request)
             result: dict[str, Any] = msgspec.json.decode(raw)
@@ -160,7 +199,20 @@ class Upstream:
                     key: await self._asked(call, each["method"], each.get("params"))
                     for key, each in questions.items()
                 }
-        raise InternalError(f"{self._behind()} asked for input too often")
+        raise InternalError(f"{self.label} asked for input too often")
+
+    async def _after_task(self, call: PassedCall, row: Method, raw: Raw) -> Raw:
+        """The result of the tool, if the server has answered its call by a task."""
+        created = result_decoder(row)(raw)
+        if not hasattr(created, "task_id"):
+            return raw
+        # Packages without the extension lack the module, and no decoder of theirs gives a task.
+        tasks = importlib.import_module("..client.tasks", __package__)
+        session = self._client.seen_as(GroupSession)
+        result = await tasks.followed(
+            session.requests, session.session, created, row.name, self._meta_of(call), None, None
+        )
+        return Raw(encode(result))
 
     def _state_of(self, result: Mapping[str, Any]) -> dict[str, Any]:
         state = result.get("requestState")
@@ -169,16 +221,22 @@ class Upstream:
     async def _send(self, call: PassedCall, name: str, params: Mapping[str, Any]) -> Raw:
         request = call.context
         await self._ask_for_logs(request)
-        facts = request.revision.facts
-        meta = {
-            key: value
-            for key, value in request.meta.items()
-            if key != _PROGRESS_TOKEN and not is_reserved_key(key, facts)
-        }
         on_progress: OnProgress | None = call.progress if _PROGRESS_TOKEN in request.meta else None
         return await self._client.request_raw(
-            name, Raw(encode(params)) if params else None, meta=meta, on_progress=on_progress
+            name,
+            Raw(encode(params)) if params else None,
+            meta=self._meta_of(call),
+            on_progress=on_progress,
         )
+
+    def _meta_of(self, call: PassedCall) -> dict[str, Any]:
+        """The members of `_meta` that are the client's own."""
+        facts = call.context.revision.facts
+        return {
+            key: value
+            for key, value in call.context.meta.items()
+            if key != _PROGRESS_TOKEN and not is_reserved_key(key, facts)
+        }
 
     async def _ask_for_logs(self, request: RequestContext) -> None:
         """Ask the server for the log messages that a client has asked for."""
@@ -200,6 +258,8 @@ class Upstream:
             {} if raw is None else msgspec.json.decode(raw, type=dict[str, Raw])
         )
         members.pop("_meta", None)
+        if is_custom(row.name):
+            return members
         for name in _ROUTED:
             value = getattr(typed, name, None)
             if value is not None:
@@ -225,11 +285,15 @@ class Upstream:
             return raw
         name = request.method.name
         wire: dict[str, Any] = msgspec.json.decode(raw)
+        if is_custom(name):
+            if not request.revision.result_types:
+                wire.pop("resultType", None)
+            return wire
         try:
             typed, lost = in_revision(wire, request.method, self._revision, request.revision)
         except UNWRITABLE as error:
             raise InternalError(
-                f"{self._behind()}: {name}: the result has no form in {request.revision.name}: "
+                f"{self.label}: {name}: the result has no form in {request.revision.name}: "
                 f"{error_text(error)}"
             ) from error
         for place in lost:
@@ -249,9 +313,6 @@ class Upstream:
             return ResourceNotFoundError(uri)
         data = NO_DATA if error.data is None else error.data
         return ProtocolError(error.message, code=error.code, data=data)
-
-    def _behind(self) -> str:
-        return f"the server behind proxy {self._name!r}"
 
     def _spoken(self) -> str:
         return f"{self._revision.name}, which the server speaks,"
@@ -273,7 +334,7 @@ class Upstream:
                 raise ProtocolError(error.message, code=error.code) from error
             except McpError as error:
                 del self._followed[uri]
-                raise InternalError(f"{self._behind()} does not answer: {error}") from error
+                raise InternalError(f"{self.label} does not answer: {error}") from error
 
     def follow_soon(self, uris: Collection[str]) -> None:
         """The same for several resources; what the server refuses is logged."""
@@ -307,7 +368,7 @@ class Upstream:
             except McpError as error:
                 if task_status is not None:
                     raise
-                _logger.warning("%s: updates of %r end: %s", self._behind(), uri, error)
+                _logger.warning("%s: updates of %r end: %s", self.label, uri, error)
 
     async def _announce_changes(self, wanted: Mapping[str, bool]) -> None:
         """Announce changes of the lists."""
@@ -323,7 +384,7 @@ class Upstream:
                     if type(change) in names:
                         self._announce(names[type(change)])
         except McpError as error:
-            _logger.warning("%s: changes of its lists end: %s", self._behind(), error)
+            _logger.warning("%s: changes of its lists end: %s", self.label, error)
 
     # what the server asks of clients
 
@@ -331,13 +392,17 @@ class Upstream:
         """See `Handlers`."""
         if method.name in REVISIONS.newest().input_requests:
             return self._question
+        if is_custom(method.name):
+            return self._custom
         return self._notice if method.name in (MESSAGE, ELICITATION_COMPLETE) else None
 
     async def _question(self, params: Any, context: RequestContext) -> Any:
         """The answer of a client to a request of the server."""
-        name = context.method.name
         wire: dict[str, Any] = {} if params is None else to_builtins(params)
         wire.pop("_meta", None)
+        return await self._answer(context.method.name, wire)
+
+    async def _answer(self, name: str, wire: Mapping[str, Any]) -> Any:
         call = self._asking_call(name)
         if call is not None:
             return await self._asked(call, name, wire)
@@ -345,6 +410,19 @@ class Upstream:
         if len(clients) == 1 and clients[0].connection.session is not None:
             return to_builtins(await clients[0].request(name, wire))
         raise self._unclear(name)
+
+    async def _custom(self, params: Any, context: RequestContext) -> Any:
+        """The answer of a client to a custom request of the server; or pass on a notification."""
+        name, wire = context.method.name, _custom_params(context)
+        if context.request_id is not None:
+            return await self._answer(name, wire)
+        for client in list(self._clients):
+            if client.connection.revision.server_requests:
+                await client.notify(name, wire)
+            else:
+                revision = client.connection.revision.name
+                self._report_loss(name, f"{revision}, which the client speaks, has no way for it")
+        return None
 
     async def _asked(self, call: PassedCall, name: str, params: Mapping[str, Any] | None) -> Any:
         wire = {key: value for key, value in (params or {}).items() if key != "_meta"}
@@ -387,11 +465,20 @@ class Upstream:
         arguments = wire["level"], wire.get("data"), wire.get("logger")
         calls, clients = list(self._calls), list(self._clients)
         if calls and len({call.context.peer for call in calls}) == 1:
-            await calls[-1].context.log(*arguments)
+            async with calls[-1].logging:
+                await calls[-1].context.log(*arguments)
         elif not calls and len(clients) == 1:
             await clients[0].send(clients[0].connection.log(None, *arguments))
         else:
             self._report_loss(MESSAGE, "nothing says which of several clients it is for")
+
+
+def _custom_params(context: RequestContext) -> dict[str, Any]:
+    """The params of a custom request or notification, without `_meta`."""
+    raw = context.raw_params
+    members: dict[str, Any] = {} if raw is None else msgspec.json.decode(raw)
+    members.pop("_meta", None)
+    return members
 
 
 def _check_askable(request: RequestContext, questions: Mapping[str, Any]) -> None:

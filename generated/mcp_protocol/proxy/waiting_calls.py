@@ -25,9 +25,8 @@ import msgspec
 
 from .._wire import Raw, to_builtins
 from ..errors import InternalError, InvalidParamsError, LocalProtocolError, MissingCapabilityError
-from ..protocol.capabilities import missing
-from ..runtime.principal import PRINCIPAL
-from ..runtime.request_context import RequestContext
+from ..protocol.negotiation import missing
+from ..runtime.request_context import PRINCIPAL, RequestContext
 
 MOST_CALLS = 100
 """Most calls that wait at a time; the oldest is cancelled."""
@@ -46,10 +45,12 @@ class PassedCall:
 
     Attributes:
         context: As passed.
+        logging: Held while a log message is sent, which has to come before the response.
     """
 
     def __init__(self, context: RequestContext) -> None:
         self.context = context
+        self.logging = anyio.Lock(fast_acquire=True)
 
     async def progress(self, value: float, total: float | None, message: str | None) -> None:
         """Report progress to the client."""
@@ -148,6 +149,8 @@ class WaitingCalls:
         request: RequestContext,
         respond: Callable[[PassedCall], Awaitable[Any]],
         tasks: anyio.abc.TaskGroup,
+        *,
+        passes_states: bool = False,
     ) -> Any:
         """The response to a request or to its retry: the final one, or a question.
 
@@ -155,12 +158,13 @@ class WaitingCalls:
             request: The request.
             respond: Makes the final response of a call.
             tasks: Runs the calls.
+            passes_states: Whether a request state may be one of the server instead.
 
         Raises:
             InvalidParamsError: The request state is not that of a call that waits for its answer.
         """
         state = getattr(request.params, "request_state", None)
-        if state is None:
+        if state is None or (passes_states and state not in self._calls):
             call = _WaitingCall(request)
             tasks.start_soon(call.run, respond)
         else:

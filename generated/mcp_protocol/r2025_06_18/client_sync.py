@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, overload
 
-from ..client.plain_functions import in_thread
+from ..client.callbacks import in_thread
 from ..client.sync import ClientThread
 from ..client.sync_base import SyncClientBase
 from ..runtime.stubs import Value

@@ -37,7 +37,8 @@ from ..errors import (
 )
 from ..foreign_text import safe_repr, safe_text
 from ..protocol.connection import Connection
-from ..protocol.events import (
+from ..protocol.lifecycle import Session
+from ..protocol.receiver import (
     CancelReceived,
     Event,
     Ignored,
@@ -50,9 +51,7 @@ from ..protocol.events import (
     ResponseReceived,
     Send,
 )
-from ..protocol.lifecycle import Session
-from .eager import check_own_failure, run_eagerly
-from .pausable_limits import pausable
+from .concurrency import check_own_failure, pausable, run_eagerly
 from .pending_requests import PARTING_SECONDS, PendingRequests, Waiter
 from .request_context import Application, context_of
 

@@ -26,8 +26,8 @@ from msgspec import Raw
 from ..channel import Channel, OutgoingMessage, RequestId
 from ..errors import McpError, RequestTimeoutError
 from ..protocol.connection import Connection
-from ..protocol.events import NotificationReceived, ProgressReceived, ResponseReceived
-from .one_shot_event import OneShotEvent, event_type
+from ..protocol.receiver import NotificationReceived, ProgressReceived, ResponseReceived
+from .concurrency import OneShotEvent, event_type
 
 logger = logging.getLogger(__name__.partition(".")[0])
 

@@ -192,6 +192,11 @@ class TracedChannel(Channel):
         self.transport = channel.transport or type(channel).__name__
         self._closing = False
 
+    @property
+    def session_id(self) -> str | None:  # type: ignore[override]  # of the channel, at any time
+        """See `Channel`."""
+        return self._channel.session_id
+
     async def receive(self) -> bytes:
         """Receive a message and record it, or the error."""
         try:

@@ -28,6 +28,7 @@ import msgspec
 
 from .._wire import is_many, is_object
 from ..foreign_text import safe_text
+from .terminal_output import PlainOutput, TextStyle, output
 
 _SHOWN = 120  # characters of a message that its line shows
 
@@ -95,6 +96,7 @@ class _Requests:
 
 
 _OTHER = {"sent": "received", "received": "sent"}
+_ARROWS: Mapping[str, tuple[str, TextStyle]] = {"sent": ("->", "green"), "received": ("<-", "cyan")}
 
 
 def add_command(add: Callable[..., argparse.ArgumentParser]) -> None:
@@ -143,6 +145,7 @@ def _opened(file: str) -> AbstractContextManager[TextIO]:
 
 def _print_all(lines: Iterable[str], chosen: argparse.Namespace) -> None:
     counts: Counter[str] = Counter()
+    shown = output()
     requests = _Requests()
     for number, line in enumerate(lines, 1):
         try:
@@ -155,9 +158,12 @@ def _print_all(lines: Iterable[str], chosen: argparse.Namespace) -> None:
             counts["messages"] += 1
             counts["errors"] += row.failed
             if _wanted(row, chosen):
-                print(msgspec.json.encode(row).decode() if chosen.json else _line(row, chosen.full))
+                if chosen.json:
+                    print(msgspec.json.encode(row).decode())
+                else:
+                    _show(shown, row, chosen.full)
     if not chosen.json:
-        print(
+        shown.heading(
             f"{counts['messages']} messages, {counts['errors']} errors, "
             f"{requests.count()} requests without answer"
         )
@@ -209,24 +215,37 @@ def _wanted(row: _Row, chosen: argparse.Namespace) -> bool:
     )
 
 
-def _line(row: _Row, full: bool) -> str:
-    """A message as text, without characters that a terminal acts on."""
-    clock = safe_text(row.time.partition("T")[2].partition("+")[0])
-    arrow = "->" if row.direction == "sent" else "<-"
+def _show(shown: PlainOutput, row: _Row, full: bool) -> None:
+    """Print a message as one line, or its head and the whole of it."""
+    head = _head(row)
+    if full:
+        shown.line(head)
+        shown.value(row.message)
+        return
+    inner = row.message
+    if is_object(inner):
+        inner = next((inner[name] for name in ("params", "result", "error") if name in inner), "")
+    text = safe_text(inner if isinstance(inner, str) else json.dumps(inner), _SHOWN)
+    shown.line([*head, (f"  {text}", "dim")] if text else head)
+
+
+def _head(row: _Row) -> list[tuple[str, TextStyle]]:
+    """What a message is, on one line."""
+    clock = row.time.partition("T")[2].partition("+")[0]
+    arrow, style = _ARROWS[row.direction]
     title = row.method
     if row.kind not in ("request", "notification"):
         title = f"{row.kind} of {row.method}" if row.method else row.kind
     number = "" if row.id is None else f" #{row.id}"
     took = "" if row.ms is None else f" ({row.ms:g} ms)"
-    mark = " !" if row.failed else ""
-    head = safe_text(f"{clock} {row.channel} {arrow}{mark} {title}{number}{took}")
-    if full:
-        return f"{head}\n{json.dumps(row.message, indent=2)}"
-    inner = row.message
-    if is_object(inner):
-        inner = next((inner[name] for name in ("params", "result", "error") if name in inner), "")
-    text = inner if isinstance(inner, str) else json.dumps(inner)
-    return f"{head}  {safe_text(text, _SHOWN)}".rstrip()
+    parts: list[tuple[str, TextStyle]] = [
+        (f"{clock} {row.channel} ", "dim"),
+        (arrow, style),
+        (" !" if row.failed else "", "red"),
+        (f" {title}", "red" if row.failed else "bold"),
+        (number + took, ""),
+    ]
+    return [(safe_text(text), style) for text, style in parts]
 
 
 def _ms(start: str, end: str) -> float | None:

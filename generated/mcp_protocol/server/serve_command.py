@@ -14,13 +14,16 @@ import importlib
 import inspect
 import os
 import sys
+import traceback
 from collections.abc import Callable, Generator
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, NoReturn
 
-from ..errors import ListenFailedError, MissingExtraError
-from .toolkit.server import RunWhileImportedError, Server, importing
+from ..errors import ListenFailedError, MissingExtraError, WorkerFailedError
+from .toolkit.hosting import RunWhileImportedError, importing
+from .toolkit.server import Server
 
 if TYPE_CHECKING:
     from .asgi.settings import ServerHttpOptions
@@ -42,20 +45,25 @@ def serve(chosen: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
             error says why.
     """
     over_http = chosen.path is not None or chosen.stateless or chosen.sse
+    if chosen.workers is not None and chosen.http is None:
+        parser.error("--workers needs --http: over standard streams a process serves one client")
     if chosen.http is None and over_http:
         parser.error("--path, --stateless and --sse need --http")
+    if chosen.reload and _has_workers(chosen):
+        parser.error("--reload and --workers exclude each other: --reload serves by one process")
     if chosen.reload:
         if chosen.http is None:
             parser.error(
-                "--reload needs --http: over standard streams the client starts the server"
+                "--reload needs --http: over standard streams the client starts the server; serve "
+                "with --http 127.0.0.1:8000 --reload, and connect to http://127.0.0.1:8000/mcp"
             )
         _serve_again(chosen)
-        return
-    server = load(chosen.target)
-    if chosen.http is None:
-        server.run(backend=chosen.backend)
+    elif chosen.http is None:
+        load(chosen.target).run(backend=chosen.backend)
+    elif _has_workers(chosen):
+        _serve_by_workers(chosen)
     else:
-        _serve_http(server, chosen)
+        _serve_http(load(chosen.target), chosen)
 
 
 def add_command(add: Callable[..., argparse.ArgumentParser]) -> None:
@@ -96,6 +104,12 @@ def add_command(add: Callable[..., argparse.ArgumentParser]) -> None:
         help="serve each request by itself, without sessions, so that any process can serve it",
     )
     serve.add_argument(
+        "--workers",
+        type=_worker_count,
+        metavar="N",
+        help="serve by N processes at one port; more than one serve without sessions",
+    )
+    serve.add_argument(
         "--sse",
         action="store_true",
         help=f"serve the older transport HTTP+SSE too, at {_SSE_PATH} and /messages",
@@ -120,6 +134,46 @@ def _serve_http(server: Server, chosen: argparse.Namespace) -> None:
         server.run(http=chosen.http, path=path, **options)
     except (MissingExtraError, ListenFailedError) as error:
         _fail(str(error))
+
+
+def _worker_count(text: str) -> int:
+    """The value of `--workers`."""
+    if not (text.isascii() and text.isdecimal() and int(text) >= 1):
+        raise argparse.ArgumentTypeError(f"expected a number of at least 1, got {text!r}")
+    return int(text)
+
+
+def _has_workers(chosen: argparse.Namespace) -> bool:
+    return chosen.workers is not None and chosen.workers > 1
+
+
+def _serve_by_workers(chosen: argparse.Namespace) -> None:
+    """Serve over HTTP by several processes, each of which loads the target."""
+    path: str = chosen.path or "/mcp"
+    if chosen.sse:
+        _fail(
+            "--workers: HTTP+SSE has sessions only, which live in one process; serve it by a "
+            "command of its own"
+        )
+    if chosen.backend != "asyncio":
+        _fail(f"--backend: uvicorn runs on asyncio, not on {chosen.backend}")
+    make = partial(_loaded, chosen.target)
+    try:
+        Server.run_workers(make, chosen.workers, http=chosen.http, path=path)
+    except (MissingExtraError, ListenFailedError, ValueError) as error:
+        _fail(str(error))
+    except WorkerFailedError as error:
+        print(f"error: {error}", file=sys.stderr)
+        raise SystemExit(1) from None
+
+
+def _loaded(target: str) -> Server:
+    """The server of a target; an error of its module is no error of the command line."""
+    try:
+        return load(target)
+    except Exception:
+        traceback.print_exc()
+        raise SystemExit(1) from None
 
 
 def _serve_again(chosen: argparse.Namespace) -> None:

@@ -32,8 +32,9 @@ from ..facts import Method, Revision, Revisions
 from ..protocol import jsonrpc
 from ..protocol.connection import Connection
 from ..protocol.lifecycle import Description
-from ..protocol.state import Admit, OnSubscription
+from ..protocol.requests import Admit, OnSubscription
 from ..runtime.peer import CONCURRENT_REQUESTS, Peer
+from ..runtime.pending_requests import PendingRequests
 from ..runtime.request_context import Application
 
 _MOST_PENDING = 1000  # announcements queued for a client that does not read
@@ -43,6 +44,18 @@ _logger = logging.getLogger(__name__)
 
 StartTask: TypeAlias = Callable[[Callable[[], Coroutine[Any, Any, None]]], object]
 """Starts a task that runs a coroutine function."""
+
+
+class ProcessLimit(msgspec.Struct, frozen=True):
+    """What a feature lacks where several processes serve together.
+
+    Attributes:
+        text: The limit, on one line.
+        is_refused: Whether several processes can't serve at all then.
+    """
+
+    text: str
+    is_refused: bool = False
 
 
 class AnnouncementQueue:
@@ -142,7 +155,11 @@ class Announcer:
         return len(self._queues)
 
     def announce(
-        self, name: str, params: Mapping[str, Any] | None = None, subject: str | None = None
+        self,
+        name: str,
+        params: Mapping[str, Any] | None = None,
+        subject: str | None = None,
+        wanted: Callable[[PendingRequests], bool] | None = None,
     ) -> None:
         """Send a notification to all clients. Works from any thread; does not wait.
 
@@ -150,17 +167,20 @@ class Announcer:
             name: The notification.
             params: Its params.
             subject: What it is about, for a notification of an extension to subscribed clients.
+            wanted: Whether it is for a client; `None` for all.
         """
         for follower in self._followers:
-            follower(name, params, subject)
+            follower(name, params, subject, wanted)
         for queue in list(self._queues):
+            if wanted is not None and not wanted(queue.peer.callers):
+                continue
             try:
                 queue.announce(name, params, subject)
             except RuntimeError:
                 self.remove(queue)  # its event loop was closed
 
     def follow(self, follower: Callable[..., None]) -> None:
-        """Call a function with what is announced: name, params and subject."""
+        """Call a function with what is announced: the arguments of `announce`."""
         self._followers.append(follower)
 
     def add(self, queue: AnnouncementQueue) -> None:

@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeAlias
 import anyio
 
 from ..channel import Channel
-from ..runtime.principal import PRINCIPAL, Principal
+from ..runtime.request_context import PRINCIPAL, Principal
 from .serving import leave_stuck_threads
 
 Backend: TypeAlias = Literal["asyncio", "trio"]

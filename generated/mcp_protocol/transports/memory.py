@@ -4,16 +4,105 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""A pair of channels within one process: what one sends, the other receives.
+"""Channels within one process: a bounded queue of messages, and a pair of channels made of two.
 
-Messages pass as bytes, so both ends run the real encoding.
+Messages pass as bytes, so both ends of the pair run the real encoding. Channels whose messages
+arrive in other tasks use the queue too: it has one reader and any number of writers.
 """
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Callable
+
+from anyio import Event
+
 from ..channel import Channel, OutgoingMessage
-from ..errors import ConnectionClosedError
-from .message_queue import BUFFERED_MESSAGES, MessageQueue
+from ..errors import ConnectionClosedError, EndOfChannel, FrameError, RequestLost
+from ..runtime.concurrency import OneShotEvent, event_type
+
+BUFFERED_MESSAGES = 256
+"""Unread messages at which a writer waits."""
+
+
+class MessageQueue:
+    """Messages that are not received yet, and errors for the receiver.
+
+    Args:
+        limit: Unread messages at which `put` waits.
+    """
+
+    __slots__ = ("_end", "_items", "_limit", "_new_event", "_reader", "_room")
+
+    def __init__(self, limit: int = BUFFERED_MESSAGES) -> None:
+        self._limit = limit
+        self._items: deque[bytes | RequestLost | FrameError] = deque()
+        self._end: str | None = None  # the reason of the closing
+        self._reader: OneShotEvent | None = None
+        self._room: Event | None = None
+        self._new_event: Callable[[], OneShotEvent] | None = None  # of the reader's event loop
+
+    async def put(self, message: bytes) -> bool:
+        """Add a message; waits while the queue is full. `False` if the queue is closed."""
+        while len(self._items) >= self._limit and self._end is None:
+            if self._room is None:
+                self._room = Event()
+            await self._room.wait()
+        if self._end is not None:
+            return False
+        self._items.append(message)
+        if self._reader is not None:
+            self._wake_reader()
+        return True
+
+    def put_error(self, error: RequestLost | FrameError) -> None:
+        """Add an error for `get` to raise, even to a full queue; a closed queue drops it."""
+        if self._end is None:
+            self._items.append(error)
+            self._wake_reader()
+
+    async def get(self) -> bytes:
+        """Wait for the next message.
+
+        Raises:
+            RequestLost: A request of ours will not be answered.
+            FrameError: A message was dropped.
+            EndOfChannel: The queue was closed, and nothing is left in it.
+        """
+        while not self._items:
+            if self._end is not None:
+                raise EndOfChannel(self._end)
+            if self._new_event is None:
+                self._new_event = event_type()
+            self._reader = self._new_event()
+            await self._reader
+        item = self._items.popleft()
+        if self._room is not None:
+            self._wake_writers()
+        if isinstance(item, bytes):
+            return item
+        raise item
+
+    def close(self, reason: str = "the other end closed the channel") -> None:
+        """Accept nothing more; what is in the queue can still be read. Idempotent."""
+        if self._end is None:
+            self._end = reason
+            self._wake_reader()
+            self._wake_writers()
+
+    def clear(self) -> None:
+        """Drop what is in the queue."""
+        self._items.clear()
+
+    def _wake_reader(self) -> None:
+        if self._reader is not None and not self._reader.done():
+            self._reader.set_result(None)
+        self._reader = None
+
+    def _wake_writers(self) -> None:
+        if self._room is not None:
+            self._room.set()
+        self._room = None
 
 
 class MemoryChannel(Channel):

@@ -22,9 +22,8 @@ from typing import TypeGuard
 
 from ..errors import ConnectionClosedError
 from ..framing.line_framing import MESSAGE_LIMIT
-from .fd_io import open_sink, open_source
+from .fd_io import ThreadedSink, open_sink, open_source
 from .line_channel import LineChannel, Sink, Source
-from .thread_io import ThreadedSink
 
 STDIN, STDOUT, STDERR = 0, 1, 2
 

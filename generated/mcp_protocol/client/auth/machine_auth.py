@@ -14,27 +14,26 @@ from inspect import isawaitable
 from typing import TYPE_CHECKING
 
 from ...auth.address_rules import PUBLIC, AddressCheck, AddressRules
-from ...auth.client_authentication import ClientIdentity
 from ...auth.discovery import AuthorizationServer, FlowContext
-from ...auth.grants import (
+from ...auth.flows import (
     FetchAssertion,
     IdentityProvider,
     client_credentials,
     enterprise_managed,
     workload_identity,
 )
-from ...auth.records import Grant
+from ...auth.jwt_signing import PrivateKey
 from ...auth.steps import Flow
-from ...auth.tokens import is_header_safe
+from ...auth.token_endpoint import ClientIdentity, Grant, is_header_safe
 from ...errors import AuthorizationError
 from ...facts import Revisions
-from ...transports.http.http_errors import same_origin
+from ...transports.http.http_libraries import same_origin
 from .stores import MemoryStore, Store
 from .token_authorizer import AuthSettings, TokenAuthorizer
 
-if TYPE_CHECKING:  # signing is an extra
-    from ...auth.jwt_keys import PrivateKey
-    from ...transports.http.authorizer import Authorizer
+if TYPE_CHECKING:
+    from ...auth.jwt_signing import PrivateKey
+    from ...transports.http.http_client import Authorizer
     from ...transports.http.http_libraries import Response
 
 

@@ -15,11 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from ...auth.address_rules import PUBLIC, AddressRules
-from ...auth.canonical_uri import canonical_resource
 from ...auth.challenges import parse_challenges
-from ...auth.client_authentication import AuthMethod, ClientIdentity
-from ...auth.code_flow import CodeRequest, begin_code_flow, client_of, code_flow, finish_code_flow
-from ...auth.device_flow import device_flow
 from ...auth.discovery import (
     AuthorizationServer,
     FlowContext,
@@ -27,23 +23,31 @@ from ...auth.discovery import (
     initial_scopes,
     with_offline_access,
 )
-from ...auth.dpop import ProofKey
-from ...auth.records import Grant, encoded_record, grant_key
+from ...auth.flows import (
+    CodeRequest,
+    begin_code_flow,
+    client_of,
+    code_flow,
+    device_flow,
+    finish_code_flow,
+)
+from ...auth.identifiers import canonical_resource
+from ...auth.jwt_signing import PrivateKey, ProofKey
 from ...auth.registration import ApplicationType, ClientProfile, check_metadata_url
 from ...auth.steps import Fetch, Fetched, Flow
+from ...auth.token_endpoint import AuthMethod, ClientIdentity, Grant, encoded_record, grant_key
 from ...errors import AuthorizationError
 from ...facts import Revisions
 from ...framing.sse import MEDIA_TYPE
 from ...revisions import REVISIONS
-from .auth_fetcher import AuthFetcher
-from .flow_driver import FlowDriver
+from .flow_driver import AuthFetcher, FlowDriver
 from .interactions import Device, Interaction, Loopback
 from .stores import MemoryStore, Store
 from .token_authorizer import AuthSettings, TokenAuthorizer, configured_key, flow_context
 
-if TYPE_CHECKING:  # signing is an extra
-    from ...auth.jwt_keys import PrivateKey
-    from ...transports.http.authorizer import Authorizer
+if TYPE_CHECKING:
+    from ...auth.jwt_signing import PrivateKey
+    from ...transports.http.http_client import Authorizer
 
 Result = TypeVar("Result")
 
@@ -255,7 +259,7 @@ async def _run(oauth: OAuth, context: FlowContext, flow: Flow[Result]) -> Result
 def _with_stored_key(context: FlowContext, grant: Grant) -> FlowContext:
     if grant.proof_key is None:
         return context
-    from ...auth.jwt_keys import PrivateKey
+    from ...auth.jwt_signing import PrivateKey
 
     key = PrivateKey(grant.proof_key, grant.algorithm)
     return replace(context, proofs=ProofKey(key, context.now))

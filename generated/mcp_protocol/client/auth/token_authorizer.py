@@ -25,9 +25,7 @@ import anyio
 import msgspec
 
 from ...auth.address_rules import PUBLIC, AddressCheck, AddressRules
-from ...auth.canonical_uri import canonical_resource
 from ...auth.challenges import Challenge, parse_challenges
-from ...auth.client_authentication import ClientIdentity
 from ...auth.discovery import (
     AuthorizationServer,
     FlowContext,
@@ -36,22 +34,27 @@ from ...auth.discovery import (
     step_up_scopes,
     with_offline_access,
 )
-from ...auth.dpop import USE_NONCE, ProofKey
-from ...auth.records import Grant, decoded_record, encoded_record, grant_key
+from ...auth.identifiers import canonical_resource
+from ...auth.jwt_signing import USE_NONCE, PrivateKey, ProofKey
 from ...auth.scopes import union
 from ...auth.steps import Flow
-from ...auth.token_requests import refresh_grant
+from ...auth.token_endpoint import (
+    ClientIdentity,
+    Grant,
+    decoded_record,
+    encoded_record,
+    grant_key,
+    refresh_grant,
+)
 from ...errors import AuthorizationError, TransportError
 from ...facts import Revision, Revisions
-from ...runtime.pausable_limits import paused
-from ...transports.http.http_errors import same_origin
-from .auth_fetcher import AuthFetcher
-from .flow_driver import FlowDriver
+from ...runtime.concurrency import paused
+from ...transports.http.http_libraries import same_origin
+from .flow_driver import AuthFetcher, FlowDriver
 from .interactions import Interaction
 from .stores import Store
 
-if TYPE_CHECKING:  # signing is an extra
-    from ...auth.jwt_keys import PrivateKey
+if TYPE_CHECKING:
     from ...transports.http.http_libraries import Response
 
 logger = logging.getLogger(__name__.partition(".")[0])
@@ -240,7 +243,7 @@ class TokenAuthorizer:
         self._fields = {} if token is None else {"Authorization": f"{token.scheme} {token.value}"}
 
     def _bind(self, grant: Grant, configured: PrivateKey | bool | None) -> None:
-        from ...auth.jwt_keys import PrivateKey
+        from ...auth.jwt_signing import PrivateKey
 
         proofs = self._context.proofs
         # Another client of the store may have generated a key of its own.
@@ -368,7 +371,7 @@ class TokenAuthorizer:
 
 def configured_key(key: PrivateKey | bool) -> PrivateKey:
     """The key of the settings, or a new one for `True`."""
-    from ...auth.jwt_keys import PrivateKey
+    from ...auth.jwt_signing import PrivateKey
 
     return PrivateKey.generate() if isinstance(key, bool) else key
 

@@ -8,10 +8,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ...runtime.task_scope import TaskScope
 from ..serving import Service
+from .draft_headers import check_draft
 from .session_endpoint import SessionEndpoint, with_sessions
 from .quotas import Quotas
 from .request import RequestBodies
@@ -35,7 +37,8 @@ def session_endpoint(
     """Serves the revisions with sessions; `None` if none of those is served."""
     revisions = with_sessions(service.revisions)
     if revisions:
-        return SessionEndpoint(service, settings, revisions, background, quotas)
+        draft = partial(check_draft, param_headers_of=service.param_headers_of)
+        return SessionEndpoint(service, settings, revisions, background, quotas, draft)
     return None
 
 

@@ -39,14 +39,13 @@ from ...facts import Revision
 from ...protocol.connection import Connection
 from ...protocol.lifecycle import Session, State
 from ...runtime.peer import Peer
-from ...runtime.principal import Identity
+from ...runtime.request_context import Identity
 from ...runtime.task_scope import TaskScope, loop_clock
 from ..serving import AnnouncementQueue, Service
 from .event_store import EventStore
-from .post_response import PostResponse
 from .quotas import MemoryQuota, subscriptions_size
+from .response_writer import PostResponse, SseResponse
 from .settings import Limits, ServerHttpSettings
-from .sse_response import SseResponse
 
 logger = logging.getLogger(__name__)
 

@@ -16,8 +16,8 @@ from msgspec import Struct
 from ...protocol import jsonrpc
 from ...protocol.notifications import CANCELLED, PROGRESS
 from .request import Receive
+from .response_writer import SseResponse, until_disconnect
 from .settings import Limits
-from .sse_response import SseResponse, until_disconnect
 
 _LIST = _MEMBER = 64  # bytes of a decoded list, and of each of its members besides their text
 _OBJECT = 200

@@ -33,7 +33,7 @@ from ...framing.http_headers import JSON, media_type
 from ...framing.sse import MEDIA_TYPE as SSE
 from ...protocol import jsonrpc
 from ...protocol.lifecycle import DISCOVER
-from ...runtime.eager import pausing
+from ...runtime.concurrency import pausing
 from .http_response import HttpResponse, over_limit, refusal
 from .settings import Answers, Limits
 

@@ -22,7 +22,7 @@ import msgspec
 
 from ..._wire import encode
 from ...framing.http_headers import JSON
-from ...runtime.principal import PRINCIPAL, Principal
+from ...runtime.request_context import PRINCIPAL, Principal
 from ..request_head import RequestHead
 from .request import HttpRequest, Receive, Scope, Send
 

@@ -17,8 +17,9 @@ Source: basic/transports#streamable-http (2025-03-26 to 2025-11-25).
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from typing import TypeAlias
 
 import anyio
 from msgspec.structs import replace
@@ -26,26 +27,30 @@ from msgspec.structs import replace
 from ...facts import Lifecycle, Revision, Revisions
 from ...foreign_text import safe_repr
 from ...protocol import jsonrpc
-from ...protocol.capabilities import without_session
 from ...protocol.connection import Connection
-from ...protocol.events import Send
 from ...protocol.lifecycle import INITIALIZE, Description
-from ...runtime.principal import PRINCIPAL
+from ...protocol.negotiation import without_session
+from ...protocol.receiver import Send
+from ...revision_facts import Facts
+from ...runtime.request_context import PRINCIPAL
 from ...runtime.task_scope import TaskScope
 from ..serving import Service
 from . import http_response
 from . import request as http
-from .draft import check_draft
 from .http_response import HttpResponse
 from .http_session import HttpSession, ResumableStream, SessionRegistry, network_of
-from .post_response import PostResponse
 from .quotas import Quotas, decoded_size
 from .request import field_key
+from .response_writer import PostResponse, SseResponse
 from .session_posts import PostsInFlight, SessionPost
 from .settings import ServerHttpSettings
-from .sse_response import SseResponse
 
 logger = logging.getLogger(__name__)
+
+CheckDraft: TypeAlias = Callable[
+    [Facts, http.HttpRequest, jsonrpc.Message | None], HttpResponse | None
+]
+"""The refusal of a message whose header fields are those of a draft and differ from its body."""
 
 
 class SessionEndpoint:
@@ -57,6 +62,7 @@ class SessionEndpoint:
         revisions: These revisions.
         background: Runs tasks that no request owns.
         quotas: What all clients use together.
+        check_draft: Checks the header fields of a draft; `None` if no revision has one.
 
     Attributes:
         registry: The sessions.
@@ -70,6 +76,7 @@ class SessionEndpoint:
         revisions: Revisions,
         background: TaskScope,
         quotas: Quotas,
+        check_draft: CheckDraft | None,
     ) -> None:
         self.registry = SessionRegistry(settings.limits, quotas.memory)
         self.posts = PostsInFlight(background, quotas, settings.limits, settings.keep_alive)
@@ -80,6 +87,7 @@ class SessionEndpoint:
         self._revisions = revisions
         self._facts = revisions.newest().facts
         self._stateless = settings.stateless
+        self._check_draft = check_draft
         self._session_key = field_key(self._facts.headers.session or "")
         self._version_key = field_key(self._facts.headers.protocol_version or "")
         self._versions = frozenset(name.encode() for name in revisions)
@@ -127,9 +135,8 @@ class SessionEndpoint:
             await session.send(send)
             return
         refused = None
-        if not self._draft_keys.isdisjoint(request.headers):
-            facts = session.revision.facts
-            refused = check_draft(facts, request, message, self._service.param_headers_of)
+        if self._check_draft and not self._draft_keys.isdisjoint(request.headers):
+            refused = self._check_draft(session.revision.facts, request, message)
         if initialize is not None and refused is None:
             refused = await self._reserve_initialize(session, initialize, body)
         if refused is not None:
@@ -283,12 +290,10 @@ class SessionEndpoint:
         receive: http.Receive,
         send: http.Send,
     ) -> None:
-        service, facts = self._service, self._facts
-        refused = (
-            http.check_initialize(message, body, self._settings.limits)
-            or self._check_version(request)
-            or check_draft(facts, request, message, service.param_headers_of)
-        )
+        facts, limits = self._facts, self._settings.limits
+        refused = http.check_initialize(message, body, limits) or self._check_version(request)
+        if refused is None and self._check_draft:
+            refused = self._check_draft(facts, request, message)
         if refused is not None:
             await refused.send(send)
             return

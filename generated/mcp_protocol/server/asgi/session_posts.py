@@ -24,16 +24,16 @@ from msgspec import Struct
 
 from ...errors import InternalError
 from ...protocol import jsonrpc
-from ...protocol.events import CancelReceived, Event, RequestReceived, Send
 from ...protocol.notifications import FOLLOWING
-from ...runtime.eager import pausing
+from ...protocol.receiver import CancelReceived, Event, RequestReceived, Send
+from ...runtime.concurrency import pausing
 from ...runtime.pending_requests import PARTING_SECONDS
 from ...runtime.task_scope import TaskScope
 from . import http_response
 from .http_response import SHUTTING_DOWN, HttpResponse
 from .http_session import HttpSession
-from .post_response import PostResponse
 from .quotas import Quotas, starts_work
+from .response_writer import PostResponse
 from .settings import Limits
 
 logger = logging.getLogger(__name__)

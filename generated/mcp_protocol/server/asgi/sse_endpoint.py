@@ -31,16 +31,15 @@ from ...framing.sse import ENDPOINT, MESSAGE
 from ...protocol import jsonrpc
 from ...protocol.lifecycle import INITIALIZE
 from ...protocol.notifications import FOLLOWING
-from ...runtime.principal import PRINCIPAL, Identity, Principal
-from ...runtime.request_context import Application, RequestContext
+from ...runtime.request_context import PRINCIPAL, Application, Identity, Principal, RequestContext
 from ..serving import AnnouncementQueue, Service, new_session, run_session
 from . import http_response
 from . import request as http
 from .http_response import HttpResponse
 from .quotas import Quotas, StreamMemory, decoded_size, starts_work, subscriptions_size
 from .request import RejectedBody, RequestBodies
+from .response_writer import SseResponse
 from .settings import SSE_PATH, Limits, ServerHttpSettings
-from .sse_response import SseResponse
 
 if TYPE_CHECKING:
     from ..auth.authenticator import Authenticator
@@ -227,7 +226,7 @@ class SseEndpoints:
         response = SseResponse(send, self._settings.limits.send_seconds)
         channel = SseChannel(response, self._settings.limits, self._quotas)
         queue = new_session(self._service, channel)
-        identifier = secrets.token_urlsafe(_ID_BYTES)
+        identifier = channel.session_id = secrets.token_urlsafe(_ID_BYTES)
         endpoint = f"{self._messages}?{_QUERY}={identifier}"
         try:
             await response.open()

@@ -15,15 +15,20 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import signal
 import socket
+import sys
+import threading
+import traceback
+import warnings
 from collections.abc import Callable, Collection, Generator
 from types import FrameType
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import anyio
 
-from ...errors import ListenFailedError, MissingExtraError
+from ...errors import ListenFailedError, MissingExtraError, WorkerFailedError
 from ..serving import leave_stuck_threads
 from .request import Receive, Scope, Send
 from .settings import Limits, ServerHttpSettings
@@ -174,6 +179,137 @@ async def run_async(
             raise
 
 
+def run_workers(
+    make: Callable[[], DrainableApplication],
+    endpoint_path: str,
+    address: str,
+    workers: int,
+    drain: float,
+    on_start: Callable[[str], None],
+) -> None:
+    """Serve at an address by several processes until SIGINT or SIGTERM.
+
+    The supervisor of uvicorn starts the workers, replaces those that end or do not respond, and
+    ends all. This process listens, so that all have one port, and accepts no connection.
+
+    Args:
+        make: Makes the application in each worker; pickled.
+        endpoint_path: The path for clients to connect to.
+        address: The address; see `parse_address`.
+        workers: Number of workers.
+        drain: Seconds that requests may take to finish.
+        on_start: Called with the URL of the endpoint, once all workers serve it.
+
+    Raises:
+        MissingExtraError: uvicorn is not installed.
+        ValueError: The address is invalid.
+        ListenFailedError: The server can't listen at the address.
+        WorkerFailedError: A worker could not start; the others were ended.
+    """
+    try:
+        from uvicorn.config import STARTUP_FAILURE
+    except ModuleNotFoundError:
+        raise MissingExtraError("serving over HTTP", "uvicorn") from None
+
+    host, port = parse_address(address)
+    with _listener(host, port) as listener:
+        url = f"http://{_reached_at(listener.getsockname())}{endpoint_path}"
+        config = _worker_config(make, host, workers, drain)
+        exit_codes = _supervise(config, listener, lambda: on_start(url))
+    if STARTUP_FAILURE in exit_codes:
+        raise WorkerFailedError("a worker could not start to serve; its error is above")
+
+
+def _worker_config(
+    make: Callable[[], DrainableApplication], host: str, workers: int, drain: float
+) -> uvicorn.Config:
+    """The configuration of a worker, which is pickled for it."""
+    import uvicorn
+    from uvicorn.config import STARTUP_FAILURE
+
+    class WorkerConfig(uvicorn.Config):
+        def get_loop_factory(self) -> Callable[[], asyncio.AbstractEventLoop] | None:
+            self.load()  # not in the event loop: modules may run one while they are imported
+            return super().get_loop_factory()
+
+        def load(self) -> None:
+            _end_with_parent()
+            try:
+                application = make()
+            except (Exception, SystemExit) as error:
+                if not isinstance(error, SystemExit):  # its text is printed already
+                    traceback.print_exc()
+                warnings.filterwarnings("ignore", "coroutine .* was never awaited")  # uvicorn's
+                raise SystemExit(STARTUP_FAILURE) from None
+            application.allow_hosts([host])
+            self.app = _CancellableApplication(application)
+            super().load()
+            protocol: Any = self.http_protocol_class
+            self.http_protocol_class = _with_timeouts(protocol, application.settings.limits)
+
+        def __reduce__(self) -> tuple[Any, ...]:
+            return _worker_config, (make, host, workers, drain)
+
+    return WorkerConfig("", workers=workers, lifespan="on", **_options(drain))
+
+
+def _supervise(
+    config: uvicorn.Config, listener: socket.socket, on_start: Callable[[], None]
+) -> list[int | None]:
+    """Run workers until SIGINT or SIGTERM, or until one can't start; gives their exit codes."""
+    from uvicorn.supervisors import Multiprocess
+
+    class Supervisor(Multiprocess):
+        _all_started = False
+
+        def keep_subprocess_alive(self) -> None:
+            before = self.processes.copy()
+            super().keep_subprocess_alive()
+            for old, new in zip(before, self.processes, strict=True):
+                if new is not old:
+                    text = (
+                        f"worker {old.pid} ended with exit code {old.exitcode}; started {new.pid}"
+                    )
+                    print(text, file=sys.stderr, flush=True)
+            if not self._all_started and all(each.is_ready() for each in self.processes):
+                self._all_started = True
+                on_start()
+
+        def terminate_all(self) -> None:
+            super().terminate_all()
+            listener.close()  # so that new connections are refused while the workers drain
+
+    supervisor = Supervisor(config, [listener])
+    supervisor.run()
+    return [process.exitcode for process in supervisor.processes]
+
+
+def _end_with_parent() -> None:
+    """Have this worker end when its parent does, also where that is killed."""
+    import multiprocessing  # loads slowly, and is loaded in a worker
+
+    parent = multiprocessing.parent_process()
+    if parent is None:
+        return
+
+    def watch() -> None:
+        parent.join()
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def _options(drain: float) -> dict[str, Any]:
+    """Arguments of `uvicorn.Config` for one process and for several."""
+    return {
+        "log_config": None,
+        "access_log": False,
+        "server_header": False,
+        "timeout_graceful_shutdown": drain + _SHUTDOWN_MARGIN,  # fractions do
+        "ws": "none",
+    }
+
+
 @contextlib.contextmanager
 def _configured(
     application: DrainableApplication,
@@ -191,15 +327,7 @@ def _configured(
 
     host, port = parse_address(address)
     application.allow_hosts([host])
-    config = uvicorn.Config(
-        _CancellableApplication(application),
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        timeout_graceful_shutdown=drain + _SHUTDOWN_MARGIN,  # type: ignore[arg-type]  # fractions do
-        ws="none",
-        lifespan="off",
-    )
+    config = uvicorn.Config(_CancellableApplication(application), lifespan="off", **_options(drain))
     config.load()
     protocol: Any = config.http_protocol_class
     config.http_protocol_class = _with_timeouts(protocol, application.settings.limits)

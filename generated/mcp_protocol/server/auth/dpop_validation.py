@@ -23,8 +23,8 @@ from collections import OrderedDict
 from dataclasses import KW_ONLY, dataclass
 from urllib.parse import urlsplit, urlunsplit
 
-from ...auth.base64url import base64url, base64url_decoded, base64url_sha256
-from ...auth.canonical_uri import comparable_uri
+from ...auth.identifiers import comparable_uri
+from ...auth.jwt_signing import base64url, base64url_decoded, base64url_sha256
 from ...errors import McpError
 from .jws_validation import (
     ASYMMETRIC,

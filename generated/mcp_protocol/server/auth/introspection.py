@@ -19,15 +19,16 @@ import anyio
 
 from ...auth.address_rules import checked_https_url
 from ...errors import TransportError
-from ...runtime.principal import Principal
+from ...runtime.request_context import Principal
 from .issuer_fetch import IssuerHttp
-from .jwt_verifier import principal_of, time_of
 from .verifiers import (
     InvalidTokenError,
     PrincipalCache,
     TokenVerifier,
     TrustedIssuers,
     VerifyToken,
+    principal_of,
+    time_of,
 )
 
 _INACTIVE_SECONDS = 5.0  # longest time that an inactive token is cached

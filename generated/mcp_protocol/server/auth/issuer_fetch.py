@@ -27,9 +27,9 @@ import msgspec
 
 from ..._wire import is_object
 from ...auth.address_rules import PUBLIC, AddressCheck, checked_https_url
-from ...auth.canonical_uri import origin_of
+from ...auth.identifiers import origin_of
 from ...errors import ConnectFailedError, MissingExtraError, TransportError
-from ...transports.http.http_errors import shown
+from ...transports.http.http_libraries import shown
 
 DOCUMENT_LIMIT = 1024 * 1024
 """Longest document, in bytes."""

@@ -4,22 +4,31 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""Verification of access tokens that are signed JWTs.
+"""Verification of access tokens that are signed JWTs, with the keys of their issuers.
 
-Source: RFC 9068, RFC 7519, RFC 8725; basic/authorization#token-handling.
+The keys of an issuer are fetched on first use, and again after a rotation: a token with an unknown
+key id causes a fetch, unless the keys were fetched less than `cool_down` ago. So a flood of tokens
+with invented key ids causes at most one fetch per `cool_down`. Requests that arrive during a fetch
+wait for its result.
+
+Source: RFC 7517, RFC 7519, RFC 8414, RFC 8725, RFC 9068; basic/authorization#token-handling.
 """
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from ..._wire import is_many
+import anyio
+
 from ...auth.address_rules import checked_https_url
-from ...runtime.principal import Principal
+from ...auth.identifiers import authorization_server_urls
+from ...errors import TransportError
+from ...runtime.request_context import Principal
 from .issuer_fetch import IssuerHttp
-from .jwks import IssuerKeys
 from .jws_validation import (
     ASYMMETRIC,
     ParsedToken,
@@ -35,6 +44,8 @@ from .verifiers import (
     TokenVerifier,
     TrustedIssuers,
     VerifyToken,
+    principal_of,
+    time_of,
 )
 
 if TYPE_CHECKING:
@@ -44,6 +55,9 @@ _ACCESS_TOKEN = "at+jwt"
 _TYPES = ("", "jwt", _ACCESS_TOKEN)
 _ID_TOKEN_CLAIMS = ("nonce", "at_hash", "c_hash")
 _CACHE_SECONDS = 300.0
+_RETRY_SECONDS = 5.0  # after a failed fetch
+
+logger = logging.getLogger(__name__)
 
 
 class JwtVerifier(TokenVerifier):
@@ -121,13 +135,13 @@ class JwtVerifier(TokenVerifier):
 
         return verify
 
-    def _source(self, issuer: str, cache: PrincipalCache) -> IssuerKeys | _FixedKeys:
+    def _source(self, issuer: str, cache: PrincipalCache) -> _IssuerKeys | _FixedKeys:
         if self._keys is not None:
             document = self._keys if "keys" in self._keys else self._keys.get(issuer, {})
             return _FixedKeys(public_keys(document))
         url = self._jwks if isinstance(self._jwks, str) else (self._jwks or {}).get(issuer)
         http = IssuerHttp([issuer] if url is None else [url])
-        return IssuerKeys(issuer, url, http, self._cool_down, self._max_age, cache.clear)
+        return _IssuerKeys(issuer, url, http, self._cool_down, self._max_age, cache.clear)
 
     def _principal(self, token: ParsedToken, trusted: TrustedIssuers) -> Principal:
         """The principal of a token whose signature and issuer are valid.
@@ -152,14 +166,96 @@ class JwtVerifier(TokenVerifier):
         return principal_of(claims, claims["iss"], expires + self.leeway)
 
 
+class _IssuerKeys:
+    """The public keys of one issuer.
+
+    Args:
+        issuer: The issuer identifier.
+        url: URL of the JWK set; `None` to read the URL in the metadata of the issuer.
+        http: Makes the requests.
+        cool_down: Shortest time between two fetches, in seconds.
+        max_age: Seconds after which the keys are fetched again. If that fails, the old keys remain
+            in use.
+        on_fetch: Called after each successful fetch.
+    """
+
+    def __init__(
+        self,
+        issuer: str,
+        url: str | None,
+        http: IssuerHttp,
+        cool_down: float,
+        max_age: float,
+        on_fetch: Callable[[], object],
+    ) -> None:
+        self._issuer = issuer
+        self._url = url
+        self._http = http
+        self._cool_down = cool_down
+        self._max_age = max_age
+        self._on_fetch = on_fetch
+        self._keys: Sequence[Key] | None = None
+        self._stale_at = self._next_fetch = 0.0
+        self._lock = anyio.Lock()
+
+    async def find(self, kid: str | None) -> Sequence[Key]:
+        """The keys that may have signed a token: those with its key id, or all without a key id.
+
+        Raises:
+            TransportError: The keys cannot be fetched.
+        """
+        keys = self._matching(kid)
+        if keys and monotonic() < self._stale_at:
+            return keys
+        async with self._lock:
+            keys = self._matching(kid)
+            now = monotonic()
+            if (not keys or now >= self._stale_at) and now >= self._next_fetch:
+                await self._fetch()
+                keys = self._matching(kid)
+        if self._keys is None:
+            raise TransportError("the last fetch of the keys of the issuer failed")
+        return keys
+
+    def _matching(self, kid: str | None) -> Sequence[Key]:
+        return [key for key in self._keys or () if kid is None or key.kid == kid]
+
+    async def _fetch(self) -> None:
+        self._next_fetch = monotonic() + min(_RETRY_SECONDS, self._cool_down)
+        try:
+            document = await self._http.get(self._url or await self._discovered_url())
+            if document is None or not isinstance(document.get("keys"), list):
+                raise TransportError("the JWK set of the issuer: expected status 200 and keys")
+        except TransportError as error:
+            if self._keys is None:
+                raise
+            logger.warning("keys older than max_age remain in use: %s", error)
+            return
+        self._keys = public_keys(document)
+        now = monotonic()
+        self._next_fetch, self._stale_at = now + self._cool_down, now + self._max_age
+        self._on_fetch()
+
+    async def _discovered_url(self) -> str:
+        """The URL of the JWK set in the metadata of the issuer."""
+        for url in authorization_server_urls(self._issuer):
+            metadata: dict[str, Any] | None = await self._http.get(url)
+            if metadata is None or metadata.get("issuer") != self._issuer:
+                continue
+            jwks = metadata.get("jwks_uri")
+            if isinstance(jwks, str):
+                return jwks
+        raise TransportError("the metadata of the issuer: expected its issuer and jwks_uri")
+
+
 class _FixedKeys:
-    """The keys in the settings, with the interface of `IssuerKeys`."""
+    """The keys in the settings, with the interface of `_IssuerKeys`."""
 
     def __init__(self, keys: Sequence[Key]) -> None:
         self._keys = keys
 
     async def find(self, kid: str | None) -> Sequence[Key]:
-        """See `IssuerKeys.find`."""
+        """See `_IssuerKeys.find`."""
         return [key for key in self._keys if kid is None or key.kid in (None, kid)]
 
 
@@ -173,51 +269,3 @@ def _is_id_token(claims: Mapping[str, Any]) -> bool:
         or claims.get("typ") == "ID"
         or claims.get("token_use") == "id"
     )
-
-
-def principal_of(claims: Mapping[str, Any], issuer: str | None, expires: float | None) -> Principal:
-    """The principal of the claims of a token, or of the members of an introspection response.
-
-    Scopes are in `scope` or `scp`, a string or an array; the client is in `client_id` or `azp`.
-
-    Raises:
-        InvalidTokenError: The claims name neither a subject nor a client, or a malformed scope.
-    """
-    subject = claims.get("sub")
-    client = claims.get("client_id", claims.get("azp"))
-    client = client if isinstance(client, str) else None
-    if not isinstance(subject, str) or not subject:
-        subject = client
-    if not subject:
-        raise InvalidTokenError("sub: expected a subject")
-    scope = claims.get("scope", claims.get("scp", ""))
-    words: object = scope.split() if isinstance(scope, str) else scope
-    scopes = [each for each in words if isinstance(each, str)] if is_many(words) else []
-    try:
-        return Principal(
-            subject,
-            scopes=scopes,
-            issuer=issuer,
-            client_id=client,
-            claims=dict(claims),
-            expires=expires,
-        )
-    except ValueError:
-        raise InvalidTokenError("scope: expected scopes") from None
-
-
-def time_of(claims: Mapping[str, Any], name: str) -> float | None:
-    """A claim that is a time, in seconds since the epoch; `None` if absent.
-
-    Raises:
-        InvalidTokenError: The claim is not a number, or is out of range.
-    """
-    value = claims.get(name)
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise InvalidTokenError(f"{name}: expected a number")
-    try:
-        return float(value)
-    except OverflowError:
-        raise InvalidTokenError(f"{name}: expected a time") from None

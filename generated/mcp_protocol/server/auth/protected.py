@@ -16,10 +16,9 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 from ...auth.address_rules import checked_https_url
-from ...auth.canonical_uri import comparable_uri
 from ...auth.challenges import Challenge, format_challenge
+from ...auth.identifiers import comparable_uri, protected_resource_url
 from ...auth.scopes import OFFLINE_ACCESS, checked_scopes
-from ...auth.well_known import protected_resource_url
 from .dpop_validation import DpopValidation
 from .verifiers import TokenVerifier, TrustedIssuers, VerifyToken
 

@@ -4,7 +4,7 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""Verifiers of access tokens: the interface, the combination of several, and their cache.
+"""Verifiers of access tokens: the interface, combination of several, cache, and claims.
 
 A custom verifier, for example of API keys, is a coroutine function that takes a token:
 
@@ -19,14 +19,14 @@ import hashlib
 import time
 from abc import ABC, abstractmethod
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from ..._wire import is_many
-from ...auth.canonical_uri import comparable_uri
+from ...auth.identifiers import comparable_uri
 from ...errors import McpError
-from ...runtime.principal import Principal
+from ...runtime.request_context import Principal
 
 VerifyToken: TypeAlias = Callable[[str], Awaitable[Principal | None]]
 """Returns the principal of a token; `None` for a token of a kind unknown to the verifier."""
@@ -145,6 +145,54 @@ class PrincipalCache:
     def clear(self) -> None:
         """Remove all tokens."""
         self._entries.clear()
+
+
+def principal_of(claims: Mapping[str, Any], issuer: str | None, expires: float | None) -> Principal:
+    """The principal of the claims of a token, or of the members of an introspection response.
+
+    Scopes are in `scope` or `scp`, a string or an array; the client is in `client_id` or `azp`.
+
+    Raises:
+        InvalidTokenError: The claims name neither a subject nor a client, or a malformed scope.
+    """
+    subject = claims.get("sub")
+    client = claims.get("client_id", claims.get("azp"))
+    client = client if isinstance(client, str) else None
+    if not isinstance(subject, str) or not subject:
+        subject = client
+    if not subject:
+        raise InvalidTokenError("sub: expected a subject")
+    scope = claims.get("scope", claims.get("scp", ""))
+    words: object = scope.split() if isinstance(scope, str) else scope
+    scopes = [each for each in words if isinstance(each, str)] if is_many(words) else []
+    try:
+        return Principal(
+            subject,
+            scopes=scopes,
+            issuer=issuer,
+            client_id=client,
+            claims=dict(claims),
+            expires=expires,
+        )
+    except ValueError:
+        raise InvalidTokenError("scope: expected scopes") from None
+
+
+def time_of(claims: Mapping[str, Any], name: str) -> float | None:
+    """A claim that is a time, in seconds since the epoch; `None` if absent.
+
+    Raises:
+        InvalidTokenError: The claim is not a number, or is out of range.
+    """
+    value = claims.get(name)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise InvalidTokenError(f"{name}: expected a number")
+    try:
+        return float(value)
+    except OverflowError:
+        raise InvalidTokenError(f"{name}: expected a time") from None
 
 
 def _digest(token: str) -> bytes:

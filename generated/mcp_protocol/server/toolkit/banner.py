@@ -65,6 +65,36 @@ def banner_text(
     return "\n".join([f"{title} {safe_text(str(info['version']))}", *rows, ""])
 
 
+def worker_notes(
+    workers: int,
+    without_sessions: Collection[str],
+    with_streams: Collection[str],
+    limits: Collection[str],
+) -> str:
+    """What several processes that serve together lack: a line for each.
+
+    Args:
+        workers: Number of processes.
+        without_sessions: Names of the revisions that have sessions otherwise.
+        with_streams: Names of the revisions in which clients listen to changes.
+        limits: Further limits, of features of the server.
+    """
+    notes = list(limits)
+    if with_streams:
+        notes.insert(
+            0,
+            f"a change is announced by the worker in which it happens, to clients of "
+            f"{', '.join(with_streams)} that listen to that worker",
+        )
+    if without_sessions:
+        notes.insert(
+            0,
+            f"no sessions: clients of {', '.join(without_sessions)} are asked nothing "
+            "(elicitation, sampling, roots) and get no changes and no log messages",
+        )
+    return "".join(f"{workers} workers: {note}\n" for note in notes)
+
+
 def _connect_command(name: str, url: str | None, argv: Sequence[str] | None) -> str:
     """The command that adds the server to Claude Code; empty if it can't be written on a line."""
     added = ["claude", "mcp", "add"]

@@ -18,7 +18,6 @@ import binascii
 import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
-from urllib.parse import quote
 
 import msgspec
 
@@ -214,6 +213,8 @@ class File(EmbeddedResource, frozen=True, kw_only=True, tag="resource"):
             expect(self.data, bytes, "data")
             data = self.data or b""
             mime_type = self.mime_type or _guessed_mime_type(name)
+        from urllib.parse import quote  # loads slowly, and few tools return files
+
         uri = f"file:///{quote(name)}"
         try:
             text = data.decode() if _is_text(check_mime_type(mime_type)) else None

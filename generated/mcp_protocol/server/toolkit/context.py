@@ -4,23 +4,34 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""The context of a request, for the function that serves the request."""
+"""The context of a request, for the function that serves the request.
+
+The coroutine functions of a context run in the event loop. A plain function runs in a worker
+thread and gets a `ThreadContext`: there a coroutine function blocks the thread until it is done,
+and returns its result. In the event loop it returns a coroutine as ever, so
+`anyio.from_thread.run(ctx.progress, 1)` works.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar, overload
+import inspect
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar, Unpack, overload
 
+import anyio
 from msgspec import Raw
 
 from ..._wire import members_of
 from ...channel import RequestId
-from ...protocol.capabilities import CAPABILITY, settings_of
+from ...protocol.negotiation import CAPABILITY, settings_of
 from ...protocol.uris import WEB_SCHEMES
-from ...runtime.principal import Principal
-from ...runtime.request_context import RequestContext
-from .client_features.input_required import OpenURLElicitations, URLElicitationRequiredError
-from .client_features.request_state import RequestStateSigner
+from ...runtime.request_context import Principal, RequestContext
+from .client_features.input_required import (
+    OpenURLElicitations,
+    RequestStateSigner,
+    URLElicitationRequiredError,
+)
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar as TypeVarWithDefault  # type checkers have it built in
@@ -29,14 +40,15 @@ if TYPE_CHECKING:
     from ..server_session import ServerSession
     from .client_features.elicitation import Accepted, Cancelled, Declined
     from .client_features.multi_round_trip import MultiRoundTrip
-    from .client_features.roots import Root
-    from .client_features.sampling import (
+    from .client_features.sampling_and_roots import (
         IncludeContext,
         MessageLike,
         ModelPreferences,
+        Root,
         Sampled,
         ToolChoice,
     )
+    from .other_sdks import NoOptions
     from .registry import Registry
 
 LogLevel: TypeAlias = Literal[
@@ -59,9 +71,8 @@ class Context(Generic[StateT]):
     """The request being served.
 
     A parameter annotated with this class receives it, whatever its name; `Context[AppState]` says
-    what the lifespan yields, so that `state` has this type. The coroutines run in the
-    event loop; a plain function, which runs in a worker thread, calls them with
-    `anyio.from_thread.run(ctx.progress, 1)`.
+    what the lifespan yields, so that `state` has this type. A plain function, which runs in a
+    worker thread, calls the coroutine functions without `await`.
 
     `elicit`, `elicit_url`, `sample` and `list_roots` ask the client. In some revisions that is a
     request to the client. In others the handler is left at the question, and runs again from the
@@ -290,7 +301,9 @@ class Context(Generic[StateT]):
         """Report progress: `progress`, by the name and arguments that other SDKs have."""
         await self.request_context.progress(progress, total, message)
 
-    async def log(self, level: LogLevel, data: Any, logger: str | None = None) -> None:
+    async def log(
+        self, level: LogLevel, data: Any, logger: str | None = None, **others: Unpack[NoOptions]
+    ) -> None:
         """Send a log message, if the client wants messages of this level.
 
         Args:
@@ -300,22 +313,38 @@ class Context(Generic[StateT]):
 
         Source: server/utilities/logging.
         """
+        if others:
+            raise _keyword_error("ctx.log", others)
         await self.request_context.log(level, data, logger)
 
-    async def debug(self, data: Any, logger: str | None = None) -> None:
+    async def debug(
+        self, data: Any, logger: str | None = None, **others: Unpack[NoOptions]
+    ) -> None:
         """Send a log message of level `debug`."""
+        if others:
+            raise _keyword_error("ctx.debug", others)
         await self.request_context.log("debug", data, logger)
 
-    async def info(self, data: Any, logger: str | None = None) -> None:
+    async def info(self, data: Any, logger: str | None = None, **others: Unpack[NoOptions]) -> None:
         """Send a log message of level `info`."""
+        if others:
+            raise _keyword_error("ctx.info", others)
         await self.request_context.log("info", data, logger)
 
-    async def warning(self, data: Any, logger: str | None = None) -> None:
+    async def warning(
+        self, data: Any, logger: str | None = None, **others: Unpack[NoOptions]
+    ) -> None:
         """Send a log message of level `warning`."""
+        if others:
+            raise _keyword_error("ctx.warning", others)
         await self.request_context.log("warning", data, logger)
 
-    async def error(self, data: Any, logger: str | None = None) -> None:
+    async def error(
+        self, data: Any, logger: str | None = None, **others: Unpack[NoOptions]
+    ) -> None:
         """Send a log message of level `error`."""
+        if others:
+            raise _keyword_error("ctx.error", others)
         await self.request_context.log("error", data, logger)
 
     async def close_stream(self) -> None:
@@ -377,7 +406,13 @@ class Context(Generic[StateT]):
     ) -> Accepted[dict[str, Any]] | Declined | Cancelled: ...
 
     async def elicit(
-        self, message: str, form: Any, *, key: str | None = None, timeout: float | None = None
+        self,
+        message: str,
+        form: Any = None,
+        *,
+        key: str | None = None,
+        timeout: float | None = None,
+        **others: Unpack[NoOptions],
     ) -> Accepted[Any] | Declined | Cancelled:
         """Ask the user to fill in a form.
 
@@ -405,6 +440,8 @@ class Context(Generic[StateT]):
 
         Source: client/elicitation.
         """
+        if others:
+            raise _keyword_error("ctx.elicit", others)
         from .client_features import elicitation  # used by few tools, as are the modules below
 
         elicitation_form = elicitation.form_of(form)
@@ -495,7 +532,7 @@ class Context(Generic[StateT]):
 
         Source: client/sampling.
         """
-        from .client_features import sampling
+        from .client_features import sampling_and_roots
 
         options = {
             "maxTokens": max_tokens,
@@ -508,8 +545,9 @@ class Context(Generic[StateT]):
             "toolChoice": tool_choice,
             "metadata": metadata,
         }
-        question = sampling.sampling_question(messages, self.request_context, options)
-        return sampling.sampled_of(await self.multi_round_trip().ask(question, key, timeout))
+        question = sampling_and_roots.sampling_question(messages, self.request_context, options)
+        answer = await self.multi_round_trip().ask(question, key, timeout)
+        return sampling_and_roots.sampled_of(answer)
 
     async def list_roots(
         self, *, key: str | None = None, timeout: float | None = None
@@ -528,9 +566,11 @@ class Context(Generic[StateT]):
 
         Source: client/roots.
         """
-        from .client_features import roots
+        from .client_features import sampling_and_roots
 
-        return roots.roots_of(await self.multi_round_trip().ask(roots.QUESTION, key, timeout))
+        question = sampling_and_roots.ROOTS_QUESTION
+        answer = await self.multi_round_trip().ask(question, key, timeout)
+        return sampling_and_roots.roots_of(answer)
 
     @overload
     async def ask_all(
@@ -587,3 +627,48 @@ class Context(Generic[StateT]):
         return elicitation.required_result(
             error, self.request_context, self.multi_round_trip(), self._url_elicitations
         )
+
+
+def _keyword_error(call: str, names: Iterable[str]) -> TypeError:
+    from .other_sdks import keyword_error  # for the error only
+
+    return keyword_error(call, names)
+
+
+class ThreadContext(Context[Any]):
+    """A `Context` for a worker thread."""
+
+    __slots__ = ()
+
+    def __getattribute__(self, name: str) -> Any:
+        value = super().__getattribute__(name)
+        if not inspect.iscoroutinefunction(value):
+            return value
+        return partial(_ask_all if name == "ask_all" else _call, value)
+
+
+def use_in_thread(context: Context[Any]) -> None:
+    """Make a context one for a worker thread."""
+    context.__class__ = ThreadContext
+
+
+def _call(function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    """Call a coroutine function of a context, from a worker thread or from the event loop.
+
+    Raises:
+        RuntimeError: The thread was started by neither the server nor anyio.
+    """
+    try:
+        anyio.get_current_task()
+    except RuntimeError:  # no event loop in this thread
+        from anyio import from_thread  # a thread of the server has loaded it
+
+        return from_thread.run(partial(function, *arguments, **options))
+    return function(*arguments, **options)
+
+
+def _ask_all(function: Callable[..., Any], *questions: Any) -> Any:
+    """Answers are what they are: a worker thread has asked for them one after another."""
+    if any(map(inspect.isawaitable, questions)):
+        return _call(function, *questions)
+    return questions

@@ -20,8 +20,8 @@ from typing import Any, ClassVar, Protocol, TypeAlias
 from ..._wire import UNWRITABLE, Raw, error_text, to_builtins
 from ...errors import InternalError, MethodNotFoundError
 from ...facts import Method, Revision
-from ...protocol.capabilities import CAPABILITY
 from ...protocol.lenient import is_made_of, recast
+from ...protocol.negotiation import CAPABILITY
 from ...runtime.request_context import RequestContext
 from . import signatures
 from .context import Context

@@ -6,28 +6,33 @@
 # ruff: noqa - a file that fixes change counts as edited
 """Registration of functions: by decorators, and by methods with the same options.
 
+Items that are registered can be removed, hidden and shown again, and their dependencies replaced.
+
 Source: server/tools, server/resources, server/prompts, server/utilities/completion.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, Unpack
 
 from ...auth.scopes import checked_scopes
-from ...protocol.capabilities import CAPABILITY, check_extensions
-from ...protocol.state import Admit
+from ...protocol.negotiation import CAPABILITY, check_extensions
+from ...protocol.requests import Admit
 from ...revisions import REVISIONS
+from ..serving import ProcessLimit
 from .callables import local_names
 from .content import Annotations, Icon, ToolAnnotations, present, wire_of
 from .custom_handlers import CustomMethod, Handler
 from .dispatcher import Announce, Dispatcher
-from .registry import NO_CACHING, CacheHint, checked_tags
+from .registry import NO_CACHING, CacheHint, ItemRegistries, checked_tags, switch
 from .tools import FROM_SIGNATURE, FromSignature, Tool, ToolRunner
 
 if TYPE_CHECKING:
+    from .dependencies import Dependencies
     from .other_sdks import NoOptions
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -57,7 +62,7 @@ def _adder(
 
 
 class Decorators(Dispatcher):
-    """The decorators that register functions, and the methods that add and remove them.
+    """The decorators that register functions, and the methods that add, remove and hide them.
 
     `add_tool(f, ...)` is `tool(...)(f)`: it registers a function that may be defined elsewhere,
     also for clients that are connected. `add_resource` and `add_prompt` work the same way.
@@ -322,7 +327,10 @@ class Decorators(Dispatcher):
         return register
 
     def handle_requests(
-        self, handlers: Mapping[str, Handler], admit: Admit | None = None
+        self,
+        handlers: Mapping[str, Handler],
+        admit: Admit | None = None,
+        process_limit: ProcessLimit | None = None,
     ) -> Announce:
         """Handle requests of extensions by these functions, by wire name.
 
@@ -332,6 +340,7 @@ class Decorators(Dispatcher):
             handlers: The functions.
             admit: Gives those of the subjects in a subscription whose changes are announced to the
                 principal of the request; by the notification.
+            process_limit: What they lack where several processes serve together.
 
         Returns:
             Announces a notification, with its params, to the clients that are subscribed.
@@ -342,6 +351,8 @@ class Decorators(Dispatcher):
         if taken := handlers.keys() & self._handlers.keys():
             raise ValueError(f"{', '.join(sorted(taken))}: registered already")
         self._admit = admit or self._admit
+        if process_limit is not None:
+            self._process_limits.append(process_limit)
         self._serve(handlers)
         return self._announce
 
@@ -369,6 +380,63 @@ class Decorators(Dispatcher):
             LookupError: There is no such prompt.
         """
         self._prompts.remove(name)
+
+    def disable(self, *names: str, tags: Collection[str] = ()) -> None:
+        """Hide items that are registered: they are not listed, and unknown to requests.
+
+        Clients that are connected are notified. Items that are registered later are enabled.
+
+        Args:
+            names: Names of tools and prompts, URIs of resources and resource templates.
+            tags: Items with one of these tags.
+
+        Raises:
+            LookupError: A name or tag fits nothing; nothing was changed.
+        """
+        switch(self._registries, names, tags, enabled=False)
+
+    def enable(self, *names: str, tags: Collection[str] = ()) -> None:
+        """Show items again that were hidden by `disable`; arguments and errors are the same."""
+        switch(self._registries, names, tags, enabled=True)
+
+    def override(
+        self, function: Callable[..., Any], replacement: Callable[..., Any]
+    ) -> AbstractContextManager[None]:
+        """Use another function in place of a dependency while the block runs, as tests want.
+
+            with server.override(open_db, open_empty_db): ...
+
+        Args:
+            function: What `Depends` holds.
+            replacement: Provides the value instead, with dependencies of its own.
+
+        Raises:
+            LookupError: (on entering) Nothing that is registered depends on the function.
+            TypeError: (on entering) The replacement has parameters that can't be provided.
+        """
+        from .dependencies import replaced  # used by tests
+
+        names = local_names(inspect.currentframe())
+        return replaced(self._dependencies(), function, replacement, names)
+
+    @property
+    def _registries(self) -> ItemRegistries:
+        return ItemRegistries(self._tools, self._resources, self._templates, self._prompts)
+
+    def _dependencies(self) -> Iterator[Dependencies]:
+        """Of all registered functions that have some, those of mounted servers included."""
+        yield from self._own_dependencies()
+        if self._mounts is not None:
+            for mounted in self._mounts.servers():
+                yield from mounted.dependencies()
+
+    def _own_dependencies(self) -> Iterator[Dependencies]:
+        items: list[Any] = [each for registry in self._registries for each in registry.all()]
+        items += self._completers.values()
+        for handler in self._handlers.values():
+            if isinstance(handler, partial):
+                items += [each for each in handler.args if isinstance(each, CustomMethod)]
+        yield from (item.dependencies for item in items if item.dependencies is not None)
 
 
 def _members(

@@ -21,8 +21,8 @@ from ...channel import Channel, OutgoingMessage, RequestId
 from ...errors import EndOfChannel
 from ...facts import Revision
 from ...protocol.connection import Connection
-from ...protocol.events import OpenFailed, RequestFailed, ResponseReceived, Send
 from ...protocol.lifecycle import Description
+from ...protocol.receiver import OpenFailed, RequestFailed, ResponseReceived, Send
 from ...runtime.peer import Peer
 from ..serving import Service
 
@@ -68,6 +68,22 @@ class DirectSession(Channel):
         if isinstance(response, RequestFailed):
             raise response.error
         return response.result
+
+    async def list_all(self, method: str, member: str) -> list[Any]:
+        """The items on all pages of a list.
+
+        Args:
+            method: The list request.
+            member: Name of the list in the result, in Python.
+        """
+        items: list[Any] = []
+        cursor: str | None = None
+        while True:
+            page = await self.request(method, {} if cursor is None else {"cursor": cursor})
+            items += getattr(page, member)
+            cursor = getattr(page, "next_cursor", None)
+            if cursor is None:
+                return items
 
     async def receive(self) -> bytes:
         """Nothing: messages reach the server by `request`.
@@ -122,24 +138,6 @@ async def direct_session(
         finally:
             for state, old in before:
                 state.set(old)
-
-
-async def list_all(session: DirectSession, method: str, member: str) -> list[Any]:
-    """The items on all pages of a list.
-
-    Args:
-        session: An open session.
-        method: The list request.
-        member: Name of the list in the result, in Python.
-    """
-    items: list[Any] = []
-    cursor: str | None = None
-    while True:
-        page = await session.request(method, {} if cursor is None else {"cursor": cursor})
-        items += getattr(page, member)
-        cursor = getattr(page, "next_cursor", None)
-        if cursor is None:
-            return items
 
 
 def _describe_client(revision: Revision) -> Description:

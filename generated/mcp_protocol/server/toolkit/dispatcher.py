@@ -4,7 +4,7 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""Dispatch of requests to the registered functions.
+"""Dispatch of requests to the registered functions, by the settings of the server.
 
 Each registered feature adds its methods to one table. Requests are found in that table, and the
 declared capabilities follow from it, in the form of each revision. A method stays in the table when
@@ -19,29 +19,31 @@ from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
+import msgspec
+
 from ..._wire import convert, to_builtins
 from ...errors import InvalidParamsError, MethodNotFoundError, ResourceNotFoundError
 from ...facts import Method, Revision
 from ...foreign_text import safe_repr
 from ...protocol import jsonrpc
-from ...protocol.capabilities import merged_objects
 from ...protocol.lifecycle import Description
+from ...protocol.negotiation import merged_objects
 from ...protocol.notifications import MESSAGE, RESOURCE_UPDATED
-from ...protocol.state import Admit, OnSubscription
-from ...runtime.eager import check_own_failure
-from ...runtime.principal import PRINCIPAL
-from ...runtime.request_context import RequestContext
+from ...protocol.requests import Admit, OnSubscription
+from ...runtime.concurrency import check_own_failure
+from ...runtime.request_context import PRINCIPAL, RequestContext
+from ..serving import ProcessLimit
 from .client_features.input_required import (
     InputRequired,
     OpenURLElicitations,
+    RequestStateSigner,
     URLElicitationRequiredError,
 )
 from .context import Context
-from .custom_handlers import CustomMethod, Handler, low_level_result
+from .custom_handlers import CustomMethod, Handler, LowLevelHandlers, low_level_result
 from .item_scopes import ForbiddenItems, RequiredScopes, is_permitted
 from .output_conversion import PromptResultBuilder, ToolResultBuilder, tool_result_builder
-from .registry import Follower, Registry
-from .server_settings import ServerSettings
+from .registry import Cacheable, CacheHint, Follower, Registry
 from .tools import Tool
 
 if TYPE_CHECKING:  # loaded only if a server has some
@@ -60,6 +62,55 @@ LIST_CHANGES = frozenset({TOOLS_CHANGED, RESOURCES_CHANGED, PROMPTS_CHANGED})
 _FLAGS = frozenset({"listChanged", "subscribe"})
 
 
+class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Settings of one server.
+
+    Attributes:
+        info: Name, version and further members of `Implementation`, as wire object.
+        instructions: How to use the server, for the model.
+        page_size: Most items of a page; `None` for all.
+        list_changed: Whether changes of lists are announced.
+        subscribe: Whether clients may subscribe to resources.
+        logging: Whether log messages are sent.
+        coerce: Whether texts in arguments of tools are converted to the types of the parameters.
+        show_errors: Whether results contain the text of unexpected exceptions of tools.
+        capabilities: Capabilities to declare beyond those of registered features.
+        low_level_handlers: Handlers that replace those of the toolkit.
+        signer: Signs and verifies request states.
+        cache: The cache hint of each list.
+        validation_seconds: Time limit for validating a value against a user-defined JSON Schema.
+        forbidden_items: Whether items whose scopes a principal lacks are listed.
+
+    Raises:
+        ValueError: The name is empty, or a limit is not positive.
+    """
+
+    info: Mapping[str, Any]
+    instructions: str | None
+    page_size: int | None
+    list_changed: bool
+    subscribe: bool
+    logging: bool
+    coerce: bool
+    show_errors: bool
+    capabilities: Mapping[str, Any]
+    low_level_handlers: LowLevelHandlers
+    signer: RequestStateSigner
+    cache: Mapping[Cacheable, CacheHint]
+    validation_seconds: float
+    forbidden_items: ForbiddenItems = "listed"
+
+    def __post_init__(self) -> None:
+        if not self.info["name"]:
+            raise ValueError("name: expected a server's name, got an empty string")
+        if self.page_size is not None and self.page_size < 1:
+            raise ValueError(f"page_size: expected at least 1, got {self.page_size}")
+        if not self.validation_seconds > 0:
+            raise ValueError(
+                f"validation_seconds: expected more than 0, got {self.validation_seconds}"
+            )
+
+
 class Dispatcher:
     """Handles requests with the registered functions. `Server` is one.
 
@@ -75,6 +126,7 @@ class Dispatcher:
         self._settings = settings
         self._announce = announce
         self._admit: Admit | None = None
+        self._process_limits: list[ProcessLimit] = []
         self._signer = settings.signer
         self._forbidden: ForbiddenItems = settings.forbidden_items
         self._low_level = settings.low_level_handlers or None

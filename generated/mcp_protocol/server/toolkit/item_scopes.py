@@ -21,7 +21,7 @@ import msgspec
 
 from ...errors import InvalidRequestError, ProtocolError
 from ...protocol import jsonrpc
-from ...runtime.principal import PRINCIPAL
+from ...runtime.request_context import PRINCIPAL
 from .registry import Registry
 
 ForbiddenItems: TypeAlias = Literal["listed", "hidden"]

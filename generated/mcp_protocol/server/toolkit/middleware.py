@@ -11,25 +11,38 @@ is; one with middleware is served through `MiddlewareChain`, which is another ap
 
 Messages that the protocol itself handles pass no middleware: `initialize`, `server/discover`,
 `ping`, `logging/setLevel`, cancellation, and the streams of subscriptions.
+
+`limit_rate` is middleware that limits the rate of requests, by a token bucket for each sender.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+import logging
+import math
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Hashable, Mapping
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 
 from ..._wire import Raw, encode, is_object
 from ...channel import RequestId
-from ...errors import ToolError
+from ...errors import ProtocolError, ToolError
 from ...facts import Role
-from ...runtime.principal import Principal
-from ...runtime.request_context import Application, RequestContext
+from ...runtime.request_context import Application, Principal, RequestContext
 from ..request_head import HTTP_REQUEST, RequestHead
 from .output_conversion import tool_result_builder
 from .sessions import session_id
+
+RATE_LIMITED = 429
+"""Code of the error that answers a request over the limit; `data` has `retryAfterSeconds`."""
+
+MOST_SENDERS = 10_000
+"""Senders that are remembered; at more, the one that was silent the longest is forgotten."""
+
+_logger = logging.getLogger(__name__)
 
 
 class MiddlewareRequest:
@@ -121,8 +134,7 @@ class MiddlewareRequest:
         """The same message with other params, for `next`.
 
         Args:
-            params: In the type of the revision, such as `msgspec.structs.replace(request.params,
-                name="other")`.
+            params: In the type of the revision, such as `replace(request.params, name="other")`.
         """
         return MiddlewareRequest(self.context.with_params(params), self.state)
 
@@ -191,3 +203,72 @@ class MiddlewareChain:
             return context.method.decode_result(encode(result))
         except (msgspec.MsgspecError, ValueError, TypeError):
             return result  # the connection reports the error
+
+
+Sender: TypeAlias = Literal["session", "principal"] | Callable[[MiddlewareRequest], Hashable]
+
+
+def limit_rate(
+    requests: int,
+    *,
+    seconds: float = 1.0,
+    per: Sender = "session",
+    clock: Callable[[], float] = time.monotonic,
+) -> Middleware:
+    """Middleware that refuses requests, and drops notifications, over a rate.
+
+        server.middleware(limit_rate(100, seconds=60))
+
+    A sender may send `requests` at once; these are then granted anew evenly over `seconds`.
+
+    Args:
+        requests: Most requests in the time.
+        seconds: The time.
+        per: Who shares a limit: a session, a principal, or what a function returns for a request.
+            Without sessions a `session` is the principal, and the address of the HTTP client for
+            anonymous requests.
+        clock: The time in seconds.
+
+    Raises:
+        ValueError: A number is not positive, or `per` is unknown.
+    """
+    if requests < 1 or not seconds > 0:
+        raise ValueError(f"expected positive numbers, got {requests} requests in {seconds} seconds")
+    if per not in ("session", "principal") and not callable(per):
+        raise ValueError(f"per: expected session, principal or a function, got {per!r}")
+    buckets: OrderedDict[Hashable, tuple[float, float]] = OrderedDict()
+
+    async def middleware(request: MiddlewareRequest, next: Next) -> Any:
+        sender, now = _sender(request, per), clock()
+        tokens, then = buckets.pop(sender, (float(requests), now))
+        tokens = min(float(requests), tokens + (now - then) * requests / seconds)
+        granted = tokens >= 1
+        buckets[sender] = (tokens - 1 if granted else tokens, now)
+        if len(buckets) > MOST_SENDERS:
+            buckets.popitem(last=False)
+        if granted:
+            return await next(request)
+        if request.is_notification:
+            _logger.warning("%s was dropped: over the rate limit", request.method)
+            return None
+        wait = math.ceil((1 - tokens) * seconds / requests * 1000) / 1000
+        raise ProtocolError(
+            f"expected at most {requests} requests in {seconds:g} seconds; retry in {wait:g} "
+            "seconds",
+            code=RATE_LIMITED,
+            data={"retryAfterSeconds": wait},
+        )
+
+    return middleware
+
+
+def _sender(request: MiddlewareRequest, per: Sender) -> Hashable:
+    if callable(per):
+        return per(request)
+    if per == "session" and request.session_id is not None:
+        return request.session_id
+    principal = request.principal
+    if not principal.is_anonymous:
+        return principal.identity
+    http = request.http_request
+    return None if http is None or http.client is None else http.client[0]

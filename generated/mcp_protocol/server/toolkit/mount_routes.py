@@ -22,8 +22,7 @@ import msgspec
 
 from ..._wire import Raw, convert, encode, is_many, is_object, replace
 from ...errors import ProtocolError, ResourceNotFoundError
-from ...runtime.principal import PRINCIPAL
-from ...runtime.request_context import RequestContext
+from ...runtime.request_context import PRINCIPAL, RequestContext
 from .custom_handlers import Handler
 from .mounting import KEY_MEMBERS, Mount, MountedItem, Mounts
 from .registry import ItemRegistries, Listed, Registry
@@ -186,12 +185,18 @@ async def _list(
             asked[item.mount] = await _items_of(item.mount, registry, request)
         if item.inner_key in asked[item.mount]:
             listed[key] = _ListedItem(asked[item.mount][item.inner_key] | item.key)
-    for mount in mounts.open_mounts():
+    keys = {*listed, *registry.all_keys()}
+    found: dict[Mount, dict[str, Listed]] = {}
+    for mount in mounts.open_mounts():  # as `_in_open_mounts` finds them
         items = asked[mount] if mount in asked else await _items_of(mount, registry, request)
+        found[mount] = {}
         for inner_key, members in items.items():
             key = mount.outer_key(registry.kind, inner_key)
-            if key not in listed and key not in registry.all_keys():
-                listed[key] = _ListedItem({**members, KEY_MEMBERS[registry.kind]: key})
+            if key not in keys:
+                keys.add(key)
+                found[mount][key] = _ListedItem({**members, KEY_MEMBERS[registry.kind]: key})
+    for mount in mounts:
+        listed.update(found.get(mount, {}))
     return registry.page_of(request, listed)
 
 
@@ -203,7 +208,8 @@ async def _items_of(
     A server behind a proxy that does not answer has none, so that the others can be used.
     """
     items: dict[str, dict[str, Any]] = {}
-    if request.method.name not in mount.server.handlers:
+    handlers = mount.server.handlers
+    if request.method.name not in handlers and (handlers or not mount.server.is_open):
         return items
     cursor: str | None = None
     while True:

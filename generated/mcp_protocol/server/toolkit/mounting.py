@@ -21,6 +21,7 @@ from __future__ import annotations
 import re
 from collections.abc import (
     AsyncGenerator,
+    Awaitable,
     Callable,
     Collection,
     Coroutine,
@@ -37,14 +38,14 @@ import msgspec
 
 from ...errors import ProtocolError
 from ...facts import Method
-from ...protocol.capabilities import merged_objects
+from ...protocol.negotiation import merged_objects
 from ...protocol.notifications import RESOURCE_UPDATED
-from ...protocol.state import Admit, OnSubscription
+from ...protocol.requests import Admit, OnSubscription
 from ...revisions import REVISIONS
+from ...runtime.pending_requests import PendingRequests
 from ...runtime.request_context import Application, RequestContext
-from ..serving import Announcer
-from .client_features.input_required import OpenURLElicitations
-from .client_features.request_state import RequestStateSigner
+from ..serving import Announcer, ProcessLimit
+from .client_features.input_required import OpenURLElicitations, RequestStateSigner
 from .custom_handlers import Handler, LowLevelHandlers
 from .registry import Follower, ItemRegistries, Registry
 from .tools import check_tool_name
@@ -82,11 +83,13 @@ class Mountable(msgspec.Struct, frozen=True, eq=False):
         has_middleware: Whether it has middleware.
         announcer: Announces changes to its clients.
         lifespan: Its own lifespan, if it has one.
+        started: Waits until what this lifespan began is ready; gets what all lifespans yielded.
         is_served: Whether it is being served by itself.
         state: What this lifespan yielded.
         signer: Signs its request states.
         on_subscription: Told the resources to whose updates a stream subscribes.
         admit: See `Decorators.handle_requests`.
+        process_limits: See `Decorators.handle_requests`.
         capabilities: What it declares beyond what its features declare.
         dependencies: Those of its registered functions.
         url_elicitations: Those that are open.
@@ -115,12 +118,14 @@ class Mountable(msgspec.Struct, frozen=True, eq=False):
     signer: RequestStateSigner
     on_subscription: OnSubscription | None
     admit: Callable[[], Admit | None]
+    process_limits: list[ProcessLimit]
     capabilities: Mapping[str, Any]
     dependencies: Callable[[], Iterable[Dependencies]]
     url_elicitations: OpenURLElicitations
     method_followers: list[Follower]
     mounts: Callable[[], Mounts | None]
     mounted_on: list[Mountable] = []
+    started: Callable[[Mapping[ContextVar[Any], Any]], Awaitable[None]] | None = None
 
     def is_anywhere_served(self) -> bool:
         """Whether it is being served, or a server it is mounted on."""
@@ -302,6 +307,26 @@ class _ItemFollower:
     def check(self, key: str) -> None:
         self._target.check(self._mount.outer_key(self._source.kind, key))
 
+    def shown(self, items: Mapping[str, Any], request: RequestContext) -> Mapping[str, Any]:
+        inside = self._source.items_for(request)
+        if inside is self._source.items:
+            return items
+        mount, kind = self._mount, self._source.kind
+        shown = {
+            key: item
+            for key, item in items.items()
+            if getattr(item, "mount", None) is not mount or item.inner_key in inside
+        }
+        for inner_key, item in inside.items():
+            if inner_key not in self._source.items:
+                key = mount.outer_key(kind, inner_key)
+                if not self._target.is_disabled(key):
+                    shown.setdefault(key, MountedItem(mount, kind, inner_key, item))
+        return shown
+
+    def has_session_rules(self) -> bool:
+        return self._source.has_session_rules()
+
     def check_all(self) -> None:
         """Check the items that there are, disabled ones included."""
         for key in self._source.all_keys():
@@ -413,8 +438,9 @@ class Mounts:
             each.signer.adopt_keys(self._own.signer)
         server.method_followers.append(methods)
         methods.refresh()
-        for (source, _), follower in zip(registries, followers, strict=True):
+        for (source, target), follower in zip(registries, followers, strict=True):
             source.followers.append(follower)
+            target.sources.append(follower)
             follower.refresh()
         server.announcer.follow(partial(self._announce, mount))
 
@@ -490,6 +516,8 @@ class Mounts:
     async def lifespan(self) -> AsyncGenerator[Mapping[ContextVar[Any], Any]]:
         """The lifespans of the server and of all that are mounted, each entered once.
 
+        Those that begin something that takes time, such as connections, begin all of it first.
+
         Yields:
             What they yielded, for `use_state`.
         """
@@ -498,6 +526,9 @@ class Mounts:
             for each in (self._own, *self._own.inside()):
                 if each.lifespan is not None:
                     states[each.state] = await stack.enter_async_context(each.lifespan())
+            for each in reversed([self._own, *self._own.inside()]):
+                if each.started is not None:
+                    await each.started(states)
             yield states
 
     def use_state(self, states: Mapping[ContextVar[Any], Any] | None) -> None:
@@ -515,6 +546,7 @@ class Mounts:
         name: str,
         params: Mapping[str, Any] | None = None,
         subject: str | None = None,
+        wanted: Callable[[PendingRequests], bool] | None = None,
     ) -> None:
         """Announce to the clients of this server what a mounted one announces to its own.
 
@@ -523,4 +555,4 @@ class Mounts:
         if name == RESOURCE_UPDATED and params is not None:
             params = {**params, "uri": mount.outer_uri(params["uri"])}
         if params is not None or mount.is_open:
-            self._own.announcer.announce(name, params, subject)
+            self._own.announcer.announce(name, params, subject, wanted)

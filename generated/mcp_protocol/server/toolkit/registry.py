@@ -35,8 +35,7 @@ from ..._wire import EncodingError, Raw, convert, encode, is_object, replace
 from ...errors import InvalidParamsError
 from ...foreign_text import safe_repr
 from ...protocol.connection import Connection
-from ...runtime.principal import PRINCIPAL
-from ...runtime.request_context import RequestContext
+from ...runtime.request_context import PRINCIPAL, RequestContext
 from .content import expect
 
 CacheScope: TypeAlias = Literal["public", "private"]
@@ -149,6 +148,18 @@ class Follower(Protocol):
         ...
 
 
+class SessionSource(Protocol):
+    """Items of a mounted server in a registry, of which a session may show others."""
+
+    def shown(self, items: Mapping[str, Any], request: RequestContext) -> Mapping[str, Any]:
+        """The items of the registry, with those of the mounted server as a session shows them."""
+        ...
+
+    def has_session_rules(self) -> bool:
+        """Whether sessions of the mounted server may differ."""
+        ...
+
+
 class Rule(NamedTuple):
     """Shows or hides items in one session.
 
@@ -186,6 +197,7 @@ class Registry(Generic[Item]):
             A list that has such items is private.
         followers: Those that keep the items elsewhere too.
         rules: What sessions show that differs from the enabled items; `None` as long as none does.
+        sources: The registries of mounted servers.
     """
 
     def __init__(
@@ -209,6 +221,7 @@ class Registry(Generic[Item]):
         self.needs_scopes = False
         self.hides_forbidden = False
         self.rules: SessionRules | None = None
+        self.sources: list[SessionSource] = []
         self._pages: dict[tuple[str, str | None], Any] = {}
 
     def add(self, key: str, item: Item) -> None:
@@ -286,19 +299,32 @@ class Registry(Generic[Item]):
 
     def items_for(self, request: RequestContext) -> Mapping[str, Item]:
         """The items that the session of a request shows."""
+        items: Mapping[str, Item] = self.items
+        for source in self.sources:
+            items = source.shown(items, request)
         if self.rules is None:
-            return self.items
+            return items
         rules = self.rules.get(request.peer.connection)
         if rules is None:
-            return self.items
-        registered = self._registered.items()
-        return {key: item for key, item in registered if self._is_shown(key, item, rules)}
+            return items
+        every = {**self._registered, **items}.items()
+        return {key: item for key, item in every if self._is_shown(key, item, rules, items)}
 
-    def _is_shown(self, key: str, item: Item, rules: Sequence[Rule]) -> bool:
+    def has_session_rules(self) -> bool:
+        """Whether sessions may show other items than the enabled ones."""
+        return self.rules is not None or any(each.has_session_rules() for each in self.sources)
+
+    def is_disabled(self, key: str) -> bool:
+        """Whether an item is disabled, or would be if it was added."""
+        return key in self._disabled
+
+    def _is_shown(
+        self, key: str, item: Item, rules: Sequence[Rule], items: Mapping[str, Item]
+    ) -> bool:
         for rule in reversed(rules):
             if key in rule.names or item.tags & rule.tags:
                 return rule.enabled
-        return key in self.items
+        return key in items
 
     def keys(self, names: Collection[str], tags: Collection[str]) -> set[str]:
         """The keys of the items with one of these keys or tags."""
@@ -354,7 +380,9 @@ class Registry(Generic[Item]):
         """
         cursor = getattr(request.params, "cursor", None)
         cursor = cursor if isinstance(cursor, str) else None
-        cache = CacheHint(self._cache.ttl_ms, "private") if self.rules is None else NO_CACHING
+        cache = CacheHint(self._cache.ttl_ms, "private")
+        if self.has_session_rules():
+            cache = NO_CACHING
         return self._encoded_page(request, cursor, listed, cache)
 
     def _encoded_page(

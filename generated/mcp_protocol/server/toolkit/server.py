@@ -4,51 +4,38 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""The server: its settings, and the ways to run it.
+"""The server: its settings, what it is composed of, and the ways to use and run it.
 
-`decorators` registers functions, `dispatcher` handles requests with them.
+`decorators` registers functions, `dispatcher` handles requests with them, `hosting` runs the server
+on standard streams and over HTTP.
 """
 
 from __future__ import annotations
 
 import importlib
-import inspect
-import sys
-from collections.abc import (
-    Awaitable,
-    Callable,
-    Collection,
-    Iterable,
-    Iterator,
-    Mapping,
-    Sequence,
-)
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from contextvars import ContextVar
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar, Unpack
 
-from anyio import TASK_STATUS_IGNORED
-
-from .. import serving
 from ...channel import Channel
-from ...protocol.notifications import RESOURCE_UPDATED
-from ...protocol.capabilities import CAPABILITY, check_extensions
 from ...facts import Revision
 from ...json_schema import VALIDATION_SECONDS
-from ...runtime.principal import Principal
-from ...runtime.request_context import Application
-from ...runtime.peer import CONCURRENT_REQUESTS, check_concurrent_requests
+from ...protocol.negotiation import CAPABILITY, check_extensions
+from ...protocol.notifications import RESOURCE_UPDATED
 from ...revisions import REVISIONS
-from .callables import is_coroutine_function, local_names
-from .client_features.request_state import RequestStateSigner, StateKey
+from ...runtime.peer import CONCURRENT_REQUESTS, check_concurrent_requests
+from ...runtime.request_context import Application, Principal
+from .. import serving
+from .callables import is_coroutine_function
+from .client_features.input_required import RequestStateSigner, StateKey
 from .content import Icon, expect, present, wire_of
-from .custom_handlers import CustomMethod, LowLevelHandlers, RevisionHandlers
+from .custom_handlers import LowLevelHandlers, RevisionHandlers
 from .decorators import Decorators
-from .dispatcher import LIST_CHANGES
+from .dispatcher import LIST_CHANGES, ServerSettings
 from .item_scopes import ForbiddenItems
-from .registry import Cacheable, CacheHint, ItemRegistries, cache_hints, switch
-from .server_settings import ServerSettings
+from .registry import Cacheable, CacheHint, cache_hints
 
 if TYPE_CHECKING:
     from anyio.abc import TaskStatus
@@ -57,7 +44,8 @@ if TYPE_CHECKING:
     from ..openapi.document import Spec
     from ..openapi.http_operation import HttpClient
     from ..openapi.route_maps import RouteMap, RouteMapFunction
-    from .dependencies import Dependencies
+    from .direct_requests import DirectSession
+    from .hosting import ServerRunner
     from .middleware import Middleware, MiddlewareRequest, Next
     from .mounting import Mountable
     from .other_sdks import NoOptions
@@ -69,13 +57,6 @@ if TYPE_CHECKING:
 Lifespan: TypeAlias = Callable[["Server"], AbstractAsyncContextManager[Any]]
 
 _T = TypeVar("_T")
-
-importing: ContextVar[bool] = ContextVar("importing", default=False)
-"""Whether a module is being imported for its server, which the importer runs."""
-
-
-class RunWhileImportedError(RuntimeError):
-    """A module calls `run` while it is imported by `python -m <package> serve`."""
 
 
 class Server(Decorators):
@@ -326,7 +307,7 @@ class Server(Decorators):
         self._middleware.append(function)
         return function
 
-    def mount(self, server: Server, prefix: str | None = None) -> None:
+    def mount(self, server: Server, prefix: str | None = None, **others: Unpack[NoOptions]) -> None:
         """Serve what another server has, under names with a prefix.
 
             main.mount(git, prefix="git")
@@ -352,6 +333,8 @@ class Server(Decorators):
         from .mount_routes import routed  # few servers have others mounted
         from .mounting import Mounts
 
+        if others:
+            raise _keyword_error("server.mount", others)
         expect(server, Server, "mount")
         if self._mounts is None:
             self._mounts = Mounts(self._mountable, routed)
@@ -364,22 +347,25 @@ class Server(Decorators):
 
             main.mount(Server.proxy("https://example.com/mcp"), prefix="example")
 
-        What one of the revisions lacks is left out and logged as a warning, once. A session with
-        the other server is open while the proxy is served: over standard streams one per client,
-        over HTTP one for all.
+        What one of the revisions lacks is left out and logged as a warning, once. Each client of
+        the proxy has a session of its own with the other server, over HTTP each session of a
+        client; requests without session share one. One that ends is opened again when it is used.
 
         Args:
-            target: The URL, command line, server or channel to connect to; see `connect`.
+            target: The URL, command line, server or channel to connect to; see `connect`. The names
+                of the servers of a configuration, if it has several, are prefixes, as of `mount`.
             name: Name of the proxy, for programs. The instructions are those of the other server.
             version: Its version.
             options: Further arguments of `connect`, such as `revision`, `env` or `auth`.
 
         Raises:
-            TypeError: `connect` has no such argument, or the target is a configuration of servers.
+            TypeError: `connect` has no such argument.
+            OSError: The file of a configuration can't be read.
+            ValueError: A configuration is malformed, or a name in it can't be a prefix.
         """
         # Modules of servers import none of clients.
         module = importlib.import_module("...proxy.proxy_server", __package__)
-        proxy: Server = module.Proxy(target, name, version, options)
+        proxy: Server = module.proxy_of(target, name, version, options)
         return proxy
 
     @cached_property
@@ -408,65 +394,13 @@ class Server(Decorators):
             signer=self._signer,
             on_subscription=self._subscription_listener(),
             admit=lambda: self._admit,
+            process_limits=self._process_limits,
             capabilities=self._settings.capabilities,
             dependencies=self._own_dependencies,
             url_elicitations=self._url_elicitations,
             method_followers=self._method_followers,
             mounts=lambda: self._mounts,
         )
-
-    def override(
-        self, function: Callable[..., Any], replacement: Callable[..., Any]
-    ) -> AbstractContextManager[None]:
-        """Use another function in place of a dependency while the block runs, as tests want.
-
-            with server.override(open_db, open_empty_db): ...
-
-        Args:
-            function: What `Depends` holds.
-            replacement: Provides the value instead, with dependencies of its own.
-
-        Raises:
-            LookupError: (on entering) Nothing that is registered depends on the function.
-            TypeError: (on entering) The replacement has parameters that can't be provided.
-        """
-        from .dependencies import replaced  # used by tests
-
-        names = local_names(inspect.currentframe())
-        return replaced(self._dependencies(), function, replacement, names)
-
-    def _dependencies(self) -> Iterator[Dependencies]:
-        """Of all registered functions that have some, those of mounted servers included."""
-        yield from self._own_dependencies()
-        if self._mounts is not None:
-            for mounted in self._mounts.servers():
-                yield from mounted.dependencies()
-
-    def _own_dependencies(self) -> Iterator[Dependencies]:
-        items: list[Any] = [each for registry in self._registries for each in registry.all()]
-        items += self._completers.values()
-        for handler in self._handlers.values():
-            if isinstance(handler, partial):
-                items += [each for each in handler.args if isinstance(each, CustomMethod)]
-        yield from (item.dependencies for item in items if item.dependencies is not None)
-
-    def disable(self, *names: str, tags: Collection[str] = ()) -> None:
-        """Hide items that are registered: they are not listed, and unknown to requests.
-
-        Clients that are connected are notified. Items that are registered later are enabled.
-
-        Args:
-            names: Names of tools and prompts, URIs of resources and resource templates.
-            tags: Items with one of these tags.
-
-        Raises:
-            LookupError: A name or tag fits nothing; nothing was changed.
-        """
-        switch(self._registries, names, tags, enabled=False)
-
-    def enable(self, *names: str, tags: Collection[str] = ()) -> None:
-        """Show items again that were hidden by `disable`; arguments and errors are the same."""
-        switch(self._registries, names, tags, enabled=True)
 
     async def call_tool(
         self, name: str, arguments: Mapping[str, Any] | None = None
@@ -509,20 +443,17 @@ class Server(Decorators):
         return await self._direct_list("list_prompts", "prompts")
 
     async def _direct(self, method: str, params: Mapping[str, Any]) -> Any:
-        from . import direct_requests  # used by tests and routes of an application
-
-        async with direct_requests.direct_session(self._service(), self._states()) as session:
+        async with self._direct_session() as session:
             return await session.request(method, params)
 
     async def _direct_list(self, method: str, member: str) -> list[Any]:
-        from . import direct_requests  # as above
+        async with self._direct_session() as session:
+            return await session.list_all(method, member)
 
-        async with direct_requests.direct_session(self._service(), self._states()) as session:
-            return await direct_requests.list_all(session, method, member)
+    def _direct_session(self) -> AbstractAsyncContextManager[DirectSession]:
+        from .direct_requests import direct_session  # used by tests and routes of an application
 
-    @property
-    def _registries(self) -> ItemRegistries:
-        return ItemRegistries(self._tools, self._resources, self._templates, self._prompts)
+        return direct_session(self._service(), self._states())
 
     def capabilities(self, revision: Revision) -> Mapping[str, Any]:
         """The capabilities that the server declares in a revision, as wire object."""
@@ -611,8 +542,8 @@ class Server(Decorators):
         SIGINT and SIGTERM end the server. With standard streams, `print` writes to standard error.
 
         Args:
-            http: Address to listen at, such as `127.0.0.1:8000`; `None` for standard streams. The
-                default host is loopback; port 0 is any free port.
+            http: Address to listen at, such as `127.0.0.1:8000`. The default host is loopback; port
+                0 is any free port. `None` stands for standard streams.
             path: Path of the endpoint.
             backend: The event loop for standard streams; trio has to be installed.
             principal: On whose behalf the requests of standard streams are served, such as
@@ -628,25 +559,61 @@ class Server(Decorators):
             ListenFailedError: Listening at the address failed.
             RunWhileImportedError: The module is being imported by `python -m <package> serve`.
         """
-        _check_not_imported()
-        if http is None:
-            if options or path != "/mcp":
-                raise _keyword_error("server.run() over stdio", options or ("path",))
-            from ..stdio_server import run_stdio  # not needed for HTTP
+        self._runner(banner).run(
+            http=http,
+            path=path,
+            options=options,
+            backend=backend,
+            principal=principal,
+        )
 
-            self._show_start(banner)
-            run_stdio(self.serve, backend, principal)
-            return
-        if principal is not None:
-            raise ValueError("principal: expected auth instead, over HTTP")
-        if backend != "asyncio":
-            raise ValueError(
-                f"backend: uvicorn runs on asyncio, not on {backend}; another ASGI server may run "
-                "what asgi() returns"
-            )
-        from ..asgi.uvicorn_adapter import run  # not needed for standard streams
+    @staticmethod
+    def run_workers(
+        make: Callable[[], Server],
+        workers: int,
+        *,
+        http: str,
+        path: str = "/mcp",
+        banner: bool = True,
+        **options: Unpack[ServerHttpOptions],
+    ) -> None:
+        """Serve clients over HTTP by several processes at one port, without sessions.
 
-        run(self.asgi(path, **options), http, self._drain, partial(self._show_start, banner))
+            if __name__ == "__main__":
+                Server.run_workers(create_server, 4, http="127.0.0.1:8000")
+
+        Each process makes a server of its own: a server can't be handed to another process. All
+        sign request states with the same key, a random one unless the server has one. SIGINT and
+        SIGTERM end all processes; one that ends otherwise is replaced. SIGHUP replaces them one by
+        one. Standard error says what several processes lack.
+
+        Args:
+            make: Returns the server; a function of a module, by whose name the processes find it.
+                This process calls it too, to check what is served.
+            workers: Number of processes, at least 2.
+            http: As for `run`, as are the other arguments.
+            path: Path of the endpoint.
+            banner: As for `run`.
+            options: See `ServerHttpSettings`; sent to the processes by pickle. `stateless` is true.
+
+        Raises:
+            TypeError: An option is unknown, or `make` or an option can't be pickled.
+            ValueError: `workers` is less than 2, `http` is not an address, an option is invalid or
+                needs sessions, or the server has tasks in a `MemoryTaskStore`.
+            MissingExtraError: uvicorn, which HTTP needs, is not installed.
+            ListenFailedError: Listening at the address failed.
+            WorkerFailedError: A process could not start to serve; the others were ended.
+            RunWhileImportedError: The module is being imported by `python -m <package> serve`.
+        """
+        from .hosting import run_workers
+
+        make_runner = partial(Server._runner_of, make, banner)
+        run_workers(make_runner, workers, http, path, options)
+
+    @staticmethod
+    def _runner_of(make: Callable[[], Server], banner: bool) -> ServerRunner:
+        """The runner of a new server, in the process that runs it."""
+        return make()._runner(banner)
 
     async def run_async(
         self,
@@ -655,7 +622,7 @@ class Server(Decorators):
         path: str = "/mcp",
         principal: Principal | None = None,
         banner: bool = True,
-        task_status: TaskStatus[str | None] = TASK_STATUS_IGNORED,
+        task_status: TaskStatus[str | None] | None = None,
         **options: Unpack[ServerHttpOptions],
     ) -> None:
         """Serve like `run`, in the running event loop, until cancelled.
@@ -664,48 +631,34 @@ class Server(Decorators):
         caller's. HTTP needs asyncio.
 
         Args:
-            http: As for `run`, as are the other arguments.
-            path: Path of the endpoint.
-            principal: On whose behalf the requests of standard streams are served.
-            banner: Whether to show what is served on standard error, if that is a terminal.
             task_status: Told when the server has started, for `TaskGroup.start` of anyio: with the
-                URL, or with `None` for standard streams.
-            options: See `ServerHttpSettings`.
+                URL, or with `None` for standard streams. The other arguments are those of `run`.
 
         Raises:
             Exception: As `run`, or whatever the lifespan raised.
         """
-        _check_not_imported()
-        if http is None:
-            from ..stdio_server import serve_stdio  # not needed for HTTP
+        await self._runner(banner).run_async(
+            http=http,
+            path=path,
+            options=options,
+            principal=principal,
+            task_status=task_status,
+        )
 
-            self._show_start(banner)
-            task_status.started()
-            await serve_stdio(self.serve, principal)
-            return
-        if principal is not None:
-            raise ValueError("principal: expected auth instead, over HTTP")
-        from ..asgi.uvicorn_adapter import run_async  # not needed for standard streams
+    def _runner(self, banner: bool) -> ServerRunner:
+        from .hosting import ServerRunner  # a server in another application needs none
 
-        def started(url: str) -> None:
-            self._show_start(banner, url)
-            task_status.started(url)
-
-        await run_async(self.asgi(path, **options), http, self._drain, started)
-
-    def _show_start(self, banner: bool, url: str | None = None) -> None:
-        """Show on standard error what is served: a banner on a terminal, elsewhere the URL."""
-        if banner and sys.stderr is not None and sys.stderr.isatty():
-            from .banner import banner_text, is_enabled  # programs that start servers see none
-
-            if is_enabled():
-                kinds = ("tool", "resource", "resource template", "prompt")
-                counts = [len(registry.items) for registry in self._registries]
-                text = banner_text(self.info, dict(zip(kinds, counts, strict=True)), REVISIONS, url)
-                print(text, file=sys.stderr, flush=True)
-                return
-        if url is not None:
-            print(f"serving at {url}", file=sys.stderr, flush=True)
+        return ServerRunner(
+            serve=self.serve,
+            asgi=self.asgi,
+            drain=self._drain,
+            info=self.info,
+            registries=self._registries,
+            banner=banner,
+            process_limits=self._process_limits,
+            signer=self._signer,
+            mounted=() if self._mounts is None else self._mounts.servers(),
+        )
 
     def _states(self) -> Collection[ContextVar[Any]]:
         """What holds the states that lifespans have yielded."""
@@ -744,11 +697,6 @@ class Server(Decorators):
             on_subscription=on_subscription,
             admit=admit,
         )
-
-
-def _check_not_imported() -> None:
-    if importing.get():
-        raise RunWhileImportedError("put run() under `if __name__ == '__main__':`")
 
 
 def _keyword_error(call: str, names: Iterable[str]) -> TypeError:

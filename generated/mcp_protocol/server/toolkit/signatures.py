@@ -36,7 +36,7 @@ import msgspec
 
 from ..._wire import UNREADABLE, error_text, is_many, is_object
 from ...foreign_text import safe_repr
-from ...values import pydantic_types, type_schemas, value_types
+from ...values import type_schemas, value_types
 from ...values.value_types import ValueType
 from .callables import Depends, is_context, is_coroutine_function, resolved_hints
 
@@ -47,13 +47,17 @@ _MISSING = inspect.Parameter.empty
 _CONTAINERS = frozenset({"array", "object", "null"})
 _COPIED: tuple[type, ...] = (list, dict, set, bytearray)
 _SHARED: tuple[type, ...] = (bool, int, float, str, bytes, tuple, frozenset, type(None))
-_LOCATED = re.compile(r"(?P<what>.*?)(?: - at (?P<key>`key` in )?`\$(?P<path>[^`]*)`)?", re.DOTALL)
-_UNKNOWN = re.compile(r"Object contains unknown field `(.*)`")
-_LACKING = re.compile(r"Object missing required field `(.*)`")
 
-_SPHINX = re.compile(r"^:param\s+(?:[^:]*\s)?\*{0,2}(\w+):\s*(.*)$")
-_GOOGLE = re.compile(r"^\*{0,2}(\w+)\s*(?:\([^)]*\))?:\s*(.*)$")
-_NUMPY = re.compile(r"^\*{0,2}(\w+)\s*(?::.*)?$")
+_LOCATED = r"(?s)(?P<what>.*?)(?: - at (?P<key>`key` in )?`\$(?P<path>[^`]*)`)?"
+_UNKNOWN = r"Object contains unknown field `(.*)`"
+_LACKING = r"Object missing required field `(.*)`"
+"""Error texts of msgspec. `re` compiles patterns when they are used first, and caches them."""
+
+_SPHINX = r"^:param\s+(?:[^:]*\s)?\*{0,2}(\w+):\s*(.*)$"
+_GOOGLE = r"^\*{0,2}(\w+)\s*(?:\([^)]*\))?:\s*(.*)$"
+_NUMPY = r"^\*{0,2}(\w+)\s*(?::.*)?$"
+"""Descriptions of parameters in docstrings."""
+
 _GOOGLE_TITLES = frozenset({"Args:", "Arguments:", "Parameters:"})
 
 Field: TypeAlias = tuple[str, Any, Any]
@@ -204,10 +208,10 @@ class Signature(msgspec.Struct, frozen=True, dict=True):
 
     def _readable(self, text: str, arguments: Mapping[str, Any]) -> str:
         """An error of msgspec in terms of the function's arguments."""
-        match = _LOCATED.fullmatch(text)
+        match = re.fullmatch(_LOCATED, text)
         what, path = (match["what"], match["path"] or "") if match else (text, "")
         where = path.removeprefix(".")
-        unknown, lacking = _UNKNOWN.fullmatch(what), _LACKING.fullmatch(what)
+        unknown, lacking = re.fullmatch(_UNKNOWN, what), re.fullmatch(_LACKING, what)
         if unknown and not where:
             known = ", ".join(self.parameters) or "none"
             return f"unknown argument {unknown[1]!r}; expected: {known}"
@@ -351,7 +355,7 @@ def _without_blocking(
 
     async def call_in_thread(**arguments: Any) -> Any:
         if context is not None:
-            from .thread_context import use_in_thread  # few plain functions have a context
+            from .context import use_in_thread  # few plain functions have a context
 
             use_in_thread(arguments[context])
         work = partial(function, **arguments)
@@ -364,7 +368,7 @@ def _without_blocking(
 def _field(
     name: str, annotation: Any, default: Any, documented: str | None
 ) -> tuple[Parameter, Field]:
-    annotation, default, factory = pydantic_types.field_default(annotation, default)
+    annotation, default, factory = value_types.field_default(annotation, default)
     annotation, description = _without_notes(annotation, documented)
     if default is None and not _accepts_none(annotation):
         annotation = Optional[annotation]  # noqa: UP045 - `|` fails for annotations that are text
@@ -485,7 +489,7 @@ def _sphinx_fields(lines: list[str]) -> dict[str, str]:
     descriptions: dict[str, str] = {}
     name = ""
     for line in lines:
-        match = _SPHINX.match(line.strip())
+        match = re.match(_SPHINX, line.strip()) if line.strip().startswith(":") else None
         if match:
             name = match[1]
             descriptions[name] = match[2].strip()
@@ -496,7 +500,7 @@ def _sphinx_fields(lines: list[str]) -> dict[str, str]:
     return descriptions
 
 
-def _entries(lines: list[str], head: re.Pattern[str]) -> dict[str, str]:
+def _entries(lines: list[str], head: str) -> dict[str, str]:
     """Entries of a section: heads at the least indent, each continued by deeper lines."""
     descriptions: dict[str, str] = {}
     name = ""
@@ -508,9 +512,9 @@ def _entries(lines: list[str], head: re.Pattern[str]) -> dict[str, str]:
             if name:
                 descriptions[name] = f"{descriptions[name]} {line.strip()}".strip()
             continue
-        match = head.match(line.strip())
+        match = re.match(head, line.strip())
         if match is None:
             break
         name = match[1]
-        descriptions[name] = match[2].strip() if head.groups == 2 else ""
+        descriptions[name] = match[2].strip() if match.re.groups == 2 else ""
     return descriptions

@@ -35,7 +35,7 @@ if TYPE_CHECKING:  # loaded only if a tool has a user-defined schema
 FromSignature: TypeAlias = Literal["from signature"]
 FROM_SIGNATURE: FromSignature = "from signature"
 
-_NAME = re.compile(r"[A-Za-z0-9_.\-]{1,128}")
+_NAME = r"[A-Za-z0-9_.\-]{1,128}"
 _NO_ARGUMENTS: Mapping[str, Any] = {}
 _logger = logging.getLogger(__name__)
 
@@ -252,7 +252,7 @@ def check_tool_name(name: str, label: str) -> None:
     Raises:
         ValueError: The name is too long, or has other characters.
     """
-    if not _NAME.fullmatch(name):
+    if not re.fullmatch(_NAME, name):
         raise ValueError(f"{label}: expected a name of 1 to 128 letters, digits, '_', '-' and '.'")
 
 

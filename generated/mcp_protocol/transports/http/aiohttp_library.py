@@ -24,15 +24,17 @@ from urllib.request import getproxies, proxy_bypass
 import anyio
 
 from ...errors import ConnectFailedError, McpError, MissingExtraError
-from .http_errors import lost, reason_of, shown
 from .http_libraries import (
     KEEP_ALIVE,
     PART,
     Permits,
     Response,
     TakePart,
+    lost,
     probe_options,
     read_parts,
+    reason_of,
+    shown,
     too_long,
 )
 

@@ -36,8 +36,7 @@ from ...framing.http_headers import is_field_value
 from ...framing.line_framing import TooLong
 from ...framing.sse import MEDIA_TYPE, MESSAGE, EventDecoder, ServerSentEvent
 from .http_client import HttpRequests, content_type
-from .http_errors import shown
-from .http_libraries import Response
+from .http_libraries import Response, shown
 from .http_timeouts import HttpTimeouts
 
 Resume: TypeAlias = "Callable[[str | None], Awaitable[Response]]"

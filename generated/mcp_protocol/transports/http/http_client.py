@@ -4,10 +4,11 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""HTTP requests of the client: header fields, redirects, refusals, limits.
+"""HTTP requests of the client: header fields, access tokens, redirects, refusals, limits.
 
 Redirects are followed only where method and body are kept (307, 308) and the origin is the same:
-credentials and session ids are sent nowhere else.
+credentials and session ids are sent nowhere else. An `Authorizer` adds an access token to requests,
+and gets another one when a server wants that.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import re
 import sys
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
 import anyio
 
@@ -32,13 +33,12 @@ from ...foreign_text import safe_text
 from ...framing.http_headers import JSON, is_field_value, media_type
 from ...framing.line_framing import MESSAGE_LIMIT
 from ...framing.sse import MEDIA_TYPE
-from .http_errors import joined, same_origin, shown
-from .http_libraries import Library, Permits, Response
+from .http_libraries import Library, Permits, Response, joined, same_origin, shown
 
 if TYPE_CHECKING:
     import httpx2
 
-    from .authorizer import Authorizer
+    from ...facts import Revisions
 
 HeaderFields: TypeAlias = Mapping[str, str]
 """Header fields by name."""
@@ -319,3 +319,59 @@ class Posts:
 def content_type(response: Response) -> str:
     """The media type of a response; empty if it names none."""
     return media_type(response.header("content-type") or "")
+
+
+class Authorizer(Protocol):
+    """The token of one connection."""
+
+    async def fields(self, method: str, url: str) -> Mapping[str, str]:
+        """The header fields of a request; none if there is no token yet.
+
+        Raises:
+            AuthorizationError: The token has ended, and no other could be had.
+        """
+        ...
+
+    async def wants_retry(
+        self,
+        response: Response,
+        sent: Mapping[str, str],
+        request: tuple[str, str, bytes | None],
+        attempts: int,
+    ) -> bool:
+        """Look at a response; whether the request is to be sent again with other fields.
+
+        Args:
+            response: The response, whose body has not been read.
+            sent: What `fields` gave for the request.
+            request: Its method, address and body.
+            attempts: How often the request was sent before.
+
+        Raises:
+            AuthorizationError: The server wants another token, and none could be had.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Close the connections for authorization. Idempotent."""
+        ...
+
+
+@runtime_checkable
+class Authorization(Protocol):
+    """How a client comes to a token: what `connect` takes as `auth`.
+
+    Attributes:
+        extensions: Identifiers of the extensions that a client with it declares.
+    """
+
+    extensions: tuple[str, ...]
+
+    def authorizer(self, url: str, revisions: Revisions) -> Authorizer:
+        """The authorizer of a connection to a server.
+
+        Args:
+            url: The server.
+            revisions: The revisions that the client offers.
+        """
+        ...

@@ -4,25 +4,31 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""What an HTTP library does for a client: start a request, read its body, close.
+"""What an HTTP library does for a client, and its URLs and failures in the errors of this package.
 
-Libraries follow no redirects, keep no cookies, and have no time limit for a response: streams may
-be silent for long.
+A library starts a request, reads its body and closes it. Libraries follow no redirects, keep no
+cookies, and have no time limit for a response: streams may be silent for long. They wrap the
+reasons that the system or TLS gives for a failure in exceptions with vague texts; errors of this
+package have the reasons.
 
 Source: RFC 9112, section 9.
 """
 
 from __future__ import annotations
 
+import errno
+import os
 import socket
-from collections.abc import Awaitable, Callable, Mapping
+import ssl
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from typing import Any, Protocol
+from urllib.parse import urljoin, urlsplit, urlunsplit
 
 import anyio
 
-from ...errors import McpError, ResponseLostError
+from ...errors import ConnectFailedError, McpError, ResponseLostError
+from ...foreign_text import safe_text
 from ...framing.line_framing import TooLong
-from .http_errors import shown
 
 TakePart = Callable[[bytes], Awaitable[None]]
 """Takes one part of a body."""
@@ -40,6 +46,9 @@ response is lost if that happens while a request is on its way."""
 PROBES = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
 """When the system probes a silent connection, how often, and how many times in vain, where these
 can be set. A stream of events whose connection was dropped on the way breaks within a minute."""
+
+_PORTS = range(1, 65536)
+_DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 class Response(Protocol):
@@ -139,3 +148,85 @@ def probe_options() -> list[tuple[int, int]]:
     """The options of TCP by which the system probes a connection, with their values."""
     names = [name for name in PROBES if hasattr(socket, name)]
     return [(getattr(socket, name), PROBES[name]) for name in names]
+
+
+def shown(url: str) -> str:
+    """An address for an error text: shortened, without credentials, query and fragment."""
+    try:
+        scheme, netloc, path, _, _ = urlsplit(url)
+    except ValueError:
+        return safe_text(url.partition("?")[0].rpartition("@")[2])
+    return safe_text(urlunsplit((scheme, netloc.rpartition("@")[2], path, "", "")))
+
+
+def checked_url(text: str) -> str:
+    """An address, without its fragment.
+
+    Raises:
+        ConnectFailedError: The text is no address with a host.
+    """
+    try:
+        split = urlsplit(text)
+        port, host = split.port, split.hostname
+        if not text.isprintable():
+            raise ValueError("it holds characters that are not printable")
+    except (ValueError, TypeError) as error:
+        raise ConnectFailedError("the server", f"not a URL: {safe_text(str(error))}") from None
+    if not host:
+        raise ConnectFailedError(shown(text), "the URL names no host")
+    if port is not None and port not in _PORTS:
+        raise ConnectFailedError(shown(text), f"expected a port from 1 to {_PORTS[-1]}")
+    return urlunsplit(split._replace(fragment=""))
+
+
+def joined(url: str, reference: str) -> str | None:
+    """The URL of a reference relative to another URL; `None` if malformed."""
+    try:
+        return checked_url(urljoin(url, reference))
+    except (ConnectFailedError, ValueError):
+        return None
+
+
+def same_origin(one: str, other: str) -> bool:
+    """Whether two addresses have scheme, host and port in common."""
+    return _origin(one) == _origin(other)
+
+
+def _origin(url: str) -> tuple[str, str | None, int | None]:
+    split = urlsplit(url)
+    return split.scheme, split.hostname, split.port or _DEFAULT_PORTS.get(split.scheme)
+
+
+def lost(url: str, error: Exception, reason: str = "") -> ResponseLostError:
+    """The error for a connection that broke."""
+    return ResponseLostError(
+        f"{shown(url)}: the connection broke before the answer was there: "
+        f"{reason or reason_of(error)}"
+    )
+
+
+def reason_of(error: Exception) -> str:
+    """The reason for a failure, in the words of the operating system or TLS if they caused it."""
+    reasons = dict.fromkeys(_words(cause) for cause in _causes(error))
+    return "; ".join(reasons) or safe_text(str(error)) or type(error).__name__
+
+
+def _causes(error: BaseException | None) -> Iterator[OSError]:
+    """The system's errors below an exception; several where several addresses were tried."""
+    several: Iterable[BaseException] | None = getattr(error, "exceptions", None)  # of a group
+    if several is not None:
+        for each in several:
+            yield from _causes(each)
+    elif isinstance(error, OSError) and error.errno is not None:
+        yield error
+    elif error is not None:
+        # "from None" replaces the exception it came from; any other context is chance.
+        replaced = error.__context__ if error.__suppress_context__ else None
+        yield from _causes(error.__cause__ or replaced)
+
+
+def _words(error: OSError) -> str:
+    number = error.errno or 0
+    if number in errno.errorcode and not isinstance(error, ssl.SSLError) and os.name == "posix":
+        return os.strerror(number)  # elsewhere the numbers of sockets have no names
+    return safe_text(error.strerror or str(error))

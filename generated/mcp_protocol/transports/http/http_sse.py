@@ -32,7 +32,7 @@ from ...framing.line_framing import TooLong
 from ...framing.sse import ENDPOINT, MEDIA_TYPE, MESSAGE, EventDecoder, ServerSentEvent
 from ...protocol.jsonrpc import results_in
 from ...protocol.lifecycle import INITIALIZE
-from ..message_queue import MessageQueue
+from ..memory import MessageQueue
 from .event_stream import StartSoon
 from .http_client import (
     LISTENING,
@@ -42,8 +42,7 @@ from .http_client import (
     Posts,
     content_type,
 )
-from .http_errors import joined, same_origin, shown
-from .http_libraries import Response
+from .http_libraries import Response, joined, same_origin, shown
 from .http_timeouts import HttpTimeouts
 from .log_redaction import Secrets
 from .session import session_of

@@ -25,15 +25,17 @@ from urllib.request import getproxies
 import anyio
 
 from ...errors import ConnectFailedError, LocalProtocolError, McpError, MissingExtraError
-from .http_errors import lost, reason_of, shown
 from .http_libraries import (
     KEEP_ALIVE,
     PART,
     Permits,
     Response,
     TakePart,
+    lost,
     probe_options,
     read_parts,
+    reason_of,
+    shown,
 )
 
 if TYPE_CHECKING:

@@ -26,8 +26,7 @@ from ...facts import Lifecycle, Revision, Revisions
 from ...framing.http_headers import encode_value, is_visible_ascii
 from ...revision_facts import Facts
 from .http_client import LISTENING, POSTED, HeaderFields, HttpRequests
-from .http_errors import shown
-from .http_libraries import Response
+from .http_libraries import Response, shown
 from .http_timeouts import HttpTimeouts
 
 ParamHeaders: TypeAlias = Callable[[str, Mapping[str, Any]], Mapping[str, str]]

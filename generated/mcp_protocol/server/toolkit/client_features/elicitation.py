@@ -33,11 +33,10 @@ from ...._wire import error_text, is_object, to_builtins
 from ....errors import INVALID_PARAMS, LocalProtocolError, RemoteProtocolError
 from ....facts import Method, Revision
 from ....foreign_text import safe_repr
-from ....protocol import elicitation_schema
-from ....protocol.elicitation_schema import FORMATS
+from ....protocol.client_features import FORMATS, content_complaint, form_complaint
 from ....protocol.uris import LOOPBACK, WEB_SCHEMES, url_complaint
 from ....runtime.request_context import RequestContext
-from ....values import pydantic_types, value_types
+from ....values import value_types
 from ..content import present
 from ..revision_types import field_type, mismatch, struct_with, structs_in
 from .input_required import InputRequired, OpenURLElicitations, URLElicitationRequiredError
@@ -171,7 +170,7 @@ class Form:
         schema = self._schema or _object_schema(
             {field.name: field.fitted(row, revision) for field in self._fields}, self._fields
         )
-        error = mismatch(schema, _form_type(row)) or elicitation_schema.form_complaint(schema)
+        error = mismatch(schema, _form_type(row)) or form_complaint(schema)
         if error:
             raise LocalProtocolError(f"{METHOD}: no form in {revision.name}: {error}")
         self._by_revision[revision.name] = schema
@@ -186,7 +185,7 @@ class Form:
         full = self._schema or _object_schema(
             {field.name: field.schemas[0] for field in self._fields}, self._fields
         )
-        error = elicitation_schema.complaint(full, wire)
+        error = content_complaint(full, wire)
         if error is None and self._schema is not None:
             return dict(wire)
         if error is None:
@@ -379,7 +378,7 @@ def fields_of(kind: Any) -> tuple[FormField, ...]:
     """
     name = getattr(kind, "__name__", repr(kind))
     try:
-        kind = pydantic_types.model_struct(kind) or kind
+        kind = value_types.model_struct(kind) or kind
         node = inspect.type_info(kind)
     except (TypeError, NameError) as error:
         raise TypeError(f"form {name}: {' '.join(str(error).split())}") from error

@@ -41,12 +41,10 @@ from ....errors import (
     RemoteProtocolError,
 )
 from ....facts import Method, Revision
-from ....protocol.capabilities import missing
-from ....runtime.principal import PRINCIPAL
-from ....runtime.request_context import RequestContext
+from ....protocol.negotiation import missing
+from ....runtime.request_context import PRINCIPAL, RequestContext
 from ..revision_types import mismatch
-from .input_required import InputPending, InputRequired
-from .request_state import RequestStateSigner
+from .input_required import InputPending, InputRequired, RequestStateSigner
 
 _KEY_DIGITS = 16
 _NOT_REPEATED = ("_meta", "inputResponses", "requestState")

@@ -4,24 +4,44 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""Version negotiation of a client: probe, handshake, or a probe followed by a handshake.
+"""Negotiation: the version that both sides speak, and the capabilities that each of them declares.
 
-The steps form a table. A client of both lifecycles sends `server/discover` first. It stays with the
-per-request lifecycle after a result, or an error that only per-request servers send; after anything
-else, a timeout included, it sends `initialize`. A client of one lifecycle has one step. If the
-server cannot be reached, or requires credentials, negotiation fails.
+The steps of a client's version negotiation form a table. A client of both lifecycles sends
+`server/discover` first. It stays with the per-request lifecycle after a result, or an error that
+only per-request servers send; after anything else, a timeout included, it sends `initialize`. A
+client of one lifecycle has one step. If the server cannot be reached, or requires credentials,
+negotiation fails.
 
-Source: basic/lifecycle (to 2025-11-25); 2026-07-28: basic/transports/stdio and
-basic/transports/streamable-http (backward compatibility).
+A message may only be sent to a peer that declared its capability. Some params require a part of
+one: a mode of elicitation, tools for sampling. This holds for requests and for input requests
+alike. Extensions are declared under identifiers that have the form of `_meta` keys, each with an
+object of settings.
+
+Source: basic/lifecycle (to 2025-11-25); client/elicitation#capabilities,
+client/sampling#capabilities; 2026-07-28: basic/versioning#extension-negotiation,
+basic/transports/stdio and basic/transports/streamable-http (backward compatibility).
 """
 
 from __future__ import annotations
 
 import enum
+import logging
 from collections.abc import Callable, Mapping
-from typing import Any, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
-from .._wire import UNSET, ValidationError, convert, is_object, to_builtins
+import msgspec
+
+from .._wire import (
+    STRUCTS,
+    UNSET,
+    UNWRITABLE,
+    Raw,
+    ValidationError,
+    convert,
+    error_text,
+    is_object,
+    to_builtins,
+)
 from ..errors import (
     AuthorizationError,
     ConnectFailedError,
@@ -33,8 +53,38 @@ from ..errors import (
     RevisionError,
     TransportError,
 )
-from ..facts import Lifecycle, Revision, Revisions
-from .lifecycle import DISCOVER, INITIALIZE, Description, Session, State, newest_common
+from ..facts import Lifecycle, Method, Revision, Revisions
+from ..foreign_text import safe_repr
+from .lifecycle import DISCOVER, INITIALIZE, Description, Session, State, declared, newest_common
+from .request_meta import is_reserved_key, is_valid_key
+
+if TYPE_CHECKING:
+    from ..revision_facts import Facts
+
+Path: TypeAlias = tuple[str, ...]
+"""Names of members, from the root of the capabilities."""
+
+CAPABILITY = "extensions"
+"""The capability under which extensions are declared."""
+
+_OFFICIAL_PREFIX = "io.modelcontextprotocol/"
+_OFFICIAL = frozenset(
+    {
+        f"{_OFFICIAL_PREFIX}enterprise-managed-authorization",
+        f"{_OFFICIAL_PREFIX}oauth-client-credentials",
+        f"{_OFFICIAL_PREFIX}tasks",
+        f"{_OFFICIAL_PREFIX}ui",
+    }
+)
+"""The extensions that the specification's own organization had published when this was written."""
+
+_logger = logging.getLogger(__name__)
+
+_OF_SESSIONS = frozenset({"listChanged", "logging", "subscribe"})
+# What a client subscribes to, and the level of log messages, is state of its session.
+
+_ELICITATION, _SAMPLING = "elicitation", "sampling"
+_FORM, _URL = "form", "url"
 
 
 class Step(enum.Enum):
@@ -225,3 +275,119 @@ def optional_member(value: Any, name: str) -> Any:
     """A member by its Python name; `None` if it is absent, or the type has none of that name."""
     member = getattr(value, name, None)
     return None if member is UNSET else member
+
+
+def missing(method: Method, params: Any, capabilities: Mapping[str, Any]) -> Path | None:
+    """The first capability that a request requires and that was not declared, or `None`.
+
+    Args:
+        method: The request.
+        params: Its params: typed, as wire object, or raw JSON.
+        capabilities: What the receiver declared.
+
+    Raises:
+        LocalProtocolError: The params have no JSON form.
+    """
+    if method.capability and not declared(capabilities, method.capability):
+        return method.capability
+    parts = _PARTS.get(method.name)
+    return None if parts is None else parts(_wire(params), capabilities)
+
+
+def _wire(params: Any) -> Mapping[str, Any]:
+    plain: Any = params
+    try:
+        if isinstance(params, Raw):
+            plain = msgspec.json.decode(params)
+        elif isinstance(params, STRUCTS):
+            plain = to_builtins(params)
+    except UNWRITABLE as error:
+        raise LocalProtocolError(f"params: {error_text(error)}") from error
+    return plain if is_object(plain) else {}
+
+
+def _elicitation(params: Mapping[str, Any], capabilities: Mapping[str, Any]) -> Path | None:
+    """Without `mode` it is a form; a client that names no mode declared forms."""
+    mode = params.get("mode", _FORM)
+    if mode not in (_FORM, _URL):
+        return None  # no mode at all: what the params are read as says so
+    named = capabilities.get(_ELICITATION)
+    if mode == _FORM and is_object(named) and named.get(_URL) is None:
+        return None
+    return _lacking(capabilities, (_ELICITATION, mode))
+
+
+def _sampling(params: Mapping[str, Any], capabilities: Mapping[str, Any]) -> Path | None:
+    if "tools" in params or "toolChoice" in params:
+        return _lacking(capabilities, (_SAMPLING, "tools"))
+    return None
+
+
+def _lacking(capabilities: Mapping[str, Any], path: Path) -> Path | None:
+    return None if declared(capabilities, path) else path
+
+
+_PARTS: Mapping[str, Callable[[Mapping[str, Any], Mapping[str, Any]], Path | None]] = {
+    "elicitation/create": _elicitation,
+    "sampling/createMessage": _sampling,
+}
+
+
+def check_extensions(capabilities: Mapping[str, Any], facts: Facts) -> None:
+    """Check the extensions that a side is about to declare.
+
+    Raises:
+        ValueError: An identifier has no valid form, or a prefix that is kept for the
+            protocol; or its settings are no object.
+    """
+    declared = capabilities.get(CAPABILITY, {})
+    if not is_object(declared):
+        raise ValueError(f"capabilities.extensions: expected an object, got {safe_repr(declared)}")
+    for identifier, settings in declared.items():
+        if "/" not in identifier or identifier.endswith("/") or not is_valid_key(identifier):
+            raise ValueError(f"extension {identifier!r}: expected a dotted prefix, '/' and a name")
+        if not is_object(settings):
+            raise ValueError(
+                f"extension {identifier!r}: expected an object of settings, "
+                f"got {safe_repr(settings)}"
+            )
+        if is_reserved_key(identifier, facts) and identifier not in _OFFICIAL:
+            if not identifier.startswith(_OFFICIAL_PREFIX):
+                raise ValueError(
+                    f"extension {identifier!r}: its prefix is reserved for the protocol"
+                )
+            _logger.warning("extension %r is no official one that is known here", identifier)
+
+
+def without_session(capabilities: Mapping[str, Any]) -> dict[str, Any]:
+    """The capabilities of a server that keeps no sessions: those that need no session."""
+    return {
+        name: (
+            {flag: value for flag, value in members.items() if flag not in _OF_SESSIONS}
+            if is_object(members)
+            else members
+        )
+        for name, members in capabilities.items()
+        if name not in _OF_SESSIONS
+    }
+
+
+def needs_session(capability: Path) -> bool:
+    """Whether a server can have a capability only with sessions."""
+    return not _OF_SESSIONS.isdisjoint(capability)
+
+
+def settings_of(capabilities: Mapping[str, Any], identifier: str) -> Mapping[str, Any] | None:
+    """The settings by which a side declares an extension; `None` if it does not."""
+    declared = capabilities.get(CAPABILITY)
+    settings = declared.get(identifier) if is_object(declared) else None
+    return settings if is_object(settings) else None
+
+
+def merged_objects(base: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
+    """Two objects as one, merged recursively."""
+    merged = dict(base)
+    for name, value in more.items():
+        old = merged.get(name)
+        merged[name] = merged_objects(old, value) if is_object(old) and is_object(value) else value
+    return merged

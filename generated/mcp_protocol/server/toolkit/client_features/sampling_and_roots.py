@@ -4,16 +4,24 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""Sampling: messages to the client's model, and the message that it returns.
+"""What a server gets of a client without its user: sampling by the client's model, and roots.
 
-Source: client/sampling.
+Sampling sends messages to the model, which returns one. Roots are the directories and files that
+the client wants the server to work on. They are not enforced: a server that has to stay within them
+checks paths with `Root.contains`.
+
+Source: client/sampling, client/roots.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any, Literal, TypeAlias
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 import msgspec
 
@@ -25,13 +33,16 @@ from ....errors import (
     RemoteProtocolError,
 )
 from ....facts import Method
-from ....protocol import sampling_messages
+from ....foreign_text import safe_repr
+from ....protocol.client_features import blocks_of, messages_complaint
 from ....runtime.request_context import RequestContext
 from ..content import Audio, Content, Image, Message, Text, Wire, wire_block
 from ..revision_types import field_type, structs_in
 from .multi_round_trip import Question, askable, check_params
 
 METHOD = "sampling/createMessage"
+ROOTS_QUESTION = Question("roots/list", None, "roots", repeats=False)
+
 _CAPABILITY = "sampling"
 
 IncludeContext: TypeAlias = Literal["none", "thisServer", "allServers"]
@@ -162,7 +173,7 @@ def sampling_question(
     row = askable(request, METHOD, _CAPABILITY, params)
     check_params(row, params, request.revision)
     _check_context(params, row, request)
-    error = sampling_messages.complaint(params["messages"])
+    error = messages_complaint(params["messages"])
     if error:
         raise LocalProtocolError(f"{METHOD}: {error}")
     return Question(METHOD, params, _CAPABILITY)
@@ -175,7 +186,7 @@ def sampled_of(wire: Any) -> Sampled:
         RemoteProtocolError: The result is not a message of a model.
     """
     try:
-        content = sampling_messages.blocks_of(wire)
+        content = blocks_of(wire)
         return Sampled(
             role=wire["role"],
             content=tuple(convert(block, Block) for block in content),
@@ -245,3 +256,39 @@ def _has_context(capabilities: Any) -> bool:
     """Whether the type of client capabilities has `sampling.context`."""
     sampling = field_type(capabilities, _CAPABILITY)
     return any(field_type(each, "context") for each in structs_in(sampling))
+
+
+class Root(msgspec.Struct, frozen=True):
+    """A directory or file that a client names.
+
+    Attributes:
+        uri: URI; a `file://` URI in all revisions so far.
+        name: Name for display, if there is one.
+        meta: `_meta`, if present.
+    """
+
+    uri: str
+    name: str | None = None
+    meta: Mapping[str, Any] | None = msgspec.field(name="_meta", default=None)
+
+    @property
+    def path(self) -> Path:
+        """The path on this machine, if client and server share a file system.
+
+        Raises:
+            ValueError: Not a `file://` URI.
+        """
+        parts = urlsplit(self.uri)
+        if parts.scheme != "file":
+            raise ValueError(f"expected a file:// URI, got {safe_repr(self.uri)}")
+        return Path(url2pathname(parts.path))
+
+    def contains(self, path: str | os.PathLike[str]) -> bool:
+        """Whether a path is the root or below it; links are not resolved."""
+        inner = Path(os.path.normpath(path))
+        return inner.is_relative_to(os.path.normpath(self.path))
+
+
+def roots_of(wire: Any) -> list[Root]:
+    """The roots in a `ListRootsResult`."""
+    return [convert(root, Root) for root in wire["roots"]]

@@ -4,13 +4,14 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""Forms: flat schemas of fields that a person fills in, and values held against them.
+"""Rules of elicitation, sampling and roots that the types of their messages do not state.
 
-Both ends use them: a server before it asks and when it is answered, a client before it answers.
-The wire object has been read as the revision's own type before, so what is looked at here is what
-no type says.
+A server checks what it is about to ask and the answer to it, a client the answers of its user and
+its model. What is checked was read as the revision's own type before. A form of an elicitation is a
+flat schema of fields; messages of sampling follow one another in a certain order; a root is a file.
 
-Source: client/elicitation#requested-schema.
+Source: client/elicitation#requested-schema, client/sampling#message-content-constraints,
+client/roots#root.
 """
 
 from __future__ import annotations
@@ -23,16 +24,19 @@ from typing import Any, TypeAlias
 
 from .._wire import is_many, is_object
 from ..foreign_text import safe_list, safe_repr, safe_text
-from .uris import is_uri
+from .uris import climbs, is_uri
 
 Schema: TypeAlias = Mapping[str, Any]
+Message: TypeAlias = Mapping[str, Any]
 
 _EMAIL = re.compile(r"[^@\s]+@[^@\s]+")
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _DATE_TIME = re.compile(r"\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}(:\d{2})?.*")
 
+_SPEAKER = {"tool_use": "assistant", "tool_result": "user"}
 
-def complaint(schema: Schema, content: Mapping[str, Any]) -> str | None:
+
+def content_complaint(schema: Schema, content: Mapping[str, Any]) -> str | None:
     """What is wrong with the values of a filled-in form, or `None` if nothing is.
 
     Fields that the form does not have are let through, as JSON Schema does it.
@@ -166,3 +170,61 @@ _FORMATS: Mapping[str, Callable[[str], bool]] = {
 }
 FORMATS = frozenset(_FORMATS)
 """Formats that a field of text may ask for."""
+
+
+def blocks_of(message: Message) -> Sequence[Mapping[str, Any]]:
+    """What a message says, as a list even if it is one block."""
+    content: object = message["content"]
+    return content if is_many(content) else [message["content"]]
+
+
+def messages_complaint(messages: Sequence[Message]) -> str | None:
+    """What is wrong with messages in a row, or `None` if nothing is.
+
+    Args:
+        messages: Wire objects, oldest first.
+    """
+    due: set[str] = set()
+    for at, message in enumerate(messages):
+        blocks = blocks_of(message)
+        wrong = message_complaint(message) or _unbalanced(due, blocks)
+        if wrong:
+            return f"messages[{at}]: {wrong}"
+        due = {block["id"] for block in blocks if block["type"] == "tool_use"}
+    return f"the last message leaves {_named(due)} without a result" if due else None
+
+
+def message_complaint(message: Message) -> str | None:
+    """What is wrong with a message by itself, or `None` if nothing is."""
+    role: str = message["role"]
+    kinds = {block["type"] for block in blocks_of(message)}
+    for kind in kinds & _SPEAKER.keys():
+        if role != _SPEAKER[kind]:
+            return f"expected {kind} from the {_SPEAKER[kind]}, got it from the {role}"
+    if "tool_result" in kinds and kinds != {"tool_result"}:
+        return f"expected results of tools alone, got {safe_list(sorted(kinds))}"
+    return None
+
+
+def _unbalanced(due: set[str], blocks: Sequence[Mapping[str, Any]]) -> str | None:
+    given = [block["toolUseId"] for block in blocks if block["type"] == "tool_result"]
+    if missing := due - set(given):
+        return f"expected a result for {_named(missing)} first"
+    if unasked := set(given) - due:
+        return f"there is no use of a tool just before for the result of {_named(unasked)}"
+    if len(given) > len(due):
+        return "expected one result for each use of a tool, got more"
+    return None
+
+
+def _named(ids: set[str]) -> str:
+    return safe_list([safe_repr(each) for each in sorted(ids)])
+
+
+def root_complaint(uri: str) -> str | None:
+    """What keeps a URI from being that of a root, or `None` if nothing does."""
+    if uri[:7].lower() != "file://" or not is_uri(uri):
+        return f"expected a file:// URI, got {safe_repr(uri)}"
+    if climbs(uri):
+        return f"expected a path without '..', got {safe_repr(uri)}"
+    return None

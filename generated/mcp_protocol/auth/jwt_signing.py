@@ -4,24 +4,37 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""Private keys, and signing of JSON Web Tokens. Needs joserfc.
+"""Signing by a client: private keys, JSON Web Tokens, and DPoP proofs.
 
-Source: RFC 7515, RFC 7517, RFC 7519, RFC 7638.
+Signing needs joserfc, which is imported with the first key. Base64url, digests and random values
+need nothing.
+
+Source: RFC 4648, section 5; RFC 7515; RFC 7517; RFC 7519; RFC 7638; RFC 9449; the DPoP extension of
+basic/authorization.
 """
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
-from collections.abc import Mapping
+import secrets
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
+from urllib.parse import urlsplit, urlunsplit
 
 from ..errors import MissingExtraError
+from .identifiers import origin_of
 
 if TYPE_CHECKING:
     from joserfc.jwk import ECKey, OKPKey, RSAKey
 
     _Key: TypeAlias = ECKey | OKPKey | RSAKey
+
+
+USE_NONCE = "use_dpop_nonce"
+"""The error code by which a server requires a nonce."""
 
 _KEY_TYPES = {
     "ES256": ("EC", "P-256"),
@@ -141,3 +154,76 @@ def _import_key(pem: str | bytes, algorithm: str) -> _Key:
     if key is None or not is_valid:
         raise ValueError(f"expected a private key for {algorithm}, in PEM or as JSON Web Key")
     return key
+
+
+class ProofKey:
+    """The key that tokens are bound to, with the newest nonce of each server.
+
+    Args:
+        key: The key.
+        now: The time, in seconds since 1970.
+    """
+
+    def __init__(self, key: PrivateKey, now: Callable[[], float]) -> None:
+        self.key = key
+        self._now = now
+        self._nonces: dict[str, str] = {}
+
+    def proof(self, method: str, url: str, access_token: str | None = None) -> str:
+        """The value of the `DPoP` header of one request.
+
+        Args:
+            method: The method of the request.
+            url: The URL of the request; the proof omits query and fragment.
+            access_token: The token that the request carries.
+        """
+        target = urlunsplit(urlsplit(url)._replace(query="", fragment=""))
+        claims: dict[str, str | int] = {
+            "jti": random_base64url(),
+            "htm": method,
+            "htu": target,
+            "iat": int(self._now()),
+        }
+        if access_token is not None:
+            claims["ath"] = base64url_sha256(access_token)
+        nonce = self._nonces.get(origin_of(url))
+        if nonce is not None:
+            claims["nonce"] = nonce
+        return self.key.sign({"typ": "dpop+jwt", "jwk": self.key.public_jwk()}, claims)
+
+    def take_nonce(self, url: str, nonce: str | None) -> bool:
+        """Store the nonce of a response; returns whether the nonce is new."""
+        if not nonce or len(nonce) > 4096:
+            return False
+        origin = origin_of(url)
+        changed = self._nonces.get(origin) != nonce
+        self._nonces[origin] = nonce
+        return changed
+
+
+def base64url(data: bytes) -> str:
+    """Bytes as base64url."""
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode("ascii")
+
+
+def base64url_decoded(text: str) -> bytes:
+    """The bytes of base64url; padding may be absent.
+
+    Raises:
+        ValueError: The length is impossible, or the text is not ASCII.
+    """
+    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+
+
+def base64url_sha256(text: str) -> str:
+    """The SHA-256 digest of text, as PKCE challenges and DPoP proofs contain it."""
+    return base64url(hashlib.sha256(text.encode()).digest())
+
+
+def random_base64url(size: int = 32) -> str:
+    """An unguessable value.
+
+    Args:
+        size: Random bytes.
+    """
+    return secrets.token_urlsafe(size)

@@ -4,13 +4,15 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""Well-known URLs of the metadata of protected resources and authorization servers.
+"""Identifiers of resources and issuers: canonical form, and the well-known URLs of their metadata.
 
-Identifiers are not normalized, because they are compared as written.
+Resource identifiers, issuers and request URLs are compared in canonical form, in which only scheme,
+host and a path of a single slash are normalized. All other text is kept, because identifiers are
+sent and compared as they were written.
 
-Source: RFC 9728, section 3.1; RFC 8414, section 3.1; OpenID Connect Discovery 1.0, section 4;
-basic/authorization (protected resource metadata discovery, authorization server metadata
-discovery).
+Source: basic/authorization (canonical server URI, protected resource metadata discovery,
+authorization server metadata discovery); RFC 3986, section 6.2; RFC 8414, section 3.1; RFC 9728,
+section 3.1; OpenID Connect Discovery 1.0, section 4.
 """
 
 from __future__ import annotations
@@ -18,11 +20,47 @@ from __future__ import annotations
 from typing import NamedTuple
 from urllib.parse import urlsplit, urlunsplit
 
-from .canonical_uri import origin_of
-
 PROTECTED_RESOURCE = "/.well-known/oauth-protected-resource"
 AUTHORIZATION_SERVER = "/.well-known/oauth-authorization-server"
 OPENID = "/.well-known/openid-configuration"
+
+_DEFAULT_PORTS = {"http": ":80", "https": ":443"}
+
+
+def canonical_uri(uri: str) -> str:
+    """A URI with scheme and host in lower case, and without a path that is a single slash.
+
+    Text without `://` is returned unchanged.
+    """
+    scheme, authority, rest = _split(uri)
+    if not authority:
+        return uri
+    return f"{scheme.lower()}://{authority.lower()}{'' if rest == '/' else rest}"
+
+
+def comparable_uri(uri: str) -> str:
+    """The canonical URI, without the default port of its scheme: equal for equivalent URIs."""
+    canonical = canonical_uri(uri)
+    scheme, authority, rest = _split(canonical)
+    port = _DEFAULT_PORTS.get(scheme)
+    if port is None or not authority.endswith(port):
+        return canonical
+    return f"{scheme}://{authority.removesuffix(port)}{rest}"
+
+
+def canonical_resource(url: str) -> str:
+    """The resource identifier of a server, by its URL: the canonical URI without fragment."""
+    return canonical_uri(url.partition("#")[0])
+
+
+def origin_of(url: str) -> str:
+    """Scheme, host and port of a URL, in lower case, without credentials and without a slash.
+
+    Raises:
+        ValueError: The URL is malformed.
+    """
+    split = urlsplit(url)
+    return urlunsplit((split.scheme, split.netloc.rpartition("@")[2].lower(), "", "", ""))
 
 
 class ProtectedResourceUrl(NamedTuple):
@@ -94,3 +132,10 @@ def authorization_server_urls(issuer: str) -> tuple[str, ...]:
     path = urlsplit(issuer).path.removesuffix("/")
     inserted = (origin + AUTHORIZATION_SERVER + path, origin + OPENID + path)
     return (*inserted, origin + path + OPENID) if path else inserted
+
+
+def _split(uri: str) -> tuple[str, str, str]:
+    """Scheme, authority, and everything behind it, as written; no authority without `://`."""
+    scheme, _, behind = uri.partition("://")
+    end = min((at for at in map(behind.find, "/?#") if at >= 0), default=len(behind))
+    return scheme, behind[:end], behind[end:]

@@ -4,38 +4,170 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""Middleware of a server, or of a client, that makes an OpenTelemetry span of each message.
+"""Middleware for clients and servers: a log record, or an OpenTelemetry span, of each message.
 
-    server.middleware(trace_requests())
+    server.middleware(log_requests())
     client.middleware(trace_requests())
 
 The client's span becomes the parent of the server's: the propagators that OpenTelemetry is set up
 with write the context to `_meta` and read it there, by default `traceparent`, `tracestate` and
 `baggage`. A span that is current on the server, such as one of the HTTP request, is linked.
 
-Spans hold no arguments, no results and no texts of errors, which may quote arguments.
+Neither records nor spans hold arguments, results or texts of errors, which may quote arguments.
 
 Source: OpenTelemetry semantic conventions for MCP; basic/index#_meta (2026-07-28, trace context).
 """
 
 from __future__ import annotations
 
+import hashlib
+import logging
+import time
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
+from ..channel import RequestId
 from ..errors import MissingExtraError, ProtocolError, RemoteError, RequestTimeoutError
-from .any_middleware import AnyMiddleware, Message, MiddlewareMessage
-from .masking import masked_text
-from .request_logging import session_fingerprint
+from ..facts import Role
+from .request_context import PRINCIPAL
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Link, Span, TracerProvider
 
+_PACKAGE = __name__.partition(".")[0]
+_REQUESTS = logging.getLogger(f"{_PACKAGE}.requests")
+
 _NAMED: Mapping[str, str] = {"tools/call": "gen_ai.tool.name", "prompts/get": "gen_ai.prompt.name"}
 """The attribute for the target of a method; few values are expected of these."""
 
-_PACKAGE = __name__.partition(".")[0]
+
+class MiddlewareMessage(Protocol):
+    """A request or notification: a `MiddlewareRequest` of a server, or a `ClientRequest`."""
+
+    @property
+    def role(self) -> Role:
+        """The side whose middleware this is; a client sends the message, a server handles it."""
+        ...
+
+    @property
+    def method(self) -> str:
+        """The method, such as `tools/call`."""
+        ...
+
+    @property
+    def is_notification(self) -> bool:
+        """Whether no response is expected."""
+        ...
+
+    @property
+    def request_id(self) -> RequestId | None:
+        """Id of the request; `None` for a notification, and on a client until it was sent."""
+        ...
+
+    @property
+    def target(self) -> str | None:
+        """Name of the tool or prompt, or URI of the resource; `None` if there is none."""
+        ...
+
+    @property
+    def meta(self) -> Mapping[str, Any]:
+        """`_meta`; on a client the members that are added to it."""
+        ...
+
+    def with_meta(self, meta: Mapping[str, Any]) -> Self:
+        """The same message with more members in `_meta`, for `next`."""
+        ...
+
+    @property
+    def revision(self) -> str:
+        """Name of the revision of the message."""
+        ...
+
+    @property
+    def session_id(self) -> str | None:
+        """Id of the session, where it is known."""
+        ...
+
+    @property
+    def transport(self) -> str:
+        """Name of the transport, such as `stdio`, `HTTP` and `memory`."""
+        ...
+
+
+Message = TypeVar("Message", bound=MiddlewareMessage)
+
+
+class AnyMiddleware(Protocol):
+    """Middleware for `Server.middleware` and for `Client.middleware`."""
+
+    def __call__(
+        self, request: Message, next: Callable[[Message], Awaitable[Any]], /
+    ) -> Awaitable[Any]:
+        """The result of a request."""
+        ...
+
+
+def log_requests(logger: logging.Logger = _REQUESTS, level: int = logging.INFO) -> AnyMiddleware:
+    """Middleware that logs each message after its handling, without params and results.
+
+    The text of a record is for people. Its attributes are for programs: `mcp_method`, `mcp_target`
+    (tool, prompt or URI), `mcp_outcome` (`ok`, `tool error`, `error` with `mcp_error_code`,
+    `cancelled`), `mcp_seconds`, `mcp_request_id`, `mcp_session`, `mcp_revision` and `mcp_subject`
+    (of the principal). Who knows the id of a session can take it over, so that a record has 12
+    hexadecimal digits of its SHA-256.
+
+    Args:
+        logger: Where to log; `<package>.requests` by default.
+        level: Level of the records.
+    """
+
+    async def middleware(request: Message, next: Callable[[Message], Awaitable[Any]]) -> Any:
+        started = time.perf_counter()
+        outcome, code = "cancelled", None
+        try:
+            result = await next(request)
+            outcome = "tool error" if getattr(result, "is_error", False) else "ok"
+            return result
+        except Exception as error:
+            outcome = "error"
+            code = error.code if isinstance(error, ProtocolError | RemoteError) else None
+            raise
+        finally:
+            if logger.isEnabledFor(level):
+                seconds = time.perf_counter() - started
+                _write(logger, level, request, outcome, code, seconds)
+
+    return middleware
+
+
+def _write(
+    logger: logging.Logger,
+    level: int,
+    request: MiddlewareMessage,
+    outcome: str,
+    code: int | None,
+    seconds: float,
+) -> None:
+    target = request.target
+    extra = {
+        "mcp_method": request.method,
+        "mcp_target": target,
+        "mcp_outcome": outcome,
+        "mcp_error_code": code,
+        "mcp_seconds": seconds,
+        "mcp_request_id": request.request_id,
+        "mcp_session": _session_fingerprint(request.session_id),
+        "mcp_revision": request.revision,
+        "mcp_subject": PRINCIPAL.get().subject or None,
+    }
+    name = request.method if target is None else f"{request.method} {target!r}"
+    logger.log(level, "%s: %s in %.1f ms", name, outcome, seconds * 1000, extra=extra)
+
+
+def _session_fingerprint(session: str | None) -> str | None:
+    """12 hexadecimal digits that tell sessions apart, since whoever knows an id can use it."""
+    return None if session is None else hashlib.sha256(session.encode()).hexdigest()[:12]
 
 
 def trace_requests(tracer_provider: TracerProvider | None = None) -> AnyMiddleware:
@@ -116,7 +248,7 @@ def _received_context(request: MiddlewareMessage) -> Generator[list[Link], None,
 
 def _name(request: MiddlewareMessage) -> str:
     target = request.target if request.method in _NAMED else None
-    return request.method if target is None else f"{request.method} {masked_text(target)}"
+    return request.method if target is None else f"{request.method} {_masked(target)}"
 
 
 def _attributes(request: MiddlewareMessage) -> dict[str, str]:
@@ -125,18 +257,24 @@ def _attributes(request: MiddlewareMessage) -> dict[str, str]:
     target = request.target
     if target is not None:
         if request.method in _NAMED:
-            attributes[_NAMED[request.method]] = masked_text(target)
+            attributes[_NAMED[request.method]] = _masked(target)
         else:
-            attributes["mcp.resource.uri"] = masked_text(target.partition("?")[0])
+            attributes["mcp.resource.uri"] = _masked(target.partition("?")[0])
     if request.method == "tools/call":
         attributes["gen_ai.operation.name"] = "execute_tool"
-    if (session := session_fingerprint(request.session_id)) is not None:
+    if (session := _session_fingerprint(request.session_id)) is not None:
         attributes["mcp.session.id"] = session
     if request.transport == "HTTP":
         attributes |= {"network.transport": "tcp", "network.protocol.name": "http"}
     elif request.transport == "stdio":
         attributes["network.transport"] = "pipe"
     return attributes
+
+
+def _masked(text: str) -> str:
+    from .masking import masked_text  # its patterns take long to compile
+
+    return masked_text(text)
 
 
 def _fail(span: Span, error_type: str) -> None:
