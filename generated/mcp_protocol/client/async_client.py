@@ -1224,8 +1224,8 @@ def connect(
         max_concurrent_requests: Bound of handlers that run at a time. At the bound no further
             message is read until a handler has ended; while the client itself waits for responses,
             further requests of the server are refused.
-        inputs: Values for `${input:id}` in a configuration, by id, or a function that asks the user:
-            it gets a `ConfigInput`, and returns the value, or `None` for none.
+        inputs: Values for `${input:id}` in a configuration, by id, or a function that asks the
+            user: it gets a `ConfigInput`, and returns the value, or `None` for none.
 
     Raises:
         ServerStartError: (on entry) The process ended before its first response.

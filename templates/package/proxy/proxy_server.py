@@ -24,7 +24,7 @@ from functools import cached_property, partial
 from importlib import import_module
 from importlib.util import find_spec
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import msgspec
 
@@ -47,6 +47,9 @@ from ..server.toolkit.server import Server
 from .passed_methods import PassedMethods, is_custom
 from .upstream import Upstream
 from .upstream_pool import UpstreamPool
+
+if TYPE_CHECKING:
+    from ..server.toolkit.other_sdks import NoOptions
 
 _EVERYTHING: Mapping[str, Any] = {
     "sampling": {"tools": {}, "context": {}},
@@ -99,7 +102,9 @@ class Proxy(Server):
             super()._mountable, lifespan=self._connecting, started=self._started
         )
 
-    def mount(self, server: Server, prefix: str | None = None) -> None:
+    def mount(
+        self, server: Server, prefix: str | None = None, **others: Unpack[NoOptions]
+    ) -> None:
         """Refused.
 
         Raises:
