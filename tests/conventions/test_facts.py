@@ -18,7 +18,7 @@ ROW = "MethodFacts"
 """The class of what is stated about one method."""
 
 MAY_NAME_METHODS: Mapping[str, str] = {
-    "client/pipeline.py": "what to use instead of messages that a revision lacks",
+    "client/absent_methods.py": "what to use instead of messages that a revision lacks",
     "client/handler_validation.py": "what handlers of a client are called with, and their checks",
     "client/group_requests.py": "finds the server of a name, a resource or a reference",
     "client/host.py": "calls the tools that a model asks for",
