@@ -108,9 +108,7 @@ class Proxy(Server):
             super()._mountable, lifespan=self._connecting, started=self._started
         )
 
-    def mount(
-        self, server: Server, prefix: str | None = None, **others: Unpack[NoOptions]
-    ) -> None:
+    def mount(self, server: Server, prefix: str | None = None, **others: Unpack[NoOptions]) -> None:
         """Refused.
 
         Raises:
