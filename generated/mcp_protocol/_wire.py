@@ -102,7 +102,8 @@ def replace(message: Message, /, **changes: Any) -> Message:
     """
     if not isinstance(message, STRUCTS):
         raise TypeError(f"replace: expected an object of a message, got a {_type_name(message)}")
-    if not changes.keys() <= _member_names(type(message)):
+    kind: StructType = message.__class__
+    if not changes.keys() <= _member_names(kind):
         _check_members(message, changes)
     return _copied(message, **changes)
 
