@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-
-import msgspec
 
 from ._unions import shown
 from ._wire import Method as Method
@@ -38,7 +37,8 @@ HANDSHAKE = Lifecycle.HANDSHAKE.value
 """The name for any revision with a session, where a revision can be chosen."""
 
 
-class Revision(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class Revision:
     """One revision of the protocol.
 
     Attributes:

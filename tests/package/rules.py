@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
-
-import msgspec
 
 from mcp_protocol.facts import Lifecycle, Revisions
 from mcp_protocol.revisions import REVISIONS
@@ -22,6 +21,6 @@ def holding(*ids: str) -> tuple[str, ...]:
 def with_another(name: str) -> Revisions:
     """The revisions without handshake, and one more that differs from the last in its name only."""
     known = REVISIONS.of(Lifecycle.PER_REQUEST)
-    another = msgspec.structs.replace(known.newest(), name=name)
+    another = replace(known.newest(), name=name)
     rows = {each: (Lifecycle.PER_REQUEST, partial(known.__getitem__, each)) for each in known}
     return Revisions({**rows, name: (Lifecycle.PER_REQUEST, lambda: another)})
