@@ -166,6 +166,7 @@ _ATTRIBUTES: Mapping[str, Mapping[str, str]] = {
         "import_server": "server.mount(other, prefix=...)",
         "local_provider": "server.remove_tool() and its like",
         "render_prompt": "await server.get_prompt(name, arguments)",
+        "route": "@server.custom_route(path)",
         "run_http_async": "await server.run_async(http='127.0.0.1:8000')",
         "run_sse_async": "await server.run_async(http='127.0.0.1:8000', sse_path='/sse')",
         "run_stdio_async": "await server.run_async()",
