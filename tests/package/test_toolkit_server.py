@@ -317,6 +317,7 @@ async def test_a_list_that_became_empty_is_still_answered(revision: str) -> None
             assert (await end.ask(method))["result"][member] == []
 
 
+@pytest.mark.structs("pydantic itself loads urllib.parse")
 def test_the_import_of_a_server_loads_what_every_server_needs() -> None:
     code = """
 import sys, anyio, msgspec
