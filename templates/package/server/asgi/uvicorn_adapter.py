@@ -35,6 +35,7 @@ HEAD_BYTES = 64 * 1024
 
 _REACHED_AT = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 _SHUTDOWN_MARGIN = 2.0  # seconds after `drain` until uvicorn cancels what is still running
+_SIGNAL_CHECK = 0.2  # seconds between looks for a second SIGINT, while workers end
 _SHUTDOWN_CHECK = 0.25  # seconds between two checks whether uvicorn shuts down
 _SHUTTING_DOWN = b'{"error":{"code":-32603,"message":"the server is ending"},"jsonrpc":"2.0"}'
 
@@ -251,10 +252,13 @@ def _supervise(
     config: uvicorn.Config, listener: socket.socket, on_start: Callable[[], None]
 ) -> list[int | None]:
     """Run workers until SIGINT or SIGTERM, or until one can't start; gives their exit codes."""
+    from multiprocessing.connection import wait  # uvicorn loads it
+
     from uvicorn.supervisors import Multiprocess
 
     class Supervisor(Multiprocess):
         _all_started = False
+        _is_forced = False
 
         def keep_subprocess_alive(self) -> None:
             before = self.processes.copy()
@@ -272,6 +276,19 @@ def _supervise(
         def terminate_all(self) -> None:
             super().terminate_all()
             listener.close()  # so that new connections are refused while the workers drain
+
+        def handle_int(self) -> None:
+            self._is_forced = self.should_exit.is_set()
+            super().handle_int()
+
+        def join_all(self) -> None:
+            while running := [each for each in self.processes if each.process.is_alive()]:
+                self.handle_signals()
+                if self._is_forced:  # from Python 3.12 on, a worker would wait for connections
+                    for each in running:
+                        each.kill()
+                wait([each.process.sentinel for each in running], _SIGNAL_CHECK)
+            super().join_all()
 
     supervisor = Supervisor(config, [listener])
     supervisor.run()
