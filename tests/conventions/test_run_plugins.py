@@ -1,0 +1,166 @@
+"""What the plugins of our test runs see: every failure, repeated tests, and what tests leave."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import outcomes
+
+PLUGINS = "pytest_plugins = ['leftovers', 'outcomes']\n"
+FLAKY = """
+import pytest
+attempts = []
+def test_passes(): pass
+def test_skipped(): pytest.skip("no reason")
+def test_repeated():
+    attempts.append(1)
+    assert len(attempts) > 1
+"""
+FAILING = """
+import pytest
+def test_fails(): assert False
+@pytest.fixture
+def broken():
+    yield
+    raise RuntimeError
+def test_whose_fixture_fails(broken): pass
+"""
+CHILD = "[sys.executable, '-c', 'import time; time.sleep(99)']"
+LEAVING = f"""
+import socket, subprocess, sys
+kept = []
+def test_child(): kept.append(subprocess.Popen({CHILD}))
+def test_socket(): kept.append(socket.socket())
+def test_file(): kept.append(open(__file__))
+def test_nothing(): subprocess.run([sys.executable, "-c", ""])
+"""
+ORPHAN = f"""
+import subprocess, sys
+def test_orphan():
+    code = "import subprocess, sys; subprocess.Popen({CHILD}, start_new_session=True)"
+    subprocess.run([sys.executable, "-c", code])
+"""
+
+
+def run_pytest(folder: Path, root: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run the tests of a folder with both plugins; the counts are in `counts.jsonl`."""
+    (folder / "conftest.py").write_text(PLUGINS, "utf-8")
+    (folder / "pytest.ini").write_text(f"[pytest]\npythonpath = {root / 'tests'}\n", "utf-8")
+    environment = {name: os.environ[name] for name in os.environ if not name.startswith("PYTEST")}
+    command = (sys.executable, "-m", "pytest", "-q", "--tb=short", "-p", "no:cacheprovider")
+    return subprocess.run(
+        [*command, f"--outcomes={folder / 'counts.jsonl'}", *words],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def counts(folder: Path) -> outcomes.Outcomes:
+    """The outcomes that the runs of a folder wrote."""
+    return outcomes.read_outcomes(folder, "counts")
+
+
+def test_a_repeated_test_passes_and_is_named(root: Path, tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(FLAKY, "utf-8")
+    done = run_pytest(tmp_path, root, "--reruns=1", "-rR")
+    assert done.returncode == 0, done.stdout
+    assert "RERUN test_it.py::test_repeated" in done.stdout
+    assert counts(tmp_path) == outcomes.Outcomes(2, 0, 1, ["test_it.py::test_repeated"])
+
+
+@pytest.mark.parametrize("workers", [(), ("--numprocesses=2",)], ids=["one process", "workers"])
+def test_failures_of_tests_and_fixtures_are_counted(
+    root: Path, tmp_path: Path, workers: tuple[str, ...]
+) -> None:
+    (tmp_path / "test_it.py").write_text(FLAKY + FAILING, "utf-8")
+    done = run_pytest(tmp_path, root, "--reruns=1", *workers)
+    assert done.returncode == 1
+    assert counts(tmp_path) == outcomes.Outcomes(2, 2, 1, ["test_it.py::test_repeated"])
+
+
+@pytest.mark.parametrize("failing", ["raise ValueError", "import absent_module"])
+def test_an_error_in_collection_is_never_repeated_away(
+    root: Path, tmp_path: Path, failing: str
+) -> None:
+    (tmp_path / "test_it.py").write_text(FLAKY, "utf-8")
+    (tmp_path / "test_broken.py").write_text(failing, "utf-8")
+    done = run_pytest(tmp_path, root, "--reruns=1")
+    assert done.returncode != 0
+    assert counts(tmp_path).failed == 1
+
+
+def test_an_unused_snapshot_is_never_repeated_away(root: Path, tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text("def test_a(snapshot): assert snapshot == 1\n", "utf-8")
+    assert run_pytest(tmp_path, root, "--snapshot-update").returncode == 0
+    (tmp_path / "test_it.py").write_text(FLAKY, "utf-8")
+    done = run_pytest(tmp_path, root, "--reruns=1")
+    assert done.returncode == 1, done.stdout
+
+
+def test_what_a_test_leaves_behind_fails_it(root: Path, tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(LEAVING, "utf-8")
+    done = run_pytest(tmp_path, root)
+    assert done.returncode == 1
+    assert counts(tmp_path) == outcomes.Outcomes(1, 3, 0)
+    for name in ("child", "socket", "file"):
+        assert f"ERROR at teardown of test_{name} " in done.stdout
+
+
+def test_a_process_without_parent_ends_and_its_test_is_named(root: Path, tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(ORPHAN, "utf-8")
+    done = run_pytest(tmp_path, root)
+    assert done.returncode == 1
+    assert "test_it.py::test_orphan (call)" in done.stderr
+
+
+def write_report(folder: Path, name: str, **results: str) -> None:
+    """Write the report of nox of some sessions."""
+    rows = [{"name": key, "result": value, "duration": 2.0} for key, value in results.items()]
+    (folder / f"{name}.json").write_text(json.dumps({"sessions": rows}), "utf-8")
+
+
+def write_counts(folder: Path, session: str, passed: int, failed: int = 0) -> None:
+    """Write the outcomes of one run of a session."""
+    with (folder / f"{session}.jsonl").open("a", encoding="utf-8") as file:
+        row = {"passed": passed, "failed": failed, "skipped": 0, "repeated": []}
+        file.write(json.dumps(row) + "\n")
+
+
+def test_the_closing_line_sums_all_sessions(tmp_path: Path) -> None:
+    write_report(tmp_path, "first", tests="success", lint="success")
+    write_report(tmp_path, "second", peers="success")
+    write_counts(tmp_path, "tests", 3)
+    write_counts(tmp_path, "tests", 4)
+    write_counts(tmp_path, "peers", 5)
+    text, succeeded = outcomes.summarize(tmp_path, ["first", "second"])
+    assert text.endswith("\n12 passed, 0 failed, 0 skipped")
+    assert succeeded
+
+
+@pytest.mark.parametrize("result", ["failed", "aborted", "skipped"])
+def test_a_session_without_success_fails_the_sum(tmp_path: Path, result: str) -> None:
+    write_report(tmp_path, "first", tests="success", lint=result)
+    write_counts(tmp_path, "tests", 3)
+    text, succeeded = outcomes.summarize(tmp_path, ["first"])
+    assert text.endswith("\n3 passed, 1 failed, 0 skipped")
+    assert not succeeded
+
+
+def test_a_missing_report_fails_the_sum(tmp_path: Path) -> None:
+    write_report(tmp_path, "first", tests="success")
+    write_counts(tmp_path, "tests", 3)
+    assert not outcomes.summarize(tmp_path, ["first", "second"])[1]
+
+
+def test_a_sum_of_no_tests_fails(tmp_path: Path) -> None:
+    write_report(tmp_path, "first", tests="success")
+    assert not outcomes.summarize(tmp_path, ["first"])[1]

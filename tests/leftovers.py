@@ -1,0 +1,116 @@
+"""A pytest plugin: what a test leaves behind ends, and fails the test.
+
+After each test, child processes that it started are ended, and descriptors that it left open are
+named; fixtures of larger scopes are set up before and keep theirs. After the run, processes that
+lost their parents are ended too: they are recognized by an environment variable of the run.
+`PYTEST_CURRENT_TEST` in their environments names the tests, and the run fails with these names.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import secrets
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+import pytest
+
+RUN_VARIABLE = "MCPGEN_TESTS_RUN"
+TEST_VARIABLE = "PYTEST_CURRENT_TEST"
+TASKS = Path("/proc/self/task")
+DESCRIPTORS = Path("/proc/self/fd")
+SHARED = ("multiprocessing.resource_tracker", "multiprocessing.forkserver")
+"""In the command lines of processes that Python keeps until it ends itself."""
+
+FAILED = 1
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Give all processes of a run one name."""
+    if not hasattr(config, "workerinput"):
+        os.environ[RUN_VARIABLE] = secrets.token_hex(8)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """End processes that lost their parents; name their tests and fail."""
+    if hasattr(session.config, "workerinput"):
+        return
+    lost = list(lost_processes(os.environ[RUN_VARIABLE]))
+    for process, test in lost:
+        print(f"\nleft a process behind, ended now: {describe(process)}: {test}", file=sys.stderr)
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
+    if lost:
+        session.exitstatus = FAILED
+
+
+def lost_processes(run: str) -> Iterator[tuple[psutil.Process, str]]:
+    """Processes of a run beside this one and its children, with the names of their tests."""
+    own = {os.getpid(), *(child.pid for child in psutil.Process().children(recursive=True))}
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            environment = process.environ()
+            if environment.get(RUN_VARIABLE) == run and process.pid not in own:
+                yield process, environment.get(TEST_VARIABLE, "no test")
+
+
+def describe(process: psutil.Process) -> str:
+    """The id and the command line of a process, as far as it still has one."""
+    with suppress(psutil.Error):
+        return f"{process.pid} {' '.join(process.cmdline())[:200]}"
+    return f"{process.pid}"
+
+
+@pytest.fixture(autouse=True)
+def leftovers() -> Iterator[None]:
+    """Fail a test whose processes or descriptors outlive it; end the processes."""
+    if not TASKS.is_dir():  # only Linux shows both cheaply
+        yield
+        return
+    processes, descriptors = children(), open_descriptors()
+    yield
+    left = [process for pid in children() - processes for process in running(pid)]
+    names = [describe(process) for process in left]
+    for process in left:
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
+    if open_descriptors() - descriptors:
+        gc.collect()  # what nothing refers to any more is closed, with a warning of its own
+    names += sorted(open_descriptors() - descriptors)
+    if names:
+        pytest.fail(f"the test left behind: {', '.join(names)}", pytrace=False)
+
+
+def children() -> set[int]:
+    """The ids of the child processes, the ended ones that nobody waited for among them."""
+    ids: set[int] = set()
+    for task in TASKS.iterdir():
+        with suppress(OSError):  # a thread ends meanwhile
+            ids.update(map(int, (task / "children").read_text().split()))
+    return ids
+
+
+def running(pid: int) -> Iterator[psutil.Process]:
+    """The process of an id, unless it ended, or Python keeps it until the end."""
+    with suppress(psutil.NoSuchProcess):
+        process = psutil.Process(pid)
+        if process.status() != psutil.STATUS_ZOMBIE and not any(
+            word in " ".join(process.cmdline()) for word in SHARED
+        ):
+            yield process
+
+
+def open_descriptors() -> set[str]:
+    """Descriptors of sockets, pipes and files, with their numbers."""
+    opened = set()
+    for descriptor in DESCRIPTORS.iterdir():
+        with suppress(OSError):  # the listing's own is closed by now
+            target = f"{descriptor.readlink()}"
+            if not target.startswith(("anon_inode:", "/dev/", "/proc/")):
+                opened.add(f"descriptor {descriptor.name} {target}")
+    return opened

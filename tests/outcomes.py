@@ -1,0 +1,150 @@
+"""A pytest plugin that writes the outcomes of a run, and the closing lines over several sessions.
+
+`pytest --outcomes FILE` appends one line of JSON: how many tests passed, failed and were skipped,
+and the names of those that passed only when they were repeated. A run that ends before its last
+hook writes nothing, so its session counts as failed.
+
+    python tests/outcomes.py FOLDER REPORT...
+
+FOLDER has reports of `nox --report` (`REPORT.json`) and the outcomes of the sessions in them
+(`SESSION.jsonl`). Prints the sessions with their seconds, the repeated tests, and as its last line
+`N passed, N failed, N skipped`. A missing report counts as one failure, and so does a failed
+session without a failed test. Exits 1 if anything failed, or if nothing was counted.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # the closing lines need Python alone
+    import pytest
+
+
+@dataclass
+class Outcomes:
+    """Counts of one run of pytest, or of several together."""
+
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+    repeated: list[str] = field(default_factory=list)
+    """Names of the tests that failed at first, in the order of their failures."""
+
+    def add(self, other: Outcomes) -> None:
+        """Count another run too."""
+        self.passed += other.passed
+        self.failed += other.failed
+        self.skipped += other.skipped
+        self.repeated += other.repeated
+
+
+@dataclass(frozen=True)
+class Session:
+    """A session of nox that ended, as its report shows it."""
+
+    name: str
+    succeeded: bool
+    seconds: float
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add `--outcomes`."""
+    parser.addoption("--outcomes", metavar="FILE", type=Path, help="append the counts of this run")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Count where reports arrive: with pytest-xdist, in the process that distributes tests."""
+    file = config.getoption("--outcomes")
+    if file is not None and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(_Counter(file))
+
+
+class _Counter:
+    """Counts the reports of a run.
+
+    The error of a fixture is a failure of its test, also if it comes after the test passed.
+    """
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._by_test: dict[str, str] = {}
+        self._repeated: dict[str, None] = {}
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        outcome: str = report.outcome
+        if outcome == "rerun":  # of pytest-rerunfailures
+            self._repeated[report.nodeid] = None
+            self._by_test.pop(report.nodeid, None)
+        elif report.nodeid in self._by_test and outcome != "failed":
+            return
+        elif outcome != "passed" or report.when == "call":
+            self._by_test[report.nodeid] = outcome
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.failed:
+            self._by_test[report.nodeid] = "failed"
+
+    def pytest_sessionfinish(self) -> None:
+        outcomes = list(self._by_test.values())
+        counts = Outcomes(
+            passed=outcomes.count("passed"),
+            failed=outcomes.count("failed"),
+            skipped=outcomes.count("skipped"),
+            repeated=[test for test in self._repeated if self._by_test.get(test) == "passed"],
+        )
+        write_outcomes(self._file, counts)
+
+
+def write_outcomes(file: Path, outcomes: Outcomes) -> None:
+    """Append the outcomes of a run to those of its session."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with file.open("a", encoding="utf-8") as lines:
+        lines.write(json.dumps(asdict(outcomes)) + "\n")
+
+
+def read_sessions(folder: Path, report: str) -> list[Session]:
+    """The sessions in a report of nox; a missing report reads as a failed session of its name."""
+    file = folder / f"{report}.json"
+    if not file.is_file():
+        return [Session(report, succeeded=False, seconds=0)]
+    return [
+        Session(row["name"], row["result"] == "success", row["duration"])
+        for row in json.loads(file.read_text("utf-8"))["sessions"]
+    ]
+
+
+def read_outcomes(folder: Path, session: str) -> Outcomes:
+    """The outcomes of all runs of a session; no outcomes if it runs no tests."""
+    total = Outcomes()
+    file = folder / f"{session}.jsonl"
+    for line in file.read_text("utf-8").splitlines() if file.is_file() else ():
+        total.add(Outcomes(**json.loads(line)))
+    return total
+
+
+def summarize(folder: Path, reports: Sequence[str]) -> tuple[str, bool]:
+    """The closing lines, and whether all sessions succeeded and tests were counted."""
+    total = Outcomes()
+    lines = [f"{'session':<18} {'seconds':>7} {'passed':>7} {'failed':>7} {'skipped':>7}"]
+    for session in (row for report in reports for row in read_sessions(folder, report)):
+        outcomes = read_outcomes(folder, session.name)
+        if not session.succeeded and not outcomes.failed:
+            outcomes.failed = 1
+        total.add(outcomes)
+        counts = (outcomes.passed, outcomes.failed, outcomes.skipped)
+        numbers = " ".join(f"{count:>7}" for count in counts)
+        lines.append(f"{session.name:<18} {session.seconds:>7.0f} {numbers}")
+    lines += [f"repeated, then passed: {test}" for test in total.repeated]
+    lines.append(f"{total.passed} passed, {total.failed} failed, {total.skipped} skipped")
+    return "\n".join(lines), total.passed > 0 and not total.failed
+
+
+if __name__ == "__main__":
+    text, succeeded = summarize(Path(sys.argv[1]), sys.argv[2:])
+    print(text)
+    sys.exit(not succeeded)
