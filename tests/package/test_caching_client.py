@@ -306,6 +306,20 @@ async def test_to_see_a_list_as_a_whole_one_clears_the_cache(revision: str) -> N
     assert [sent.get("cursor") for sent in server.asked()] == [None, "x", None]
 
 
+@caching
+@pytest.mark.parametrize("drop", ["clear", "forget", "forget_private", "forget_resource"])
+async def test_a_result_requested_before_a_drop_is_not_kept(revision: str, drop: str) -> None:
+    words = {"forget": ("tools/list",), "forget_resource": ("memo://one",)}.get(drop, ())
+    method = "resources/read" if drop == "forget_resource" else "tools/list"
+    async with scripted(revision) as (client, server):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(CACHEABLE[method], client)
+            await anyio.wait_all_tasks_blocked()
+            getattr(client.cache, drop)(*words)
+            await server.answer(server.heard[0], hinted(method))
+        assert len(client.cache) == 0
+
+
 @pytest.mark.requirement("caching.early-refetch")
 @caching
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import subprocess
 import sys
@@ -36,6 +37,28 @@ def lifespan_of(events: list[str]) -> Lifespan:
         events.append("left")
 
     return lifespan
+
+
+class Starting:
+    """The `task_status` of a server in a task of asyncio."""
+
+    def __init__(self) -> None:
+        self.event = asyncio.Event()
+
+    def started(self, value: str | None = None) -> None:
+        self.event.set()
+
+
+@on_asyncio
+async def test_a_cancelled_task_of_asyncio_ends_as_cancelled() -> None:
+    starting = Starting()
+    serving = asyncio.ensure_future(
+        Server("tester", drain=0.1).run_async(http="127.0.0.1:0", task_status=starting)
+    )
+    await starting.event.wait()
+    serving.cancel()
+    await asyncio.wait((serving,))
+    assert serving.cancelled()
 
 
 @on_asyncio

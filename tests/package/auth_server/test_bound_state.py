@@ -292,6 +292,22 @@ async def test_hidden_items_look_as_if_they_did_not_exist(revision: str) -> None
             assert "result" in (await http.ask(revision, method, params)).json
 
 
+@pytest.mark.parametrize("forbidden", ["listed", "hidden"])
+@sessions
+async def test_only_the_scopes_of_a_resource_allow_a_subscription(
+    revision: str, forbidden: str
+) -> None:
+    server = everything(forbidden_items=forbidden)
+    async with asgi(server, auth=protected()) as http:
+        await enter(http, revision, "mcp:read")
+        params = {"uri": "data://secret"}
+        refused = await http.ask(revision, "resources/subscribe", params)
+        assert "error" in refused.json
+        assert refused.status == 403 or forbidden == "hidden"
+        http.fields["authorization"] = bearer(token_of(scope="mcp:read s"))
+        assert "result" in (await http.ask(revision, "resources/subscribe", params)).json
+
+
 def shape(reply: Any, name: str) -> Any:
     """Status and error of a response, without the name that was asked for."""
     error = reply.json["error"]
