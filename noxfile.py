@@ -22,6 +22,7 @@ nox.needs_version = ">=2024.10.9"
 nox.options.default_venv_backend = "uv|venv"
 nox.options.sessions = ["lint", "tests", "check", "package-single", "conformance"]
 nox.options.reuse_venv = "yes"
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # each process would compile all modules again
 
 ROOT = Path(__file__).parent
 PROJECT = nox.project.load_toml(ROOT / "pyproject.toml")
