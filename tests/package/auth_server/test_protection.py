@@ -349,7 +349,8 @@ async def test_without_auth_nobody_needs_a_token(revision: str) -> None:
 async def test_a_session_is_unknown_to_every_other_principal(revision: str) -> None:
     others = [
         token_of("mallory"),
-        token_of("alice", client_id="other"),
+        token_of("alice", client_id="alice"),  # a client of that id, acting for itself
+        token_of(sub=None, client_id="alice"),
     ]
     guarded = Guarded()
     async with asgi(guarded.server, auth=protected()) as http:
@@ -372,3 +373,13 @@ async def test_a_session_is_unknown_to_every_other_principal(revision: str) -> N
         http.fields["authorization"] = bearer(token_of("alice", scope="mcp:read more"))
         assert text_in(await http.ask(revision, "tools/call", WHOAMI)) == "alice"
     assert guarded.calls == ["alice whoami"]
+
+
+@sessions
+async def test_a_session_stays_with_a_user_whose_client_registers_anew(revision: str) -> None:
+    guarded = Guarded()
+    async with asgi(guarded.server, auth=protected()) as http:
+        await opened(http, revision, token_of("alice", client_id="first"))
+        more = token_of("alice", "mcp:read files:write", client_id="second")
+        http.fields["authorization"] = bearer(more)
+        assert text_in(await http.ask(revision, "tools/call", WRITE)) == "alice wrote a.txt"
