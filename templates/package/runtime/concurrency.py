@@ -24,7 +24,7 @@ import anyio
 Result = TypeVar("Result")
 _Step: TypeAlias = Callable[..., Any]
 
-_limits: ContextVar[tuple[anyio.CancelScope, ...]] = ContextVar("limits", default=())
+_limits: ContextVar[tuple[PausableLimit, ...]] = ContextVar("limits", default=())
 
 
 def run_eagerly(
@@ -149,12 +149,43 @@ def event_type() -> Callable[[], OneShotEvent]:
     return _AnyioEvent
 
 
+class PausableLimit:
+    """A time limit that several tasks may pause; it goes on when the last of them ends its pause.
+
+    Args:
+        scope: The scope whose deadline is the limit.
+    """
+
+    def __init__(self, scope: anyio.CancelScope) -> None:
+        self._scope = scope
+        self._pauses = 0
+        self._left = 0.0
+
+    def pause(self) -> None:
+        """Stop the clock."""
+        if not self._pauses:
+            self._left = self._scope.deadline - anyio.current_time()
+            self._scope.deadline = float("inf")
+        self._pauses += 1
+
+    def resume(self) -> None:
+        """End one pause."""
+        self._pauses -= 1
+        if not self._pauses:
+            self._scope.deadline = anyio.current_time() + self._left
+
+
 @contextmanager
-def pausable(*scopes: anyio.CancelScope) -> Generator[None]:
-    """Let `paused` move the deadlines of these scopes, in what this task awaits in the body."""
-    token = _limits.set(scopes)
+def pausable(limit: anyio.CancelScope | PausableLimit) -> Generator[PausableLimit]:
+    """Let `paused` move the deadline of a scope, besides those of the `pausable` around it.
+
+    This holds in the body, in tasks that are started there, and where the result is passed again.
+    """
+    if not isinstance(limit, PausableLimit):
+        limit = PausableLimit(limit)
+    token = _limits.set((*_limits.get(), limit))
     try:
-        yield
+        yield limit
     finally:
         _limits.reset(token)
 
@@ -162,14 +193,11 @@ def pausable(*scopes: anyio.CancelScope) -> Generator[None]:
 @contextmanager
 def paused() -> Generator[None]:
     """Stop the clock of all pausable limits around the running task for the time of the body."""
-    scopes = _limits.get()
-    started = anyio.current_time()
-    deadlines = [scope.deadline for scope in scopes]
-    for scope in scopes:
-        scope.deadline = float("inf")
+    limits = _limits.get()
+    for limit in limits:
+        limit.pause()
     try:
         yield
     finally:
-        passed = anyio.current_time() - started
-        for scope, deadline in zip(scopes, deadlines, strict=True):
-            scope.deadline = deadline + passed
+        for limit in limits:
+            limit.resume()
