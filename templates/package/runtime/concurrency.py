@@ -6,7 +6,7 @@ suspends. A coroutine stays in one task from start to end, so what asyncio, trio
 task (cancel scopes, timeouts, locks) works as usual.
 
 A one-shot event wakes one waiting task at the least cost on the running event loop. Time limits
-pause while a user is asked to authorize.
+pause while a user is asked to authorize, or begin anew with each sign of life.
 """
 
 from __future__ import annotations
@@ -149,6 +149,37 @@ def event_type() -> Callable[[], OneShotEvent]:
     return _AnyioEvent
 
 
+class TimeLimit:
+    """A time limit that begins anew with each sign of life.
+
+    Args:
+        silence: Seconds after the last sign of life.
+        longest: Seconds in all.
+
+    Attributes:
+        deadline: The end of the limit, on the clock of the event loop.
+    """
+
+    def __init__(self, silence: float, longest: float) -> None:
+        self._silence = silence
+        self._began = now = anyio.current_time()
+        self._latest = now + longest
+        self.deadline = now + silence
+
+    def begin_anew(self) -> None:
+        """Begin anew, after a sign of life."""
+        self.deadline = min(anyio.current_time() + self._silence, self._latest)
+
+    def left(self) -> float:
+        """Seconds until the deadline; 0 after it."""
+        return max(0.0, self.deadline - anyio.current_time())
+
+    @property
+    def seconds(self) -> float:
+        """Seconds from the beginning to the deadline."""
+        return self.deadline - self._began
+
+
 class PausableLimit:
     """A time limit that several tasks may pause; it goes on when the last of them ends its pause.
 
@@ -167,6 +198,13 @@ class PausableLimit:
             self._left = self._scope.deadline - anyio.current_time()
             self._scope.deadline = float("inf")
         self._pauses += 1
+
+    def extend(self, seconds: float) -> None:
+        """Have at least this much time left."""
+        if self._pauses:
+            self._left = max(self._left, seconds)
+        else:
+            self._scope.deadline = max(self._scope.deadline, anyio.current_time() + seconds)
 
     def resume(self) -> None:
         """End one pause."""

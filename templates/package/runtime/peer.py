@@ -204,6 +204,11 @@ class Peer:
         if opening.failure is not None:
             raise opening.failure
 
+    def extend_opening(self, seconds: float) -> None:
+        """Have at least this much time left for `open`, which is running."""
+        if self._opening_limit is not None:
+            self._opening_limit.extend(seconds)
+
     async def _send_opening(self, message: OutgoingMessage) -> list[Event]:
         """Send a message of the negotiation; returns what follows if it was not delivered."""
         try:
