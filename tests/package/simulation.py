@@ -9,12 +9,12 @@ from __future__ import annotations
 import asyncio
 import selectors
 from collections.abc import Awaitable, Callable, Mapping
+from importlib import import_module
 from random import Random
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import anyio
-import trio
 from trio.testing import MockClock
 
 from mcp_protocol.errors import McpError, ResponseLostError
@@ -56,8 +56,8 @@ def simulate(backend: str, seed: int, main: Callable[[], Awaitable[Result]]) -> 
     """Run a coroutine on a virtual clock."""
     if backend == "asyncio":
         return anyio.run(main, backend_options={"loop_factory": VirtualLoop})
-    # The seed of the order in which trio runs tasks has no public name.
-    trio._core._run._r.seed(seed)
+    run: Any = import_module("trio._core._run")  # its order of tasks has no other seed
+    run._r.seed(seed)
 
     async def bounded() -> Result:
         with anyio.fail_after(FOREVER):

@@ -105,8 +105,9 @@ def opened(
 
             monkeypatch.setattr(process, "open_process", start)
             began = anyio.current_time()
+            opening: Any = connect(["slow"], timeouts=LIMITS, cache=False, **options)
             try:
-                async with connect(["slow"], timeouts=LIMITS, cache=False, **options) as client:
+                async with opening as client:
                     while True:
                         await client.list_tools()
                         times.append(anyio.current_time() - began)

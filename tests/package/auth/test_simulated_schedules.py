@@ -191,9 +191,13 @@ class _Protected(Protected):
 @contextmanager
 def on_network(monkeypatch: pytest.MonkeyPatch, network: Network) -> Iterator[None]:
     """Let clients make their requests by the simulated network, as by any HTTP library."""
+
+    def open_library(*_: Any, **__: Any) -> Network:
+        return network
+
     with monkeypatch.context() as patch:
         for module in (http_client, flow_driver):
-            patch.setattr(module, "open_library", lambda *_, **__: network)
+            patch.setattr(module, "open_library", open_library)
         yield
 
 
