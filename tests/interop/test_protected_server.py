@@ -15,15 +15,20 @@ import mcp
 import pytest
 from fastmcp.client.auth import OAuth
 from fastmcp.client.transports import StreamableHttpTransport
+from fastmcp.server.auth.providers.in_memory import InMemoryOAuthProvider
 from mcp.client.auth import OAuthClientProvider
 from mcp.client.auth.extensions.client_credentials import ClientCredentialsOAuthProvider
 from mcp.client.streamable_http import streamable_http_client
+from mcp.server.auth.routes import create_auth_routes
+from mcp.server.auth.settings import ClientRegistrationOptions
 from mcp.shared.auth import AuthorizationCodeResult, OAuthClientMetadata
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
+from pydantic import AnyHttpUrl
+from starlette.applications import Starlette
 
-from interop.protected import ALICE, CALLBACK, browse, nanoidp, new_place, protecting
+from interop.protected import ALICE, CALLBACK, browse, in_thread, nanoidp, new_place, protecting
 from interop.revisions import is_modern, offering
-from mcp_protocol import JwtVerifier, Protected
+from mcp_protocol import JwtVerifier, Principal, Protected
 from package.auth_server.issuer import LoopbackIssuer, serving_issuer
 
 pytestmark = [
@@ -152,6 +157,23 @@ async def test_a_user_signs_in_by_the_official_client(url: str, revision: str) -
 async def test_a_user_signs_in_by_the_client_of_fastmcp(
     url: str, revision: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    with agreeing_browser(monkeypatch) as visits:
+        auth = OAuth(callback_host="127.0.0.1")
+        mode: Any = "auto" if is_modern(revision) else "legacy"
+        transport = StreamableHttpTransport(url, auth=auth)
+        client = fastmcp.Client(transport, mode=mode)
+        with offering(revision):
+            await client.__aenter__()
+        try:
+            assert await text_of(client, "whoami") == "alice"
+        finally:
+            await client.__aexit__(None, None, None)
+    assert len(visits) == 1
+
+
+@contextmanager
+def agreeing_browser(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[threading.Thread]]:
+    """A browser whose user agrees; yields the threads of its visits."""
     visits: list[threading.Thread] = []
 
     def open_browser(url: str, *args: Any) -> bool:
@@ -161,18 +183,71 @@ async def test_a_user_signs_in_by_the_client_of_fastmcp(
         return True
 
     monkeypatch.setattr("webbrowser.open", open_browser)
-    auth = OAuth(callback_host="127.0.0.1")
-    mode: Any = "auto" if is_modern(revision) else "legacy"
-    transport = StreamableHttpTransport(url, auth=auth)
-    client = fastmcp.Client(transport, mode=mode)
-    with offering(revision):
-        await client.__aenter__()
-    try:
-        assert await text_of(client, "whoami") == "alice"
-    finally:
-        await client.__aexit__(None, None, None)
+    yield visits
+    for visit in visits:
+        visit.join()
+
+
+@contextmanager
+def limiting(*session_scopes: str) -> Iterator[str]:
+    """Our server, whose authorization server grants clients the scopes of their registration only.
+
+    The authorization server is that of the official SDK; its users agree at once.
+    """
+    with new_place() as place, new_place() as issuing:
+        provider = InMemoryOAuthProvider(base_url=issuing.origin)
+        options = ClientRegistrationOptions(enabled=True)
+        routes = create_auth_routes(
+            provider, AnyHttpUrl(issuing.origin), client_registration_options=options
+        )
+
+        async def verify(token: str) -> Principal | None:
+            known = await provider.load_access_token(token)
+            return None if known is None else Principal("alice", scopes=known.scopes)
+
+        auth = Protected(
+            place.url,
+            issuers=[f"{issuing.origin}/"],  # as the SDK writes it
+            verifier=verify,
+            scopes=["mcp:read"],
+            session_scopes=session_scopes,
+        )
+        with in_thread(Starlette(routes=routes), issuing), protecting(auth, place):
+            yield place.url
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+async def test_the_official_client_has_the_scopes_of_a_session_from_the_start(
+    revision: str,
+) -> None:
+    with limiting("files:write") as url:
+        async with httpx2.AsyncClient(auth=user_of(url), timeout=30) as http:
+            way = streamable_http_client(url, http_client=http)
+            client = mcp.Client(way, mode="auto" if is_modern(revision) else "legacy", cache=None)
+            with offering(revision):
+                await client.__aenter__()
+            try:
+                assert await text_of(client, "write") == "files:write mcp:read"
+            finally:
+                await client.__aexit__(None, None, None)
+
+
+@pytest.mark.filterwarnings("ignore:Using in-memory token storage")
+@pytest.mark.parametrize("revision", REVISIONS)
+async def test_the_client_of_fastmcp_has_the_scopes_of_a_session_from_the_start(
+    revision: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with limiting("files:write") as url, agreeing_browser(monkeypatch) as visits:
+        transport = StreamableHttpTransport(url, auth=OAuth(callback_host="127.0.0.1"))
+        mode: Any = "auto" if is_modern(revision) else "legacy"
+        client = fastmcp.Client(transport, mode=mode)
+        with offering(revision):
+            await client.__aenter__()
+        try:
+            assert await text_of(client, "write") == "files:write mcp:read"
+        finally:
+            await client.__aexit__(None, None, None)
     assert len(visits) == 1
-    visits[0].join()
 
 
 @pytest.mark.parametrize("revision", REVISIONS[-1:])

@@ -370,7 +370,8 @@ def test_a_probe_may_be_to_blame_until_the_server_has_answered_for_good() -> Non
     silent.wait_in_vain()
     offered.append(silent.connection.without_probe)
     gone.wait_in_vain()
-    gone.connection.opening_refused(ConnectionClosedError("it ended as this was written"))
+    ended = ConnectionClosedError("it ended as this was written")
+    gone.connection.opening_refused(gone.sent[-1]["id"], ended)
     gone.connection.closed()
     offered.append(gone.connection.without_probe)
     assert [list(each or ()) for each in offered] == [list(LEGACY)] * 4

@@ -207,10 +207,10 @@ async def test_silence_to_the_end_names_the_setting_and_shows_what_was_written_m
     with anyio.fail_after(10), pytest.raises(RequestTimeoutError) as failed:
         async with connect([sys.executable, "-c", talks], timeouts=timeouts):
             pytest.fail("it is no server")
-    assert failed.value.seconds == 1.5
+    assert failed.value.seconds > 1.5  # what it writes begins the time anew
     text = str(failed.value)
     assert text.startswith("opening the session with ")
-    assert "no answer within 1.5 s" in text
+    assert f"no answer within {failed.value.seconds:g} s" in text
     assert "busy" in text
     assert f"revision={ANY_HANDSHAKE!r}" in text
 

@@ -29,7 +29,7 @@ from mcpgen.json_types import is_array, is_object
 from mcpgen.skeleton.mirror import Limits, is_parameter, variables
 from mcpgen.skeleton.server_lists import KINDS, ServerLists, parse
 
-SECONDS = 30.0
+SECONDS = 60.0
 """How long a server may take for its start, and for each page of a list."""
 
 MAX_PAGES = 100

@@ -21,7 +21,14 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 from ..errors import AuthorizationError, OAuthError
 from .discovery import AuthorizationServer, FlowContext
 from .jwt_signing import base64url_sha256, random_base64url
-from .registration import DEVICE_GRANT, ClientProfile, identify_client
+from .registration import (
+    DEVICE_GRANT,
+    ClientProfile,
+    confirm_redirect_uri,
+    identify_client,
+    limit_scopes,
+    load_registration,
+)
 from .scopes import OFFLINE_ACCESS
 from .steps import Call, DeviceCode, Flow, Pause, PrepareRedirect, ShowCode, Visit
 from .token_endpoint import ClientIdentity, Grant, new_grant, post_form, read_success, request_token
@@ -84,7 +91,11 @@ def begin_code_flow(
         )
     endpoint = server.endpoint("authorization_endpoint", context)
     server.endpoint("token_endpoint", context)  # fail before the client is registered
-    redirect_uri: str = yield PrepareRedirect()
+    registration = None
+    if profile.client_id is None:
+        registration = yield from load_registration(server.metadata.issuer)
+    registered = () if registration is None else registration.redirect_uris
+    redirect_uri: str = yield PrepareRedirect(registered)
     client = yield from identify_client(context, profile, server, redirect_uri, scopes)
     verifier, state = new_verifier(), random_base64url()
     query = {
@@ -142,6 +153,24 @@ def finish_code_flow(
         OAuthError: The user or the authorization server refused.
         AuthorizationError: The response does not belong to this request.
     """
+    try:
+        return (yield from _finish(context, profile, request, response_url))
+    except OAuthError as error:
+        yield from _refused_scopes(request, error)
+        raise
+
+
+def _refused_scopes(request: CodeRequest, error: OAuthError) -> Flow[bool]:
+    """Whether an authorization was refused because the client was registered without its scopes."""
+    if error.code != "invalid_scope":
+        return False
+    grant = request.grant
+    return (yield from limit_scopes(grant.issuer, grant.client_id, grant.requested))
+
+
+def _finish(
+    context: FlowContext, profile: ClientProfile, request: CodeRequest, response_url: str
+) -> Flow[Grant]:
     code = _authorization_code(request, response_url)
     client = client_of(request.grant, profile)
     form = {
@@ -150,7 +179,9 @@ def finish_code_flow(
         "redirect_uri": request.redirect_uri,
         "code_verifier": request.verifier,
     }
-    return (yield from request_token(context, request.grant, form, client))
+    grant = yield from request_token(context, request.grant, form, client)
+    yield from confirm_redirect_uri(grant.issuer, grant.client_id, request.redirect_uri)
+    return grant
 
 
 def _authorization_code(request: CodeRequest, response_url: str) -> str:
@@ -201,6 +232,8 @@ def code_flow(
 ) -> Flow[Grant]:
     """The whole authorization code flow.
 
+    A client that is refused scopes because it was registered without them is registered anew.
+
     Args:
         context: What all flows for the MCP server share.
         profile: The client.
@@ -211,9 +244,14 @@ def code_flow(
         OAuthError: The user or the authorization server refused.
         AuthorizationError: The authorization server lacks a feature, or the response is malformed.
     """
-    request = yield from begin_code_flow(context, profile, server, scopes)
-    response_url: str = yield Visit(request.url)
-    return (yield from finish_code_flow(context, profile, request, response_url))
+    while True:
+        request = yield from begin_code_flow(context, profile, server, scopes)
+        response_url: str = yield Visit(request.url)
+        try:
+            return (yield from _finish(context, profile, request, response_url))
+        except OAuthError as error:
+            if not (yield from _refused_scopes(request, error)):
+                raise
 
 
 def device_flow(

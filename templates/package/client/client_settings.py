@@ -17,7 +17,10 @@ class Timeouts:
     """Timeouts of a client, in seconds.
 
     Attributes:
-        opening: For opening the session; a process that is restarted gets no more.
+        opening: For opening the session; a process that is restarted gets no more. Output of a
+            process on standard error begins this time anew.
+        longest_opening: For opening the session with a process, whatever its output on standard
+            error; `opening` if that is longer.
         probe: For the response to the probe that tells newer servers from older ones. A process
             that has read the probe is restarted after half of the time from then to `opening`, if
             it is still silent.
@@ -34,7 +37,8 @@ class Timeouts:
     Source: basic/lifecycle (timeouts); 2026-07-28: basic/patterns/cancellation (timeouts).
     """
 
-    opening: float = 30.0
+    opening: float = 60.0
+    longest_opening: float = 300.0
     probe: float = 5.0
     limit: float = 3600.0
     listing: float = 300.0

@@ -120,7 +120,7 @@ def _command(
         help="environment variable for a command, which gets few without this",
     )
     parser.add_argument(
-        "--timeout", type=float, default=30.0, metavar="SECONDS", help="30 by default"
+        "--timeout", type=float, default=60.0, metavar="SECONDS", help="60 by default"
     )
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     parser.set_defaults(at_once=None)

@@ -498,15 +498,17 @@ class Connection:
         self._probe_id = self._negotiation_id
         return self._step_failed(negotiation, None)
 
-    def opening_refused(self, error: McpError) -> list[Event]:
+    def opening_refused(self, identifier: RequestId | None, error: McpError) -> list[Event]:
         """The transport could not deliver a message of the negotiation, or it was refused.
 
+        Args:
+            identifier: The id of the message; `None` for `notifications/initialized`.
+            error: The failure.
+
         Returns:
-            The next message to send, or `OpenFailed`; also for `notifications/initialized`.
+            The next message to send, or `OpenFailed`.
         """
-        if self._negotiation is None or self._negotiation_id is None:
-            return [OpenFailed(error)]
-        return self.request_lost(self._negotiation_id, error)
+        return [OpenFailed(error)] if identifier is None else self.request_lost(identifier, error)
 
     def receive(self, data: bytes, now: float = 0.0) -> list[Event]:
         """Receive one message.

@@ -22,7 +22,8 @@ from ..protocol.receiver import NotificationReceived, RequestReceived
 from .pending_requests import OnProgress, PendingRequests
 
 Identity: TypeAlias = tuple[str | None, str, str | None]
-"""Issuer, subject and client: what sessions, streams and request states are bound to."""
+"""Issuer, subject, and the client if it acts for itself: what sessions, streams, tasks and request
+states are bound to."""
 
 _NO_SCOPES: frozenset[str] = frozenset()
 _NOTHING: Mapping[str, Any] = {}
@@ -79,8 +80,13 @@ class Principal:
 
     @property
     def identity(self) -> Identity:
-        """Issuer, subject and client."""
-        return self.issuer, self.subject, self.client_id
+        """Issuer, subject, and the client if it acts for itself.
+
+        A user keeps the identity when the client registers anew, as some clients do for each
+        authorization. A client whose id equals the subject of a user has another identity.
+        """
+        client = self.client_id if self.client_id == self.subject else None
+        return self.issuer, self.subject, client
 
     def with_scopes(self, scopes: Collection[str]) -> Principal:
         """The same principal with other scopes."""

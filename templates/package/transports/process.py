@@ -63,6 +63,7 @@ _SETTLE_SECONDS = 0.5
 """Seconds to wait for exit code and standard error after the output ended, and vice versa."""
 
 _EXIT_SECONDS = 1.0
+_STDERR_PAUSE = 0.1
 _running: set[_ProcessTree] = set()
 
 
@@ -250,6 +251,21 @@ class ProcessChannel(Channel):
     def stderr_tail(self) -> tuple[str, ...]:
         """The last lines that the process wrote to standard error."""
         return tuple(self._stderr.lines)
+
+    async def follow_stderr(self, on_output: Callable[[], object]) -> None:
+        """Call a function when the process writes to standard error; runs until it is cancelled.
+
+        At most one task may do so. The function is called at most ten times in a second.
+        """
+        try:
+            while True:
+                written = Event()
+                self._stderr.on_output = written.set
+                await written.wait()
+                on_output()
+                await sleep(_STDERR_PAUSE)
+        finally:
+            self._stderr.on_output = None
 
     @property
     def took_input(self) -> bool:
@@ -537,6 +553,7 @@ class _StderrTail:
     def __init__(self, fd: int, pass_on: Callable[[str], object] | None) -> None:
         self.lines: deque[str] = deque(maxlen=TAIL_LINES)
         self.ended = Event()
+        self.on_output: Callable[[], object] | None = None  # called once, in the event loop
         self.stream = os.fdopen(fd, "rb")
         self._pass_on = pass_on
         self.thread = Thread(
@@ -547,6 +564,10 @@ class _StderrTail:
         with self.stream as stream:
             while piece := stream.readline(_LINE_BYTES):
                 self._take(piece.decode(errors="replace").rstrip("\r\n"))
+                on_output, self.on_output = self.on_output, None
+                if on_output is not None:
+                    with suppress(RuntimeError):  # the event loop has ended
+                        from_thread.run_sync(on_output, token=token)
         with suppress(RuntimeError):  # the event loop has ended
             from_thread.run_sync(self.ended.set, token=token)
 

@@ -81,6 +81,8 @@ class World:
         codes: Codes that the user was shown.
         paused: Seconds of each pause.
         returned: Makes the URL that the user comes back by.
+        redirect_uri: The redirect URI of the next authorization.
+        preferred: The registered redirect URIs that each authorization was prepared with.
     """
 
     def __init__(self, answers: Mapping[str, Answer] | None = None) -> None:
@@ -97,6 +99,8 @@ class World:
         self.codes: list[DeviceCode] = []
         self.paused: list[float] = []
         self.returned: Callable[[str], str] = comes_back
+        self.redirect_uri = REDIRECT_URI
+        self.preferred: list[tuple[str, ...]] = []
 
     def run(self, flow: Flow[Result]) -> Result:
         """Run a flow to its end."""
@@ -112,8 +116,9 @@ class World:
                     self.asked.append(step)
                     found = self.answers.get(f"{method} {url}", Fetched(404))
                     answer = found if isinstance(found, Fetched) else found(step)
-                case PrepareRedirect():
-                    answer = REDIRECT_URI
+                case PrepareRedirect(registered):
+                    self.preferred.append(registered)
+                    answer = self.redirect_uri
                 case Visit(url):
                     self.visited.append(url)
                     answer = self.returned(url)

@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import anyio
 
-from mcp_protocol import FileStore, MemoryStore, OAuth, Redirect, connect
+from mcp_protocol import OAuth, Redirect, Store, connect
 from mcp_protocol.auth.flows import challenge_of
 from mcp_protocol.auth.identifiers import canonical_resource
 from mcp_protocol.auth.token_endpoint import AccessToken, Grant, encoded_record, grant_key
@@ -225,7 +225,7 @@ async def client_of(script: Protected, auth: Any, **more: Any) -> AsyncIterator[
         yield client
 
 
-async def stored(script: Protected, store: MemoryStore | FileStore, **token: Any) -> None:
+async def stored(script: Protected, store: Store, **token: Any) -> None:
     """Put a grant of an earlier run into a store."""
     issuer = script.issuer
     issuer.registered["client-x"] = {"redirect_uris": [REDIRECT_URI]}

@@ -102,6 +102,19 @@ async def test_a_port_can_be_fixed_and_may_be_taken() -> None:
         assert agent.redirect_uri == f"http://127.0.0.1:{port}/back"
 
 
+async def test_the_port_of_a_registration_is_taken_again_while_it_is_free() -> None:
+    async with Loopback().open() as agent:
+        registered = agent.redirect_uri
+        async with Loopback().open([registered]) as other:
+            assert other.redirect_uri != registered
+    for uri in ("https://app.example/callback", "http://127.0.0.1:1/callback", registered):
+        async with Loopback(path="/elsewhere").open([uri]) as agent:
+            assert agent.redirect_uri.startswith("http://127.0.0.1:")
+            assert agent.redirect_uri.endswith("/elsewhere")
+    async with Loopback().open(["https://app.example/callback", registered]) as agent:
+        assert agent.redirect_uri == registered
+
+
 async def test_a_user_who_does_not_come_back_is_waited_for_no_longer_than_said() -> None:
     async with Loopback(timeout=0.05, open_url=lambda url: True).open() as agent:
         with pytest.raises(AuthorizationError, match=r"within 0\.05 s"):

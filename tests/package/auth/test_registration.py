@@ -32,6 +32,7 @@ from package.auth.answers import (
     RESOURCE,
     World,
     around,
+    comes_back,
     found,
     issuer_of,
     query_of,
@@ -158,8 +159,133 @@ def test_a_client_is_registered_with_all_scopes_of_the_server_and_those_to_ask_f
     world.asked.clear()
     identity(world, ClientProfile(), scopes=("write",))
     assert world.asked == []
-    identity(world, ClientProfile(), scopes=("more",))
-    assert sent(world)["scope"] == "more read write"
+
+
+def registering(*, names_scopes: bool, limits: bool = False) -> World:
+    """An authorization server that counts its clients.
+
+    Args:
+        names_scopes: Whether its registrations name the scopes that were asked for.
+        limits: Whether it refuses other scopes of a client at the authorization endpoint.
+    """
+    scopes: dict[str, set[str]] = {}
+
+    def register(step: Fetch) -> Fetched:
+        request = json.loads(step.body or b"")
+        members: dict[str, Any] = {"client_id": f"client-{len(scopes)}"}
+        scopes[members["client_id"]] = set(request["scope"].split())
+        if names_scopes:
+            members["scope"] = request["scope"]
+        return said(members, 201)
+
+    def comes_back_with_scopes(url: str) -> str:
+        query = query_of(url)
+        if limits and not set(query["scope"].split()) <= scopes[query["client_id"]]:
+            return comes_back(url).replace("code=", "error=invalid_scope&x=")
+        return comes_back(url)
+
+    world = World({f"POST {ISSUER}/register": register})
+    world.returned = comes_back_with_scopes
+    return world
+
+
+def sign_in(world: World, *scopes: str) -> None:
+    world.run(code_flow(around(), ClientProfile(), found(world), scopes))
+
+
+def clients_of(world: World) -> list[str]:
+    """The client of each authorization."""
+    return [query_of(url)["client_id"] for url in world.visited]
+
+
+def test_a_step_up_keeps_the_client_where_its_scopes_have_no_limit() -> None:
+    world = registering(names_scopes=False)
+    sign_in(world, "read")
+    sign_in(world, "read", "write")
+    assert clients_of(world) == ["client-0", "client-0"]
+
+
+@pytest.mark.parametrize(
+    ("names_scopes", "clients"),
+    [(True, ["client-0", "client-1"]), (False, ["client-0", "client-0", "client-1"])],
+)
+def test_a_client_is_registered_anew_for_scopes_beyond_its_limit(
+    names_scopes: bool, clients: list[str]
+) -> None:
+    world = registering(names_scopes=names_scopes, limits=True)
+    sign_in(world, "read")
+    sign_in(world, "read", "write")
+    assert clients_of(world) == clients
+    sign_in(world, "write")
+    assert clients_of(world)[-1] == "client-1"
+
+
+def test_scopes_that_a_new_client_is_refused_too_end_the_attempt() -> None:
+    world = registering(names_scopes=False)
+    world.returned = lambda url: comes_back(url).replace("code=", "error=invalid_scope&x=")
+    with pytest.raises(OAuthError, match="invalid_scope"):
+        sign_in(world, "read")
+    assert len(world.visited) == 1
+
+
+LOOPBACK = ["http://127.0.0.1:{}/callback", "http://[::1]:{}/callback", "http://localhost:{}/back"]
+
+
+@pytest.mark.parametrize("template", LOOPBACK)
+def test_another_port_on_loopback_keeps_the_client(template: str) -> None:
+    world = registering(names_scopes=True)
+    ports = (4001, 4002, 4002, 4003)
+    for port in ports:
+        world.redirect_uri = template.format(port)
+        sign_in(world, "read")
+    assert clients_of(world) == ["client-0"] * len(ports)
+    uris = [query_of(url)["redirect_uri"] for url in world.visited]
+    assert uris == [template.format(port) for port in ports]
+    first = template.format(ports[0])
+    assert world.preferred == [(), (first,), (first,), (first,)]
+
+
+@pytest.mark.parametrize("template", LOOPBACK)
+def test_a_server_that_refuses_another_port_gets_another_registration(template: str) -> None:
+    world = registering(names_scopes=True)
+
+    def refuses_other_ports(url: str) -> str:
+        number = int(query_of(url)["client_id"].removeprefix("client-"))
+        if query_of(url)["redirect_uri"] != template.format(4001 + number):
+            raise AuthorizationError("the user saw a page of the server and did not come back")
+        return comes_back(url)
+
+    world.returned = refuses_other_ports
+    outcomes: list[bool] = []
+    for port in (4001, 4002, 4002, 4003, 4003):
+        world.redirect_uri = template.format(port)
+        try:
+            sign_in(world, "read")
+        except AuthorizationError:
+            outcomes.append(False)
+        else:
+            outcomes.append(True)
+    assert outcomes == [True, False, True, True, True]
+    assert clients_of(world) == ["client-0", "client-0", "client-1", "client-2", "client-2"]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        "http://127.0.0.1:3118/other",
+        "http://localhost:3118/callback",
+        "http://[::1]:3118/callback",
+        "https://127.0.0.1:3118/callback",
+        "http://127.0.0.1:3118/callback?x=1",
+        "https://app.example:8443/callback",
+    ],
+)
+def test_only_the_port_of_a_redirect_uri_on_loopback_may_differ(other: str) -> None:
+    world = registering(names_scopes=True)
+    for uri in (REDIRECT_URI, other, "https://app.example/callback"):
+        world.redirect_uri = uri
+        sign_in(world, "read")
+    assert clients_of(world) == ["client-0", "client-1", "client-2"]
 
 
 def test_a_client_that_was_registered_without_scopes_may_ask_for_any() -> None:
@@ -236,7 +362,7 @@ def test_a_registration_that_names_another_issuer_is_not_used() -> None:
 @pytest.mark.parametrize(
     "known",
     [
-        Registration(ISSUER, "old", redirect_uris=("http://127.0.0.1:1/callback",)),
+        Registration(ISSUER, "old", redirect_uris=("http://127.0.0.1:1/other",)),
         Registration(ISSUER, "old", redirect_uris=(REDIRECT_URI,), expires_at=1),
         None,
     ],

@@ -73,7 +73,7 @@ async def test_posts_of_http_sse_belong_to_the_principal_of_the_stream(revision:
             refused = await http.post(write, endpoint)
             assert refused.status == 403
             assert "files:write" in challenge_in(refused).parameters["scope"]
-            more = bearer(token_of("alice", "mcp:read files:write"))
+            more = bearer(token_of("alice", "mcp:read files:write", client_id="registered-anew"))
             assert (await http.post(write, endpoint, Authorization=more)).status == 202
             message = await stream.message()
             assert message["result"]["content"][0]["text"] == "alice wrote a.txt"
@@ -153,8 +153,8 @@ async def test_a_request_state_of_another_principal_is_unknown(revision: str) ->
     capabilities: dict[str, Any] = {"elicitation": {"form": {}}}
     async with asgi(asking_server(), auth=protected()) as http:
 
-        async def call(subject: str, **more: Any) -> Any:
-            http.fields["authorization"] = bearer(token_of(subject))
+        async def call(subject: str, client: str = "agent", **more: Any) -> Any:
+            http.fields["authorization"] = bearer(token_of(subject, client_id=client))
             params = {"name": "order", "arguments": {}, **more}
             return await http.ask(revision, "tools/call", params, capabilities=capabilities)
 
@@ -165,7 +165,9 @@ async def test_a_request_state_of_another_principal_is_unknown(revision: str) ->
         stolen = await call("mallory", inputResponses=answers, requestState=state)
         unknown = await call("mallory", inputResponses=answers, requestState=f"{state}x")
         assert stolen.json["error"] == unknown.json["error"]
-        own = await call("alice", inputResponses=answers, requestState=state)
+        itself = await call("alice", "alice", inputResponses=answers, requestState=state)
+        assert itself.json["error"] == unknown.json["error"]
+        own = await call("alice", "registered-anew", inputResponses=answers, requestState=state)
         assert text_in(own) == "alice accept"
 
 

@@ -349,7 +349,8 @@ async def test_without_auth_nobody_needs_a_token(revision: str) -> None:
 async def test_a_session_is_unknown_to_every_other_principal(revision: str) -> None:
     others = [
         token_of("mallory"),
-        token_of("alice", client_id="other"),
+        token_of("alice", client_id="alice"),  # a client of that id, acting for itself
+        token_of(sub=None, client_id="alice"),
     ]
     guarded = Guarded()
     async with asgi(guarded.server, auth=protected()) as http:
@@ -372,3 +373,47 @@ async def test_a_session_is_unknown_to_every_other_principal(revision: str) -> N
         http.fields["authorization"] = bearer(token_of("alice", scope="mcp:read more"))
         assert text_in(await http.ask(revision, "tools/call", WHOAMI)) == "alice"
     assert guarded.calls == ["alice whoami"]
+
+
+@sessions
+async def test_a_session_stays_with_a_user_whose_client_registers_anew(revision: str) -> None:
+    guarded = Guarded()
+    async with asgi(guarded.server, auth=protected()) as http:
+        await opened(http, revision, token_of("alice", client_id="first"))
+        more = token_of("alice", "mcp:read files:write", client_id="second")
+        http.fields["authorization"] = bearer(more)
+        assert text_in(await http.ask(revision, "tools/call", WRITE)) == "alice wrote a.txt"
+
+
+@requirement("auth-scope.challenge-has-scope", "auth-scope.min-precise-challenge")
+@revisions
+async def test_the_first_challenge_names_the_scopes_of_a_session(revision: str) -> None:
+    guarded = Guarded()
+    auth = protected(session_scopes=["files:write", "mcp:read"])
+    async with asgi(guarded.server, auth=auth) as http:
+        refused = await http.ask(revision, "tools/call", WHOAMI)
+        assert (refused.status, challenge_in(refused).parameters["scope"]) == (
+            401,
+            "mcp:read files:write",
+        )
+        metadata = (await http.get(f"{PRM}/mcp")).json
+        assert metadata["scopes_supported"] == ["mcp:read", "files:write"]
+        await opened(http, revision, token_of("alice", "mcp:read"))
+        assert text_in(await http.ask(revision, "tools/call", WHOAMI)) == "alice"
+        lacking = await http.ask(revision, "tools/call", SHARE)
+        assert lacking.status == 403
+        assert set(challenge_in(lacking).parameters["scope"].split()) == {
+            "mcp:read",
+            "files:write",
+            "files:share",
+        }
+    own = protected(session_scopes=["files:write"], scopes_supported=["mcp:read"])
+    async with asgi(guarded.server, auth=own) as http:
+        assert (await http.get(f"{PRM}/mcp")).json["scopes_supported"] == ["mcp:read"]
+
+
+def test_scopes_of_a_session_are_checked() -> None:
+    with pytest.raises(ValueError, match="offline_access"):
+        protected(session_scopes=["offline_access"])
+    with pytest.raises(TypeError, match="collection"):
+        protected(session_scopes="files:write")

@@ -7,7 +7,7 @@ Source: security best practices (server-side request forgery).
 
 from __future__ import annotations
 
-from contextlib import AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from inspect import isawaitable
 from typing import Any, TypeVar
 
@@ -32,7 +32,7 @@ from ...framing.http_headers import media_type
 from ...framing.sse import MEDIA_TYPE
 from ...transports.http.http_client import open_library
 from ...transports.http.http_libraries import Permits, shown
-from .interactions import Device, Interaction, UserAgent
+from .interactions import Device, Interaction, Loopback, UserAgent
 from .stores import Store
 
 FETCH_SECONDS = 30.0
@@ -72,7 +72,8 @@ class FlowDriver:
                 while True:
                     step = flow.send(answer)
                     if isinstance(step, PrepareRedirect):
-                        agent = await stack.enter_async_context(self._required_interaction().open())
+                        await stack.aclose()  # what an earlier step opened
+                        agent = await stack.enter_async_context(self._opened(step.registered))
                         answer = agent.redirect_uri
                     else:
                         answer = await self._answer(step, agent)
@@ -83,10 +84,13 @@ class FlowDriver:
                 flow.close()
         raise AssertionError("the stack swallows no exception")
 
-    def _required_interaction(self) -> Interaction:
+    def _opened(self, registered: tuple[str, ...]) -> AbstractAsyncContextManager[UserAgent]:
+        """The interaction, with a redirect URI that is registered if it can choose one."""
         if self._interaction is None:
             raise AuthorizationError("the flow requires a user, and no interaction is configured")
-        return self._interaction
+        if isinstance(self._interaction, Loopback):
+            return self._interaction.open(registered)
+        return self._interaction.open()
 
     async def _answer(self, step: Step, agent: UserAgent | None) -> Any:
         match step:

@@ -6,8 +6,8 @@ Source: RFC 8252, sections 7.3 and 8.3; OAuth 2.1, section 8.4.
 from __future__ import annotations
 
 import webbrowser
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from inspect import isawaitable
@@ -54,7 +54,8 @@ class Loopback:
     """A browser on this machine, and a temporary HTTP server at 127.0.0.1 as redirect URI.
 
     Args:
-        port: The port; 0 for a free port. Some authorization servers require a fixed port.
+        port: The port; 0 for the port of the last registration if it is free, or else any free
+            port. Some authorization servers require a fixed port.
         path: The path of the redirect URI.
         timeout: Time limit for the user, in seconds.
         open_url: Opens a URL in a browser, without a shell. Returns false if there is no browser.
@@ -73,26 +74,41 @@ class Loopback:
         self._open_url = open_url
 
     @asynccontextmanager
-    async def open(self) -> AsyncGenerator[UserAgent]:
+    async def open(self, registered: Sequence[str] = ()) -> AsyncGenerator[UserAgent]:
         """See `Interaction.open`.
+
+        Args:
+            registered: The redirect URIs that the client is registered with. If no port is
+                configured, their ports are tried first: not every authorization server accepts
+                another port.
 
         Raises:
             AuthorizationError: The port is in use.
         """
         try:
-            server = _CallbackServer(self._port, self._path)
+            server = self._bind(registered)
         except OSError:
             raise AuthorizationError(f"port {self._port} of 127.0.0.1 is in use") from None
         thread = Thread(target=partial(server.serve_forever, _TICK), daemon=True)
         thread.start()
         try:
-            uri = f"http://127.0.0.1:{server.server_port}{self._path}"
-            yield UserAgent(uri, partial(self._visit, server))
+            yield UserAgent(self._uri(server.server_port), partial(self._visit, server))
         finally:
             server.returned.set()  # ends the waiting thread
             with anyio.CancelScope(shield=True):
                 await to_thread.run_sync(server.shutdown)
                 server.server_close()
+
+    def _bind(self, registered: Sequence[str]) -> _CallbackServer:
+        for uri in () if self._port else registered:
+            port = urlsplit(uri).port
+            if port and uri == self._uri(port):
+                with suppress(OSError):
+                    return _CallbackServer(port, self._path)
+        return _CallbackServer(self._port, self._path)
+
+    def _uri(self, port: int) -> str:
+        return f"http://127.0.0.1:{port}{self._path}"
 
     async def _visit(self, server: _CallbackServer, url: str) -> str:
         opened = await to_thread.run_sync(self._open_url, url, abandon_on_cancel=True)

@@ -259,16 +259,17 @@ class TokenAuthorizer:
     async def _refresh_early(self) -> None:
         """Refresh a token before its expiry. If that fails, the old token is sent once more."""
         before = self._header()
-        async with self._lock:
-            if self._header() != before:
-                return
-            try:
-                if not await self._refresh(before):
-                    self._renew_at = None
-                    self._fields = {}
-            except (AuthorizationError, TransportError) as error:
-                logger.warning("the access token could not be refreshed: %s", error)
-                self._renew_at = self._settings.now() + POSTPONED_SECONDS
+        with paused():
+            async with self._lock:
+                if self._header() != before or not self._is_old():
+                    return  # another task has tried
+                try:
+                    if not await self._refresh(before):
+                        self._renew_at = None
+                        self._fields = {}
+                except (AuthorizationError, TransportError) as error:
+                    logger.warning("the access token could not be refreshed: %s", error)
+                    self._renew_at = self._settings.now() + POSTPONED_SECONDS
 
     async def _refresh(self, before: str) -> bool:
         """Refresh the token, or use the newer token of another process.

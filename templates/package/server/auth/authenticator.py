@@ -260,7 +260,7 @@ class Authenticator:
         if description is not None:
             parameters["error_description"] = description
         if scope is None:
-            scope = " ".join(protected.scopes)
+            scope = " ".join(protected.first_scopes)
         if scope:
             parameters["scope"] = scope
         parameters["resource_metadata"] = metadata_url(protected, request.root)
@@ -327,7 +327,9 @@ def metadata_response(request: HttpRequest, protected: Protected) -> HttpRespons
 
 def metadata_document(protected: Protected) -> bytes:
     """The document, as JSON."""
-    scopes = protected.scopes if protected.scopes_supported is None else protected.scopes_supported
+    scopes = protected.scopes_supported
+    if scopes is None:
+        scopes = protected.first_scopes
     members: dict[str, Any] = {
         "resource": protected.resource,
         "authorization_servers": list(protected.issuers),

@@ -12,7 +12,7 @@ from typing import Any
 from ...auth.address_rules import checked_https_url
 from ...auth.challenges import Challenge, format_challenge
 from ...auth.identifiers import comparable_uri, protected_resource_url
-from ...auth.scopes import OFFLINE_ACCESS, checked_scopes
+from ...auth.scopes import OFFLINE_ACCESS, checked_scopes, union
 from .dpop_validation import DpopValidation
 from .verifiers import TokenVerifier, TrustedIssuers, VerifyToken
 
@@ -35,11 +35,15 @@ class Protected:
         verifier: Verifies tokens: a `JwtVerifier`, an `Introspection`, `AnyOf` several, or a
             coroutine function that takes a token and returns its `Principal`, or `None`.
         scopes: Scopes that every request requires.
+        session_scopes: Further scopes that users need in the course of a session, such as those of
+            tools. No request requires them for that; the challenge for a token names them. Some
+            clients register with the scopes of that challenge, and can never request others.
         implies: Implied scopes, by the scope that implies them.
         audiences: Values of `aud` that name this server; by default `resource`.
         dpop: Settings for tokens that are bound to a key of the client (DPoP); `None` to accept
             bearer tokens only. A bound token is never accepted without a proof.
-        scopes_supported: Scopes in the metadata document; by default `scopes`.
+        scopes_supported: Scopes in the metadata document; by default `scopes` and
+            `session_scopes`.
         metadata_url: URL of the metadata document in challenges; by default the well-known URL of
             `resource`, or the well-known URL below the mount point of the application.
         metadata: Additional members of the metadata document, such as `resource_name`.
@@ -57,6 +61,7 @@ class Protected:
     issuers: Sequence[str]
     verifier: TokenVerifier | VerifyToken
     scopes: Sequence[str] = ()
+    session_scopes: Sequence[str] = ()
     implies: Mapping[str, Collection[str]] = field(default_factory=dict[str, Collection[str]])
     audiences: Sequence[str] | None = None
     dpop: DpopValidation | None = None
@@ -74,7 +79,12 @@ class Protected:
             raise ValueError("issuers: expected at least one authorization server")
         for issuer in self.issuers:
             checked_https_url("issuers", issuer)
-        for scopes in (self.scopes, self.scopes_supported or (), *self.implies.values()):
+        for scopes in (
+            self.scopes,
+            self.session_scopes,
+            self.scopes_supported or (),
+            *self.implies.values(),
+        ):
             if OFFLINE_ACCESS in checked_scopes(scopes):
                 raise ValueError(
                     f"scopes: expected no {OFFLINE_ACCESS}, which only clients request"
@@ -87,6 +97,11 @@ class Protected:
         if url is None:
             url = protected_resource_url(self.resource)
         format_challenge(Challenge("Bearer", {"realm": self.realm, "resource_metadata": url}))
+
+    @property
+    def first_scopes(self) -> tuple[str, ...]:
+        """The scopes to request at first: those of every request, and those of a whole session."""
+        return union(self.scopes, self.session_scopes)
 
     @property
     def trusted(self) -> TrustedIssuers:

@@ -27,6 +27,7 @@ from ...foreign_text import safe_text
 from ...framing.http_headers import JSON, is_field_value, media_type
 from ...framing.line_framing import MESSAGE_LIMIT
 from ...framing.sse import MEDIA_TYPE
+from ...runtime.concurrency import pausable
 from .http_libraries import Library, Permits, Response, joined, same_origin, shown
 
 if TYPE_CHECKING:
@@ -290,15 +291,14 @@ class Posts:
             ResponseLostError: The time is over.
             ConnectionClosedError: The post was cancelled by `cancel`.
         """
-        deadline = anyio.current_time() + seconds
-        with anyio.CancelScope(deadline=deadline) as scope:
+        with anyio.move_on_after(seconds) as scope, pausable(scope):
             self._scopes.add(scope)
             try:
                 yield
                 return
             finally:
                 self._scopes.discard(scope)
-        if anyio.current_time() >= deadline:
+        if anyio.current_time() >= scope.deadline:
             raise ResponseLostError(
                 f"{shown(url)}: {method or 'an answer'} was not accepted within {seconds:g} s"
             )
