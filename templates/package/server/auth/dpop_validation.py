@@ -18,6 +18,7 @@ from dataclasses import KW_ONLY, dataclass
 from urllib.parse import urlsplit, urlunsplit
 
 from ...auth.identifiers import comparable_uri
+from ...auth.json_documents import finite_number
 from ...auth.jwt_signing import base64url, base64url_decoded, base64url_sha256
 from ...errors import McpError
 from .jws_validation import (
@@ -124,8 +125,8 @@ class ProofValidator:
             raise InvalidProofError(f"htu: expected {_target(url)}")
         if not isinstance(claims.get("ath"), str) or claims["ath"] != base64url_sha256(token):
             raise InvalidProofError("ath: expected the digest of the token")
-        issued, now, seconds = claims.get("iat"), time.time(), self._settings.seconds
-        if not isinstance(issued, int | float) or not now - seconds <= issued <= now + seconds:
+        issued, now, seconds = finite_number(claims.get("iat")), time.time(), self._settings.seconds
+        if issued is None or not now - seconds <= issued <= now + seconds:
             raise InvalidProofError("iat: expected the current time")
         identifier = claims.get("jti")
         if not isinstance(identifier, str) or not 0 < len(identifier) <= _ID_CHARACTERS:

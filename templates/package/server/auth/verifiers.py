@@ -19,6 +19,7 @@ from typing import Any, TypeAlias
 
 from ..._wire import is_many
 from ...auth.identifiers import comparable_uri
+from ...auth.json_documents import finite_number
 from ...errors import McpError
 from ...runtime.request_context import Principal
 
@@ -176,17 +177,15 @@ def time_of(claims: Mapping[str, Any], name: str) -> float | None:
     """A claim that is a time, in seconds since the epoch; `None` if absent.
 
     Raises:
-        InvalidTokenError: The claim is not a number, or is out of range.
+        InvalidTokenError: The claim is not a number, or no float represents it.
     """
     value = claims.get(name)
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise InvalidTokenError(f"{name}: expected a number")
-    try:
-        return float(value)
-    except OverflowError:
-        raise InvalidTokenError(f"{name}: expected a time") from None
+    seconds = finite_number(value)
+    if seconds is None:
+        raise InvalidTokenError(f"{name}: expected a time in seconds")
+    return seconds
 
 
 def _digest(token: str) -> bytes:
