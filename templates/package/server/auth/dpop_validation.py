@@ -1,7 +1,9 @@
 """Validation of DPoP proofs, by which a client shows that it has the key of a bound token.
 
-A proof is accepted once: its id is stored until the proof is too old. If the store is full, the
-oldest ids are evicted. With nonces, the proofs of evicted ids are rejected once the nonce is stale.
+A process accepts a proof once: its id is stored until the proof is too old. If the store is full,
+the oldest ids are evicted. With nonces, the proofs of evicted ids are rejected once the nonce is
+stale. Other processes do not know the ids: each of them accepts a proof once, while it is not too
+old.
 
 Source: RFC 9449.
 """
@@ -32,7 +34,9 @@ from .jws_validation import (
 )
 from .verifiers import InvalidTokenError
 
-_STORED_IDS = 100_000
+STORED_IDS = 100_000
+"""Ids of proofs that one process stores."""
+
 _ID_CHARACTERS = 1024
 _NONCE_TIME = struct.Struct(">d")
 
@@ -52,8 +56,9 @@ class DpopValidation:
     Attributes:
         required: Whether every token must be bound to a key.
         nonce: Whether proofs require a nonce of this server, which shows that they are fresh.
-        nonce_key: Key that signs nonces, at least 16 bytes; by default a random key. Processes that
-            serve the same resource need the same key.
+        nonce_key: Key that signs nonces, at least 16 bytes; by default a random key of these
+            settings. Processes that serve the same resource need the same key: those of
+            `Server.run_workers` are given the same settings.
         algorithms: Accepted algorithms, all asymmetric.
         seconds: Largest difference between the time of a proof and of the server; also the lifetime
             of a nonce.
@@ -81,7 +86,9 @@ class DpopValidation:
         if not self.seconds > 0:
             raise ValueError(f"seconds: expected more than 0, got {self.seconds}")
         jose_errors()
-        if self.nonce_key is not None and len(self.nonce_key) < 16:
+        if self.nonce_key is None:
+            object.__setattr__(self, "nonce_key", os.urandom(32))  # the class is frozen
+        elif len(self.nonce_key) < 16:
             raise ValueError(f"nonce_key: expected at least 16 bytes, got {len(self.nonce_key)}")
 
     def __repr__(self) -> str:
@@ -97,7 +104,8 @@ class ProofValidator:
 
     def __init__(self, settings: DpopValidation) -> None:
         self._settings = settings
-        self._key = os.urandom(32) if settings.nonce_key is None else settings.nonce_key
+        assert settings.nonce_key is not None  # the settings make one
+        self._key = settings.nonce_key
         self._used: OrderedDict[bytes, float] = OrderedDict()
 
     def check(self, proof: str | None, token: str, jkt: str, method: str, url: str) -> None:
@@ -177,7 +185,7 @@ class ProofValidator:
             InvalidProofError: It was used before.
         """
         now, used = time.time(), self._used
-        while used and (next(iter(used.values())) < now or len(used) >= _STORED_IDS):
+        while used and (next(iter(used.values())) < now or len(used) >= STORED_IDS):
             used.popitem(last=False)
         if identifier in used:
             raise InvalidProofError("jti: the proof was used before")
