@@ -125,6 +125,7 @@ def test_a_server_that_wants_fewer_requests_gets_them() -> None:
         (True, 5),
         ("0", 5),
     ],
+    ids=lambda value: str(value)[:10],
 )
 def test_a_server_chooses_the_interval_within_bounds(interval: object, seconds: float) -> None:
     there = world(refused("authorization_pending"), interval=interval)
@@ -132,7 +133,11 @@ def test_a_server_chooses_the_interval_within_bounds(interval: object, seconds: 
     assert there.paused == [seconds, seconds]
 
 
-@pytest.mark.parametrize("expires_in", [10**9, 10**400, -(10**400), -1, "900", None])
+@pytest.mark.parametrize(
+    "expires_in",
+    [10**9, 10**400, -(10**400), -1, "900", None],
+    ids=lambda value: str(value)[:10],
+)
 def test_a_code_lives_for_an_hour_at_most(expires_in: object) -> None:
     there = world(expires_in=expires_in)
     authorized(there)

@@ -244,6 +244,7 @@ def test_a_response_without_a_usable_token_is_an_error(answer: dict[str, str]) -
         (True, None),
         (10**400, None),
     ],
+    ids=lambda value: str(value)[:10],
 )
 def test_a_token_is_renewed_before_its_end(expires_in: object, left: float | None) -> None:
     world = World({ENDPOINT: said({**TOKEN, "expires_in": expires_in})})

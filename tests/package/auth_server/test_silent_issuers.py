@@ -11,8 +11,9 @@ import anyio
 import pytest
 
 from mcp_protocol import Introspection, JwtVerifier
-from mcp_protocol.server.auth.issuer_fetch import BackOff
+from mcp_protocol.server.auth.issuer_fetch import DOCUMENT_LIMIT, BackOff
 from mcp_protocol.server.auth.jwt_verifier import LONGEST_RETRY
+from mcp_protocol.server.auth.verifiers import STORED_TOKENS, PrincipalCache
 from package.asgi_client import asgi
 from package.auth_server.guarded import Guarded, protected
 from package.auth_server.issuer import (
@@ -237,6 +238,23 @@ async def test_a_queue_of_unknown_tokens_is_waited_in_for_a_bounded_time(
             statuses = await at_once(lambda: status(f"token-{next(numbers)}"), 60)
         assert statuses == [503] * 60
         assert len(issuer.requests) <= 20
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])  # on trio, httpx2 leaves generators open
+async def test_a_document_without_end_is_not_read(issuer: LoopbackIssuer) -> None:
+    issuer.raw = b'{"keys": ["' + b"x" * 2 * DOCUMENT_LIMIT + b'"]}'
+    async with serving_keys(issuer) as status:
+        assert await status() == 503
+
+
+def test_the_least_used_token_is_forgotten_first() -> None:
+    cache = PrincipalCache(60)
+    for number in range(STORED_TOKENS):
+        cache.add(str(number), None)
+    cache.get("0")
+    cache.add("one more", None)
+    assert len(cache) == STORED_TOKENS
+    assert [token for token in ("0", "1", "2") if cache.get(token)] == ["0", "2"]
 
 
 async def test_an_endpoint_that_responds_with_an_error_is_asked_about_other_tokens(

@@ -26,7 +26,8 @@ from ...runtime.request_context import Principal
 VerifyToken: TypeAlias = Callable[[str], Awaitable[Principal | None]]
 """Returns the principal of a token; `None` for a token of a kind unknown to the verifier."""
 
-_CACHED = 10_000  # tokens in the cache
+STORED_TOKENS = 10_000
+"""Tokens whose principals are stored."""
 
 
 class InvalidTokenError(McpError):
@@ -134,7 +135,7 @@ class PrincipalCache:
         if principal is not None and principal.expires is not None:
             until = min(until, principal.expires)
         self._entries[_digest(token)] = principal, until
-        if len(self._entries) > _CACHED:
+        if len(self._entries) > STORED_TOKENS:
             self._entries.popitem(last=False)
 
     def clear(self) -> None:
