@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
+import anyio
 import pytest
 
-from mcp_protocol import AuthorizationError, Device, HttpStatusError, MemoryStore, OAuth
+from mcp_protocol import (
+    AuthorizationError,
+    Device,
+    HttpStatusError,
+    MemoryStore,
+    OAuth,
+    Redirect,
+)
 from mcp_protocol.auth.identifiers import canonical_resource
 from mcp_protocol.auth.token_endpoint import grant_key
 from mcp_protocol.client.auth.interactions import PROMPT_SECONDS, PROMPTS, PromptLimit
+from package.auth.answers import REDIRECT_URI
 from package.auth.protected import (
     Protected,
     agreeing,
@@ -107,6 +116,46 @@ async def test_scopes_without_end_open_so_many_windows(revision: str) -> None:
             del script.on["tools/call"]
             await client.call_tool("tool-9")  # the token that it has is used further
         assert len(script.issuer.visits) == PROMPTS
+
+
+async def test_requests_that_wait_for_a_user_share_the_refusal() -> None:
+    async with protected() as (script, _):
+
+        async def visit(url: str) -> str:
+            agreed = await script.issuer.visit(url)
+            if len(script.issuer.visits) == 1:
+                return agreed
+            while len(refusals) < 10:
+                await anyio.lowlevel.checkpoint()
+            return agreed.replace("code=", "error=access_denied&x=")
+
+        refusals: list[None] = []
+
+        async def refuse(asked: Asked, reply: Reply) -> None:
+            refusals.append(None)
+            await reply.whole(401, WWW_Authenticate="Bearer")
+
+        auth = OAuth("Agent", redirect=Redirect(REDIRECT_URI, visit))
+        async with client_of(script, auth) as client:
+            script.issuer.refresh_tokens.clear()
+            errors: list[str] = []
+
+            async def call() -> None:
+                errors.extend(await refused_calls(client, "echo"))
+
+            await client.list_tools()
+            script.issuer.valid.clear()
+            script.on["tools/call"] = refuse
+            script.open = lambda asked: asked.what == "tools/call"
+            async with anyio.create_task_group() as tasks:
+                for _ in range(10):
+                    tasks.start_soon(call)
+            assert len(errors) == 10
+            assert all("access_denied" in error for error in errors)
+            visits = len(script.issuer.visits)
+            assert 2 <= visits <= 4  # a call whose refusal arrived later asks again
+            await refused_calls(client, "echo")
+            assert len(script.issuer.visits) == visits + 1
 
 
 async def test_codes_for_other_devices_count_too() -> None:

@@ -162,6 +162,7 @@ class TokenAuthorizer:
         self._loaded = False
         self._unaccepted = ""
         self._step_ups: dict[tuple[str, str], int] = {}
+        self._failure: Exception | None = None
 
     def __repr__(self) -> str:
         return f"<TokenAuthorizer of {type(self._source).__name__}>"
@@ -311,24 +312,39 @@ class TokenAuthorizer:
         return self._renew_at is not None and self._renew_at <= self._settings.now()
 
     async def _replace(self, used: str, challenges: Sequence[Challenge]) -> bool:
-        """Replace a token that the server refused; returns whether there is another token."""
+        """Replace a token that the server refused; returns whether there is another token.
+
+        Requests that wait for a replacement share its failure: an authorization server that is
+        silent, or a user who refuses, is not asked for each of them.
+        """
         with paused():
+            last = self._failure
             async with self._lock:
                 if self._header() not in ("", used) or await self._takes_stored(used):
                     return True
                 if used and used == self._unaccepted:
                     return False  # the authorization server issued it just now
-                server = await self._discover(challenges)
-                grant = self._grant
-                same = grant is not None and grant.issuer == server.metadata.issuer
-                if same and await self._refresh(used):
-                    return True
-                scopes = initial_scopes(challenges, server, self._settings.scopes)
-                facts = server.revision.facts
-                if grant is not None and same and facts.authorization.step_up == "union":
-                    scopes = union(grant.requested, scopes)
-                await self._authorize(server, scopes)
-                return True
+                if self._failure is not None and self._failure is not last:
+                    raise self._failure
+                try:
+                    return await self._replace_alone(used, challenges)
+                except (AuthorizationError, TransportError) as error:
+                    self._failure = error
+                    raise
+
+    async def _replace_alone(self, used: str, challenges: Sequence[Challenge]) -> bool:
+        """See `_replace`; called by one task at a time."""
+        server = await self._discover(challenges)
+        grant = self._grant
+        same = grant is not None and grant.issuer == server.metadata.issuer
+        if same and await self._refresh(used):
+            return True
+        scopes = initial_scopes(challenges, server, self._settings.scopes)
+        facts = server.revision.facts
+        if grant is not None and same and facts.authorization.step_up == "union":
+            scopes = union(grant.requested, scopes)
+        await self._authorize(server, scopes)
+        return True
 
     async def _step_up(
         self, used: str, challenges: Sequence[Challenge], operation: tuple[str, str]
