@@ -91,7 +91,7 @@ class AddressCheck:
         if "@" in split.netloc:
             raise AuthorizationError(f"{name}: expected a URL without credentials")
         host = split.hostname or ""
-        if not is_plain_host(host):
+        if not is_plain_host(host) or ("[" in split.netloc and ":" not in host):
             raise AuthorizationError(f"{name}: expected a URL with a name or an address as host")
         if split.scheme == "http" and not self._may_be_plain(host):
             raise AuthorizationError(f"{name}: expected https; http is for loopback only")

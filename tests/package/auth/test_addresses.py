@@ -142,6 +142,8 @@ def test_private_networks_can_be_allowed_but_not_link_local_ones() -> None:
         "https://127\u30020\u30020\u30021/",
         "https://\u2460\u2461\u2466.0.0.1/",
         "https://as.example\u2024/",
+        "https://[v1.a]/",
+        "https://[127.0.0.1]/",
         "https://1.2.3.4.5/",
         "https://256.1.1.1/",
         "https://as.example.0x7f/",
