@@ -20,6 +20,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from ..errors import AuthorizationError, OAuthError
 from .discovery import AuthorizationServer, FlowContext
+from .json_documents import finite_number
 from .jwt_signing import base64url_sha256, random_base64url
 from .registration import (
     DEVICE_GRANT,
@@ -46,7 +47,18 @@ _RESPONSE_PARAMETERS = ("code", "error", "error_description", "iss", "state")
 _DEVICE_ENDPOINT = "the device authorization endpoint"
 _USER_CODE_CHARACTERS = 64  # longest user code
 _POLL_SECONDS = 5.0  # default seconds between two requests, and the increment for `slow_down`
-_DEVICE_CODE_SECONDS = 3600.0  # longest lifetime of a code, in seconds
+
+VISIT_CHARACTERS = 16 * 1024
+"""Longest URL that a user is sent to. The servers decide about its endpoint and its scopes."""
+
+SHORTEST_POLL = 1.0
+"""Shortest time between two requests for the token of a device, in seconds."""
+
+LONGEST_POLL = 60.0
+"""Longest `interval` of an authorization server that is respected, in seconds."""
+
+DEVICE_CODE_SECONDS = 3600.0
+"""Longest lifetime of a device code, in seconds."""
 
 
 @dataclass(frozen=True)
@@ -119,6 +131,11 @@ def begin_code_flow(
     grant = new_grant(context, server, scopes, client)
     iss_supported = server.metadata.is_true("authorization_response_iss_parameter_supported")
     url = urlunsplit(split._replace(query=joined_query, fragment=""))
+    if len(url) > VISIT_CHARACTERS:
+        raise AuthorizationError(
+            f"the authorization request with {len(scopes)} scopes has {len(url)} characters;"
+            f" a browser is given at most {VISIT_CHARACTERS}"
+        )
     return CodeRequest(url, grant, redirect_uri, state, verifier, iss_supported)
 
 
@@ -184,6 +201,35 @@ def _finish(
     return grant
 
 
+def has_same_state(response_url: str, url: str) -> bool:
+    """Whether an authorization response has the `state` of an authorization URL.
+
+    Any web page can send the browser to a redirect URI: a response with another `state` says
+    nothing about the pending authorization, which goes on.
+    """
+    try:
+        return _is_state(_state_of(response_url), _state_of(url))
+    except AuthorizationError:
+        return False
+
+
+def _is_state(state: str, expected: str) -> bool:
+    return hmac.compare_digest(*(s.encode("utf-8", "backslashreplace") for s in (state, expected)))
+
+
+def _state_of(url: str) -> str:
+    """The `state` of a URL; empty if the URL has none, or several."""
+    states = [value for name, value in _parameters(url) if name == "state"]
+    return states[0] if len(states) == 1 else ""
+
+
+def _parameters(url: str) -> list[tuple[str, str]]:
+    try:
+        return parse_qsl(urlsplit(url).query, keep_blank_values=True, max_num_fields=100)
+    except ValueError:
+        raise AuthorizationError("the authorization response is malformed") from None
+
+
 def _authorization_code(request: CodeRequest, response_url: str) -> str:
     """The authorization code of an authorization response.
 
@@ -193,14 +239,11 @@ def _authorization_code(request: CodeRequest, response_url: str) -> str:
         OAuthError: The authorization server refused.
         AuthorizationError: The response does not belong to this request.
     """
-    try:
-        pairs = parse_qsl(urlsplit(response_url).query, keep_blank_values=True, max_num_fields=100)
-    except ValueError:
-        raise AuthorizationError("the authorization response is malformed") from None
+    pairs = _parameters(response_url)
     values = dict(pairs)
     if any(sum(name == each for each, _ in pairs) > 1 for name in _RESPONSE_PARAMETERS):
         raise AuthorizationError("the authorization response repeats a parameter")
-    if not hmac.compare_digest(values.get("state", "").encode(), request.state.encode()):
+    if not _is_state(values.get("state", ""), request.state):
         raise AuthorizationError("the authorization response has another `state`")
     issuer = values.get("iss")
     if issuer is None and request.iss_supported:
@@ -288,7 +331,8 @@ def device_flow(
         raise AuthorizationError(f"{_DEVICE_ENDPOINT}: expected a `device_code`")
     code = _device_code(members, context)
     form = {"grant_type": DEVICE_GRANT, "device_code": device_code}
-    interval = _seconds(members.get("interval"), _POLL_SECONDS)
+    interval = _seconds(members.get("interval"), _POLL_SECONDS, LONGEST_POLL)
+    interval = max(interval, SHORTEST_POLL)
     until = context.now() + code.expires_in
     yield ShowCode(code)
     while True:
@@ -326,15 +370,14 @@ def _device_code(members: Mapping[str, Any], context: FlowContext) -> DeviceCode
             if complete is None
             else context.addresses.check(complete, "`verification_uri_complete`")
         ),
-        _seconds(members.get("expires_in"), _DEVICE_CODE_SECONDS),
+        _seconds(members.get("expires_in"), DEVICE_CODE_SECONDS, DEVICE_CODE_SECONDS),
     )
 
 
-def _seconds(value: object, default: float) -> float:
-    """Seconds, at most `_DEVICE_CODE_SECONDS`; the default unless the value is a number."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
-        return default
-    return min(float(value), _DEVICE_CODE_SECONDS)
+def _seconds(value: object, default: float, longest: float) -> float:
+    """Seconds, at most `longest`; the default unless the value is a number of 0 or more."""
+    seconds = finite_number(value)
+    return default if seconds is None or seconds < 0 else min(seconds, longest)
 
 
 @dataclass(frozen=True)

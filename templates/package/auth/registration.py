@@ -18,6 +18,7 @@ from ..errors import AuthorizationError, OAuthError
 from ..foreign_text import safe_text
 from .address_rules import is_loopback
 from .discovery import AuthorizationServer, FlowContext
+from .json_documents import finite_number
 from .jwt_signing import PrivateKey
 from .scopes import parse_scopes, union
 from .steps import Fetch, Fetched, Flow, Load, Save
@@ -338,7 +339,7 @@ def _register(
         secret if isinstance(secret, str) and secret else None,
         method if method in get_args(AuthMethod) else None,
         tuple(request["redirect_uris"]),
-        float(expires) if isinstance(expires, int | float) else 0,
+        finite_number(expires) or 0,
         _registered_scopes(request.get("scope"), members.get("scope")),
         isinstance(members.get("scope"), str),
     )

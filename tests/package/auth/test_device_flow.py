@@ -11,7 +11,12 @@ from urllib.parse import parse_qsl
 import pytest
 
 from mcp_protocol import AuthorizationError, Device, DeviceCode, OAuth, OAuthError, connect
-from mcp_protocol.auth.flows import device_flow
+from mcp_protocol.auth.flows import (
+    DEVICE_CODE_SECONDS,
+    LONGEST_POLL,
+    SHORTEST_POLL,
+    device_flow,
+)
 from mcp_protocol.auth.registration import DEVICE_GRANT, ClientProfile
 from mcp_protocol.auth.steps import Fetch, Fetched
 from mcp_protocol.auth.token_endpoint import Grant
@@ -107,6 +112,36 @@ def test_a_server_that_wants_fewer_requests_gets_them() -> None:
     there = world(refused("slow_down"), refused("authorization_pending"), interval=None)
     authorized(there)
     assert there.paused == [5, 10, 10]
+
+
+@pytest.mark.parametrize(
+    ("interval", "seconds"),
+    [
+        (0, SHORTEST_POLL),
+        (0.001, SHORTEST_POLL),
+        (-1, 5),
+        (10**9, LONGEST_POLL),
+        (10**400, 5),
+        (True, 5),
+        ("0", 5),
+    ],
+    ids=lambda value: str(value)[:10],
+)
+def test_a_server_chooses_the_interval_within_bounds(interval: object, seconds: float) -> None:
+    there = world(refused("authorization_pending"), interval=interval)
+    authorized(there)
+    assert there.paused == [seconds, seconds]
+
+
+@pytest.mark.parametrize(
+    "expires_in",
+    [10**9, 10**400, -(10**400), -1, "900", None],
+    ids=lambda value: str(value)[:10],
+)
+def test_a_code_lives_for_an_hour_at_most(expires_in: object) -> None:
+    there = world(expires_in=expires_in)
+    authorized(there)
+    assert there.codes[0].expires_in == DEVICE_CODE_SECONDS
 
 
 def test_a_code_that_has_expired_is_asked_for_no_longer() -> None:

@@ -6,6 +6,7 @@ import http.client
 import socket
 import threading
 import webbrowser
+from contextlib import AsyncExitStack
 from typing import Any
 
 import anyio
@@ -13,11 +14,12 @@ import pytest
 from anyio import from_thread, to_thread
 
 from mcp_protocol import AuthorizationError, Loopback, Paste, Redirect
+from mcp_protocol.client.auth.interactions import CALLBACK_REQUESTS
 from requirements import EVERY_REVISION, requirement
 
 pytestmark = pytest.mark.anyio
 
-URL = "https://as.example/authorize?a=1&b=$(id);`id`|x"
+URL = "https://as.example/authorize?a=1&b=$(id);`id`|x&state=s"
 
 
 def get(uri: str, target: str, method: str = "GET") -> tuple[int, bytes, Any]:
@@ -73,15 +75,48 @@ def test_a_browser_is_opened_by_the_standard_library() -> None:
     assert Loopback()._open_url is webbrowser.open
 
 
-async def test_only_the_first_return_to_the_path_counts() -> None:
-    browser = Browser(
-        "/favicon.ico", "/callback", "/other?code=x", "/callback?code=1", "/callback?code=2"
-    )
+STRAY = (
+    "/callback",
+    "/callback?code=stolen",
+    "/callback?code=stolen&state=",
+    "/callback?code=stolen&state=other",
+    "/callback?error=access_denied&state=other",
+    "/callback?code=stolen&state=s&state=other",
+    "/callback?state=%ff" + "&x=1" * 200,
+)
+
+
+@requirement("auth-flow.state-mismatch-discarded", revisions=EVERY_REVISION)
+async def test_only_the_return_with_the_awaited_state_ends_the_wait() -> None:
+    returns = "/callback?code=1&state=s", "/callback?code=2&state=s"
+    browser = Browser("/favicon.ico", "/other?code=x&state=s", *STRAY, *returns)
     async with Loopback(open_url=browser).open() as agent:
         browser.uri = agent.redirect_uri
-        assert (await agent.visit(URL)).endswith("?code=1")
+        assert (await agent.visit(URL)).endswith("?code=1&state=s")
         await to_thread.run_sync(browser.thread.join)
-    assert [status for status, _, _ in browser.answers] == [404, 404, 404, 200, 404]
+    statuses = [status for status, _, _ in browser.answers]
+    assert statuses == [404, 404, *[400] * len(STRAY), 200, 400]
+    page = browser.answers[3][1]
+    assert b"not the response" in page
+    assert b"stolen" not in page
+
+
+async def test_a_return_before_the_user_was_sent_away_counts_for_nothing() -> None:
+    async with Loopback().open() as agent:
+        status, _, _ = await to_thread.run_sync(get, agent.redirect_uri, "/callback?code=1")
+        assert status == 400
+
+
+async def test_half_requests_to_the_callback_take_so_many_threads() -> None:
+    async with Loopback().open() as agent, AsyncExitStack() as stack:
+        port = int(agent.redirect_uri.split("/")[2].partition(":")[2])
+        before = threading.active_count()
+        for _ in range(3 * CALLBACK_REQUESTS):
+            half = stack.enter_context(socket.create_connection(("127.0.0.1", port)))
+            half.sendall(b"GET /call")
+        refused = stack.enter_context(socket.create_connection(("127.0.0.1", port)))
+        assert await to_thread.run_sync(refused.recv, 1) == b""
+        assert threading.active_count() <= before + CALLBACK_REQUESTS + 2
 
 
 async def test_other_methods_are_refused() -> None:

@@ -9,7 +9,7 @@ import secrets
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs
@@ -123,6 +123,8 @@ class LoopbackIssuer:
         active: Introspection responses by token; anything else is inactive.
         jwks_uri: Where the metadata says that the keys are.
         failing: Whether every response has status 500.
+        raw: The body of every response instead of its document.
+        answering: Cleared to let all requests wait.
         forms: The forms that were posted, with the `Authorization` field.
     """
 
@@ -133,6 +135,9 @@ class LoopbackIssuer:
         self.active: dict[str, dict[str, Any]] = {}
         self.jwks_uri: str | None = None
         self.failing = False
+        self.raw: bytes | None = None
+        self.answering = threading.Event()
+        self.answering.set()
         self.forms: list[tuple[str | None, dict[str, list[str]]]] = []
 
     def document(self, path: str) -> Any:
@@ -177,8 +182,9 @@ def serving_issuer() -> Iterator[LoopbackIssuer]:
             self.answer(issuer.answer(self.path, form))
 
         def answer(self, document: Any) -> None:
+            issuer.answering.wait(60)
             status = 500 if issuer.failing else 404 if document is None else 200
-            body = json.dumps(document).encode()
+            body = json.dumps(document).encode() if issuer.raw is None else issuer.raw
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(body)))
@@ -188,6 +194,10 @@ def serving_issuer() -> Iterator[LoopbackIssuer]:
         def log_message(self, format: str, *args: Any) -> None:
             pass
 
+        def handle_one_request(self) -> None:
+            with suppress(ConnectionError):  # of a client that waits no longer
+                super().handle_one_request()
+
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     issuer.url = f"http://127.0.0.1:{server.server_address[1]}"
     thread = threading.Thread(target=server.serve_forever)
@@ -195,6 +205,7 @@ def serving_issuer() -> Iterator[LoopbackIssuer]:
     try:
         yield issuer
     finally:
+        issuer.answering.set()
         server.shutdown()
         thread.join()
         server.server_close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import pickle
 import time
 from typing import Any
 
@@ -145,6 +146,32 @@ async def test_a_proof_is_accepted_once(monkeypatch: pytest.MonkeyPatch) -> None
         same_id = proof_of(OTHER, other := token_of("bob", cnf={"jkt": OTHER.thumbprint()}))
         http.fields |= {"authorization": f"DPoP {other}", "dpop": same_id}
         assert (await http.post(HELLO)).status == 200
+
+
+async def test_of_too_many_proofs_the_oldest_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mcp_protocol.server.auth.dpop_validation.STORED_IDS", 3)
+    proofs = [proof_of(KEY, TOKEN) for _ in range(4)]
+    async with asgi(Guarded().server, auth=protected(dpop=DpopValidation())) as http:
+        http.fields["authorization"] = f"DPoP {TOKEN}"
+        sent = [*proofs, proofs[3], proofs[2], proofs[0]]
+        statuses = [(await http.post(HELLO, DPoP=each)).status for each in sent]
+    assert statuses == [200, 200, 200, 200, 401, 401, 200]
+
+
+def test_several_processes_with_the_same_settings_have_one_key_of_nonces() -> None:
+    settings = DpopValidation(nonce=True)
+    copy = pickle.loads(pickle.dumps(settings))  # as workers get it
+    assert copy.nonce_key == settings.nonce_key
+    assert DpopValidation(nonce=True).nonce_key != settings.nonce_key
+    auth = protected(dpop=settings, verifier=never)
+    assert [limit.text for limit in auth.process_limits()] == [
+        "a DPoP proof is accepted once by each worker, for at most 600 s"
+    ]
+    assert protected(verifier=never).process_limits() == []
+
+
+async def never(token: str) -> None:
+    """A verifier that knows no token."""
 
 
 @requirement("auth-ext.dpop-server-no-downgrade", revisions=EVERY_REVISION)

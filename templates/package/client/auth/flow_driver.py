@@ -7,6 +7,7 @@ Source: security best practices (server-side request forgery).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from inspect import isawaitable
 from typing import Any, TypeVar
@@ -50,14 +51,20 @@ class FlowDriver:
         fetcher: Makes HTTP requests.
         store: Stores records.
         interaction: The interaction with the user; `None` if there is no user.
+        on_prompt: Called before the user is sent to a URL or shown a code; may raise.
     """
 
     def __init__(
-        self, fetcher: AuthFetcher, store: Store, interaction: Interaction | None = None
+        self,
+        fetcher: AuthFetcher,
+        store: Store,
+        interaction: Interaction | None = None,
+        on_prompt: Callable[[], None] = lambda: None,
     ) -> None:
         self._fetcher = fetcher
         self._store = store
         self._interaction = interaction
+        self._on_prompt = on_prompt
 
     async def run(self, flow: Flow[Result]) -> Result:
         """Run a flow to its result.
@@ -93,6 +100,8 @@ class FlowDriver:
         return self._interaction.open()
 
     async def _answer(self, step: Step, agent: UserAgent | None) -> Any:
+        if isinstance(step, Visit | ShowCode):
+            self._on_prompt()
         match step:
             case Fetch():
                 return await self._fetcher.fetch(step)

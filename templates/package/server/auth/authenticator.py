@@ -31,6 +31,7 @@ from ...auth.challenges import Challenge, format_challenges
 from ...auth.identifiers import PROTECTED_RESOURCE, protected_resource_url
 from ...errors import TransportError
 from ...facts import Revisions
+from ...foreign_text import safe_text
 from ...protocol import jsonrpc
 from ...runtime.request_context import PRINCIPAL, Principal
 from ..asgi import http_response
@@ -45,9 +46,28 @@ ScopesOf = Callable[[jsonrpc.Message], Collection[str]]
 
 _SCHEMES = {b"bearer": "bearer", b"dpop": "dpop"}
 _TOKEN_CHARACTERS = f"{string.ascii_letters}{string.digits}-._~+/".encode()
+_HIDDEN = "[access token]"
 _INVALID = "the access token is not valid for this server, or not any more"
 
 logger = logging.getLogger(__name__)
+
+
+FAILURE_SECONDS = 10.0
+"""Seconds between two records in the log of failures of one kind, or of their tracebacks."""
+
+
+class FailureLog:
+    """The failures that the log holds, since anyone can cause further ones by sending a token."""
+
+    def __init__(self) -> None:
+        self._logged: dict[str, float] = {}
+
+    def is_new(self, kind: str, now: float) -> bool:
+        """Whether no failure of a kind was recorded within `FAILURE_SECONDS`; records this one."""
+        if now - self._logged.get(kind, -FAILURE_SECONDS) < FAILURE_SECONDS:
+            return False
+        self._logged[kind] = now
+        return True
 
 
 class Authenticator:
@@ -68,6 +88,7 @@ class Authenticator:
         self._version_header = revisions.newest().facts.headers.protocol_version
         self._required = required
         self._verify = bind_verifier(protected.verifier, protected.trusted)
+        self._failures = FailureLog()
         self._proofs = None if protected.dpop is None else ProofValidator(protected.dpop)
         split = urlsplit(protected.resource)
         self._path = path.rstrip("/")
@@ -99,12 +120,15 @@ class Authenticator:
         except (InvalidProofError, NonceRequiredError) as error:
             return self._refused_proof(request, error)
         except TransportError as error:
-            logger.warning("a token could not be verified: %s", error)
+            if self._failures.is_new("TransportError", anyio.current_time()):
+                logger.warning("a token could not be verified: %s", error)
             return http_response.unavailable("the token can't be verified now")
-        except Exception:
+        except Exception as error:
             incident = secrets.token_hex(4)
-            failure = traceback.format_exc().replace(token, "[access token]")
-            logger.error("the verifier failed (incident %s)\n%s", incident, failure)
+            failure = safe_text(f"{type(error).__name__}: {error}".replace(token, _HIDDEN))
+            if self._failures.is_new(type(error).__qualname__, anyio.current_time()):
+                failure = "\n" + traceback.format_exc().replace(token, _HIDDEN)
+            logger.error("the verifier failed (incident %s): %s", incident, failure)
             return http_response.unavailable(
                 f"the token can't be verified now; the log of the server says why under {incident}"
             )

@@ -13,6 +13,7 @@ from ...auth.address_rules import checked_https_url
 from ...auth.challenges import Challenge, format_challenge
 from ...auth.identifiers import comparable_uri, protected_resource_url
 from ...auth.scopes import OFFLINE_ACCESS, checked_scopes, union
+from ..serving import ProcessLimit
 from .dpop_validation import DpopValidation
 from .verifiers import TokenVerifier, TrustedIssuers, VerifyToken
 
@@ -108,6 +109,13 @@ class Protected:
         """The issuers and audiences whose tokens are accepted."""
         audiences = (self.resource,) if self.audiences is None else self.audiences
         return TrustedIssuers(frozenset(self.issuers), frozenset(map(comparable_uri, audiences)))
+
+    def process_limits(self) -> list[ProcessLimit]:
+        """What authorization lacks where several processes serve together."""
+        if self.dpop is None:
+            return []
+        text = "a DPoP proof is accepted once by each worker"
+        return [ProcessLimit(f"{text}, for at most {2 * self.dpop.seconds:g} s")]
 
     def with_implied(self, granted: Collection[str]) -> frozenset[str]:
         """Granted scopes, with all scopes that they imply, directly or indirectly."""

@@ -19,13 +19,15 @@ from typing import Any, TypeAlias
 
 from ..._wire import is_many
 from ...auth.identifiers import comparable_uri
+from ...auth.json_documents import finite_number
 from ...errors import McpError
 from ...runtime.request_context import Principal
 
 VerifyToken: TypeAlias = Callable[[str], Awaitable[Principal | None]]
 """Returns the principal of a token; `None` for a token of a kind unknown to the verifier."""
 
-_CACHED = 10_000  # tokens in the cache
+STORED_TOKENS = 10_000
+"""Tokens whose principals are stored."""
 
 
 class InvalidTokenError(McpError):
@@ -133,7 +135,7 @@ class PrincipalCache:
         if principal is not None and principal.expires is not None:
             until = min(until, principal.expires)
         self._entries[_digest(token)] = principal, until
-        if len(self._entries) > _CACHED:
+        if len(self._entries) > STORED_TOKENS:
             self._entries.popitem(last=False)
 
     def clear(self) -> None:
@@ -176,17 +178,15 @@ def time_of(claims: Mapping[str, Any], name: str) -> float | None:
     """A claim that is a time, in seconds since the epoch; `None` if absent.
 
     Raises:
-        InvalidTokenError: The claim is not a number, or is out of range.
+        InvalidTokenError: The claim is not a number, or no float represents it.
     """
     value = claims.get(name)
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise InvalidTokenError(f"{name}: expected a number")
-    try:
-        return float(value)
-    except OverflowError:
-        raise InvalidTokenError(f"{name}: expected a time") from None
+    seconds = finite_number(value)
+    if seconds is None:
+        raise InvalidTokenError(f"{name}: expected a time in seconds")
+    return seconds
 
 
 def _digest(token: str) -> bytes:

@@ -1,0 +1,390 @@
+"""Hostile tokens, issuers and authorization servers against processes that serve or sign in."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcp_protocol.client.auth.interactions import PROMPTS
+from package.auth_server.issuer import (
+    IDP,
+    KEY,
+    RESOURCE,
+    jwk_set,
+    new_key,
+    proof_key,
+    proof_of,
+    serving_issuer,
+    token_of,
+)
+from package.auth_server.test_hostile_tokens import TOKENS
+from package.processes import PACKAGE_ROOT
+from package.web_process import Started, started
+from package.wire import SESSIONS, initialize
+
+pytestmark = pytest.mark.attack
+
+SECONDS = 60
+HELLO = json.dumps(initialize(SESSIONS[-1]))
+SERVER = """
+    import json, logging, os
+    from mcp_protocol import DpopValidation, JwtVerifier, Protected, Server
+
+    logging.basicConfig(level=logging.WARNING)
+
+    def create() -> Server:
+        return Server("target", "1", drain=0.1)
+
+    def auth() -> Protected:
+        issuer = os.environ["ISSUER"]
+        if "KEYS" in os.environ:
+            verifier = JwtVerifier(keys=json.loads(os.environ["KEYS"]))
+        else:
+            verifier = JwtVerifier(jwks=f"{issuer}/jwks", max_age=0, cool_down=0.1)
+        resource = os.environ["RESOURCE"]
+        dpop = DpopValidation(nonce="NONCE" in os.environ)
+        return Protected(resource, issuers=[issuer], verifier=verifier, dpop=dpop)
+
+    if __name__ == "__main__":
+        import target
+        if "WORKERS" in os.environ:
+            Server.run_workers(target.create, 2, http="127.0.0.1:0", auth=target.auth())
+        else:
+            create().run(http="127.0.0.1:0", auth=auth())
+"""
+
+
+class Target:
+    """A protected server as a process, whose standard error is kept."""
+
+    def __init__(self, server: Started) -> None:
+        self.port = server.port
+        self.lines: list[str] = []
+        errors = server.process.stderr
+        assert errors is not None
+        self._reader = threading.Thread(target=lambda: self.lines.extend(errors), daemon=True)
+        self._reader.start()
+        self._server = server
+
+    def post(self, authorization: str, **fields: str) -> http.client.HTTPResponse:
+        """The response to a request over a new connection."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=SECONDS)
+        accept = {"Accept": "application/json, text/event-stream"}
+        fields = {**accept, "Content-Type": "application/json", **fields}
+        connection.request("POST", "/mcp", HELLO, {**fields, "Authorization": authorization})
+        response = connection.getresponse()
+        response.read()
+        connection.close()
+        return response
+
+    def log(self) -> str:
+        """Ends the process; all that it wrote to standard error."""
+        self._server.process.terminate()
+        self._server.process.wait(SECONDS)
+        self._reader.join(SECONDS)
+        for stream in (self._server.process.stdout, self._server.process.stderr):
+            assert stream is not None
+            stream.close()
+        return "".join(self.lines)
+
+
+@contextmanager
+def target(folder: Path, **environment: str) -> Iterator[Target]:
+    """A protected server that runs."""
+    (folder / "target.py").write_text(textwrap.dedent(SERVER))
+    keys = {} if "ISSUER" in environment else {"ISSUER": IDP, "KEYS": json.dumps(jwk_set(KEY))}
+    with started(folder, "target.py", RESOURCE=RESOURCE, **keys, **environment) as server:
+        target = Target(server)
+        try:
+            yield target
+        finally:
+            target.log()
+
+
+def test_tokens_beyond_any_parser_get_401_and_fill_no_log(tmp_path: Path) -> None:
+    with target(tmp_path) as server:
+        assert server.post(f"Bearer {token_of()}").status == 200
+        refused = 0
+        for _ in range(20):
+            statuses = [server.post(f"Bearer {token}").status for token in TOKENS.values()]
+            refused += statuses.count(401)
+        assert refused == 20 * len(TOKENS)
+        assert server.post(f"Bearer {token_of('bob')}").status == 200
+        log = server.log()
+    assert "Traceback" not in log
+    assert len(log) < 2000
+
+
+def test_a_silent_issuer_delays_nobody_whose_key_is_in_use(tmp_path: Path) -> None:
+    with serving_issuer() as issuer, target(tmp_path, ISSUER=issuer.url) as server:
+
+        def ask(subject: str, key: Any = KEY) -> tuple[int, float]:
+            before = time.monotonic()
+            token = token_of(subject, key=key, iss=issuer.url)
+            return server.post(f"Bearer {token}").status, time.monotonic() - before
+
+        assert ask("first")[0] == 200
+        issuer.answering.clear()
+        with ThreadPoolExecutor(20) as threads:
+            forged = [threads.submit(ask, f"eve-{n}", new_key(f"k{n}")) for n in range(10)]
+            honest = [threads.submit(ask, f"user-{n}") for n in range(10)]
+            assert [each.result()[0] for each in forged] == [401] * 10
+        assert [each.result()[0] for each in honest] == [200] * 10
+        assert max(each.result()[1] for each in honest) < 8  # 2 s, on a machine that is not busy
+        later = [ask(f"later-{n}") for n in range(20)]
+        assert {status for status, _ in later} == {200}
+        assert sum(seconds for _, seconds in later) < 15
+        assert len(issuer.requests) <= 4
+        assert len(server.log()) < 4000
+
+
+@pytest.mark.parametrize("nonce", [False, True])
+def test_each_worker_accepts_a_proof_once_and_says_so(tmp_path: Path, nonce: bool) -> None:
+    key = proof_key()
+    token = token_of(cnf={"jkt": key.thumbprint()})
+    more = {"NONCE": "1"} if nonce else {}
+    with target(tmp_path, WORKERS="1", **more) as server:
+        value = None
+        if nonce:  # from any worker, as all share the key of nonces
+            value = server.post(f"DPoP {token}", DPoP=proof_of(key, token)).getheader("DPoP-Nonce")
+            assert value is not None
+        stolen = proof_of(key, token, nonce=value)
+        statuses = [server.post(f"DPoP {token}", DPoP=stolen).status for _ in range(30)]
+        assert 1 <= statuses.count(200) <= 2
+        assert statuses.count(401) == 30 - statuses.count(200)
+        own = [server.post(f"DPoP {token}", DPoP=proof_of(key, token, nonce=value)) for _ in "1234"]
+        assert [each.status for each in own] == [200] * 4
+        assert "a DPoP proof is accepted once by each worker" in server.log()
+
+
+class HostileServer:
+    """An MCP server and its authorization server; what it answers is up to a test.
+
+    Attributes:
+        documents: Members that documents have besides, by the end of their path.
+        pending: Whether the user of a device never agrees.
+        requests: Paths of all requests so far.
+        calls: Tokens that each call takes, one after the other.
+    """
+
+    def __init__(self) -> None:
+        self.documents: dict[str, dict[str, Any]] = {}
+        self.raw: dict[str, bytes] = {}
+        self.pending = False
+        self.url = ""
+        self.requests: list[str] = []
+        self.used: set[str] = set()
+        self.tokens = 0
+
+    def answer(self, path: str, message: Any, token: str | None) -> tuple[int, Any]:
+        """Status and document for a request."""
+        name = path.rsplit("/", 1)[-1]
+        if path == "/mcp":
+            return self._mcp(message, token)
+        if name == "token":
+            if self.pending:
+                return 400, {"error": "authorization_pending"}
+            self.tokens += 1
+            document = {"access_token": f"access-{self.tokens}", "token_type": "Bearer"}
+        else:
+            document = self._documents().get(name, {})
+        return 200 if document else 404, {**document, **self.documents.get(name, {})}
+
+    def _documents(self) -> dict[str, dict[str, Any]]:
+        url = self.url
+        endpoints = {
+            "authorization_endpoint": f"{url}/authorize",
+            "token_endpoint": f"{url}/token",
+            "registration_endpoint": f"{url}/register",
+            "device_authorization_endpoint": f"{url}/device",
+        }
+        code = {"device_code": "d", "user_code": "A", "verification_uri": f"{url}/v"}
+        return {
+            "mcp": {"resource": f"{url}/mcp", "authorization_servers": [url]},
+            "oauth-authorization-server": {
+                "issuer": url,
+                "code_challenge_methods_supported": ["S256"],
+                **endpoints,
+            },
+            "register": {"client_id": "c"},
+            "device": {**code, "interval": 1, "expires_in": 60},
+        }
+
+    def _mcp(self, message: Any, token: str | None) -> tuple[int, Any]:
+        if token is None or token in self.used:
+            return 401, {}
+        if message is None or "id" not in message:
+            return 202 if message else 405, {}
+        result: dict[str, Any] = {"tools": [], "content": []}
+        if message["method"] == "tools/call":
+            self.used.add(token)
+        if message["method"] == "initialize":
+            result = {
+                "protocolVersion": message["params"]["protocolVersion"],
+                "capabilities": {"tools": {}},
+                "serverInfo": {"name": "hostile", "version": "1"},
+            }
+        return 200, {"jsonrpc": "2.0", "id": message["id"], "result": result}
+
+
+@pytest.fixture
+def hostile() -> Iterator[HostileServer]:
+    """A hostile server at a free port of loopback."""
+    hostile = HostileServer()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            self.respond(None)
+
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            self.respond(json.loads(body) if self.path == "/mcp" else body)
+
+        def respond(self, message: Any) -> None:
+            hostile.requests.append(self.path)
+            token = self.headers.get("Authorization")
+            status, document = hostile.answer(self.path, message, token)
+            body = json.dumps(document).encode()
+            body = hostile.raw.get(self.path.rsplit("/", 1)[-1], body) if status == 200 else body
+            self.send_response(status)
+            if status == 401:
+                self.send_header("WWW-Authenticate", "Bearer")
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    hostile.url = f"http://127.0.0.1:{server.server_port}"
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield hostile
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+CLIENT = """
+    import json, sys, threading, urllib.request
+    from contextlib import suppress
+    from urllib.parse import parse_qs, urlsplit
+    import anyio
+    from mcp_protocol import Device, Loopback, McpError, OAuth, connect
+
+    url, kind, calls, seconds = sys.argv[1:]
+    windows = []
+    outcome = []
+
+    def browser(url):
+        windows.append(url)
+        query = {name: values[0] for name, values in parse_qs(urlsplit(url).query).items()}
+        def visit():
+            for tail in ("", "?code=x", "?code=x&state=evil", "?error=no&state=",
+                         "?code=good&state=" + query["state"]):
+                with suppress(OSError):
+                    urllib.request.urlopen(query["redirect_uri"] + tail, timeout=20).close()
+        threading.Thread(target=visit, daemon=True).start()
+
+    device = Device(windows.append)
+    auth = OAuth("A", interaction=device if kind == "device" else Loopback(open_url=browser))
+
+    async def main():
+        with anyio.move_on_after(float(seconds)):
+            try:
+                async with connect(url, auth=auth, revision="2025-06-18") as client:
+                    await client.list_tools()
+                    outcome.append("signed in")
+                    for number in range(int(calls)):
+                        try:
+                            await client.call_tool("tool")
+                            outcome.append("called")
+                        except McpError as error:
+                            outcome.append(type(error).__name__)
+            except McpError as error:
+                outcome.append(type(error).__name__)
+            return
+        outcome.append("waits")
+
+    anyio.run(main)
+    print(json.dumps([outcome, len(windows)]))
+"""
+
+
+def outcome_of(
+    folder: Path, hostile: HostileServer, kind: str = "code", calls: int = 0, seconds: float = 30
+) -> tuple[list[str], int]:
+    """What becomes of a client process, and how many windows or codes its user was shown."""
+    script = folder / "client.py"
+    script.write_text(textwrap.dedent(CLIENT))
+    done = subprocess.run(
+        [sys.executable, str(script), f"{hostile.url}/mcp", kind, str(calls), str(seconds)],
+        env={"PYTHONPATH": str(PACKAGE_ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=2 * SECONDS,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    outcome, windows = json.loads(done.stdout)
+    return outcome, windows
+
+
+NUMBERS = dict.fromkeys(("expires_in", "interval", "client_secret_expires_at"), 10**400)
+
+
+@pytest.mark.parametrize("kind", ["code", "device"])
+def test_numbers_beyond_all_floats_and_stray_returns_stop_no_sign_in(
+    kind: str, tmp_path: Path, hostile: HostileServer
+) -> None:
+    names = ("mcp", "oauth-authorization-server", "register", "device", "token")
+    hostile.documents = dict.fromkeys(names, NUMBERS)
+    assert outcome_of(tmp_path, hostile, kind) == (["signed in"], 1)
+
+
+@pytest.mark.parametrize(
+    "document", ["mcp", "oauth-authorization-server", "register", "device", "token"]
+)
+def test_a_document_nested_without_end_is_an_error_of_the_package(
+    document: str, tmp_path: Path, hostile: HostileServer
+) -> None:
+    hostile.raw[document] = b'{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
+    outcome, _ = outcome_of(tmp_path, hostile, "device")
+    assert outcome == ["AuthorizationError"]
+
+
+def test_a_device_that_nobody_confirms_polls_once_a_second(
+    tmp_path: Path, hostile: HostileServer
+) -> None:
+    hostile.pending = True
+    hostile.documents["device"] = {"interval": 0}
+    outcome, windows = outcome_of(tmp_path, hostile, "device", seconds=5)
+    assert (outcome, windows) == (["waits"], 1)
+    assert 1 <= hostile.requests.count("/token") <= 5
+
+
+def test_a_server_that_forgets_each_token_opens_few_windows(
+    tmp_path: Path, hostile: HostileServer
+) -> None:
+    outcome, windows = outcome_of(tmp_path, hostile, calls=20)
+    assert windows == PROMPTS
+    assert outcome == ["signed in", *["called"] * PROMPTS, *["AuthorizationError"] * (20 - PROMPTS)]
