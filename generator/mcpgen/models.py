@@ -284,9 +284,11 @@ def _discriminator(
     The tag has one name on the wire, and one in Python, for pydantic looks for it by both.
     """
     tags = {
-        (member.tag[0], names.members(member.properties, reserved)[member.tag[0]])
-        if member is not None and member.tag
-        else None
+        (
+            (member.tag[0], names.members(member.properties, reserved)[member.tag[0]])
+            if member is not None and member.tag
+            else None
+        )
         for member in _objects(definition, normal)
     }
     tag = tags.pop() if len(tags) == 1 else None

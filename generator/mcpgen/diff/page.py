@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import FileSystemLoader, StrictUndefined
 
 from mcpgen import paths
 from mcpgen.diff import report
@@ -14,6 +14,7 @@ from mcpgen.diff.changes import PARTIES, Change
 from mcpgen.diff.compare import Diff
 from mcpgen.diff.rules import SEVERITIES
 from mcpgen.errors import safe_text
+from mcpgen.templates import SandboxedEnvironment
 
 _LONGEST = 300
 _KINDS = (
@@ -40,7 +41,7 @@ class Owner:
 
 def html(diff: Diff) -> str:
     """The page."""
-    environment = Environment(
+    environment = SandboxedEnvironment(
         loader=FileSystemLoader(paths.PACKAGE / "diff"),
         autoescape=True,
         undefined=StrictUndefined,
