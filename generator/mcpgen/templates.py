@@ -82,7 +82,7 @@ def _written(value: object) -> str:
 
 
 class SandboxedEnvironment(ImmutableSandboxedEnvironment):
-    """The environment of templates: no code but theirs runs, and a lookup finds items alone."""
+    """The environment of templates: no code but theirs runs, and a mapping has items alone."""
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
         """Whether a template may read an attribute."""
@@ -90,10 +90,16 @@ class SandboxedEnvironment(ImmutableSandboxedEnvironment):
         return not outside and super().is_safe_attribute(obj, attr, value)
 
     def getitem(self, obj: Any, argument: Any) -> Any:
-        """The item of a mapping or sequence; Jinja falls back to an attribute of that name."""
+        """The item of a mapping, or what Jinja gives of anything else.
+
+        Jinja falls back to an attribute of the name, and so do filters such as `map`: a mapping,
+        whose keys may come from a schema, has attributes such as `items`.
+        """
+        if not isinstance(obj, Mapping):
+            return super().getitem(obj, argument)
         try:
             return obj[argument]
-        except (AttributeError, TypeError, LookupError):
+        except (TypeError, LookupError):
             return self.undefined(obj=obj, name=argument)
 
 

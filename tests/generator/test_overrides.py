@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import MappingProxyType, SimpleNamespace
 
 import pytest
 from jinja2 import StrictUndefined, UndefinedError
@@ -237,8 +238,12 @@ def test_an_item_of_a_mapping_is_no_attribute_of_it() -> None:
     environment = templates.SandboxedEnvironment(undefined=StrictUndefined)
     template = environment.from_string("{{ members[name] }}")
     assert template.render(members={"items": 1}, name="items") == "1"
-    with pytest.raises(UndefinedError):
-        template.render(members={}, name="items")
+    for members in ({}, MappingProxyType({})):
+        with pytest.raises(UndefinedError):
+            template.render(members=members, name="items")
+    source = "{{ revisions | map(attribute='name') | join }}"
+    revisions = [SimpleNamespace(name="a")]
+    assert environment.from_string(source).render(revisions=revisions) == "a"
 
 
 @pytest.mark.parametrize(

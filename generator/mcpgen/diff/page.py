@@ -10,7 +10,7 @@ from jinja2 import FileSystemLoader, StrictUndefined
 
 from mcpgen import paths
 from mcpgen.diff import report
-from mcpgen.diff.changes import PARTIES, Change
+from mcpgen.diff.changes import Change
 from mcpgen.diff.compare import Diff
 from mcpgen.diff.rules import SEVERITIES
 from mcpgen.errors import safe_text
@@ -54,7 +54,7 @@ def html(diff: Diff) -> str:
         diff=diff,
         owners=list(_owners(diff)),
         sections=[section for section, _ in _KINDS],
-        parties=PARTIES,
+        parties=diff.parties,
         by_party=report.by_party(diff),
         severities=SEVERITIES[:-1],
     )
