@@ -21,7 +21,7 @@ OLDEST = schema.revisions()[0].name
 MODULE = f"r{OLDEST.replace('-', '_')}/methods.py"
 TEMPLATE = "package/revision/methods.py.jinja"
 SECRET = "secret of another file"
-SECONDS = 60.0
+SECONDS = 120.0
 """Time that a command may take; the limits make it a fraction of that."""
 
 TABLE = f"[tool.mcpgen]\nrevisions = ['{OLDEST}']\nparts = ['types']\n"
@@ -143,3 +143,102 @@ def test_a_template_includes_no_file_outside(line: str, root: Path, tmp_path: Pa
     (tmp_path / "outside").write_text(SECRET)
     published(root, tmp_path, line)
     expect_refusal(run(root, tmp_path, "check", "pkg"), "there is no template")
+
+
+def package(root: Path, folder: Path) -> Path:
+    """A package of types."""
+    words = ("-q", "-r", OLDEST, "--parts", "types", "-o", "pkg")
+    assert run(root, folder, *words).returncode == 0
+    return folder / "pkg"
+
+
+EDITS = {
+    "statements": "x\n" * 50_000,
+    "functions": "\n".join(f"def f{at}(): pass" for at in range(20_000)),
+    "a long docstring": f"def f():\n    \"\"\"{'x' * 2_000_000}\"\"\"",
+    "a form feed": "\x0cdef f(): pass",
+    "a deep expression": f"x = {'-' * 100_000}1",
+}
+
+
+@pytest.mark.parametrize("case", EDITS)
+def test_hostile_edits_are_not_adopted(case: str, root: Path, tmp_path: Path) -> None:
+    folder = package(root, tmp_path)
+    with (folder / MODULE).open("a") as module:
+        module.write(f"\n\n{EDITS[case]}\n")
+    edited = (folder / MODULE).read_bytes()
+    done = run(root, tmp_path, "adopt", "pkg")
+    assert done.returncode in (1, 2)
+    assert "Traceback" not in done.stderr
+    assert "unexpected" not in done.stderr
+    assert len(done.stdout + done.stderr) < 4000
+    assert (folder / MODULE).read_bytes() == edited
+    assert not (tmp_path / "pkg.adopted.toml").exists()
+
+
+def rule(kind: str, target: str, new: str, module: str = MODULE) -> str:
+    """The table of a rule."""
+    keys = {"kind": kind, "module": module, "target": target, "new": new}
+    return "[rules.a]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in keys.items())
+
+
+RULES = {
+    "a module outside": rule("add", "f", "def f(): pass", "../outside.py"),
+    "more than an expression": rule("default", "Row.name", "1\nimport os"),
+    "more than a function": rule("add", "f", "def f(): pass\nimport os"),
+    "parentheses": rule("default", "Row.name", "(" * 100_000),
+    "a long key": f"{'.'.join(['a'] * 100_000)} = 1",
+    "a deep array": f"a = {'[' * 100_000}",
+    "another file": SECRET,
+}
+
+
+@pytest.mark.parametrize("case", RULES)
+def test_hostile_rules_are_refused(case: str, root: Path, tmp_path: Path) -> None:
+    folder = package(root, tmp_path)
+    before = (folder / MODULE).read_bytes()
+    (tmp_path / "rules.toml").write_text(RULES[case])
+    words = ("update", "pkg", "--force", "--adopted", "rules.toml")
+    expect_refusal(run(root, tmp_path, *words), "rules.toml#")
+    assert (folder / MODULE).read_bytes() == before
+    assert not (tmp_path / "outside.py").exists()
+
+
+def test_adopting_writes_no_file_far_away_that_only_a_record_names(
+    root: Path, tmp_path: Path
+) -> None:
+    inner = tmp_path / "checkout"
+    inner.mkdir()
+    (tmp_path / "far.toml").write_text("")
+    folder = package(root, inner)
+    run(root, inner, "update", "pkg", "--adopted", "../far.toml")
+    with (folder / MODULE).open("a") as module:
+        module.write("\n\ndef added() -> None:\n    pass\n")
+    expect_refusal(run(root, inner, "adopt", "pkg"), "--adopted")
+    assert (tmp_path / "far.toml").read_text() == ""
+    assert run(root, inner, "adopt", "pkg", "--adopted", "../far.toml").returncode == 0
+    assert "added" in (tmp_path / "far.toml").read_text()
+
+
+def test_a_folder_of_revisions_names_no_folder_outside(root: Path, tmp_path: Path) -> None:
+    (tmp_path / "own").mkdir()
+    row = '[[revision]]\nname = "../../outside"\nstatus = "final"\nofficial = ""\ndigest = ""\n'
+    (tmp_path / "own" / "revisions.toml").write_text(row)
+    for words in (("list",), ("-r", "../../outside", "-o", "pkg")):
+        expect_refusal(run(root, tmp_path, *words, "--schemas", "own"), "/revision/0/name: ")
+    assert not (tmp_path / "pkg").exists()
+
+
+@pytest.mark.parametrize("name", ["2030-01-01", "revisions.toml"])
+def test_a_revision_is_added_through_no_link(name: str, root: Path, tmp_path: Path) -> None:
+    folder = schema.revisions()[0].folder
+    (tmp_path / "own").mkdir()
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "list").write_text(SECRET)
+    target = tmp_path / ("list" if name == "revisions.toml" else "outside")
+    (tmp_path / "own" / name).symlink_to(target)
+    words = ("schema", "add", str(folder / "schema.json"), "-r", "2030-01-01", "--force")
+    done = run(root, tmp_path, *words, "--schemas", "own")
+    assert SECRET not in done.stdout + done.stderr
+    assert (tmp_path / "list").read_text() == SECRET
+    assert [*(tmp_path / "outside").iterdir()] == []

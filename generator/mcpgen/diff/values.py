@@ -281,7 +281,7 @@ class Values:
         before = _by_content(old, removed, self.old.alternatives)
         after = _by_content(new, added, self.new.alternatives)
         return [
-            (*wires, *after[content], _SURE_BY_CONTENT)
+            (wires[0], after[content][0], _SURE_BY_CONTENT)
             for content, wires in before.items()
             if len(wires) == len(after.get(content, ())) == 1
             and self._same_objects(old.fields[wires[0]], new.fields[after[content][0]])
