@@ -157,7 +157,7 @@ def test_every_awkward_name_is_read_and_written(
 
 
 def messages_of(pool: Iterable[str]) -> tuple[Definitions, list[str]]:
-    """A request of a client and a notification of a server for each name, with a parameter of that name."""
+    """A request of a client and a notification of a server for each name, as a parameter too."""
     unions: dict[str, list[dict[str, Any]]] = {union: [] for union in sorted(_UNIONS)}
     definitions: Definitions = {}
     methods: list[str] = []

@@ -215,7 +215,7 @@ OUTSIDE = {
     "a class": "{{ revision.__class__.__mro__ | length }}",
     "the globals of a function": "{{ cycler.__init__.__globals__.os.getcwd() | literal }}",
     "the globals of a filter": "{{ literal.__globals__ | length }}",
-    "the frame of a generator": "{% set gen = package.revisions | map(attribute='x') %}{{ gen.gi_frame }}",
+    "the frame of a generator": "{{ (package.revisions | map(attribute='x')).gi_frame }}",
     "a format of attributes": "{{ '{0.__class__}'.format(revision) | literal }}",
     "another name of an attribute": "{{ (revision | attr('__class__')).__mro__ | length }}",
     "a list of its own": "{% set _ = [].append(1) %}",
