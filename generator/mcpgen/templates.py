@@ -97,8 +97,9 @@ class SandboxedEnvironment(ImmutableSandboxedEnvironment):
         """
         if not isinstance(obj, Mapping):
             return super().getitem(obj, argument)
+        mapping: Mapping[Any, Any] = obj
         try:
-            return obj[argument]
+            return mapping[argument]
         except (TypeError, LookupError):
             return self.undefined(obj=obj, name=argument)
 

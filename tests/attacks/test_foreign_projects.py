@@ -73,7 +73,7 @@ def link(place: str) -> Callable[[Path], None]:
 
 
 MIRROR = "output = 'pkg'\n[tool.mcpgen.mirror]\nfile = 'x.json'\noutput = 'mirror'\n"
-OUTSIDE: dict[str, tuple[str, Callable[[Path], None]]] = {
+OUTSIDE: dict[str, tuple[str, Callable[[Path], object]]] = {
     "a parent": ("output = '../outside'", Path.exists),
     "a parent by way of a folder": ("output = 'a/../../outside'", Path.exists),
     "a link": ("output = 'pkg'", link("pkg")),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -94,7 +94,7 @@ def tiny(definitions: Definitions) -> Definitions:
 @contextmanager
 def package_of(
     definitions: Definitions, folder: Path, library: Library, parts: Sequence[str] = ()
-) -> Iterator[Callable[[str], Any]]:
+) -> Generator[Callable[[str], Any]]:
     """The package of a schema: imports its modules by name."""
     path = folder / "schema.json"
     path.write_text(json.dumps({"$defs": definitions}))
@@ -191,7 +191,8 @@ def check_messages(pool: Iterable[str], folder: Path) -> None:
         known = {*revision.client_requests, *revision.server_notifications}
         assert set(methods) <= known
         for name in ("rdraft.client", "rdraft.client_sync", "rdraft.server", "client.async_client"):
-            for kind in vars(module(name)).values():
+            kinds: list[Any] = [*vars(module(name)).values()]
+            for kind in kinds:
                 if isinstance(kind, type) and kind.__module__ == f"awkward.{name}":
                     assert hidden_by(kind) == set(), kind
 

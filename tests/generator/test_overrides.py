@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType, SimpleNamespace
 
@@ -238,7 +239,8 @@ def test_an_item_of_a_mapping_is_no_attribute_of_it() -> None:
     environment = templates.SandboxedEnvironment(undefined=StrictUndefined)
     template = environment.from_string("{{ members[name] }}")
     assert template.render(members={"items": 1}, name="items") == "1"
-    for members in ({}, MappingProxyType({})):
+    empty: tuple[Mapping[str, int], ...] = ({}, MappingProxyType({}))
+    for members in empty:
         with pytest.raises(UndefinedError):
             template.render(members=members, name="items")
     source = "{{ revisions | map(attribute='name') | join }}"
