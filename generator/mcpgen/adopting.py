@@ -22,6 +22,7 @@ from mcpgen.build_request import BuildRequest
 from mcpgen.commands import Wanted, count_of
 from mcpgen.console import Console
 from mcpgen.errors import McpgenError, OutputError, UsageError, safe_text
+from mcpgen.toml_records import MAX_BYTES
 
 _TEXT = 400
 """Characters of a refusal that are shown."""
@@ -110,6 +111,8 @@ def _edited(directory: Path, file: Path | None) -> _Edited:
             f"{directory}: expected no other file of rules than {present}, which it has already,"
             f" got {file}"
         )
+    if present is not None and file is None:
+        _expect_near(present, directory)
     changed = output.edited(directory, record.files)
     missing = [path for path in record.files if not (directory / path).is_file()]
     if not changed and not missing:
@@ -124,6 +127,17 @@ def _edited(directory: Path, file: Path | None) -> _Edited:
                 " that to adopt, then update"
             )
     return _Edited(directory, request, written, tuple(sorted([*changed, *missing])))
+
+
+def _expect_near(path: Path, directory: Path) -> None:
+    """Refuse to write to a file elsewhere that only the record of a package names."""
+    place = path.resolve()
+    near = (Path.cwd().resolve(), directory.resolve().parent)
+    if not any(place.is_relative_to(folder) for folder in near):
+        raise UsageError(
+            f"{directory}: expected its rules beside it or below the current directory, got {path};"
+            f" to write there, name it: mcpgen adopt {directory} --adopted {path}"
+        )
 
 
 def _edits_of(package: _Edited, path: str) -> Edits:
@@ -209,6 +223,7 @@ def _planned(package: _Edited, place: AdoptedFile, found: Sequence[Edits]) -> _P
         target = package.request.adopted
         if new_rules:
             text = rules.appended(place.text, new_rules)
+            _expect_readable(place, text, len(new_rules))
             target = AdoptedFile.of(place.path, package.directory, text)
         files = package_cache.built(replace(package.request, adopted=target), _ignore)
         lost = _not_reproduced(package, found, files)
@@ -217,6 +232,15 @@ def _planned(package: _Edited, place: AdoptedFile, found: Sequence[Edits]) -> _P
         for edits, refusal in lost:
             edits.refusals.append(refusal)
             edits.rules.clear()
+
+
+def _expect_readable(place: AdoptedFile, text: str, count: int) -> None:
+    """Refuse rules that would make a file that is too large to be read again."""
+    if len(text.encode()) > MAX_BYTES or len(place.rules()) + count > rules.MAX_RULES:
+        raise UsageError(
+            f"{place.path}: expected at most {rules.MAX_RULES} rules and {MAX_BYTES} bytes, got"
+            " more: put larger additions into a module of your own"
+        )
 
 
 def _not_reproduced(

@@ -7,6 +7,7 @@ before it is known that a package is not up to date.
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -193,9 +194,9 @@ def generate(console: Console, request: BuildRequest, directory: Path, *, force:
     if before is not None and before.options == request.options:
         notes += _names_gone(before.names, files)
         notes += _types_renamed(types, request.renamed_types, files)
+    written = output.write(directory, files, force=force)
     for note in notes:
         console.summary(note)
-    written = output.write(directory, files, force=force)
     console.summary(f"{directory}: {_what(written)} ({names})")
     reports = _reports(before, request)
     for line in (line for report in reports for line in report.lines()):
@@ -335,7 +336,7 @@ def _advice(files: Mapping[str, str], package: str, directory: Path) -> Iterator
     if root == Path.cwd():
         yield f"next: {command}"
     else:
-        yield f"next: cd {Path(os.path.relpath(root)).as_posix()} && {command}"
+        yield f"next: cd {shlex.quote(Path(os.path.relpath(root)).as_posix())} && {command}"
 
 
 def check(console: Console, directory: Path, wanted: Wanted) -> bool:

@@ -52,14 +52,16 @@ def job(
     extra: dict[str, dict[str, Any]] = {}
     aliases: dict[str, str] = {}
     definitions: dict[str, Node] = {}
-    lacking = lacking or {}
+    lacking, reserved = lacking or {}, names.RESERVED[library]
     for name, definition in normal.definitions.items():
         if name in core:
             continue
-        python = names.members(definition.properties, names.RESERVED[library])
+        python = names.members(definition.properties, reserved)
         definitions[name] = _imported(_input(definition, normal), core)
         aliases |= {f"{name}.{wire}": member for wire, member in python.items() if wire != member}
         extra[name] = _extra(definition, normal, docs[name], unions.get(name, ()), python)
+        tag = None if name in unions else _discriminator(definition, normal, reserved)
+        extra[name]["discriminator"] = tag
         extra[name]["lacking"] = lacking.get(name, ())
         extra[name]["has_value"] = name in values
     wire, base = ("..._wire", "..._structs") if core else (".._wire", ".._structs")
@@ -240,7 +242,6 @@ def _extra(
         "doc": doc.text,
         "members": {python[wire]: text for wire, text in doc.fields.items()},
         "tag": _tag(definition, python, doc),
-        "discriminator": None if variants else _discriminator(definition, normal),
         "schemas": _checks(definition, python, Fixed),
         "ranges": _checks(definition, python, Range),
         "variants": [
@@ -275,18 +276,33 @@ def _expected(check: Check) -> str:
     return f'a JSON Schema with "{safe_text(check.keyword)}": "{safe_text(check.value)}"'
 
 
-def _discriminator(definition: Definition, normal: NormalizedSchema) -> str | None:
-    """Wire name of the tag that tells all members of a union from each other, if they have one."""
-    tags: set[str | None] = set()
+def _discriminator(
+    definition: Definition, normal: NormalizedSchema, reserved: Collection[str]
+) -> str | None:
+    """Python name of the tag that tells all members of a union from each other, if they have one.
+
+    The tag has one name on the wire, and one in Python, for pydantic looks for it by both.
+    """
+    tags = {
+        (
+            (member.tag[0], names.members(member.properties, reserved)[member.tag[0]])
+            if member is not None and member.tag
+            else None
+        )
+        for member in _objects(definition, normal)
+    }
+    tag = tags.pop() if len(tags) == 1 else None
+    return None if tag is None else tag[1]
+
+
+def _objects(definition: Definition, normal: NormalizedSchema) -> Iterator[Definition | None]:
+    """The objects in a union and in the unions in it; `None` for anything else."""
     for node in definition.members:
         member = normal.resolve(node)
-        if member is None or (not member.is_object and not member.members):
-            return None
-        if member.is_object:
-            tags.add(member.tag[0] if member.tag else None)
+        if member is not None and member.members and not member.is_object:
+            yield from _objects(member, normal)
         else:
-            tags.add(_discriminator(member, normal))
-    return tags.pop() if len(tags) == 1 else None
+            yield member if member is not None and member.is_object else None
 
 
 def _tag(definition: Definition, python: Mapping[str, str], doc: Doc) -> Node | None:
@@ -325,7 +341,9 @@ def _imports(
             used.append("msgspec.field")
         return used
     used.append("typing")
-    if any(each["discriminator"] for each in extra.values()):
+    tags = [each["tag"] for each in objects.values() if each["tag"]]
+    renamed = any(tag["name"] != tag["wire"] for tag in tags)
+    if renamed or any(each["discriminator"] for each in extra.values()):
         used.append("pydantic.Field")
     if any(each["optional"] for each in objects.values()):
         used.append("package.optional")

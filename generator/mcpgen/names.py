@@ -39,10 +39,13 @@ IMPORTED = frozenset(
     {
         "Any",
         "ClassVar",
+        "Field",
         "Literal",
         "Meta",
         "Struct",
         "TypeAlias",
+        "TypeAliasType",
+        "UNSET",
         "Untagged",
         "UnsetType",
         "Variant",
@@ -51,14 +54,24 @@ IMPORTED = frozenset(
 """Names that a module of models imports, whatever the schema."""
 
 _OF_BASE_MODEL = frozenset(
-    {"always_sent", "construct", "copy", "dict", "from_orm", "json", "model_computed_fields"}
+    {"always_sent", "construct", "copy", "dict", "from_orm", "json", "model_computed_fields", "mro"}
     | {"model_config", "model_construct", "model_copy", "model_dump", "model_dump_json"}
     | {"model_extra", "model_fields", "model_fields_set", "model_json_schema"}
     | {"model_parametrized_name", "model_post_init", "model_rebuild", "model_validate"}
     | {"model_validate_json", "model_validate_strings", "nullable", "optional", "parse_file"}
-    | {"parse_obj", "parse_raw", "schema", "schema_json", "update_forward_refs", "validate"}
+    | {"parse_obj", "parse_raw", "register", "schema", "schema_json", "update_forward_refs"}
+    | {"validate"}
 )
 """Names that a pydantic model has, or that its members are made with."""
+
+STUB_BASES = frozenset(
+    {"ask_for_logs", "cache", "call_from", "clear_cache", "close", "end", "extension", "failures"}
+    | {"hold", "input_rounds", "instructions", "listen", "mcp_handler", "mcp_stubs", "middleware"}
+    | {"notify", "on_log", "on_progress", "opened", "request", "request_raw", "revision"}
+    | {"seen_as", "server_capabilities", "server_info", "servers", "session", "start_call"}
+    | {"supports", "tools_for", "url_schemes"}
+)
+"""Public names in the bases of clients, sessions and handlers, which no message overrides."""
 
 RESERVED: Mapping[Library, frozenset[str]] = {"msgspec": frozenset(), "pydantic": _OF_BASE_MODEL}
 """Names that no member of an object has, by the library that the models are written for."""
@@ -86,10 +99,12 @@ def pascal(wire: str) -> str:
 
 def message_name(type_name: str) -> str:
     """The Python name of a request or notification: `CallToolRequest` gives `call_tool`."""
+    name = snake(type_name)
     for end in _MESSAGE_ENDS:
         if type_name.endswith(end) and type_name != end:
-            return snake(type_name.removesuffix(end))
-    return snake(type_name)
+            name = snake(type_name.removesuffix(end))
+            break
+    return f"{name}_" if name in STUB_BASES else name
 
 
 def constant(name: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -130,7 +131,9 @@ def new(console: Console, wanted: NewProject) -> None:
         f"{wanted.directory}: {count_of(own, 'file')} of yours,"
         f" {count_of(len(package), 'file')} in {inner}"
     )
-    console.summary(f"next: cd {wanted.directory} && pip install -e '.[dev]' && pytest")
+    console.summary(
+        f"next: cd {shlex.quote(str(wanted.directory))} && pip install -e '.[dev]' && pytest"
+    )
 
 
 def _mirrored(
@@ -237,7 +240,7 @@ def generate(console: Console, settings: Settings, *, force: bool) -> None:
         _write_packages(console, settings, force=force)
         if settings.mirror is not None:
             snapshot = mirrors.read(settings.mirror_directory)
-            _write_mirror(console, settings, snapshot, snapshot, force=force)
+            _write_mirror(console, settings, snapshot, snapshot, (), force=force)
 
 
 def _write_packages(console: Console, settings: Settings, *, force: bool) -> None:
@@ -268,21 +271,29 @@ def _update_mirror(
     request = _request(settings, settings.packages[0])
     package = directories.texts(settings.directory(settings.packages[0]))
     lists, limits = _server_lists(console, mirror, settings.root, request, package)
-    for line in server_lists.changes(old.lists, lists):
-        console.summary(line)
     new_snapshot = replace(old, lists=lists, limits=limits)
-    _write_mirror(console, settings, old, new_snapshot, force=force)
+    changes = server_lists.changes(old.lists, lists)
+    _write_mirror(console, settings, old, new_snapshot, changes, force=force)
 
 
 def _write_mirror(
-    console: Console, settings: Settings, old: Snapshot, snapshot: Snapshot, *, force: bool
+    console: Console,
+    settings: Settings,
+    old: Snapshot,
+    snapshot: Snapshot,
+    changes: Sequence[str],
+    *,
+    force: bool,
 ) -> None:
+    """Write the mirror from a snapshot, then say what changed on the server."""
     directory = settings.mirror_directory
     mirror = mirrors.build(snapshot, settings.protocol)
     files = mirrors.files(mirror, snapshot)
     if not force:
         mirrors.refuse_edited(directory, old, files)
     changed = writing.write_files(directory, files)
+    for line in changes:
+        console.summary(line)
     if changed:
         _report(console, mirror)
     console.summary(f"{directory}: {'updated' if changed else 'unchanged'}")

@@ -23,6 +23,7 @@ FILE = "pyproject.toml"
 
 _TABLE = "/tool/mcpgen"
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
+_ELSEWHERE = f"for one elsewhere: mcpgen -o DIR, or a {FILE} in a folder that holds both"
 _SHARED = ("packages", "mirror", "schemas_dir")
 """Keys of the table that are not about one package."""
 
@@ -177,11 +178,11 @@ def read(folder: Path) -> Settings | None:
     place = Place(source, SettingsError, _TABLE)
     check_json(table, f"{source}#{_TABLE}", SettingsError)
     packages = _packages(place.table(table), place)
-    _check_outputs(packages, place)
+    _check_outputs(folder, packages, place)
     mirror = None
     if "mirror" in table:
         mirror = convert(table["mirror"], MirrorSettings, place.at("mirror"))
-        _check_mirror(mirror, packages, place.at("mirror"))
+        _check_mirror(folder, mirror, packages, place.at("mirror"))
     schemas_dir: str = convert(table.get("schemas_dir", ""), str, place.at("schemas_dir"))
     return Settings(folder, packages, mirror, schemas_dir)
 
@@ -212,14 +213,17 @@ class _Packages:
     packages: tuple[PackageSettings, ...]
 
 
-def _check_outputs(packages: Sequence[PackageSettings], place: Place) -> None:
-    """Refuse packages without a place or a revision, and two in one place."""
+def _check_outputs(folder: Path, packages: Sequence[PackageSettings], place: Place) -> None:
+    """Refuse packages without a revision or a place within the project, and two in one place."""
     seen: set[Path] = set()
     for number, package in enumerate(packages):
         at = place.at("packages").at(number) if len(packages) > 1 else place
         output = Path(package.output)
         if not package.output or output.is_absolute():
             raise at.at("output").error("a path relative to the file", package.output)
+        _expect_inside(folder, package.output, at.at("output"), _ELSEWHERE)
+        if package.adopted:
+            _expect_inside(folder, package.adopted, at.at("adopted"), "move the file there")
         if output in seen:
             raise at.at("output").error("a directory of its own for each package", package.output)
         seen.add(output)
@@ -238,14 +242,30 @@ def _check_hook(hook: Sequence[str], place: Place) -> None:
                 raise place.error("no placeholder but {output}", f"{{{name}}}")
 
 
+def _expect_inside(folder: Path, path: str, place: Place, instead: str) -> None:
+    """Refuse a path that leads out of the project: a checkout may come from anyone."""
+    if not is_inside(folder, folder / path):
+        expected = f"a path within the folder of {FILE}, links followed ({instead})"
+        raise place.error(expected, path)
+
+
+def is_inside(folder: Path, path: Path) -> bool:
+    """Whether a path leads into a folder, links followed."""
+    try:
+        return path.resolve().is_relative_to(folder.resolve())
+    except (OSError, RuntimeError, ValueError):  # links in a circle, or a NUL
+        return False
+
+
 def _check_mirror(
-    mirror: MirrorSettings, packages: Sequence[PackageSettings], place: Place
+    folder: Path, mirror: MirrorSettings, packages: Sequence[PackageSettings], place: Place
 ) -> None:
     if bool(mirror.file) == bool(mirror.server):
         raise place.error("either file or server", "both" if mirror.file else "neither")
     output, first = Path(mirror.output), Path(packages[0].output)
     if output.is_absolute() or output.parent != first.parent or output == first:
         raise place.at("output").error(f"a directory beside {packages[0].output}", mirror.output)
+    _expect_inside(folder, mirror.output, place.at("output"), "a directory, not a link")
     parts = packages[0].parts
     if parts and "all" not in parts and not {"client", "server"} <= set(parts):
         raise place.error("a first package with the parts client and server", list(parts))

@@ -2,6 +2,9 @@
 
 A template is named by its path from there, such as `package/revision/client.py.jinja`. Every value
 that one writes is source made by the generator, a number, or a plain name; see `literals.checked`.
+
+A template may be that of a checkout of others, which `mcpgen check` renders: it runs in Jinja's
+sandbox, and reaches neither modules, classes nor files.
 """
 
 from __future__ import annotations
@@ -9,17 +12,18 @@ from __future__ import annotations
 import traceback
 from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
+from pathlib import Path, PurePath
+from types import ModuleType
 from typing import Any
 
 from jinja2 import (
-    Environment,
     FileSystemLoader,
     StrictUndefined,
     TemplateNotFound,
     TemplateSyntaxError,
     Undefined,
 )
+from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from mcpgen import paths
 from mcpgen.errors import TemplateError, safe_text
@@ -77,9 +81,32 @@ def _written(value: object) -> str:
     return str(value) if isinstance(value, Undefined) else checked(value)
 
 
+class SandboxedEnvironment(ImmutableSandboxedEnvironment):
+    """The environment of templates: no code but theirs runs, and a mapping has items alone."""
+
+    def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
+        """Whether a template may read an attribute."""
+        outside = isinstance(obj, type | ModuleType | PurePath)
+        return not outside and super().is_safe_attribute(obj, attr, value)
+
+    def getitem(self, obj: Any, argument: Any) -> Any:
+        """The item of a mapping, or what Jinja gives of anything else.
+
+        Jinja falls back to an attribute of the name, and so do filters such as `map`: a mapping,
+        whose keys may come from a schema, has attributes such as `items`.
+        """
+        if not isinstance(obj, Mapping):
+            return super().getitem(obj, argument)
+        mapping: Mapping[Any, Any] = obj
+        try:
+            return mapping[argument]
+        except (TypeError, LookupError):
+            return self.undefined(obj=obj, name=argument)
+
+
 @cache
-def _environment(root: Path, overrides: Path | None) -> Environment:
-    environment = Environment(
+def _environment(root: Path, overrides: Path | None) -> SandboxedEnvironment:
+    environment = SandboxedEnvironment(
         loader=FileSystemLoader([root] if overrides is None else [overrides, root]),
         undefined=StrictUndefined,
         trim_blocks=True,

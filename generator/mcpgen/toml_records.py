@@ -24,6 +24,12 @@ T = TypeVar("T")
 MAX_BYTES = 1024 * 1024
 """Size of the largest TOML file that is read, in bytes. mcpgen's own have up to 90 kB."""
 
+MAX_PARTS = 64
+"""Parts of the longest key, with dots between them: reading one takes their square in time."""
+
+_PART = r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+"""
+_LONG_KEY = re.compile(rf"(?<![\w-])(?:{_PART}\.[ \t]*+){{{MAX_PARTS}}}")
+
 
 @dataclass(frozen=True)
 class Place:
@@ -75,6 +81,8 @@ def parsed_toml(text: str, source: str, kind: type[InputError]) -> dict[str, Any
     """
     import tomllib  # a manifest, which is JSON, is converted without it
 
+    if _LONG_KEY.search(text) is not None:
+        raise kind(source, "", f"keys of at most {MAX_PARTS} parts", "a longer one")
     try:
         return tomllib.loads(text)
     except RecursionError:

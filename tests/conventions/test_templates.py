@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 from jinja2 import Environment, nodes
 
-from conventions.sources import TEMPLATES, shown, text_of
+from conventions.sources import GENERATOR, TEMPLATES, shown, text_of
 
 NAMES = {
     *("argument", "argument.name", "argument.type"),
@@ -42,7 +43,7 @@ NAMES = {
 """Expressions for names and types: made by the generator, never text of a schema."""
 
 DOCSTRINGS = {
-    *("call.doc", "call.handler_doc", "doc", "members[field.name]", "tag.doc"),
+    *("call.doc", "call.handler_doc", "doc", "members.get(field.name)", "tag.doc"),
     *("alias.doc", "class.doc", "member.doc", "method.doc"),
     *("field.doc", "mirror.doc", "prompt.doc", "resource.doc", "tool.doc"),
 }
@@ -135,6 +136,8 @@ def written(node: nodes.Node | None) -> str:
             return f"{written(inner)}.{attr}"
         case nodes.Getitem(node=inner, arg=arg):
             return f"{written(inner)}[{written(arg)}]"
+        case nodes.Call(node=inner, args=args):
+            return f"{written(inner)}({', '.join(map(written, args))})"
         case nodes.Const(value=value):
             return repr(value)
         case nodes.Or(left=left, right=right):
@@ -172,6 +175,40 @@ def faults(source: str) -> list[str]:
     page = Page()
     read(Environment(autoescape=False).parse(source).body, page)
     return [*page.found, *([f"{page.open} left open"] if page.open not in ("", "#") else [])]
+
+
+def computed_lookups(source: str) -> list[str]:
+    """Subscripts with a name that is not known before: Jinja gives an attribute of that name."""
+    tree = Environment(autoescape=False).parse(source)
+    lookups = tree.find_all(nodes.Getitem)
+    return [written(node) for node in lookups if not isinstance(node.arg, nodes.Const)]
+
+
+MODELS = sorted((TEMPLATES / "models").rglob("*.jinja2"))
+"""Templates that datamodel-code-generator renders, in an environment of its own."""
+
+
+@pytest.mark.parametrize("path", MODELS, ids=shown)
+def test_a_template_of_models_looks_names_up_by_get(path: Path) -> None:
+    assert computed_lookups(text_of(path)) == []
+
+
+def test_a_subscript_with_a_name_of_the_schema_is_found() -> None:
+    source = "{% if members[field.name] %}{{ fields[0].name }}{% endif %}{{ members.get(x) }}"
+    assert computed_lookups(source) == ["members[field.name]"]
+
+
+def test_the_environments_of_the_generator_are_sandboxed() -> None:
+    names = {
+        alias.name
+        for path in sorted(GENERATOR.rglob("*.py"))
+        for node in ast.walk(ast.parse(text_of(path)))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "jinja2"
+        for alias in node.names
+    }
+    assert {name for name in names if name.endswith("Environment")} == {
+        "ImmutableSandboxedEnvironment"
+    }
 
 
 def is_text(path: Path) -> bool:

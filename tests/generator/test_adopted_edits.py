@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+import time
 
 import pytest
 from syrupy.assertion import SnapshotAssertion
@@ -51,6 +53,9 @@ class Client:
         return fields
 '''
 
+
+SECONDS = 10.0
+"""Time of the processor that one comparison may take; it takes a fraction of that."""
 
 FROM_PYTHON = re.compile(
     r"(?<=is no Python: ).*(?=; )|(?<=an expression, got ).*|(?<=TOML text, got ).*"
@@ -267,3 +272,57 @@ def test_a_rule_for_a_copied_module_is_refused() -> None:
     text = RULE.format(kind="docstring", target="Tool", more='old = "A tool."\nnew = "x"')
     with pytest.raises(AdoptedError, match="expected a rendered module, not a copied one"):
         replay.replayed({MODULE: WRITTEN}, rules.parsed(text, "pkg.adopted.toml"), {MODULE})
+
+
+HOSTILE_EDITS = {
+    "a deeper one": "x = " + "-" * 100_000 + "1",
+    "a deep attribute": "x = a" + ".a" * 100_000,
+    "statements without end": "x\n" * 50_000,
+    "functions without end": "\n".join(f"def f{at}(): pass" for at in range(20_000)),
+    "a form feed before a definition": "\x0cdef f(): pass",
+}
+
+
+@pytest.mark.parametrize("case", HOSTILE_EDITS)
+def test_a_hostile_edit_is_refused_soon(case: str) -> None:
+    text = f"{WRITTEN}\n\n{HOSTILE_EDITS[case]}\n"
+    started = time.process_time()
+    found = edits.compared(MODULE, WRITTEN, text, lambda name: "")
+    assert time.process_time() - started < SECONDS
+    assert not found.rules
+    assert len(found.refusals) == 1
+    assert len(str(found.refusals[0])) < 300
+
+
+def test_a_default_that_is_nested_deep_is_refused() -> None:
+    text = edited("timeout: float = 10.0", f"timeout: float = {'+'.join(['1'] * 970)}")
+    [refusal] = edits.compared(MODULE, WRITTEN, text, no_uses).refusals
+    assert "nested too deeply" in refusal.reason
+
+
+def rule_file(kind: str, target: str, new: str, old: str = "None") -> str:
+    """A file with one rule."""
+    keys = {"kind": kind, "module": MODULE, "target": target, "new": new}
+    keys |= {"old": old} if kind == "default" else {}
+    return "[rules.a]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in keys.items())
+
+
+HOSTILE_RULES = {
+    "a deep default": rule_file("default", "Tool.title", "+".join(["1"] * 900)),
+    "a deep old default": rule_file("default", "Tool.title", "1", "+".join(["1"] * 900)),
+    "a deep target": rule_file("default", ".".join(["a"] * 5000), "1"),
+    "parentheses": rule_file("default", "Tool.title", "(" * 100_000),
+    "too many": "".join(
+        rule_file("add", f"f{at}", f"def f{at}(): pass").replace("rules.a", f"rules.r{at}")
+        for at in range(rules.MAX_RULES + 1)
+    ),
+}
+
+
+@pytest.mark.parametrize("case", HOSTILE_RULES)
+def test_a_hostile_rule_is_refused_in_one_short_line(case: str) -> None:
+    with pytest.raises(AdoptedError) as raised:
+        for rule in rules.parsed(HOSTILE_RULES[case], "x.toml"):
+            replay.applied(WRITTEN, rule)
+    assert "\n" not in str(raised.value)
+    assert len(str(raised.value)) < 2000

@@ -67,6 +67,14 @@ def test_an_update_says_what_was_renamed_and_what_is_gone(older: Path) -> None:
     assert "gone: NeverSeenAgain is no longer a public name of the package" in lines
 
 
+def test_an_update_that_is_refused_says_nothing_of_what_it_would_do(older: Path) -> None:
+    (older / "__main__.py").write_text("edited = True\n")
+    done = run("update", "older_pkg")
+    assert done.code == 1
+    assert "gone:" not in done.out + done.err
+    assert "renamed:" not in done.out + done.err
+
+
 def test_the_old_name_stays_in_later_generations(older: Path) -> None:
     assert run("update", "-q", "older_pkg").code == 0
     record = json.loads((older / manifest.NAME).read_text())

@@ -155,6 +155,16 @@ def test_only_what_affects_a_side_is_shown_if_asked_for(tmp_path: Path) -> None:
     assert [c for c in changes if "client that receives" not in c["affected"]] == []
 
 
+@pytest.mark.parametrize("form", ["text", "markdown", "html"])
+def test_a_report_for_one_side_counts_for_that_side_alone(form: str, tmp_path: Path) -> None:
+    old, new = saved(tmp_path, "a.json"), saved(tmp_path, "b.json", **NEW)
+    heads = run("diff", old, new, "--format", form, "--affects", "client").out
+    end = {"text": "\nbreaking ", "markdown": "\n## ", "html": 'class="change"'}[form]
+    head = heads.partition(end)[0]
+    assert "client that receives" in head
+    assert "server that" not in head
+
+
 def test_a_report_is_written_to_a_file(tmp_path: Path) -> None:
     old, new = saved(tmp_path, "a.json"), saved(tmp_path, "b.json", **NEW)
     target = tmp_path / "diff.html"

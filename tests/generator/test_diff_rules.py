@@ -95,6 +95,13 @@ PAIRS = (
     Pair("FIELD_ADDED_REQUIRED", SIZE, {}, params("color size", size=COUNT)),
     Pair("FIELD_ADDED_OPTIONAL", SIZE, {}, params(size=COUNT)),
     Pair("FIELD_RENAMED", "PaintRequestParams.sizes", field(COUNT), params(sizes=COUNT)),
+    Pair("FIELD_RENAMED", "PaintRequestParams.fileSize", field(COUNT), params(fileSize=COUNT)),
+    Pair("FIELD_RENAMED", "PaintRequestParams.caption", field(COUNT), params(caption=COUNT)),
+    Pair(
+        *("FIELD_RENAMED", "PaintRequestParams.hue"),
+        params(size=COUNT),
+        {"PaintRequestParams": obj("hue", hue=TEXT, size=COUNT)},
+    ),
     Pair("FIELD_MADE_REQUIRED", SIZE, field(COUNT), params("color size", size=COUNT)),
     Pair("FIELD_TYPE_NARROWED", SIZE, field({"type": ["integer", "string"]}), field(COUNT)),
     Pair("FIELD_TYPE_NARROWED", SIZE, field({}), field(TEXT)),
@@ -335,3 +342,30 @@ def test_an_ignored_rule_finds_nothing() -> None:
 def test_a_setting_without_rule_or_severity_is_an_error(setting: str) -> None:
     with pytest.raises(UsageError, match="expected --severity RULE=SEVERITY"):
         severities([setting])
+
+
+OTHER_MEMBERS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "another type": (params(size=COUNT), params(caption=TEXT)),
+    "one that must be there": (params(size=COUNT), params("color caption", caption=COUNT)),
+    "other bounds": (params(size={**COUNT, "minimum": 1}), params(caption=COUNT)),
+    "two of the type": (params(size=COUNT), params(caption=COUNT, depth=COUNT)),
+    "any value": (params(size={}), params(caption={})),
+    "another object": (params(size=obj("", a=TEXT)), params(caption=obj("", b=TEXT))),
+    "an object made anew": (
+        {"PaintRequestParams": obj("", a=TEXT)},
+        {"PaintRequestParams": obj("", b=TEXT)},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", OTHER_MEMBERS)
+def test_a_member_of_other_content_is_no_renaming(case: str) -> None:
+    before, after = OTHER_MEMBERS[case]
+    rules = {rule for rule, _ in found(protocol(**before), protocol(**after))}
+    assert "FIELD_RENAMED" not in rules
+    assert {rule for rule in rules if rule.startswith("FIELD_REMOVED")}
+
+
+def test_a_renaming_that_only_the_content_shows_is_half_sure() -> None:
+    [change] = changes(protocol(**field(COUNT)), protocol(**params(caption=COUNT)))
+    assert change.sentence == "field renamed from size (50% sure)"

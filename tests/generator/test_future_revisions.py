@@ -18,6 +18,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from generator.awkward_names import NAMES as NAMES_IN_USE
 from generator.schemas import COUNT, TEXT, const, obj, ref
 from mcpgen import build_request, docs, names, pipeline, schema, schema_facts
 from mcpgen.spec import RevisionSpec
@@ -225,7 +226,7 @@ CHANGES: tuple[Change, ...] = (
 )
 
 _changes = st.lists(
-    st.tuples(st.sampled_from(CHANGES), st.sampled_from(AWKWARD)),
+    st.tuples(st.sampled_from(CHANGES), st.sampled_from((*AWKWARD, *NAMES_IN_USE))),
     min_size=1,
     max_size=6,
     unique_by=lambda pair: pair[0],

@@ -63,7 +63,8 @@ def test_a_property_becomes_a_part_of_a_type_name(wire: str, part: str) -> None:
         ("CallToolRequest", "call_tool"),
         ("ToolListChangedNotification", "tool_list_changed"),
         ("PingRequest", "ping"),
-        ("Request", "request"),
+        ("Request", "request_"),
+        ("CloseRequest", "close_"),
         ("Ask", "ask"),
     ],
 )

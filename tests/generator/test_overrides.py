@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType, SimpleNamespace
 
 import pytest
+from jinja2 import StrictUndefined, UndefinedError
+from jinja2.exceptions import SecurityError
 from syrupy.assertion import SnapshotAssertion
 
 from generator.command_line import Done, run
-from mcpgen import manifest, overrides, paths, schema
+from mcpgen import manifest, overrides, paths, schema, templates
 
 METHODS = "package/revision/methods.py.jinja"
 NEWEST = schema.latest().name
@@ -206,3 +210,48 @@ def test_the_settings_name_the_templates(project: Path, override: Path) -> None:
     assert run().code == 0
     assert "# ours" in (project / "pkg" / MODULE).read_text()
     assert run("check", "-q").code == 0
+
+
+OUTSIDE = {
+    "a class": "{{ revision.__class__.__mro__ | length }}",
+    "the globals of a function": "{{ cycler.__init__.__globals__.os.getcwd() | literal }}",
+    "the globals of a filter": "{{ literal.__globals__ | length }}",
+    "the frame of a generator": "{{ (package.revisions | map(attribute='x')).gi_frame }}",
+    "a format of attributes": "{{ '{0.__class__}'.format(revision) | literal }}",
+    "another name of an attribute": "{{ (revision | attr('__class__')).__mro__ | length }}",
+    "a list of its own": "{% set _ = [].append(1) %}",
+}
+
+
+@pytest.mark.parametrize("case", OUTSIDE)
+def test_a_template_reaches_nothing_outside_itself(
+    project: Path, override: Path, case: str
+) -> None:
+    begin_with(override, OUTSIDE[case])
+    done = generate()
+    assert done.code == 1
+    [line] = done.err.splitlines()
+    assert line.startswith(f"mcpgen: error: own/{METHODS}:1: ")
+    assert not (project / "pkg").exists()
+
+
+def test_an_item_of_a_mapping_is_no_attribute_of_it() -> None:
+    environment = templates.SandboxedEnvironment(undefined=StrictUndefined)
+    template = environment.from_string("{{ members[name] }}")
+    assert template.render(members={"items": 1}, name="items") == "1"
+    empty: tuple[Mapping[str, int], ...] = ({}, MappingProxyType({}))
+    for members in empty:
+        with pytest.raises(UndefinedError):
+            template.render(members=members, name="items")
+    source = "{{ revisions | map(attribute='name') | join }}"
+    revisions = [SimpleNamespace(name="a")]
+    assert environment.from_string(source).render(revisions=revisions) == "a"
+
+
+@pytest.mark.parametrize(
+    "source", ["{{ path.read_text }}", "{{ module.dumps }}", "{{ type.fromkeys }}"]
+)
+def test_a_file_a_module_or_a_class_has_no_attributes(source: str) -> None:
+    environment = templates.SandboxedEnvironment(undefined=StrictUndefined)
+    with pytest.raises(SecurityError):
+        environment.from_string(source).render(path=Path("x"), module=json, type=dict)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -80,6 +81,25 @@ def own(with_draft: Path, tmp_path: Path) -> Iterator[Path]:
         patched.setenv(paths.SCHEMAS_VARIABLE, str(tmp_path / "own"))
         patched.chdir(tmp_path)
         yield tmp_path / "own"
+
+
+@pytest.mark.parametrize("folder", ["own", "my own"])
+def test_the_next_command_of_the_report_runs_as_printed(folder: str, tmp_path: Path) -> None:
+    words = ("schema", "add", str(draft(tmp_path)), "--revision", NAME)
+    done = run(*words, "--schemas", str(tmp_path / folder))
+    line = done.out.splitlines()[-1]
+    assert line.startswith("next: mcpgen diff ")
+    _, _, *command = shlex.split(line)
+    assert run(*command).code == 0
+
+
+def test_no_option_is_printed_for_a_folder_that_the_environment_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = draft(tmp_path)
+    monkeypatch.setenv(paths.SCHEMAS_VARIABLE, str(tmp_path / "own"))
+    done = run("schema", "add", str(path), "--revision", NAME)
+    assert "--schemas" not in done.out.splitlines()[-1]
 
 
 def test_the_report_names_what_a_person_has_to_check(

@@ -55,6 +55,10 @@ def test_the_official_file_is_the_one_on_record(spec: Path, row: schema.Revision
             '#/revision/1/name: expected a revision after b, got "a"',
         ),
         ("x", "#: expected TOML text, got "),
+        (
+            ROW.format("../../x", "final"),
+            "#/revision/0/name: expected the name of a folder beside the list, such as 2025-06-18,",
+        ),
     ],
 )
 def test_a_malformed_list_is_refused(tmp_path: Path, text: str, expected: str) -> None:

@@ -82,6 +82,7 @@ WRONG = {
     "[tool.mcpgen]\nrevisions = ['all']": "expected the key output",
     "[tool.mcpgen]\noutput = 'a'": "expected revisions or schemas, got",
     "[tool.mcpgen]\nrevisions = ['all']\noutput = '/a'": "expected a path relative to the file",
+    "[tool.mcpgen]\nrevisions = ['all']\noutput = '../a'": "for one elsewhere: mcpgen -o DIR",
     "[tool]\nmcpgen = 1": "#/tool/mcpgen: expected a table",
     "[tool.mcpgen]\npackages = []": "/packages: expected a package at least",
     "[tool.mcpgen]\nx = 2030-01-01": "expected a value that JSON has, got date",

@@ -8,16 +8,18 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from generator.awkward_names import NAMES
 from mcpgen import facts, schema
 
 _RESULT_TYPE = "resultType"
 _EXACT = 2**53
 _texts = st.text(max_size=8)
+_keys = _texts | st.sampled_from(NAMES)
 _integers = st.integers(-_EXACT, _EXACT)
 _floats = st.floats(-1e9, 1e9, allow_nan=False)
 anything = st.recursive(
     st.none() | st.booleans() | _integers | _floats | _texts,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_texts, inner, max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_keys, inner, max_size=3),
     max_leaves=6,
 )
 """Any JSON value."""
@@ -92,7 +94,7 @@ class Described:
         if not members:
             inner = node.get("additionalProperties")
             kind = self._of(inner) if isinstance(inner, Mapping) else anything
-            return st.dictionaries(_texts, kind, max_size=2)
+            return st.dictionaries(_keys, kind, max_size=2)
         required = node.get("required", ())
         kinds = {name: self._of(member) for name, member in members.items()}
         return st.fixed_dictionaries(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
 from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
@@ -116,7 +118,15 @@ def _lines(added: Addition, folder: Path) -> Iterator[str]:
     yield f"docs.toml: {_missing(added.undocumented)}"
     if added.diff is not None:
         yield f"changes: {report.headline(added.diff)}"
-        yield f"next: mcpgen diff {added.diff.old} {added.diff.new}"
+        yield f"next: mcpgen diff {added.diff.old} {added.diff.new}{_schemas_option(folder)}"
+
+
+def _schemas_option(folder: Path) -> str:
+    """The option that a command needs for a folder of revisions; empty if it finds the folder."""
+    named = os.environ.get(paths.SCHEMAS_VARIABLE)
+    if folder == paths.schema_dir() or (named and Path(named) == folder):
+        return ""
+    return f" --schemas {shlex.quote(str(folder))}"
 
 
 def _missing(names: tuple[str, ...]) -> str:

@@ -21,6 +21,9 @@ from mcpgen.adopted.syntax import Definition, Function, Item
 MAX_CHARACTERS = 4_000_000
 """Length of the longest module that is compared. mcpgen writes up to 300,000."""
 
+MAX_EDITS = 200
+"""Edits of one module, at most: each rule is replayed on the module by itself."""
+
 _OVERRIDE = "override its template (mcpgen templates), or subclass it in a module of your own"
 _OWN = "put it into a module of your own"
 
@@ -97,10 +100,30 @@ def compared(
         return edits
     comparison = _Comparison(edits, after, uses, frozenset(movable))
     written = syntax.parsed(before)
-    _compare_docstrings(edits, "", written.body[0], *map(syntax.docstring_of, (written, tree)))
-    comparison.bodies(written, tree, "")
+    try:
+        _compare_docstrings(edits, "", written.body[0], *map(syntax.docstring_of, (written, tree)))
+        comparison.bodies(written, tree, "")
+    except RecursionError:
+        return _refused(module, "has an expression that is nested too deeply to be compared")
+    except SyntaxError:
+        return _refused(module, "has a definition whose text cannot be moved")
+    except _TooManyEditsError:
+        return _refused(module, f"has more than {MAX_EDITS} edits")
+    if len(edits.rules) + len(edits.refusals) > MAX_EDITS:
+        return _refused(module, f"has more than {MAX_EDITS} edits")
     _compare_comments(edits, before, after, comparison.added_lines)
     return edits
+
+
+def _refused(module: str, reason: str) -> Edits:
+    """The edits of a module none of which become rules."""
+    edits = Edits(module)
+    edits.refuse(0, "the file", reason, _OWN)
+    return edits
+
+
+class _TooManyEditsError(Exception):
+    """A body has more further statements than edits are compared."""
 
 
 class _Comparison:
@@ -122,6 +145,8 @@ class _Comparison:
         old, new = _by_key(syntax.items(before)), _by_key(syntax.items(after))
         gone = [key for key in old if key not in new]
         come = [key for key in new if key not in old]
+        if len(come) > MAX_EDITS:
+            raise _TooManyEditsError
         for key in gone:
             successor = next((other for other in come if _renamed(old[key], new[other])), None)
             if successor is None:
@@ -300,14 +325,12 @@ def _compare_docstrings(
 def _by_key(items: Sequence[Item]) -> dict[tuple[str, int | str], Item]:
     """Statements by name and number among those of that name; others by what they say."""
     found: dict[tuple[str, int | str], Item] = {}
+    counts: Counter[tuple[str, str]] = Counter()
     for item in items:
         begin = "" if item.name else ast.dump(item.node)
-        number = 0
-        key: tuple[str, int | str] = (item.name, begin or number)
-        while key in found:
-            number += 1
-            key = (item.name, f"{begin}{number}" if begin else number)
-        found[key] = item
+        number = counts[item.name, begin]
+        counts[item.name, begin] += 1
+        found[item.name, f"{begin}{number or ''}" if begin else number] = item
     return found
 
 

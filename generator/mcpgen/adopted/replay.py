@@ -7,10 +7,10 @@ the rule was made, and puts its own text in that place. Nothing is searched for 
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from mcpgen.adopted import syntax
-from mcpgen.adopted.rules import Rule
+from mcpgen.adopted.rules import Kind, Rule
 from mcpgen.adopted.syntax import Definition, Function, Item, Places
 from mcpgen.errors import AdoptedError, shown
 from mcpgen.literals import docstring
@@ -57,15 +57,10 @@ def applied(text: str, rule: Rule) -> str:
         AdoptedError: See `replayed`.
     """
     tree, places = syntax.parsed(text), Places(text)
-    match rule.text.kind:
-        case "docstring":
-            result = _with_docstring(tree, places, rule)
-        case "default":
-            result = _with_default(tree, places, rule)
-        case "add":
-            result = _with_addition(tree, places, rule)
-        case "rename":
-            result = _with_name(tree, places, rule)
+    try:
+        result = _APPLY[rule.text.kind](tree, places, rule)
+    except RecursionError:
+        raise rule.place.at("new").error("a rule that is not nested as deep", rule.what) from None
     try:
         syntax.parsed(result)
     except SyntaxError as error:
@@ -214,6 +209,15 @@ def _with_name(tree: ast.Module, places: Places, rule: Rule) -> str:
             "a function, a method or a member with a wire name of its own", rule.text.target
         )
     return places.spliced(start, start + len(old.encode()), new)
+
+
+_APPLY: Mapping[Kind, Callable[[ast.Module, Places, Rule], str]] = {
+    "docstring": _with_docstring,
+    "default": _with_default,
+    "add": _with_addition,
+    "rename": _with_name,
+}
+"""What applies a rule, by its kind."""
 
 
 def renamable(node: ast.AnnAssign) -> bool:

@@ -20,6 +20,9 @@ from mcpgen.toml_records import MAX_BYTES, Place, convert, parsed_toml, toml_key
 SUFFIX = ".adopted.toml"
 """What the name of the file ends in, behind that of the package."""
 
+MAX_RULES = 500
+"""Rules of one package, at most: each is replayed by itself."""
+
 _HEAD = """\
 # Edits of generated modules, replayed on every generation in this order; see docs/adopting.md of
 # mcpgen. This file is yours: edit it, then run mcpgen update.
@@ -162,6 +165,8 @@ def parsed(text: str, source: str) -> tuple[Rule, ...]:
     check_json(table, source, AdoptedError)
     place = Place(source, AdoptedError)
     document: _Document = convert(table, _Document, place)
+    if len(document.rules) > MAX_RULES:
+        raise place.at("rules").error(f"at most {MAX_RULES} rules", f"{len(document.rules)} rules")
     rules = tuple(
         Rule(name, rule, place.at("rules").at(name)) for name, rule in document.rules.items()
     )

@@ -12,6 +12,7 @@ import click
 
 from mcpgen.console import Console
 from mcpgen.diff import report
+from mcpgen.diff.changes import PARTIES
 from mcpgen.diff.compare import Diff, compare
 from mcpgen.diff.protocol import load
 from mcpgen.diff.rules import severities
@@ -100,7 +101,8 @@ def _affecting(diff: Diff, words: Sequence[str]) -> Diff:
         for change in diff.changes
         if any(_is_meant(party, word) for party in change.affected for word in words)
     )
-    return replace(diff, changes=kept)
+    parties = tuple(party for party in PARTIES if any(_is_meant(party, word) for word in words))
+    return replace(diff, changes=kept, parties=parties)
 
 
 def _is_meant(party: str, word: str) -> bool:

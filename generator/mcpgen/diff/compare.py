@@ -8,7 +8,7 @@ from typing import get_args
 
 from mcpgen.diff import fact_changes, rules, similarity
 from mcpgen.diff.alternatives import EMPTY
-from mcpgen.diff.changes import OTHER, Change, Collected, Message, Spot, counts
+from mcpgen.diff.changes import OTHER, PARTIES, Change, Collected, Message, Spot, counts
 from mcpgen.diff.protocol import Protocol
 from mcpgen.diff.rules import Severity
 from mcpgen.diff.values import Values
@@ -26,11 +26,13 @@ class Diff:
         old: Name of the old side.
         new: Name of the new side.
         changes: The changes, gravest first.
+        parties: Whom the report is for, of `PARTIES`.
     """
 
     old: str
     new: str
     changes: tuple[Change, ...]
+    parties: tuple[str, ...] = PARTIES
 
     @property
     def counts(self) -> Mapping[Severity, int]:

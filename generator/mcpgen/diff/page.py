@@ -6,14 +6,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import FileSystemLoader, StrictUndefined
 
 from mcpgen import paths
 from mcpgen.diff import report
-from mcpgen.diff.changes import PARTIES, Change
+from mcpgen.diff.changes import Change
 from mcpgen.diff.compare import Diff
 from mcpgen.diff.rules import SEVERITIES
 from mcpgen.errors import safe_text
+from mcpgen.templates import SandboxedEnvironment
 
 _LONGEST = 300
 _KINDS = (
@@ -40,7 +41,7 @@ class Owner:
 
 def html(diff: Diff) -> str:
     """The page."""
-    environment = Environment(
+    environment = SandboxedEnvironment(
         loader=FileSystemLoader(paths.PACKAGE / "diff"),
         autoescape=True,
         undefined=StrictUndefined,
@@ -53,7 +54,7 @@ def html(diff: Diff) -> str:
         diff=diff,
         owners=list(_owners(diff)),
         sections=[section for section, _ in _KINDS],
-        parties=PARTIES,
+        parties=diff.parties,
         by_party=report.by_party(diff),
         severities=SEVERITIES[:-1],
     )

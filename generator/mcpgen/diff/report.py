@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from mcpgen.diff.changes import PARTIES, Change
+from mcpgen.diff.changes import Change
 from mcpgen.diff.compare import Diff
 from mcpgen.diff.rules import RULES, SEVERITIES, Rule, Severity
 from mcpgen.errors import safe_text
@@ -84,7 +84,7 @@ def headline(diff: Diff) -> str:
 
 
 def by_party(diff: Diff) -> dict[str, dict[Severity, int]]:
-    """How many changes concern each party, by severity."""
+    """How many changes concern each party that the report is for, by severity."""
     return {
         party: {
             severity: sum(
@@ -92,7 +92,7 @@ def by_party(diff: Diff) -> dict[str, dict[Severity, int]]:
             )
             for severity in SEVERITIES[:2]
         }
-        for party in PARTIES
+        for party in diff.parties
     }
 
 
@@ -100,7 +100,7 @@ def text(diff: Diff) -> str:
     """The comparison for a terminal: a head line of each rule, then its changes."""
     lines = [headline(diff)]
     if diff.changes:
-        width = max(map(len, PARTIES))
+        width = max(map(len, diff.parties), default=0)
         lines += [
             f"  {party.ljust(width)}  {counts['breaking']} breaking, {counts['warning']} warning"
             for party, counts in by_party(diff).items()

@@ -7,7 +7,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from mcpgen.diff import similarity
-from mcpgen.diff.alternatives import ANY, Alternative, Array, Literal, Object, Scalar, described
+from mcpgen.diff.alternatives import (
+    ANY,
+    Alternative,
+    Alternatives,
+    Array,
+    Literal,
+    Object,
+    Scalar,
+    described,
+)
 from mcpgen.diff.changes import Collected, Spot
 from mcpgen.diff.protocol import Protocol
 from mcpgen.errors import shown
@@ -30,6 +39,10 @@ _TYPE_RULES: Mapping[tuple[bool, bool], str] = {
 _LOWER_BOUNDS = frozenset({"minimum", "minLength", "minItems"})
 _RELATED = 0.3
 """Objects at one place that are less alike are different types, not changed ones."""
+_FEW = 3
+"""Members that an object lost or got, at most, for their contents to say which were renamed."""
+_SURE_BY_CONTENT = 0.5
+"""How sure a renaming is for which nothing but the content speaks."""
 
 
 @dataclass
@@ -251,7 +264,37 @@ class Values:
             same = described(ours) == described(theirs)
             return similarity.of_names(one, other) if same else 0.0
 
-        return similarity.pairs(removed, added, alike, str, least=0.7)
+        by_name = similarity.pairs(removed, added, alike, str, least=0.7)
+        left_old = [wire for wire in removed if wire not in {one for one, _, _ in by_name}]
+        left_new = [wire for wire in added if wire not in {other for _, other, _ in by_name}]
+        return [*by_name, *self._renamed_by_content(old, new, left_old, left_new)]
+
+    def _renamed_by_content(
+        self, old: Object, new: Object, removed: Sequence[str], added: Sequence[str]
+    ) -> list[tuple[str, str, float]]:
+        """The only member of a content that went, and the only one of the same content that came.
+
+        An object that lost and got more members was made anew: nothing follows from their types.
+        """
+        if len(removed) > _FEW or len(added) > _FEW or not old.fields.keys() & new.fields.keys():
+            return []
+        before = _by_content(old, removed, self.old.alternatives)
+        after = _by_content(new, added, self.new.alternatives)
+        return [
+            (wires[0], after[content][0], _SURE_BY_CONTENT)
+            for content, wires in before.items()
+            if len(wires) == len(after.get(content, ())) == 1
+            and self._same_objects(old.fields[wires[0]], new.fields[after[content][0]])
+        ]
+
+    def _same_objects(self, old: Node, new: Node) -> bool:
+        """Whether the objects among the alternatives of two members have the same members."""
+        ours, theirs = (
+            [each for each in values if isinstance(each, Object)]
+            for values in (self.old.alternatives.of(old), self.new.alternatives.of(new))
+        )
+        pairs = zip(ours, theirs, strict=False)
+        return len(ours) == len(theirs) and all(self.likeness(*pair) == 1 for pair in pairs)
 
     def _rest(self, old: Object, new: Object, spot: Spot, *, is_meta: bool) -> None:
         """Compare what the objects say about members that they do not name.
@@ -273,6 +316,21 @@ class Values:
             self.collected.add("OBJECT_CLOSED", spot)
         if old.rest is not None and new.rest is not None and (old.rest or new.rest):
             self.compare(old.rest, new.rest, spot.below("{}"))
+
+
+def _by_content(
+    each: Object, wires: Iterable[str], alternatives: Alternatives
+) -> dict[tuple[bool, str], list[str]]:
+    """Members by what they may hold, and whether they must be there."""
+    found: dict[tuple[bool, str], list[str]] = {}
+    for wire in wires:
+        values = alternatives.of(each.fields[wire])
+        if ANY in values:
+            continue  # what may be anything is not known again by its type
+        bounds = sorted(_loosest(values).items())
+        content = (wire in each.required, f"{described(values)} {bounds}")
+        found.setdefault(content, []).append(wire)
+    return found
 
 
 def _presence(was_required: bool) -> tuple[str, str]:

@@ -7,6 +7,7 @@ compares a revision with its official file in a checkout of the specification re
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
@@ -21,6 +22,9 @@ from mcpgen.schema.structure import difference, structure
 from mcpgen.toml_records import convert, read_toml
 
 Status = Literal["final", "draft"]
+
+_NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z-]{0,39}", re.ASCII)
+"""A name that is neither a path nor hidden; it becomes the name of a folder."""
 
 
 @dataclass(frozen=True)
@@ -81,10 +85,15 @@ def read_revisions(path: Path) -> tuple[RevisionEntry, ...]:
     """The rows of a list of revisions, in the order of the file.
 
     Raises:
-        RevisionsError: A row has unknown, missing or mistyped keys, or is out of order.
+        RevisionsError: A row has unknown, missing or mistyped keys, a name that is a path, or is
+            out of order.
     """
     table, place = read_toml(path, RevisionsError)
     rows = convert(table, _Table, place).revision
+    for index, row in enumerate(rows):
+        if _NAME.fullmatch(row.name) is None:
+            at = place.at("revision").at(index).at("name")
+            raise at.error("the name of a folder beside the list, such as 2025-06-18", row.name)
     for index, (earlier, later) in enumerate(pairwise(rows), start=1):
         if earlier.name >= later.name:
             at = place.at("revision").at(index).at("name")

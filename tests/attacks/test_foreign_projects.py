@@ -1,0 +1,244 @@
+"""Projects and packages of others: their settings, templates, rules and links, under mcpgen."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcpgen import manifest, schema, settings
+
+pytestmark = pytest.mark.attack
+
+OLDEST = schema.revisions()[0].name
+MODULE = f"r{OLDEST.replace('-', '_')}/methods.py"
+TEMPLATE = "package/revision/methods.py.jinja"
+SECRET = "secret of another file"
+SECONDS = 120.0
+"""Time that a command may take; the limits make it a fraction of that."""
+
+TABLE = f"[tool.mcpgen]\nrevisions = ['{OLDEST}']\nparts = ['types']\n"
+
+
+def run(root: Path, folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run mcpgen in a folder."""
+    return subprocess.run(
+        [sys.executable, "-m", "mcpgen", *words],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(root / "generator")},
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+
+
+def expect_refusal(done: subprocess.CompletedProcess[str], *parts: str) -> None:
+    """One line, which names the place and shows nothing of other files."""
+    assert done.returncode in (1, 2)
+    lines = done.stderr.splitlines()
+    assert len([line for line in lines if "error" in line]) == 1, done.stderr
+    assert "Traceback" not in done.stderr
+    assert "unexpected" not in done.stderr
+    assert SECRET not in done.stderr + done.stdout
+    assert len(done.stderr) < 4000
+    for part in parts:
+        assert part in done.stderr
+
+
+def project(tmp_path: Path, text: str) -> Path:
+    """A project with settings, beside a folder that is not its own."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (tmp_path / "outside").mkdir()
+    (folder / settings.FILE).write_text(TABLE + text)
+    return folder
+
+
+def link(place: str) -> Callable[[Path], None]:
+    """Makes a link in a project that leads to the folder outside."""
+
+    def make(folder: Path) -> None:
+        (folder / place).parent.mkdir(parents=True, exist_ok=True)
+        (folder / place).symlink_to("../outside", target_is_directory=True)
+
+    return make
+
+
+MIRROR = "output = 'pkg'\n[tool.mcpgen.mirror]\nfile = 'x.json'\noutput = 'mirror'\n"
+OUTSIDE: dict[str, tuple[str, Callable[[Path], object]]] = {
+    "a parent": ("output = '../outside'", Path.exists),
+    "a parent by way of a folder": ("output = 'a/../../outside'", Path.exists),
+    "a link": ("output = 'pkg'", link("pkg")),
+    "below a link": ("output = 'lib/pkg'", link("lib")),
+    "a mirror that is a link": (MIRROR, link("mirror")),
+    "rules": ("output = 'pkg'\nadopted = '../outside/rules.toml'", Path.exists),
+}
+
+
+@pytest.mark.parametrize("case", OUTSIDE)
+@pytest.mark.parametrize("command", [(), ("update",), ("check",)], ids=" ".join)
+def test_settings_lead_nowhere_out_of_their_project(
+    case: str, command: tuple[str, ...], root: Path, tmp_path: Path
+) -> None:
+    text, prepare = OUTSIDE[case]
+    folder = project(tmp_path, text)
+    prepare(folder)
+    expect_refusal(
+        run(root, folder, *command), f"expected a path within the folder of {settings.FILE}"
+    )
+    assert [*(tmp_path / "outside").iterdir()] == []
+
+
+def test_an_output_on_the_command_line_may_lie_anywhere(root: Path, tmp_path: Path) -> None:
+    folder = project(tmp_path, "output = 'pkg'")
+    words = ("-q", "-r", OLDEST, "--parts", "types", "-o", "../outside/pkg")
+    assert run(root, folder, *words).returncode == 0
+    assert (tmp_path / "outside" / "pkg" / manifest.NAME).is_file()
+
+
+def edit_manifest(package: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    """Change the record of a package, as a checkout of others may have it."""
+    record = json.loads((package / manifest.NAME).read_text())
+    change(record)
+    (package / manifest.NAME).write_text(json.dumps(record))
+
+
+def published(root: Path, folder: Path, line: str) -> Path:
+    """A package whose record says that it was made with a template of this line."""
+    run(root, folder, "templates", "copy", TEMPLATE, "own")
+    words = ("-q", "-r", OLDEST, "--parts", "types", "--templates", "own", "-o", "pkg")
+    assert run(root, folder, *words).returncode == 0
+    template = folder / "own" / TEMPLATE
+    template.write_text(f"{line}\n{template.read_text()}")
+    digest = hashlib.sha256(template.read_bytes()).hexdigest()
+    edit_manifest(
+        folder / "pkg", lambda record: record["templates"]["files"].update({TEMPLATE: digest})
+    )
+    with (folder / "pkg" / MODULE).open("a") as module:
+        module.write("\n# edited, so that it is rendered for comparison\n")
+    return folder / "pkg"
+
+
+@pytest.mark.parametrize("command", ["check", "adopt", "update"])
+def test_a_template_of_others_runs_no_code(command: str, root: Path, tmp_path: Path) -> None:
+    code = "cycler.__init__.__globals__.os.mkdir('ran')"
+    published(root, tmp_path, "{% set _ = " + code + " %}")
+    words = ("--force",) if command == "update" else ()
+    expect_refusal(run(root, tmp_path, command, "pkg", *words), f"own/{TEMPLATE}:1: ")
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize(
+    "line", ["{% include '../../outside' %}", "{% include 'package/../../outside' %}"]
+)
+def test_a_template_includes_no_file_outside(line: str, root: Path, tmp_path: Path) -> None:
+    (tmp_path / "outside").write_text(SECRET)
+    published(root, tmp_path, line)
+    expect_refusal(run(root, tmp_path, "check", "pkg"), "there is no template")
+
+
+def package(root: Path, folder: Path) -> Path:
+    """A package of types."""
+    words = ("-q", "-r", OLDEST, "--parts", "types", "-o", "pkg")
+    assert run(root, folder, *words).returncode == 0
+    return folder / "pkg"
+
+
+EDITS = {
+    "statements": "x\n" * 50_000,
+    "functions": "\n".join(f"def f{at}(): pass" for at in range(20_000)),
+    "a long docstring": f"def f():\n    \"\"\"{'x' * 2_000_000}\"\"\"",
+    "a form feed": "\x0cdef f(): pass",
+    "a deep expression": f"x = {'-' * 100_000}1",
+}
+
+
+@pytest.mark.parametrize("case", EDITS)
+def test_hostile_edits_are_not_adopted(case: str, root: Path, tmp_path: Path) -> None:
+    folder = package(root, tmp_path)
+    with (folder / MODULE).open("a") as module:
+        module.write(f"\n\n{EDITS[case]}\n")
+    edited = (folder / MODULE).read_bytes()
+    done = run(root, tmp_path, "adopt", "pkg")
+    assert done.returncode in (1, 2)
+    assert "Traceback" not in done.stderr
+    assert "unexpected" not in done.stderr
+    assert len(done.stdout + done.stderr) < 4000
+    assert (folder / MODULE).read_bytes() == edited
+    assert not (tmp_path / "pkg.adopted.toml").exists()
+
+
+def rule(kind: str, target: str, new: str, module: str = MODULE) -> str:
+    """The table of a rule."""
+    keys = {"kind": kind, "module": module, "target": target, "new": new}
+    return "[rules.a]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in keys.items())
+
+
+RULES = {
+    "a module outside": rule("add", "f", "def f(): pass", "../outside.py"),
+    "more than an expression": rule("default", "Row.name", "1\nimport os"),
+    "more than a function": rule("add", "f", "def f(): pass\nimport os"),
+    "parentheses": rule("default", "Row.name", "(" * 100_000),
+    "a long key": f"{'.'.join(['a'] * 100_000)} = 1",
+    "a deep array": f"a = {'[' * 100_000}",
+    "another file": SECRET,
+}
+
+
+@pytest.mark.parametrize("case", RULES)
+def test_hostile_rules_are_refused(case: str, root: Path, tmp_path: Path) -> None:
+    folder = package(root, tmp_path)
+    before = (folder / MODULE).read_bytes()
+    (tmp_path / "rules.toml").write_text(RULES[case])
+    words = ("update", "pkg", "--force", "--adopted", "rules.toml")
+    expect_refusal(run(root, tmp_path, *words), "rules.toml#")
+    assert (folder / MODULE).read_bytes() == before
+    assert not (tmp_path / "outside.py").exists()
+
+
+def test_adopting_writes_no_file_far_away_that_only_a_record_names(
+    root: Path, tmp_path: Path
+) -> None:
+    inner = tmp_path / "checkout"
+    inner.mkdir()
+    (tmp_path / "far.toml").write_text("")
+    folder = package(root, inner)
+    run(root, inner, "update", "pkg", "--adopted", "../far.toml")
+    with (folder / MODULE).open("a") as module:
+        module.write("\n\ndef added() -> None:\n    pass\n")
+    expect_refusal(run(root, inner, "adopt", "pkg"), "--adopted")
+    assert (tmp_path / "far.toml").read_text() == ""
+    assert run(root, inner, "adopt", "pkg", "--adopted", "../far.toml").returncode == 0
+    assert "added" in (tmp_path / "far.toml").read_text()
+
+
+def test_a_folder_of_revisions_names_no_folder_outside(root: Path, tmp_path: Path) -> None:
+    (tmp_path / "own").mkdir()
+    row = '[[revision]]\nname = "../../outside"\nstatus = "final"\nofficial = ""\ndigest = ""\n'
+    (tmp_path / "own" / "revisions.toml").write_text(row)
+    for words in (("list",), ("-r", "../../outside", "-o", "pkg")):
+        expect_refusal(run(root, tmp_path, *words, "--schemas", "own"), "/revision/0/name: ")
+    assert not (tmp_path / "pkg").exists()
+
+
+@pytest.mark.parametrize("name", ["2030-01-01", "revisions.toml"])
+def test_a_revision_is_added_through_no_link(name: str, root: Path, tmp_path: Path) -> None:
+    folder = schema.revisions()[0].folder
+    (tmp_path / "own").mkdir()
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "list").write_text(SECRET)
+    target = tmp_path / ("list" if name == "revisions.toml" else "outside")
+    (tmp_path / "own" / name).symlink_to(target)
+    words = ("schema", "add", str(folder / "schema.json"), "-r", "2030-01-01", "--force")
+    done = run(root, tmp_path, *words, "--schemas", "own")
+    assert SECRET not in done.stdout + done.stderr
+    assert (tmp_path / "list").read_text() == SECRET
+    assert [*(tmp_path / "outside").iterdir()] == []

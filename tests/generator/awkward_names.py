@@ -1,0 +1,44 @@
+"""Names that mean something to Python, to Jinja, to the libraries of models, or to a package.
+
+A schema may use each of them for a member, a definition, a message or a parameter.
+"""
+
+from __future__ import annotations
+
+import builtins
+import keyword
+from typing import Any
+
+import jinja2.defaults
+import msgspec
+import pydantic
+
+import mcp_protocol
+from mcp_protocol import facts
+from mcp_protocol._wire import Struct
+from mcp_protocol.client.base import ClientBase
+from mcp_protocol.client.group_base import GroupBase
+from mcp_protocol.client.sync_base import SyncClientBase
+from mcp_protocol.runtime.stubs import HandlersBase
+
+STUB_BASES: tuple[type[Any], ...] = (ClientBase, SyncClientBase, GroupBase, HandlersBase)
+"""What the rendered classes with a method for each message derive from."""
+
+_OWNERS = (
+    *(dict, list, str, object, int, type, msgspec.Struct, pydantic.BaseModel, Struct),
+    *(builtins, mcp_protocol, facts, mcp_protocol.Client, mcp_protocol.Server, *STUB_BASES),
+)
+_WORDS = (
+    *("class_name", "fields", "members", "optional", "always_sent", "tag", "doc", "extra", "ctx"),
+    *("self", "cls", "params", "meta", "timeout", "result", "models", "methods", "revision"),
+    *("UNSET", "Field", "Any", "Meta", "Literal", "Annotated", "TypeAliasType", "TYPE_CHECKING"),
+    *("x-note", "URL", "_private", "a b", "2nd", "none", "true", "$ref", "\xe9t\xe9", "a/b"),
+)
+
+NAMES: tuple[str, ...] = tuple(
+    sorted(
+        {name for owner in _OWNERS for name in dir(owner)}
+        | {*keyword.kwlist, *keyword.softkwlist, *jinja2.defaults.DEFAULT_NAMESPACE, *_WORDS}
+    )
+)
+"""All of them, sorted."""

@@ -1,0 +1,223 @@
+"""Names that mean something to Python, Jinja or a package, wherever a schema may have a name."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from generator.awkward_names import NAMES, STUB_BASES
+from generator.schemas import COUNT, OPEN, TEXT, any_of, const, obj, ref
+from generator.tiny_package import TINY
+from mcpgen import build_request, names, pipeline
+from mcpgen.names import LIBRARIES, Library
+
+LOOKED_UP = ("copy", "get", "items", "keys", "pop", "update", "values")
+"""Attributes of a dict, which Jinja gives where the dict has no such key."""
+
+SAMPLES: tuple[tuple[dict[str, Any], Any], ...] = (
+    (TEXT, "x"),
+    (COUNT, 3),
+    ({"type": ["string", "null"]}, None),
+    ({"type": "array", "items": TEXT}, ["x"]),
+    ({}, [1, {"a": None}]),
+    ({"enum": ["a", "b"]}, "a"),
+    (OPEN, {"a": 1}),
+    (const("fixed"), "fixed"),
+    ({"type": "number", "minimum": 0, "maximum": 1}, 0.5),
+)
+"""Kinds of members, each with a value."""
+
+_UNIONS = frozenset(
+    f"{side}{kind}" for side in ("Client", "Server") for kind in ("Request", "Notification")
+)
+"""Definitions that say who sends what."""
+
+Definitions = dict[str, dict[str, Any]]
+Values = dict[str, Any]
+
+
+def members_of(pool: Iterable[str]) -> tuple[Definitions, Values]:
+    """Each name as a required and as an optional member, with a value of each definition."""
+    definitions: Definitions = {}
+    values: Values = {}
+    for at, name in enumerate(pool):
+        node, value = SAMPLES[at % len(SAMPLES)]
+        definitions[f"Must{at}"] = {**obj("other", **{name: node, "other": TEXT})}
+        definitions[f"Must{at}"]["required"] = [name]
+        definitions[f"May{at}"] = obj("", **{name: node})
+        values[f"Must{at}"] = {name: value, "other": "x"}
+        values[f"May{at}"] = {name: value}
+    return definitions, values
+
+
+def tags_of(pool: Iterable[str]) -> tuple[Definitions, Values]:
+    """Each name as the member that tells two types of a union from each other."""
+    definitions: Definitions = {}
+    values: Values = {}
+    for at, name in enumerate(pool):
+        for kind in ("one", "two"):
+            node = obj("", **{name: const(kind), "value": TEXT})
+            definitions[f"{kind.title()}{at}"] = {**node, "required": [name]}
+        definitions[f"Either{at}"] = any_of(f"One{at}", f"Two{at}")
+        definitions[f"Holder{at}"] = obj("held", held=ref(f"Either{at}"))
+        values[f"One{at}"] = {name: "one", "value": "x"}
+        values[f"Holder{at}"] = {"held": {name: "two", "value": "x"}}
+    return definitions, values
+
+
+def definitions_of(pool: Iterable[str]) -> tuple[Definitions, Values]:
+    """Each name as a definition, and as one that another refers to."""
+    definitions: Definitions = {}
+    values: Values = {}
+    for at, name in enumerate(name for name in pool if name not in _UNIONS):
+        definitions[name] = obj("a", a=TEXT)
+        definitions[f"User{at}"] = obj("used", used=ref(name))
+        values[name] = {"a": "x"}
+        values[f"User{at}"] = {"used": {"a": "x"}}
+    return definitions, values
+
+
+def tiny(definitions: Definitions) -> Definitions:
+    """The tiny schema with more definitions."""
+    document = json.loads((TINY / "schema.json").read_text())
+    return {**document["$defs"], **definitions}
+
+
+@contextmanager
+def package_of(
+    definitions: Definitions, folder: Path, library: Library, parts: Sequence[str] = ()
+) -> Generator[Callable[[str], Any]]:
+    """The package of a schema: imports its modules by name."""
+    path = folder / "schema.json"
+    path.write_text(json.dumps({"$defs": definitions}))
+    request = build_request.BuildRequest("awkward", (build_request.file_source(path),))
+    selection = replace(request.selection, models=library, parts=tuple(parts))
+    request = replace(request, selection=selection if parts else request.selection)
+    for name, text in pipeline.build(request).items():
+        place = folder / "awkward" / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text, encoding="utf-8")
+    sys.path.insert(0, str(folder))
+    try:
+        yield lambda name: importlib.import_module(f"awkward.{name}")
+    finally:
+        sys.path.remove(str(folder))
+        for name in [each for each in sys.modules if each.partition(".")[0] == "awkward"]:
+            del sys.modules[name]
+
+
+def check_values(
+    definitions: Definitions, values: Mapping[str, Any], folder: Path, library: Library
+) -> None:
+    """Generate the models, and read and write a value of each definition."""
+    whole = tiny(definitions)
+    classes = names.class_names(list(whole), {"Annotated"})
+    with package_of(whole, folder, library, ("types",)) as module:
+        models, wire = module("rdraft.models"), module("_wire")
+        for name, value in values.items():
+            read = wire.decoder(getattr(models, classes[name]))
+            message = read(json.dumps(value).encode())
+            assert json.loads(wire.encode(message)) == value, name
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_members_with_the_names_of_a_dict_are_generated(library: Library, tmp_path: Path) -> None:
+    definitions, values = members_of(LOOKED_UP)
+    check_values(definitions, values, tmp_path, library)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_tags_with_a_name_that_python_changes_are_kept(library: Library, tmp_path: Path) -> None:
+    check_values(*tags_of(("class", "itemKind", "copy", "$type")), tmp_path, library)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_definitions_named_like_an_import_get_other_names(library: Library, tmp_path: Path) -> None:
+    pool = ("UNSET", "Field", "field", "Struct", "TypeAliasType", "dict", "Any")
+    check_values(*definitions_of(pool), tmp_path, library)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("of_pool", [members_of, tags_of, definitions_of])
+def test_every_awkward_name_is_read_and_written(
+    of_pool: Callable[[Iterable[str]], tuple[Definitions, Values]],
+    library: Library,
+    tmp_path: Path,
+) -> None:
+    check_values(*of_pool(NAMES), tmp_path, library)
+
+
+def messages_of(pool: Iterable[str]) -> tuple[Definitions, list[str]]:
+    """A request of a client and a notification of a server for each name, as a parameter too."""
+    unions: dict[str, list[dict[str, Any]]] = {union: [] for union in sorted(_UNIONS)}
+    definitions: Definitions = {}
+    methods: list[str] = []
+    spelled = [name for name in pool if name.isascii() and name.isidentifier()]
+    for name in {names.snake(name): name for name in spelled}.values():
+        stem = names.pascal(name)
+        if not stem or f"{stem}Request" in _UNIONS:
+            continue
+        for kind, union in (("Request", "ClientRequest"), ("Notification", "ServerNotification")):
+            method = f"awkward/{kind.lower()}/{name}"
+            params = {**obj("", **{name: TEXT, "other": COUNT}), "required": [name]}
+            node = obj("method params", method=const(method), params=params)
+            definitions[f"{stem}{kind}"] = node
+            unions[union].append(ref(f"{stem}{kind}"))
+            methods.append(method)
+        definitions[f"{stem}Result"] = obj("", **{name: TEXT})
+    for union, refs in unions.items():
+        if refs:
+            definitions[union] = {"anyOf": refs}
+    return definitions, methods
+
+
+def check_messages(pool: Iterable[str], folder: Path) -> None:
+    """Generate a whole package: no stub hides what its class inherits, and all can be imported."""
+    definitions, methods = messages_of(pool)
+    whole = tiny(definitions)
+    listed = tiny({})["ClientRequest"]["anyOf"]
+    whole["ClientRequest"] = {"anyOf": [*listed, *definitions["ClientRequest"]["anyOf"]]}
+    with package_of(whole, folder, "msgspec") as module:
+        revision = module("rdraft.methods").REVISION
+        known = {*revision.client_requests, *revision.server_notifications}
+        assert set(methods) <= known
+        for name in ("rdraft.client", "rdraft.client_sync", "rdraft.server", "client.async_client"):
+            kinds: list[Any] = [*vars(module(name)).values()]
+            for kind in kinds:
+                if isinstance(kind, type) and kind.__module__ == f"awkward.{name}":
+                    assert hidden_by(kind) == set(), kind
+
+
+def hidden_by(kind: type[Any]) -> set[str]:
+    """Public names that a class takes from its bases."""
+    bases = {name for base in kind.__mro__[1:-1] for name in vars(base)}
+    return {name for name in vars(kind) if name in bases and name[0] != "_"} - {"mcp_stubs"}
+
+
+def test_no_message_hides_what_a_client_inherits(tmp_path: Path) -> None:
+    check_messages(("close", "notify", "request", "session", "list_tools"), tmp_path)
+
+
+@pytest.mark.slow
+def test_every_awkward_name_can_be_that_of_a_message(tmp_path: Path) -> None:
+    check_messages(NAMES, tmp_path)
+
+
+def test_the_generator_knows_the_public_names_of_the_bases_of_stubs() -> None:
+    public = {name for kind in STUB_BASES for base in kind.__mro__[:-1] for name in vars(base)} | {
+        name for kind in STUB_BASES for base in kind.__mro__ for name in _annotated(base)
+    }
+    assert {name for name in public if name[0] != "_"} <= names.STUB_BASES
+
+
+def _annotated(kind: type[Any]) -> set[str]:
+    return set(vars(kind).get("__annotations__", ()))
