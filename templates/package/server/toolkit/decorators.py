@@ -73,6 +73,7 @@ class Decorators(Dispatcher):
         meta: Mapping[str, Any] | None = None,
         input_schema: Mapping[str, Any] | None = None,
         output_schema: Mapping[str, Any] | FromSignature | None = FROM_SIGNATURE,
+        structured: bool = True,
         scopes: Collection[str] = (),
         timeout: float | None = None,
         tags: Collection[str] = (),
@@ -89,7 +90,10 @@ class Decorators(Dispatcher):
             icons: Images for user interfaces.
             meta: `_meta` of the tool.
             input_schema: JSON Schema of the arguments, instead of one from the signature.
-            output_schema: JSON Schema of the structured result, or `None` for no structured result.
+            output_schema: JSON Schema of the structured result, instead of one from the return
+                annotation; `None` for none: objects alone are then structured, unchecked.
+            structured: Whether results have a structured value; with `False` they are content
+                alone, without an output schema.
             scopes: Scopes that a call needs, besides those of every request.
             timeout: Seconds that the function and its dependencies may take, the client's time for
                 answers to requests of the tool included; then the function is cancelled, and the
@@ -118,6 +122,7 @@ class Decorators(Dispatcher):
                 members=members,
                 input_schema=input_schema,
                 output_schema=output_schema,
+                structured=structured,
                 names=names,
                 coerce=self._settings.coerce,
                 show_errors=self._settings.show_errors,

@@ -58,7 +58,8 @@ class Tool:
         name: Its name; that of the function by default.
         members: Further members of the wire object, such as `title`.
         input_schema: JSON Schema of the arguments, instead of one from the signature.
-        output_schema: JSON Schema of the structured result, or `None` for no structured result.
+        output_schema: JSON Schema of the structured result, or `None` for none.
+        structured: Whether results have a structured value.
         names: Further names that the annotations may use.
         coerce: Whether texts are converted to the types of the parameters.
         show_errors: Whether results contain the text of unexpected exceptions.
@@ -87,6 +88,7 @@ class Tool:
         members: Mapping[str, Any],
         input_schema: Mapping[str, Any] | None,
         output_schema: Mapping[str, Any] | FromSignature | None,
+        structured: bool,
         names: Mapping[str, Any] | None,
         coerce: bool,
         show_errors: bool,
@@ -110,7 +112,7 @@ class Tool:
         self._validation_seconds = validation_seconds
         schema = self._input_schema(input_schema)
         self.param_headers = param_headers_of(schema)
-        self._output = self._output_of(output_schema)
+        self._output = self._output_of(output_schema, structured)
         self._wire = present(
             name=self.name,
             inputSchema=schema,
@@ -160,8 +162,11 @@ class Tool:
             bound[signature.context] = context
         try:
             value = await self._call(**bound)
-            if type(value) is str and output.schema is None:
-                return results.text(value)
+            if type(value) is str:
+                if output.form == "text":
+                    return results.wrapped_text(value)
+                if output.schema is None:
+                    return results.text(value)
             if isinstance(value, InputRequired):
                 return value
             content, structured, meta = output.results(value)
@@ -231,8 +236,12 @@ class Tool:
         return schema
 
     def _output_of(
-        self, schema: Mapping[str, Any] | FromSignature | None
+        self, schema: Mapping[str, Any] | FromSignature | None, structured: bool
     ) -> output_conversion.Output:
+        if not structured:
+            if is_object(schema):
+                raise TypeError(f"{self.label}: expected structured=True beside an output_schema")
+            return output_conversion.Output("unstructured")
         if schema is None:
             return output_conversion.Output("by value")
         if isinstance(schema, str):
