@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from .._wire import is_many, is_object
-from ..foreign_text import SHOWN_TEXT, safe_repr, safe_text
+from ..foreign_text import joined_errors, safe_repr, safe_text
 from ..tool_results import WRAPPED_MARKER
 
 MEMBERS = 50
@@ -45,7 +45,7 @@ _CHECKS: Mapping[str, Callable[[object], bool]] = {
 
 
 def flat_complaint(schema: Mapping[str, Any]) -> Callable[[Any], str | None] | None:
-    """Returns the error of a value in one line, or `None`; no function if the schema is not flat.
+    """Returns the errors of a value in one line, or `None`; no function if the schema is not flat.
 
     The texts of errors are those of `validation`.
     """
@@ -78,12 +78,12 @@ def _is_plain(schema: Mapping[str, Any], keywords: frozenset[str]) -> bool:
 def _complaint(types: Mapping[str, str], required: Sequence[str], value: Any) -> str | None:
     if not is_object(value):
         return f"{safe_repr(value)} is not of type 'object'"
-    for name in required:
-        if name not in value:
-            return f"{safe_repr(name)} is a required property"
-    for name, kind in types.items():
-        if name in value and not _CHECKS[kind](value[name]):
-            return (
-                f"{safe_text(name, SHOWN_TEXT)}: {safe_repr(value[name])} is not of type {kind!r}"
-            )
-    return None
+    errors = [
+        f"{safe_text(name)}: {safe_repr(value[name])} is not of type {kind!r}"
+        for name, kind in types.items()
+        if name in value and not _CHECKS[kind](value[name])
+    ]
+    errors += [
+        f"{safe_repr(name)} is a required property" for name in required if name not in value
+    ]
+    return joined_errors(errors) or None
