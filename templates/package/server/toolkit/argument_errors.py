@@ -13,11 +13,11 @@ from __future__ import annotations
 import re
 import types
 import typing
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cache
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated, Any, NotRequired, Required, Union
+from typing import Annotated, Any, NotRequired, Required, Union
 
 import msgspec
 import msgspec.inspect
@@ -26,9 +26,6 @@ from ..._wire import error_text, is_many, is_object
 from ...foreign_text import joined_errors, safe_list, safe_repr, safe_text
 from ...values import value_types
 from ...values.type_schemas import TypeParts, has_fields
-
-if TYPE_CHECKING:
-    from .signatures import Signature
 
 PARTS = 500
 """Parts of one argument that are converted by themselves."""
@@ -61,28 +58,35 @@ class _Fields(typing.NamedTuple):
 
 
 def argument_errors(
-    signature: Signature, arguments: Mapping[str, Any], *, strict: bool, first: str
+    kinds: Mapping[str, Any],
+    required: Collection[str],
+    arguments: Mapping[str, Any],
+    *,
+    allows_unknown: bool,
+    strict: bool,
+    first: str,
 ) -> str:
     """The errors of arguments that do not fit.
 
     Args:
-        signature: The parameters.
+        kinds: The types that msgspec reads, by the names of the parameters.
+        required: The names of the parameters without default.
         arguments: The arguments.
+        allows_unknown: Whether there may be arguments of other names.
         strict: Whether JSON types have to match.
         first: The error of all arguments together, for one that no argument has by itself.
     """
     errors: list[str] = []
-    for parameter in signature.parameters.values():
-        name = parameter.name
+    for name, kind in kinds.items():
         if name in arguments:
             search = _Search(strict)
-            search.add(parameter.type.kind, arguments[name], name, 0)
+            search.add(kind, arguments[name], name, 0)
             errors += search.errors
-        elif parameter.required:
+        elif name in required:
             errors.append(_missing(name))
-    unknown = [] if signature.open else [n for n in arguments if n not in signature.parameters]
+    unknown = [] if allows_unknown else [name for name in arguments if name not in kinds]
     if unknown:
-        expected = ", ".join(signature.parameters) or "none"
+        expected = ", ".join(kinds) or "none"
         names = safe_list([repr(name[:_NAME_CHARACTERS]) for name in unknown])
         errors.append(f"unknown argument {names}; expected: {expected}")
     return joined_errors(errors) if errors else first

@@ -132,9 +132,15 @@ class Signature(msgspec.Struct, frozen=True, dict=True):
         except (msgspec.ValidationError, RecursionError) as error:
             from .argument_errors import argument_errors  # for the error only
 
-            raise ValueError(
-                argument_errors(self, arguments, strict=strict, first=error_text(error))
-            ) from error
+            errors = argument_errors(
+                {name: parameter.type.kind for name, parameter in self.parameters.items()},
+                [name for name, parameter in self.parameters.items() if parameter.required],
+                arguments,
+                allows_unknown=self.open,
+                strict=strict,
+                first=error_text(error),
+            )
+            raise ValueError(errors) from error
 
     def _converted(self, arguments: Mapping[str, Any], *, strict: bool) -> dict[str, Any]:
         return msgspec.structs.asdict(value_types.convert(arguments, self.struct, strict=strict))
