@@ -125,6 +125,7 @@ class Decorators(Dispatcher):
                 structured=structured,
                 names=names,
                 coerce=self._settings.coerce,
+                additional_properties=self._settings.additional_properties,
                 show_errors=self._settings.show_errors,
                 validation_seconds=self._settings.validation_seconds,
                 timeout=timeout,

@@ -197,7 +197,6 @@ class Signature(msgspec.Struct, frozen=True, dict=True):
                     properties[parameter.name].setdefault("default", default)
         if full.get("required"):
             schema["required"] = full["required"]
-        schema["additionalProperties"] = False
         if "$defs" in full:
             schema["$defs"] = full["$defs"]
         return schema
