@@ -293,10 +293,18 @@ class Decorators(Dispatcher):
     ) -> Callable[[Function], Function]:
         """Register the decorated function for a request that the specification does not have.
 
+            @server.method("acme/thing")
+            async def thing(params, ctx):
+                return {"sent": params}
+
+        The function takes the params, the params and the context, or nothing. Params are a dict
+        without `_meta`, or as the annotation of the parameter says. The result is a dict, or an
+        object of a class with fields; `None` stands for a result without members.
+
         Args:
             name: The method on the wire.
-            params: Type of the params, such as a `msgspec.Struct`; `None` for a method without.
-            result: Type of the result; `None` for an empty one.
+            params: Type of the params, such as a `msgspec.Struct`, instead of the annotation.
+            result: Type of the result, by which it is checked; `None` for any object.
             extension: Identifier of the extension that the method belongs to. The server declares
                 the extension; the method exists for clients that declare it too.
             scopes: Scopes that the method needs, besides those of every request.

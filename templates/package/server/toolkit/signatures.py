@@ -203,7 +203,10 @@ class Signature(msgspec.Struct, frozen=True, dict=True):
 
 
 def read(
-    function: Callable[..., Any], label: str, names: Mapping[str, Any] | None = None
+    function: Callable[..., Any],
+    label: str,
+    names: Mapping[str, Any] | None = None,
+    context_name: str | None = None,
 ) -> Signature:
     """The signature of a function that is being registered.
 
@@ -211,6 +214,7 @@ def read(
         function: A coroutine function, or another callable, which then runs in a worker thread.
         label: Its name in error texts.
         names: Further names that its annotations may use, such as the caller's locals.
+        context_name: Name of a parameter that gets the context without an annotation, if any.
 
     Raises:
         TypeError: The signature can't be served: `*args`, positional-only parameters, a generator,
@@ -236,12 +240,9 @@ def read(
         if parameter.kind is parameter.VAR_KEYWORD:
             has_kwargs = True
             continue
-        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.POSITIONAL_ONLY):
-            raise TypeError(
-                f"{label}: expected parameters that can be given by name, got {parameter}"
-            )
+        _check_kind(parameter, label)
         annotation = hints.get(name, Any)
-        if is_context(annotation):
+        if is_context(annotation) or (name == context_name and name not in hints):
             contexts.append(name)
             continue
         provider = _provider(name, annotation, parameter.default, label, names)
@@ -273,6 +274,11 @@ def read(
         call=call,
         dependencies=dependencies,
     )
+
+
+def _check_kind(parameter: inspect.Parameter, label: str) -> None:
+    if parameter.kind in (parameter.VAR_POSITIONAL, parameter.POSITIONAL_ONLY):
+        raise TypeError(f"{label}: expected parameters that can be given by name, got {parameter}")
 
 
 def _check_bound(function: Callable[..., Any], signature: inspect.Signature, label: str) -> None:
