@@ -119,8 +119,8 @@ def seen(result: Any, tool: Any) -> Result:
     content = []
     for block in result.content:
         text = getattr(block, "text", None)
-        with_layout = text is not None and text.startswith(("{", "["))
-        content.append(json.loads(text) if with_layout else text or block.type)
+        with_layout = isinstance(text, str) and text.startswith(("{", "["))
+        content.append(json.loads(str(text)) if with_layout else text or block.type)
     return {
         "error": bool(result.is_error),
         "content": content,

@@ -173,10 +173,10 @@ def test_a_text_costs_no_conversion() -> None:
             count += event == "call" and "mcp_protocol" in frame.f_code.co_filename
 
         server = returning(annotation, "x")
-        tool = server._tools.find("give")  # pyright: ignore[reportPrivateUsage] - what runs
+        tool = server._tools.find("give")
         assert tool is not None
         results = _builder()
-        tool._call = _immediate  # pyright: ignore[reportPrivateUsage] - no thread
+        tool._call = _immediate
         sys.setprofile(profile)
         try:
             tool.call({}, None, results).send(None)  # type: ignore[arg-type] # no context is used

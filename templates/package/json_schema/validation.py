@@ -349,7 +349,7 @@ def _complaint(checker: Any, value: Any) -> str | None:
     try:
         copied = copier.copy(value)
         _work.begin(copier.parts)
-        errors = list(islice(checker.iter_errors(copied), _ERRORS))
+        errors: list[Any] = list(islice(checker.iter_errors(copied), _ERRORS))
         texts = [_text_of(library.exceptions.best_match([error])) for error in errors]
         return joined_errors(list(dict.fromkeys(texts))) or None
     except _TooManyStepsError:

@@ -12,7 +12,7 @@ METHOD_CHARACTERS = 200
 """Characters of the name of a custom method."""
 
 
-def custom_method(name: str) -> Method | None:
+def custom_method(name: object) -> Method | None:
     """The row of a custom request, with any params and result; `None` if the name is not free."""
     if not (isinstance(name, str) and 0 < len(name) <= METHOD_CHARACTERS and is_custom(name)):
         return None
