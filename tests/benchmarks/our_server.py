@@ -7,7 +7,7 @@ from mcp_protocol import Server
 server = Server("bench", version="1.0")
 
 
-@server.tool()
+@server.tool(structured=False)
 async def add(a: int, b: int) -> str:
     """The sum of two numbers, as text."""
     return str(a + b)

@@ -278,6 +278,12 @@ async def test_models_of_pydantic_are_arguments_and_results(
         assert "name: string should match pattern" in refused.content[0].text
 
 
+async def test_a_custom_method_is_called_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with connected(example("paint", monkeypatch).server) as pair:
+        result = await pair.client.request("acme/paint", {"colour": "red"})
+        assert result == {"painted": "red", "layers": 1}
+
+
 async def test_operations_of_openapi_are_tools(monkeypatch: pytest.MonkeyPatch) -> None:
     module = example("pets", monkeypatch)
     api = httpx2.MockTransport(lambda request: httpx2.Response(200, json={"url": str(request.url)}))
@@ -291,6 +297,7 @@ async def test_operations_of_openapi_are_tools(monkeypatch: pytest.MonkeyPatch) 
 RUN_HERE = {
     *("server.py", "city.py", "booking.py", "notes.py", "orders.py"),
     *("mounted.py", "protected.py", "health.py", "pets.py", "two_ports.py"),
+    "paint.py",
 }
 RUN_AS_PROGRAMS = {
     "calls.py",

@@ -48,7 +48,7 @@ def path_of(path: str) -> str:
     ("use", "alternative"),
     [
         (lambda: NO_TYPES.tool(double), r"expected @server\.tool\(\.\.\.\)"),
-        (lambda: NO_TYPES.tool(structured_output=False), "output_schema=None"),
+        (lambda: NO_TYPES.tool(structured_output=False), "use structured=False for False"),
         (lambda: NO_TYPES.tool(exclude_args=["db"]), "Depends"),
         (lambda: NO_TYPES.add_tool(double, enabled=False), r"server\.disable"),
         (lambda: NO_TYPES.resource("data://a", version="2"), "a name for each version"),

@@ -177,7 +177,8 @@ async def test_without_the_library_results_are_taken_as_they_come_and_it_is_said
 ) -> None:
     monkeypatch.setitem(sys.modules, "jsonschema", None)
     odd = giving({"n": "odd"})
-    async with scripted(revision, listing(COUNT), odd, odd) as (client, _):
+    nested = {**COUNT, "properties": {"n": {"anyOf": [{"type": "integer"}]}}}
+    async with scripted(revision, listing(nested), odd, odd) as (client, _):
         with caplog.at_level(logging.WARNING):
             await client.list_tools()
             for _ in range(2):

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol import Audio, File, Image, Server, connect, to_builtins
+from mcp_protocol import Audio, File, Image, Server, Text, connect, to_builtins
 from package.wire import ALL
 
 NEWEST, OLDEST = ALL[-1], ALL[0]
@@ -113,7 +113,7 @@ def test_what_is_no_image_or_file_is_refused_when_it_is_made(
 
 @pytest.mark.parametrize(
     ("annotation", "said"),
-    [(str, "content is a str, Text, Image"), (Any, "what has a JSON form is a dict, list")],
+    [(Text, "content is a str, Text, Image"), (Any, "what has a JSON form is a dict, list")],
 )
 async def test_the_error_for_what_cannot_be_sent_says_what_can(
     annotation: Any, said: str, caplog: pytest.LogCaptureFixture

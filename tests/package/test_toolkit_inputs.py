@@ -145,17 +145,25 @@ def test_an_input_request_is_a_method_and_its_params(make: Any) -> None:
 
 
 INTEGER = {"type": "integer"}
-WRAPPED = {"type": "object", "properties": {"result": INTEGER}, "required": ["result"]}
+
+
+def wrapped(schema: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": {"result": schema},
+        "required": ["result"],
+        "x-fastmcp-wrap-result": True,
+    }
 
 
 @modern
 @pytest.mark.parametrize(
     ("annotation", "schema"),
     [
-        (str | InputRequired, None),
+        (str | InputRequired, wrapped({"type": "string"})),
         (InputRequired, None),
         (Text | None | InputRequired, None),
-        (int | InputRequired, WRAPPED),
+        (int | InputRequired, wrapped(INTEGER)),
         (InputRequired | dict[str, int], {"type": "object", "additionalProperties": INTEGER}),
     ],
 )

@@ -67,8 +67,8 @@ def test_annotations_stay_with_a_block_that_becomes_text(revision: str) -> None:
 
 
 CONTENT = [
-    *(None, str, Text, Text | Image, list[Text], list[str | Image], tuple[Text, ...]),
-    *(Sequence[Text | None], Annotated[Text, "noted"], str | None),
+    *(None, Text, Text | Image, list[Text], list[str | Image], tuple[Text, ...]),
+    *(Sequence[Text | None], Annotated[Text, "noted"], Text | None),
 ]
 
 
@@ -78,7 +78,9 @@ def test_these_annotations_mean_content(annotation: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "annotation", [int, list[str], bool | None, list[int], Any | None], ids=str
+    "annotation",
+    [int, list[str], bool | None, list[int], Any | None, str | None, Annotated[str, "noted"]],
+    ids=str,
 )
 def test_these_annotations_mean_a_value_in_an_object(annotation: Any) -> None:
     assert output_conversion.from_annotation(annotation, "tool").form == "wrapped"
@@ -87,7 +89,8 @@ def test_these_annotations_mean_a_value_in_an_object(annotation: Any) -> None:
 @pytest.mark.parametrize(
     ("annotation", "value", "complaint"),
     [
-        (str, 3, "expected content, got int; content is a str, Text, Image"),
+        (str, 3, "Expected `str`, got `int`"),
+        (Text, 3, "expected content, got int; content is a str, Text, Image"),
         (int, "3", "Expected `int`, got `str`"),
         (dict[str, int], {"a": "b"}, "Expected `int`"),
         (dict[str, int], object(), "unsupported"),

@@ -210,7 +210,7 @@ def test_a_method_of_ones_own_has_a_name_of_its_own() -> None:
         server.method("rpc.x")(plain)
     with pytest.raises(ValueError, match="the specification has it already"):
         server.method("tools/call")(plain)
-    with pytest.raises(TypeError, match="expected one parameter for the params, got none"):
+    with pytest.raises(TypeError, match="expected a function of params, or of params and ctx"):
         server.method("my/x", params=dict[str, int])(plain)
     server.method("my/x")(plain)
     with pytest.raises(ValueError, match="registered already"):

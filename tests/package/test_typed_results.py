@@ -277,7 +277,7 @@ async def main():
     async with connect(server) as client:
         await client.call_tool("x")
 anyio.run(main)
-print(*(name for name in sys.modules if name.endswith((".typed_results", ".tool_results"))))
+print(*(name for name in sys.modules if name.endswith((".typed_results", ".flat_schemas"))))
 """
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=ENVIRONMENT

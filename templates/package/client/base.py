@@ -380,7 +380,7 @@ class ClientBase(ClientCalls["Subscription"]):
         """Send any request by its wire name, with params as wire object or raw JSON.
 
         Args:
-            name: The method.
+            name: The method; one that no revision has is a custom method of the server.
             params: Its params; `None` for none.
             meta: Members to add to `_meta`.
             timeout: Seconds without response or progress; `None` for no limit.
@@ -388,10 +388,11 @@ class ClientBase(ClientCalls["Subscription"]):
                 without it none are requested.
 
         Returns:
-            The typed result.
+            The typed result; that of a custom method as it came, as a dict.
 
         Raises:
             LocalProtocolError: The params do not fit the revision. Raw JSON is sent unchecked.
+            MethodNotFoundError: Another revision has the request, and that of the session has not.
             RemoteError: The server answered with an error.
             RequestTimeoutError: No response in time.
         """

@@ -251,10 +251,15 @@ class ConnectionState(msgspec.Struct, dict=True):
         return [*agreed, per_request.newest()] if per_request else agreed or [self.newest]
 
     def outbound_method(self, revision: Revision, name: str) -> Method | None:
-        """A request that this side may send."""
+        """A request that this side may send; a client sends custom ones without declaration."""
         is_client = self.role == "client"
         methods = revision.client_requests if is_client else revision.server_requests
-        return methods.get(name) or self.extensions.get(name)
+        method = methods.get(name) or self.extensions.get(name)
+        if method is None and is_client:
+            from .custom_methods import custom_method  # few clients send some
+
+            method = custom_method(name)
+        return method
 
     def inbound_method(self, revision: Revision, name: str) -> Method | None:
         """A request that this side may receive."""

@@ -19,7 +19,7 @@ from ..._wire import is_many, is_object
 from ...foreign_text import safe_repr, safe_text
 from ...framing.http_headers import media_type
 from ...json_schema.validation import CheckedSchema
-from ...tool_results import WRAPPER
+from ...tool_results import WRAPPED_MARKER, WRAPPER
 from .document import Document, object_member
 from .parameter_styles import STYLES, Place
 from .route_maps import HTTPRoute
@@ -500,6 +500,7 @@ class _ResponseReader:
             "type": "object",
             "properties": {WRAPPER: converted[0] if len(converted) == 1 else {"anyOf": converted}},
             "required": [WRAPPER],
+            WRAPPED_MARKER: True,
         }
         return _with_definitions(wrapped, definitions), True
 

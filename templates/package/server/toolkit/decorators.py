@@ -73,6 +73,7 @@ class Decorators(Dispatcher):
         meta: Mapping[str, Any] | None = None,
         input_schema: Mapping[str, Any] | None = None,
         output_schema: Mapping[str, Any] | FromSignature | None = FROM_SIGNATURE,
+        structured: bool = True,
         scopes: Collection[str] = (),
         timeout: float | None = None,
         tags: Collection[str] = (),
@@ -89,7 +90,10 @@ class Decorators(Dispatcher):
             icons: Images for user interfaces.
             meta: `_meta` of the tool.
             input_schema: JSON Schema of the arguments, instead of one from the signature.
-            output_schema: JSON Schema of the structured result, or `None` for no structured result.
+            output_schema: JSON Schema of the structured result, instead of one from the return
+                annotation; `None` for none: objects alone are then structured, unchecked.
+            structured: Whether results have a structured value; with `False` they are content
+                alone, without an output schema.
             scopes: Scopes that a call needs, besides those of every request.
             timeout: Seconds that the function and its dependencies may take, the client's time for
                 answers to requests of the tool included; then the function is cancelled, and the
@@ -118,8 +122,10 @@ class Decorators(Dispatcher):
                 members=members,
                 input_schema=input_schema,
                 output_schema=output_schema,
+                structured=structured,
                 names=names,
                 coerce=self._settings.coerce,
+                additional_properties=self._settings.additional_properties,
                 show_errors=self._settings.show_errors,
                 validation_seconds=self._settings.validation_seconds,
                 timeout=timeout,
@@ -287,10 +293,18 @@ class Decorators(Dispatcher):
     ) -> Callable[[Function], Function]:
         """Register the decorated function for a request that the specification does not have.
 
+            @server.method("acme/thing")
+            async def thing(params, ctx):
+                return {"sent": params}
+
+        The function takes the params, the params and the context, or nothing. Params are a dict
+        without `_meta`, or as the annotation of the parameter says. The result is a dict, or an
+        object of a class with fields; `None` stands for a result without members.
+
         Args:
             name: The method on the wire.
-            params: Type of the params, such as a `msgspec.Struct`; `None` for a method without.
-            result: Type of the result; `None` for an empty one.
+            params: Type of the params, such as a `msgspec.Struct`, instead of the annotation.
+            result: Type of the result, by which it is checked; `None` for any object.
             extension: Identifier of the extension that the method belongs to. The server declares
                 the extension; the method exists for clients that declare it too.
             scopes: Scopes that the method needs, besides those of every request.

@@ -91,7 +91,7 @@ _KEYWORDS: Mapping[str, Mapping[str, str]] = {
         "exclude_args": "Annotated[..., Depends(...)], which no schema shows",
         "run_in_thread": "a coroutine function, which runs in the event loop",
         "serializer": _RESULT,
-        "structured_output": "output_schema=None for False; a return annotation for True",
+        "structured_output": "structured=False for False; a return annotation for True",
         "task": "runner=Tasks(...)",
     },
     "server.resource": {**_ITEM, "security": _SECURITY},

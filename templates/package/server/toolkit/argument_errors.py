@@ -1,0 +1,227 @@
+"""All errors of the arguments of a call, in one text. Loaded only when arguments do not fit.
+
+msgspec stops at the first error. So each argument is converted by itself, and an argument that does
+not fit is taken apart by its type: items, members, choices of an optional value. A part that does
+not fit though all of its own parts do has the error. The work is bounded for each argument, and so
+is the text.
+
+Source: server/tools#error-handling.
+"""
+
+from __future__ import annotations
+
+import re
+import types
+import typing
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from functools import cache
+from itertools import islice
+from typing import Annotated, Any, NotRequired, Required, Union
+
+import msgspec
+import msgspec.inspect
+
+from ..._wire import error_text, is_many, is_object
+from ...foreign_text import joined_errors, safe_list, safe_repr, safe_text
+from ...values import value_types
+from ...values.type_schemas import TypeParts, has_fields
+
+PARTS = 500
+"""Parts of one argument that are converted by themselves."""
+
+LEVELS = 8
+"""Levels of parts within an argument; the errors of deeper ones are reported one by one."""
+
+_NAME_CHARACTERS = 60
+
+_LOCATED = r"(?s)(?P<what>.*?)(?: - at (?P<key>`key` in )?`\$(?P<path>[^`]*)`?)?"
+_LACKING = r"Object missing required field `(.*)`"
+"""Error texts of msgspec. `re` compiles patterns when they are used first, and caches them."""
+
+_MANY = (list, set, frozenset, Sequence, AbstractSet)
+_QUALIFIERS = (Required, NotRequired)
+
+
+class _Field(typing.NamedTuple):
+    """A member of a class: its type, and whether it has no default."""
+
+    kind: Any
+    required: bool
+
+
+class _Fields(typing.NamedTuple):
+    """The members of a class by their names on the wire, and whether others are refused."""
+
+    by_name: Mapping[str, _Field]
+    is_closed: bool
+
+
+def argument_errors(
+    kinds: Mapping[str, Any],
+    required: Collection[str],
+    arguments: Mapping[str, Any],
+    *,
+    allows_unknown: bool,
+    strict: bool,
+    first: str,
+) -> str:
+    """The errors of arguments that do not fit.
+
+    Args:
+        kinds: The types that msgspec reads, by the names of the parameters.
+        required: The names of the parameters without default.
+        arguments: The arguments.
+        allows_unknown: Whether there may be arguments of other names.
+        strict: Whether JSON types have to match.
+        first: The error of all arguments together, for one that no argument has by itself.
+    """
+    errors: list[str] = []
+    for name, kind in kinds.items():
+        if name in arguments:
+            search = _Search(strict)
+            search.add(kind, arguments[name], name, 0)
+            errors += search.errors
+        elif name in required:
+            errors.append(_missing(name))
+    unknown = [] if allows_unknown else [name for name in arguments if name not in kinds]
+    if unknown:
+        expected = ", ".join(kinds) or "none"
+        names = safe_list([repr(name[:_NAME_CHARACTERS]) for name in unknown])
+        errors.append(f"unknown argument {names}; expected: {expected}")
+    return joined_errors(errors) if errors else first
+
+
+class _Search:
+    """The errors of one argument and its parts.
+
+    Args:
+        strict: Whether JSON types have to match.
+    """
+
+    def __init__(self, strict: bool) -> None:
+        self.errors: list[str] = []
+        self._strict = strict
+        self._left = PARTS
+
+    def add(self, kind: Any, value: Any, path: str, level: int) -> None:
+        """Add the errors of a value, which is a part at the path."""
+        if self._left <= 0:
+            return
+        self._left -= 1
+        try:
+            value_types.convert(value, kind, strict=self._strict)
+            return
+        except (msgspec.ValidationError, RecursionError) as error:
+            text = error_text(error)
+        except TypeError:  # msgspec reads such a type only within its class
+            return
+        before = len(self.errors)
+        if level < LEVELS:
+            self._add_parts(kind, value, path, level + 1)
+        if len(self.errors) == before:
+            self.errors.append(_readable(text, kind, value, path))
+
+    def _add_parts(self, kind: Any, value: Any, path: str, level: int) -> None:
+        kind = _without_wrappers(kind)
+        if has_fields(kind) and is_object(value):
+            fields = _fields_of(typing.get_origin(kind) or kind)
+            for name, field in fields.by_name.items():
+                if name in value:
+                    self.add(field.kind, value[name], _member(path, name), level)
+                elif field.required:
+                    self.errors.append(_missing(_member(path, name)))
+            if fields.is_closed:
+                self.errors += [
+                    f"argument {_member(path, name)!r}: unknown"
+                    for name in islice(value, PARTS)
+                    if name not in fields.by_name
+                ]
+            return
+        for name, part_kind, part in islice(_items(kind, value), self._left):
+            self.add(part_kind, part, f"{path}{name}", level)
+
+
+def _items(kind: Any, value: Any) -> Iterator[tuple[str, Any, Any]]:
+    """The parts of a list or mapping: what each adds to the path, its type and its value."""
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if not arguments:
+        return
+    if isinstance(origin, type) and issubclass(origin, Mapping) and is_object(value):
+        for name, part in value.items():
+            yield _member("", name), arguments[1], part
+    elif origin is tuple and is_many(value):
+        repeated = len(arguments) == 2 and arguments[1] is Ellipsis
+        if repeated or len(arguments) == len(value):
+            for index, part in enumerate(value):
+                yield f"[{index}]", arguments[0 if repeated else index], part
+    elif origin in _MANY and is_many(value):
+        for index, part in enumerate(value):
+            yield f"[{index}]", arguments[0], part
+
+
+def _without_wrappers(kind: Any) -> Any:
+    """A type without notes and qualifiers; that of an optional value without null."""
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin is Annotated or origin in _QUALIFIERS:
+        return _without_wrappers(arguments[0])
+    if origin in (Union, types.UnionType):
+        members = [each for each in arguments if each is not type(None)]
+        if len(members) == 1:
+            return _without_wrappers(members[0])
+    return kind
+
+
+@cache
+def _fields_of(kind: Any) -> _Fields:
+    """The members of a class with fields."""
+    parts = TypeParts()
+    parts.add(kind)
+    hints = parts.classes.get(kind, {})
+    info: Any = msgspec.inspect.type_info(kind)
+    fields = {field.encode_name: field for field in info.fields}
+    in_order = [
+        *(name for name in hints if name in fields),
+        *(name for name in fields if name not in hints),
+    ]
+    return _Fields(
+        {
+            name: _Field(_without_qualifiers(hints.get(name, Any)), fields[name].required)
+            for name in in_order
+        },
+        getattr(info, "forbid_unknown_fields", False),
+    )
+
+
+def _without_qualifiers(hint: Any) -> Any:
+    return typing.get_args(hint)[0] if typing.get_origin(hint) in _QUALIFIERS else hint
+
+
+def _member(path: str, name: object) -> str:
+    return f"{path}.{safe_text(str(name), _NAME_CHARACTERS)}"
+
+
+def _missing(path: str) -> str:
+    return f"argument {path!r}: required, but missing"
+
+
+def _readable(text: str, kind: Any, value: Any, path: str) -> str:
+    """An error of msgspec about a part of an argument."""
+    match = re.fullmatch(_LOCATED, text)
+    what, inner = (match["what"], match["path"] or "") if match else (text, "")
+    where = f"{path}{inner}"
+    if lacking := re.fullmatch(_LACKING, what):
+        return _missing(f"{where}.{lacking[1]}")
+    text = what[:1].lower() + what[1:].replace("`", "")
+    if match and match["key"]:
+        text = f"a key: {text}"
+    if what.startswith("Invalid enum value") and not inner:
+        text += _choices(kind)
+    if not inner and ", got" not in text and "value" not in text:
+        text += f", got {safe_repr(value)}"
+    return f"argument {where!r}: {text}"
+
+
+def _choices(kind: Any) -> str:
+    choices: list[Any] = value_types.schema_of(_without_wrappers(kind)).get("enum", [])
+    return f"; expected one of {', '.join(map(repr, choices))}" if choices else ""

@@ -1,0 +1,125 @@
+"""`additionalProperties` in schemas of our own: left out, since some clients fail to read it.
+
+Unknown arguments are refused either way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import httpx2
+import pytest
+
+from mcp_protocol import Server, connect
+from mcp_protocol._wire import to_builtins
+from package.wire import ALL, facts
+
+NEWEST = ALL[-1]
+every = pytest.mark.parametrize("revision", ALL)
+either = pytest.mark.parametrize("setting", [None, False])
+
+DOCUMENT = {
+    "openapi": "3.1.0",
+    "info": {"title": "counts", "version": "1"},
+    "paths": {
+        "/count": {
+            "get": {
+                "operationId": "count",
+                "parameters": [{"name": "to", "in": "query", "schema": {"type": "integer"}}],
+                "responses": {
+                    "200": {
+                        "description": "The count.",
+                        "content": {"application/json": {"schema": {"type": "integer"}}},
+                    }
+                },
+            }
+        }
+    },
+}
+
+
+@dataclass
+class Place:
+    city: str
+
+
+async def count(to: int, places: list[Place] | None = None) -> dict[str, Place]:
+    return {}
+
+
+def stated(schema: Any) -> list[Any]:
+    """The values of `additionalProperties` at any depth."""
+    if isinstance(schema, dict):
+        inner = [each for name, value in schema.items() for each in stated(value)]
+        return (
+            [schema["additionalProperties"], *inner] if "additionalProperties" in schema else inner
+        )
+    return [each for item in schema for each in stated(item)] if isinstance(schema, list) else []
+
+
+async def listed(server: Server, revision: str = NEWEST) -> Any:
+    async with connect(server, revision=revision) as client:
+        (tool,) = await client.list_tools()
+        return to_builtins(tool)
+
+
+def of_signature(setting: Literal[False] | None) -> Server:
+    server = Server("s", additional_properties=setting)
+    server.add_tool(count)
+    return server
+
+
+def of_document(setting: Literal[False] | None) -> Server:
+    answer = httpx2.MockTransport(lambda request: httpx2.Response(200, json=5))
+    client = httpx2.AsyncClient(transport=answer, base_url="https://counts.example")
+    return Server.from_openapi(DOCUMENT, client, additional_properties=setting)
+
+
+@every
+@pytest.mark.parametrize("make", [of_signature, of_document])
+async def test_input_schemas_do_not_forbid_other_members(revision: str, make: Any) -> None:
+    assert stated((await listed(make(None), revision))["inputSchema"]) == []
+
+
+@pytest.mark.parametrize("make", [of_signature, of_document])
+async def test_a_setting_forbids_other_members(make: Any) -> None:
+    schema = (await listed(make(False)))["inputSchema"]
+    assert schema["additionalProperties"] is False
+
+
+async def test_output_schemas_forbid_nothing() -> None:
+    assert stated((await listed(of_document(False)))["outputSchema"]) == []
+    values = (await listed(of_signature(False)))["outputSchema"]["additionalProperties"]
+    assert values == {"$ref": "#/$defs/Place"}
+
+
+async def test_a_schema_of_the_user_is_listed_as_it_is() -> None:
+    server = Server("s")
+    schema = {"type": "object", "properties": {"to": {}}, "required": ["to"]}
+    for additional in (False, True):
+        server.add_tool(
+            count,
+            name=f"count_{additional}",
+            input_schema={**schema, "additionalProperties": additional},
+            output_schema=None,
+        )
+    async with connect(server) as client:
+        schemas = [to_builtins(tool)["inputSchema"] for tool in await client.list_tools()]
+    assert [each["additionalProperties"] for each in schemas] == [False, True]
+
+
+@every
+@either
+@pytest.mark.parametrize("make", [of_signature, of_document])
+async def test_unknown_arguments_are_refused_either_way(
+    revision: str, setting: Literal[False] | None, make: Any
+) -> None:
+    async with connect(make(setting), revision=revision) as client:
+        if facts(revision).behaviour.bad_tool_arguments == "error":
+            with pytest.raises(Exception, match="two"):
+                await client.call_tool("count", {"to": 1, "two": 2})
+        else:
+            result = await client.call_tool("count", {"to": 1, "two": 2})
+            assert result.is_error
+            assert "two" in result.content[0].text

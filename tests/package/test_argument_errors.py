@@ -1,0 +1,232 @@
+"""Wrong arguments: all errors at once, each with its path, within bounds.
+
+Source: server/tools#error-handling.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
+
+import msgspec
+import pytest
+from pydantic import BaseModel
+
+from mcp_protocol import Server, connect
+from mcp_protocol.errors import InvalidParamsError, RemoteError
+from mcp_protocol.foreign_text import ERRORS_TEXT, SHOWN_ERRORS, joined_errors
+from mcp_protocol.server.toolkit import signatures
+from package.wire import ALL, facts
+
+every = pytest.mark.parametrize("revision", ALL)
+
+
+@dataclass
+class Place:
+    city: str
+    height: int = 0
+    tags: list[str] = field(default_factory=list)
+
+
+class Stop(TypedDict):
+    place: Place
+    days: NotRequired[int]
+
+
+class Rule(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
+    max_days: int
+    on_hold: bool = False
+
+
+class Guest(BaseModel):
+    name: str
+    age: int
+
+
+@dataclass
+class Tree:
+    size: int
+    inner: Tree | None = None
+
+
+def plan(
+    stops: list[Stop],
+    days: int,
+    mode: Literal["car", "train"] = "car",
+    rule: Rule | None = None,
+    prices: dict[str, float] | None = None,
+    pair: tuple[int, str] = (1, "a"),
+    guest: Guest | None = None,
+    tree: Tree | None = None,
+    level: Annotated[int, msgspec.Meta(ge=1)] = 1,
+) -> str:
+    return "planned"
+
+
+RIGHT: dict[str, Any] = {"stops": [], "days": 1}
+signature = signatures.read(plan, "tool 'plan'")
+
+
+def errors_of(arguments: dict[str, Any], *, coerce: bool = True) -> str:
+    try:
+        signature.bind(arguments, coerce=coerce)
+    except ValueError as error:
+        return str(error)
+    return "no error"
+
+
+@pytest.mark.parametrize("coerce", [True, False])
+@pytest.mark.parametrize(
+    ("arguments", "errors"),
+    [
+        ({}, ["'stops': required, but missing", "'days': required, but missing"]),
+        (
+            {"stops": 5, "days": "x", "mode": "bus", "level": 0},
+            [
+                "'stops': expected array, got int",
+                "'days': expected int, got str",
+                "'mode': invalid enum value 'bus'; expected one of 'car', 'train'",
+                "'level': expected int >= 1, got 0",
+            ],
+        ),
+        (
+            {"stops": [{"place": {"tags": ["a", 5]}, "days": "x"}, 7], "days": 1},
+            [
+                "'stops[0].place.city': required, but missing",
+                "'stops[0].place.tags[1]': expected str, got int",
+                "'stops[0].days': expected int, got str",
+                "'stops[1]': expected object, got int",
+            ],
+        ),
+        (
+            {**RIGHT, "rule": {"onHold": "x", "max": 1}, "prices": {"a": "x", "b": 1, "c": []}},
+            [
+                "'rule.maxDays': required, but missing",
+                "'rule.onHold': expected bool, got str",
+                "'rule.max': unknown",
+                "'prices.a': expected float, got str",
+                "'prices.c': expected float, got array",
+            ],
+        ),
+        (
+            {**RIGHT, "pair": ["x", 5], "tree": {"size": 1, "inner": {"size": "x"}}},
+            [
+                "'pair[0]': expected int, got str",
+                "'pair[1]': expected str, got int",
+                "'tree.inner.size': expected int, got str",
+            ],
+        ),
+    ],
+)
+def test_every_wrong_argument_is_named_with_its_path(
+    arguments: dict[str, Any], errors: list[str], coerce: bool
+) -> None:
+    expected = "; ".join(f"argument {each}" for each in errors)
+    assert errors_of(arguments, coerce=coerce) == expected
+
+
+def test_unknown_arguments_stand_beside_the_others() -> None:
+    known = ", ".join(signature.parameters)
+    assert errors_of({"stops": [], "dayz": 1, "moode": 2}) == (
+        "argument 'days': required, but missing; "
+        f"unknown argument 'dayz', 'moode'; expected: {known}"
+    )
+
+
+def test_errors_of_a_model_stand_beside_the_others() -> None:
+    text = errors_of({"stops": [], "days": "x", "guest": {"age": "old"}})
+    assert text.startswith("argument 'days': expected int, got str; argument 'guest': ")
+    assert "name: field required" in text
+    assert "age: input should be a valid integer" in text
+
+
+@every
+async def test_a_model_reads_all_errors_at_once(revision: str) -> None:
+    server = Server("s")
+    server.add_tool(plan)
+    text = "argument 'stops': required, but missing; argument 'days': expected int, got str"
+    async with connect(server, revision=revision) as client:
+        if facts(revision).behaviour.bad_tool_arguments == "error":
+            with pytest.raises(RemoteError) as info:
+                await client.call_tool("plan", {"days": "x"})
+            assert info.value.code == InvalidParamsError("").code
+            assert text in str(info.value)
+        else:
+            result = await client.call_tool("plan", {"days": "x"})
+            assert result.is_error
+            assert text in result.content[0].text
+
+
+async def test_all_errors_of_a_schema_of_the_user_are_reported() -> None:
+    server = Server("s")
+    schema = {
+        "type": "object",
+        "properties": {"a": {"type": "integer"}, "b": {"type": "string"}, "c": {}},
+        "required": ["c"],
+        "additionalProperties": False,
+    }
+
+    @server.tool(input_schema=schema)
+    def three(a: int = 0, b: str = "", c: int = 0) -> str:
+        return ""
+
+    async with connect(server) as client:
+        result = await client.call_tool("three", {"a": "x", "b": 5, "d": 1})
+    text = result.content[0].text
+    for error in (
+        "a: 'x' is not of type 'integer'",
+        "b: 5 is not of type 'string'",
+        "'c' is a required property",
+        "('d' was unexpected)",
+    ):
+        assert error in text
+
+
+def test_so_many_errors_are_shown_and_the_rest_counted() -> None:
+    text = errors_of({**RIGHT, "stops": [5] * 100})
+    assert text.count("expected object") == SHOWN_ERRORS
+    assert text.endswith("; and 90 more")
+
+
+def test_long_errors_end_the_list_earlier() -> None:
+    assert joined_errors(["x" * ERRORS_TEXT * 2, "y"]) == "x" * ERRORS_TEXT * 2 + "; and 1 more"
+    assert joined_errors(["x" * (ERRORS_TEXT - 1), "yy"]).endswith("x; and 1 more")
+    assert joined_errors([]) == ""
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"x" * 100_000: 1, **RIGHT},
+        {f"x{n}" * 100: 1 for n in range(1000)},
+        {**RIGHT, "mode": "x" * 100_000},
+        {**RIGHT, "prices": {"x" * 100_000: "x"}},
+        {**RIGHT, "rule": {f"x{n}" * 100: 1 for n in range(1000)}},
+    ],
+    ids=["a name", "names", "a value", "a key", "members"],
+)
+def test_what_was_sent_is_not_repeated_at_length(arguments: dict[str, Any]) -> None:
+    assert len(errors_of(arguments)) < 2 * ERRORS_TEXT
+
+
+def test_an_error_behind_many_parts_is_still_found() -> None:
+    text = errors_of({**RIGHT, "stops": [{"place": {"city": "a"}}] * 5000 + [5]})
+    assert text == "argument 'stops[5000]': expected object, got int"
+
+
+def test_a_deep_value_costs_little() -> None:
+    tree: Any = {"size": "x"}
+    for _ in range(200):
+        tree = {"size": 1, "inner": tree}
+    text = errors_of({**RIGHT, "tree": tree})
+    assert text.startswith("argument 'tree.inner.inner.")
+    assert text.endswith("': expected int, got str")
+    endless: Any = []
+    for _ in range(100_000):
+        endless = [endless]
+    assert "argument 'stops" in errors_of({**RIGHT, "stops": endless})
+    big = {**RIGHT, "prices": {str(n): "x" for n in range(200_000)}}
+    began = time.process_time()
+    errors_of(big)
+    assert time.process_time() - began < 2

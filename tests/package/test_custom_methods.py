@@ -1,0 +1,200 @@
+"""Requests that the specification does not have, as a new user writes them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypedDict
+
+import msgspec
+import pytest
+from pydantic import BaseModel
+
+from mcp_protocol import Context, ProtocolError, Server, connect, connect_sync
+from mcp_protocol.errors import METHOD_NOT_FOUND, MethodNotFoundError, RemoteError
+from mcp_protocol.protocol.custom_methods import METHOD_CHARACTERS
+from package.wire import ALL, PER_REQUEST, speaking_to
+
+NEWEST = ALL[-1]
+every = pytest.mark.parametrize("revision", ALL)
+
+
+@dataclass
+class Order:
+    name: str
+    count: int = 1
+
+
+class OrderStruct(msgspec.Struct):
+    name: str
+    count: int = 1
+
+
+class OrderDict(TypedDict):
+    name: str
+    count: int
+
+
+class OrderModel(BaseModel):
+    name: str
+    count: int = 1
+
+
+def serving(function: Any, **options: Any) -> Server:
+    server = Server("shop")
+    server.method("acme/thing", **options)(function)
+    return server
+
+
+def members(result: Any) -> dict[str, Any]:
+    """A result without the members that each result of a revision has."""
+    return {name: each for name, each in result.items() if name not in ("_meta", "resultType")}
+
+
+async def untyped(params, ctx):  # type: ignore[no-untyped-def] # as users write it
+    return {"params": params, "revision": ctx.revision}
+
+
+def in_thread(params, ctx):  # type: ignore[no-untyped-def] # as users write it
+    ctx.progress(1)
+    return {"params": params, "revision": ctx.revision}
+
+
+async def typed(params: dict[str, Any], ctx: Context) -> dict[str, Any]:
+    return {"params": params, "revision": ctx.revision}
+
+
+@every
+@pytest.mark.parametrize("function", [untyped, in_thread, typed])
+async def test_a_custom_method_takes_params_and_context(revision: str, function: Any) -> None:
+    async with connect(serving(function), revision=revision) as client:
+        for params in ({"a": [1]}, {}, None):
+            result = await client.request("acme/thing", params)
+            assert members(result) == {"params": params or {}, "revision": revision}
+        raw = msgspec.json.decode(await client.request_raw("acme/thing", {"a": 1}))
+        assert members(raw) == {"params": {"a": 1}, "revision": revision}
+
+
+@pytest.mark.parametrize("revision", [ALL[0], NEWEST])
+def test_the_blocking_client_calls_custom_methods(revision: str) -> None:
+    with connect_sync(serving(untyped), revision=revision) as client:
+        result = client.request("acme/thing", {"a": 1})
+        assert members(result) == {"params": {"a": 1}, "revision": revision}
+        with pytest.raises(RemoteError):
+            client.request("acme/other")
+
+
+def of_params(params):  # type: ignore[no-untyped-def] # as users write it
+    return {"got": params}
+
+
+def of_context(ctx):  # type: ignore[no-untyped-def] # as users write it
+    return {"got": ctx.meta.get("k")}
+
+
+def of_nothing() -> dict[str, Any]:
+    return {"got": None}
+
+
+@pytest.mark.parametrize(
+    ("function", "got"),
+    [(of_params, {"a": 1}), (of_context, "v"), (of_nothing, None)],
+)
+async def test_a_custom_method_takes_what_it_names(function: Any, got: Any) -> None:
+    async with connect(serving(function)) as client:
+        result = await client.request("acme/thing", {"a": 1}, meta={"k": "v"})
+        assert members(result) == {"got": got}
+
+
+@every
+@pytest.mark.parametrize("kind", [Order, OrderStruct, OrderDict, OrderModel])
+@pytest.mark.parametrize("explicit", [True, False])
+async def test_the_annotation_types_and_checks_the_params(
+    revision: str, kind: Any, explicit: bool
+) -> None:
+    seen: list[Any] = []
+
+    async def thing(params: Any) -> Any:
+        seen.append(params)
+        return params
+
+    if not explicit:
+        thing.__annotations__["params"] = kind
+    server = serving(thing, **({"params": kind} if explicit else {}))
+    async with connect(server, revision=revision) as client:
+        result = await client.request("acme/thing", {"name": "fig", "count": 2})
+        assert members(result) == {"name": "fig", "count": 2}
+        assert seen == [kind(name="fig", count=2)]
+        for wrong in ({"name": 5, "count": 2}, {}, None):
+            with pytest.raises(RemoteError) as info:
+                await client.request("acme/thing", wrong)
+            assert info.value.code == -32602
+            assert "name" in str(info.value)
+
+
+@every
+@pytest.mark.parametrize(
+    ("value", "result"),
+    [
+        (None, {}),
+        ({"a": Order("fig")}, {"a": {"name": "fig", "count": 1}}),
+        (Order("fig"), {"name": "fig", "count": 1}),
+        (OrderStruct("fig"), {"name": "fig", "count": 1}),
+        (OrderModel(name="fig"), {"name": "fig", "count": 1}),
+    ],
+)
+async def test_results_are_objects_of_any_kind(revision: str, value: Any, result: Any) -> None:
+    async with connect(serving(lambda: value), revision=revision) as client:
+        assert members(await client.request("acme/thing")) == result
+
+
+@pytest.mark.parametrize("value", ["text", 5, [1], object()])
+async def test_any_other_result_is_an_error_that_says_so(value: Any) -> None:
+    async with connect(serving(lambda: value)) as client:
+        with pytest.raises(RemoteError, match=r"method 'acme/thing': .*result") as info:
+            await client.request("acme/thing")
+        assert info.value.code == -32603
+
+
+@every
+async def test_an_error_of_the_function_reaches_the_client(revision: str) -> None:
+    def refuse() -> None:
+        raise ProtocolError("sold out", code=1001, data={"left": 0})
+
+    async with connect(serving(refuse), revision=revision) as client:
+        with pytest.raises(RemoteError, match="sold out") as info:
+            await client.request("acme/thing")
+        assert (info.value.code, info.value.data) == (1001, {"left": 0})
+
+
+@every
+async def test_unknown_methods_are_errors_of_the_protocol(revision: str) -> None:
+    async with connect(serving(untyped), revision=revision) as client:
+        with pytest.raises(RemoteError) as info:
+            await client.request("acme/other", {"a": 1})
+        assert info.value.code == METHOD_NOT_FOUND
+        absent = "ping" if revision in PER_REQUEST else "server/discover"
+        for name in (absent, "rpc.discover", "", "x" * (METHOD_CHARACTERS + 1)):
+            with pytest.raises(MethodNotFoundError):
+                await client.request(name)
+        result = await client.request("acme/thing", {})
+        assert members(result)["revision"] == revision
+
+
+@every
+async def test_params_that_are_no_object_are_refused(revision: str) -> None:
+    async with speaking_to(serving(untyped), revision) as end:
+        answer = await end.ask("acme/thing", {"a": 1})
+        assert members(answer["result"])["params"] == {"a": 1}
+        assert (await end.ask("acme/nothing"))["error"]["code"] == METHOD_NOT_FOUND
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda params, ctx, more: None,
+        lambda *params: None,
+    ],
+)
+def test_a_function_of_other_parameters_is_refused(function: Any) -> None:
+    with pytest.raises(TypeError, match="method 'acme/thing': expected"):
+        serving(function)
