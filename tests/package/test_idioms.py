@@ -26,6 +26,7 @@ from mcp_protocol import (
     Server,
     SyncClientHandlers,
     TextContent,
+    ToolResult,
     connect,
     connect_sync,
     models,
@@ -134,7 +135,7 @@ def test_a_file_has_a_format() -> None:
 def test_media_of_two_types_or_of_a_path_as_data_are_refused(kind: Any) -> None:
     with pytest.raises(ValueError, match="either mime_type or format"):
         kind(b"dot", "image/png", format="png")
-    with pytest.raises(TypeError, match=r"expected bytes, got 'a.png'; a file is path=\.\.\."):
+    with pytest.raises(TypeError, match=r"expected bytes, got str; a file is path=\.\.\."):
         kind("a.png")
 
 
@@ -254,6 +255,13 @@ def test_a_constant_of_another_value_is_refused() -> None:
     untyped: Any = TextContent
     with pytest.raises(TypeError, match="TextContent: expected members that one revision has"):
         untyped(text="rain", type="image")
+
+
+async def test_a_tool_result_has_its_structured_content() -> None:
+    server = Server("results")
+    server.add_tool(lambda: ToolResult(content="late", structured_content={"books": 3}), "report")
+    result: Any = await server.call_tool("report")
+    assert (result.content[0].text, result.structured_content) == ("late", {"books": 3})
 
 
 class Recorder(Middleware):

@@ -116,7 +116,8 @@ class _Media(_FromFile, frozen=True, tag=""):
                 raise ValueError(f"{name!r}: expected {self.kind}*, got {mime_type}; set mime_type")
             _set(self, data=data, mime_type=mime_type, path=None)
         if isinstance(self.data, str | os.PathLike):
-            raise TypeError(f"data: expected bytes, got {self.data!r}; a file is path=...")
+            kind = type(self.data).__name__
+            raise TypeError(f"data: expected bytes, got {kind}; a file is path=...")
         expect(self.data, bytes, "data")
         check_mime_type(self.mime_type)
 
@@ -255,12 +256,18 @@ class ToolResult(Wire, frozen=True, kw_only=True):
     Attributes:
         content: Blocks for the model, or a single one; made from `structured` if `None`.
         structured: The value of `structuredContent`.
+        structured_content: Another name for `structured`.
         meta: `_meta` of the result.
     """
 
     content: Sequence[Content | str] | Content | str | None = None
     structured: Any = msgspec.UNSET
+    structured_content: Any = msgspec.UNSET
     meta: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        if self.structured_content is not msgspec.UNSET:
+            _set(self, structured=self.structured_content)
 
 
 def present(**members: Any) -> dict[str, Any]:
