@@ -27,6 +27,7 @@ _RESULT = "a return annotation, or ToolResult"
 _TAGS = "server.disable(tags=...)"
 _SECURITY = "a check of the values in your function"
 _PRINCIPAL = "Context, whose principal has them"
+_TYPES = "models, a module"
 _STATE = "state_key=, and state_seconds="
 _ITEM = {
     "app": "meta=, which may hold what an extension defines",
@@ -68,9 +69,9 @@ NAMES: Mapping[str, str] = {
     "ClientSession": "connect",
     "ClientSessionGroup": "connect({'mcpServers': {...}})",
     "ClientTransport": "Channel",
-    "CompletionArgument": "models, a module",
-    "CompletionContext": "models, a module",
-    "CreateMessageResultWithTools": "models, a module",
+    "CompletionArgument": _TYPES,
+    "CompletionContext": _TYPES,
+    "CreateMessageResultWithTools": _TYPES,
     "CurrentAccessToken": _PRINCIPAL,
     "CurrentContext": _CONTEXT,
     "CurrentFastMCP": "Server of your module",
@@ -83,7 +84,7 @@ NAMES: Mapping[str, str] = {
     "Dependency": "Depends",
     "DirectoryResource": "Server.resource",
     "Elicit": "Context, which has elicit()",
-    "ElicitRequestedSchema": "models, a module",
+    "ElicitRequestedSchema": _TYPES,
     "ElicitationHandler": "ClientHandlers, with elicit()",
     "ElicitationResult": "Accepted | Declined | Cancelled",
     "ErrorData": "ProtocolError",
@@ -244,7 +245,7 @@ NAMES: Mapping[str, str] = {
     "streamable_http_client": "connect(url)",
     "streamablehttp_client": "connect(url)",
     "tool": "Server.tool",
-    "types": "models, a module",
+    "types": _TYPES,
 }
 """Names that a package of another SDK has. The first word is a name of this package."""
 
@@ -314,7 +315,7 @@ MODULES: Mapping[str, str] = {
     "shared.memory": "connect(server)",
     "telemetry": "trace_requests",
     "tools": "Server.tool, and ToolResult",
-    "types": "models, a module",
+    "types": _TYPES,
     "utilities": "the names of the package itself",
     "utilities.types": "Image, Audio and File",
 }
@@ -671,31 +672,34 @@ def name_error_text(name: str, package: str, names: Collection[str], types: str)
     """
     alternative: str | None = None
     if name in NAMES:
-        alternative = _present(NAMES[name], names)
+        alternative = _present(NAMES[name], package, names, types)
     elif name[:1].isupper() and hasattr(importlib.import_module(types, package), name):
         alternative = f"{package}{types}.{name}"
     return None if alternative is None else _text(f"{package} has no {name}", alternative)
 
 
-def module_error(name: str, package: str, names: Collection[str]) -> ImportError | None:
+def module_error(name: str, package: str, names: Collection[str], types: str) -> ImportError | None:
     """The error of the import of a module that another SDK has; `None` for any other module.
 
     Args:
         name: Full name of the module.
         package: The package.
         names: The public names of the package.
+        types: The module of its message types, such as `.models`.
     """
     module = name.removeprefix(f"{package}.")
     while module and module not in MODULES:
         module = module.rpartition(".")[0]
-    alternative = _present(MODULES[module], names) if module else None
+    alternative = _present(MODULES[module], package, names, types) if module else None
     if alternative is None:
         return None
     return ImportError(_text(f"{package} has no module {name}", alternative), name=name)
 
 
-def _present(alternative: str, names: Collection[str]) -> str | None:
+def _present(alternative: str, package: str, names: Collection[str], types: str) -> str | None:
     """The alternative, unless it is a public name that the package was written without."""
+    if alternative == _TYPES:
+        return f"{package}{types}"
     words = re.findall(r"\w+", alternative)
     return alternative if words[0] in names or words[0] in NOT_EXPORTED else None
 

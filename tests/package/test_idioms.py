@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import httpx2
 import pytest
@@ -242,7 +242,7 @@ async def test_an_openapi_document_has_the_keywords_of_fastmcp() -> None:
 
 @pytest.mark.parametrize("constant", [{}, {"type": "text"}])
 async def test_message_types_are_made_with_their_constant_or_without(
-    constant: dict[Literal["type"], Literal["text"]],
+    constant: dict[str, Any],
 ) -> None:
     assert TextContent is models.TextContent
     server = Server("types")

@@ -227,8 +227,11 @@ def test_a_message_type_names_the_module_that_has_it() -> None:
 @pytest.mark.parametrize(
     ("statement", "alternative"),
     [
-        ("from mcp_protocol.types import TextContent", "module mcp_protocol.types: use models"),
-        ("from mcp_protocol import types", "types: use models"),
+        (
+            "from mcp_protocol.types import TextContent",
+            r"module mcp_protocol.types: use mcp_protocol\.models$",
+        ),
+        ("from mcp_protocol import types", r"types: use mcp_protocol\.models$"),
         ("import mcp_protocol.exceptions", "use errors"),
         ("from mcp_protocol.server.fastmcp import FastMCP", "use Server$"),
         ("from mcp_protocol.server.fastmcp.prompts import base", "use Server$"),
