@@ -218,6 +218,21 @@ async def test_handlers_may_be_a_class_and_an_answer_has_data(revision: str) -> 
     assert (seat.content[0].text, said.content[0].text) == ("12a", "1024 tokens")
 
 
+async def test_servers_of_a_configuration_share_handlers_that_are_a_class(
+    script: Path,
+) -> None:
+    made: list[ClientHandlers] = []
+
+    class Counted(ClientHandlers):
+        def __init__(self) -> None:
+            made.append(self)
+
+    entry = {"command": sys.executable, "args": [str(script)]}
+    async with connect({"mcpServers": {"a": entry, "b": entry}}, handlers=Counted) as client:
+        assert sorted(client.servers) == ["a", "b"]
+    assert len(made) == 1
+
+
 def test_handlers_of_the_blocking_client_may_be_a_class() -> None:
     with connect_sync(asking(), handlers=SyncAnswers) as client:
         seat: Any = client.call_tool("seat")
