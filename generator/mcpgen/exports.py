@@ -208,6 +208,15 @@ EXPORTS = (
     ),
 )
 
+_MESSAGE_TYPES = frozenset(
+    {
+        *("AudioContent", "BlobResourceContents", "CallToolResult", "GetPromptResult"),
+        *("ImageContent", "Prompt", "PromptArgument", "PromptMessage", "ReadResourceResult"),
+        *("Resource", "ResourceTemplate", "TextContent", "TextResourceContents", "Tool"),
+    }
+)
+"""Types that programs name often, as other SDKs show them."""
+
 _ENTRIES = (
     ("types", "py.typed"),
     ("several", "models.py"),
@@ -310,6 +319,22 @@ def exported(features: Features, *, unset: bool) -> tuple[Export, ...]:
     """What a package shows; `unset` where null is a value of optional members."""
     rows = (*_UNSET, *EXPORTS) if unset else EXPORTS
     return tuple(row for row in rows if row.parts & features.parts)
+
+
+def exported_types(
+    features: Features, module: str, types: Iterable[str], rows: Iterable[Export]
+) -> Export:
+    """The message types that a package with a client or a server shows.
+
+    Args:
+        features: What the package has.
+        module: The module of the types.
+        types: The types of the package.
+        rows: Its other public names, which go first.
+    """
+    shown = _MESSAGE_TYPES if features.parts & {"peer"} else frozenset[str]()
+    taken = {name for row in rows for name in row.names}
+    return Export(module, frozenset({"peer"}), tuple(sorted((shown & set(types)) - taken)))
 
 
 def entries(

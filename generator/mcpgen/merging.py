@@ -238,7 +238,7 @@ class _Merger:
         kind = annotation(_merged_node([(m.found.source.normal, m.node) for m in same]), MERGED)
         default = next((m.default for m in same if m.default is not None), None)
         if everywhere and newest.tag is not None and len({m.tag for m in same}) == 1:
-            kind, default = Code(f"ClassVar[{kind}]"), literal(newest.tag)
+            default = literal(newest.tag)
         elif any(m.may_be_null for m in same):
             kind, default = union([kind, "UnsetType", "None"]), "UNSET"
         elif not everywhere or not all(m.is_always_there for m in same):

@@ -309,7 +309,16 @@ class PackageSpec:
     @property
     def exports(self) -> tuple[Export, ...]:
         """Its public names, by module."""
-        return exports.exported(self.has, unset=self.has_unset)
+        rows = exports.exported(self.has, unset=self.has_unset)
+        types = exports.exported_types(
+            self.has, self.types_module, (each.name for each in self.types), rows
+        )
+        return (*rows, types) if types.names else rows
+
+    @property
+    def types_module(self) -> str:
+        """The module of all its types, relative to the package."""
+        return ".models" if self.has.several else f".{self.revisions[0].folder}.models"
 
     @property
     def deprecated(self) -> tuple[RenamedExport, ...]:

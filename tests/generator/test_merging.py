@@ -107,7 +107,7 @@ def test_a_default_is_what_a_member_has_unless_it_is_given() -> None:
     assert shown(newer) == {"mode": "str | None = None", "x": "str | None = None"}
 
 
-def test_a_tag_of_all_revisions_is_a_class_variable() -> None:
+def test_a_tag_of_all_revisions_has_its_value_as_default() -> None:
     block = {"anyOf": [ref("Text"), ref("Image")]}
     kinds = {
         "Text": obj("type", type=const("text")),
@@ -117,9 +117,9 @@ def test_a_tag_of_all_revisions_is_a_class_variable() -> None:
     }
     found = merged(old=kinds, new=kinds)
     text = next(each for each in found.classes if each.name == "Text")
-    assert shown(text) == {"type": "ClassVar[Literal['text']] = 'text'"}
+    assert shown(text) == {"type": "Literal['text'] = 'text'"}
     assert aliases(found) == {"Block": "Text | Image"}
-    assert imports.of_merged(found).typing == "ClassVar, Literal, TypeAlias"
+    assert imports.of_merged(found).typing == "Literal, TypeAlias"
 
 
 def test_a_revision_is_told_which_members_it_lacks() -> None:

@@ -271,13 +271,6 @@ def in_a_union(db: Annotated[Db, Depends(plain)] | None) -> str:
     raise NotImplementedError
 
 
-PLAIN: Any = Depends(plain)
-
-
-def as_default(db: Db = PLAIN) -> str:
-    raise NotImplementedError
-
-
 def two(db: Annotated[Db, Depends(plain), Depends(coroutine)]) -> str:
     raise NotImplementedError
 
@@ -294,7 +287,6 @@ def not_provided(db: Annotated[Db, Depends(with_argument)]) -> str:
     ("function", "message"),
     [
         (in_a_union, r"parameter 'db': expected Annotated\[<type> \| None, Depends"),
-        (as_default, r"parameter 'db': expected db: Annotated\[<type>, Depends"),
         (two, "parameter 'db': expected one Depends, got 2"),
         (with_default, "replaces its default value; place the parameter after a *"),
         (not_provided, "dependency 'with_argument': parameter 'city': expected a Context"),

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import inspect
 import re
+import subprocess
+import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +15,7 @@ from pydantic import BaseModel
 
 import mcp_protocol
 from mcp_protocol import (
+    CacheHint,
     ClientHandlers,
     Context,
     File,
@@ -21,17 +25,18 @@ from mcp_protocol import (
     ToolResult,
     connect,
     connect_sync,
+    other_sdks,
 )
-from mcp_protocol.client import absent_methods
 from mcp_protocol.client.client_settings import ClientLimits, Timeouts
 from mcp_protocol.server.asgi.settings import ServerHttpOptions
-from mcp_protocol.server.toolkit import other_sdks
 from mcp_protocol.testing import connected
+from package.wire import ALL
 
 pytestmark = pytest.mark.anyio
 
 NO_TYPES: Any = Server("untyped")
 """As a program without types uses a server."""
+CLIENT: Any = mcp_protocol.Client
 CONNECT: Any = connect
 CONNECT_SYNC: Any = connect_sync
 
@@ -47,7 +52,6 @@ def path_of(path: str) -> str:
 @pytest.mark.parametrize(
     ("use", "alternative"),
     [
-        (lambda: NO_TYPES.tool(double), r"expected @server\.tool\(\.\.\.\)"),
         (lambda: NO_TYPES.tool(structured_output=False), "use structured=False for False"),
         (lambda: NO_TYPES.tool(exclude_args=["db"]), "Depends"),
         (lambda: NO_TYPES.add_tool(double, enabled=False), r"server\.disable"),
@@ -55,6 +59,11 @@ def path_of(path: str) -> str:
         (lambda: NO_TYPES.prompt(auth=None), "scopes="),
         (lambda: NO_TYPES.tool(whatever=1), "server.tool: unexpected keyword argument 'whatever'$"),
         (lambda: NO_TYPES.run(transport="http"), r"run\(http='127\.0\.0\.1:8000'\) for HTTP"),
+        (lambda: NO_TYPES.run("streamable-http"), r"use run\(\) for stdio, run\(http='127"),
+        (lambda: NO_TYPES.mount("b", Server("b")), r"got str: use server\.mount\(other, prefix="),
+        (lambda: NO_TYPES.call_tool("a", {}, version="2"), "unexpected keyword argument"),
+        (lambda: CLIENT(Server("b")), r"Client: .*: use connect\(target\)$"),
+        (lambda: CLIENT("https://example.com/mcp"), r"use connect\(target\)$"),
         (lambda: NO_TYPES.run(hosts=["a"]), r"run\(\) over stdio: unexpected .* 'hosts'"),
         (lambda: NO_TYPES.run(path="/a"), r"run\(\) over stdio: unexpected .* 'path'"),
         (lambda: NO_TYPES.asgi(port=1), "http='127.0.0.1:8000'"),
@@ -82,8 +91,13 @@ def test_what_does_not_exist_is_refused_with_what_does(use: Any, alternative: st
 
 
 def test_a_missing_attribute_names_another_one() -> None:
-    with pytest.raises(AttributeError, match=r"use server\.middleware\(function\)$"):
-        NO_TYPES.add_middleware(None)
+    with pytest.raises(AttributeError, match=r"or server\.middleware\(function\)$"):
+        NO_TYPES.add_transform(None)
+    for server in (NO_TYPES, Server):
+        with pytest.raises(AttributeError, match=r"'Server' object .*: use Server\.proxy\(target"):
+            server.as_proxy("https://example.com/mcp")
+    with pytest.raises(AttributeError, match=r"use Server\.from_openapi\(app\.openapi\(\), "):
+        type(NO_TYPES).from_fastapi(None)
     with pytest.raises(AttributeError, match=r"has no attribute 'nothing'$"):
         _ = NO_TYPES.nothing
 
@@ -121,6 +135,9 @@ async def test_a_context_names_another_attribute_in_coroutines_and_in_threads() 
         (lambda ctx: ctx.info("paid", extra={"cents": 5}), "ctx.info: .*: use data, which"),
         (lambda ctx: ctx.error("paid", logger_name="desk"), "ctx.error: .*: use logger=$"),
         (lambda ctx: ctx.log("info", "paid", logger_name="desk"), "use logger=$"),
+        (lambda ctx: ctx.log(level="info", message="paid"), "ctx.log: .*'message': use data, "),
+        (lambda ctx: ctx.info(message="paid"), "ctx.info: .*'message': use data, "),
+        (lambda ctx: ctx.info(), "ctx.info: expected data$"),
     ],
 )
 async def test_a_method_of_a_context_names_another_keyword(use: Any, alternative: str) -> None:
@@ -139,10 +156,56 @@ async def test_a_method_of_a_context_names_another_keyword(use: Any, alternative
 
 async def test_a_client_names_another_attribute() -> None:
     async with connect(Server("names")) as client:
-        for name, alternative in absent_methods._OTHER_SDKS.items():
+        for name, alternative in other_sdks.ATTRIBUTES["Client"].items():
             with pytest.raises(AttributeError) as error:
                 getattr(client, name)
             assert str(error.value).endswith(f"no attribute {name!r}: use {alternative}")
+
+
+async def test_a_request_context_names_another_attribute() -> None:
+    server = Server("names")
+    refused: list[str] = []
+
+    @server.tool
+    async def look(ctx: Context) -> None:
+        untyped: Any = ctx.request_context
+        with pytest.raises(AttributeError) as error:
+            _ = untyped.lifespan_context
+        refused.append(str(error.value))
+
+    assert not (await server.call_tool("look")).is_error
+    assert refused == ["'RequestContext' object has no attribute 'lifespan_context': use ctx.state"]
+
+
+@pytest.mark.parametrize(
+    ("keyword", "alternative"),
+    [
+        ("raise_on_error", "returns=, which raises ToolFailedError"),
+        ("progress_handler", "on_progress="),
+        ("read_timeout_seconds", "timeout="),
+    ],
+)
+@pytest.mark.parametrize("revision", [None, *ALL])
+async def test_a_call_names_another_keyword(
+    keyword: str, alternative: str, revision: str | None
+) -> None:
+    server = Server("names")
+    server.add_tool(double)
+    text = f"^client.call_tool: unexpected keyword argument '{keyword}': use {alternative}"
+    async with connect(server, revision=revision) as client:
+        with pytest.raises(TypeError, match=text):
+            await client.call_tool("double", {"number": 1}, **{keyword: None})
+    with connect_sync(server, revision=revision) as blocking:
+        untyped: Any = blocking
+        with pytest.raises(TypeError, match=text):
+            untyped.call_tool("double", {"number": 1}, **{keyword: None})
+
+
+@pytest.mark.parametrize("auth", ["oauth", "a-token"])
+async def test_a_text_as_authorization_names_another_argument(auth: str) -> None:
+    with pytest.raises(TypeError, match=r"^auth: .*use auth=OAuth\(\.\.\.\), or auth=Bearer"):
+        async with CONNECT("http://127.0.0.1:9/mcp", auth=auth):
+            pass
 
 
 def test_an_import_of_a_name_of_another_sdk_says_what_to_import() -> None:
@@ -153,46 +216,111 @@ def test_an_import_of_a_name_of_another_sdk_says_what_to_import() -> None:
     with pytest.raises(AttributeError, match=r"has no FastMCP: use Server$"):
         _ = mcp_protocol.FastMCP
     assert not hasattr(mcp_protocol, "FastMCP")
-    for alternative in mcp_protocol._NAMES_ELSEWHERE.values():
-        assert hasattr(mcp_protocol, re.split(r"\W", alternative)[0])
 
 
-def test_every_alternative_of_a_client_exists() -> None:
-    tables = (absent_methods._OTHER_SDKS, absent_methods._OTHER_KEYWORDS)
-    texts = " ".join(text for table in tables for text in table.values())
-    for name in re.findall(r"client\.(\w+)", texts):
-        assert hasattr(mcp_protocol.Client, name), name
-    for name in re.findall(r"with (\w+)\(\)", texts):
-        assert hasattr(ClientHandlers, name), name
-    calls: tuple[Any, ...] = (connect, mcp_protocol.Client.listen, Timeouts, ClientLimits)
-    keywords = {name for call in calls for name in inspect.signature(call).parameters} | {"timeout"}
-    assert set(re.findall(r"(\w+)=", texts)) <= keywords
-    assert not absent_methods._OTHER_KEYWORDS.keys() & inspect.signature(connect).parameters.keys()
+def test_a_message_type_names_the_module_that_has_it() -> None:
+    text = r"^mcp_protocol has no ElicitResult: use mcp_protocol\.models\.ElicitResult$"
+    with pytest.raises(ImportError, match=text):
+        exec("from mcp_protocol import ElicitResult")
+
+
+@pytest.mark.parametrize(
+    ("statement", "alternative"),
+    [
+        (
+            "from mcp_protocol.types import TextContent",
+            r"module mcp_protocol.types: use mcp_protocol\.models$",
+        ),
+        ("from mcp_protocol import types", r"types: use mcp_protocol\.models$"),
+        ("import mcp_protocol.exceptions", "use errors"),
+        ("from mcp_protocol.server.fastmcp import FastMCP", "use Server$"),
+        ("from mcp_protocol.server.fastmcp.prompts import base", "use Server$"),
+        ("from mcp_protocol.server import lowlevel", r"use Server\(handlers="),
+        ("import mcp_protocol.server.lowlevel", r"use Server\(handlers="),
+        ("from mcp_protocol.client.streamable_http import x", r"use connect\(url\)$"),
+    ],
+)
+def test_an_import_of_a_module_of_another_sdk_says_what_to_import(
+    statement: str, alternative: str
+) -> None:
+    with pytest.raises(ImportError, match=f"^mcp_protocol has no .*{alternative}"):
+        exec(statement)
+
+
+def test_any_other_module_is_not_there() -> None:
+    with pytest.raises(ModuleNotFoundError, match=r"^No module named 'mcp_protocol\.nothing'$"):
+        exec("import mcp_protocol.nothing")
+    with pytest.raises(AttributeError, match=r"^module 'mcp_protocol' has no attribute 'nothing'$"):
+        _ = mcp_protocol.nothing
+
+
+def test_the_names_are_loaded_for_an_error_only() -> None:
+    program = (
+        "import sys, mcp_protocol\n"
+        "from mcp_protocol import Client, Context, Server, connect\n"
+        "server = Server('s')\n"
+        "assert 'mcp_protocol.other_sdks' not in sys.modules\n"
+        "assert not hasattr(server, 'http_app')\n"
+        "assert 'mcp_protocol.other_sdks' in sys.modules\n"
+    )
+    folder = Path(mcp_protocol.__file__).parents[1]
+    subprocess.run([sys.executable, "-c", program], check=True, cwd=folder)
+
+
+ROOT = frozenset(mcp_protocol.__all__)
+TEXTS = " ".join(
+    text
+    for tables in (other_sdks.KEYWORDS, other_sdks.ATTRIBUTES)
+    for table in tables.values()
+    for text in table.values()
+)
+TEXTS += " ".join((*other_sdks.NAMES.values(), *other_sdks.MODULES.values()))
+OWNERS: dict[str, Any] = {
+    "server": Server,
+    "Server": Server,
+    "ctx": Context,
+    "client": mcp_protocol.Client,
+    "request": mcp_protocol.MiddlewareRequest,
+}
 
 
 def test_every_alternative_exists() -> None:
-    tables = [*other_sdks._KEYWORDS.values(), *other_sdks._ATTRIBUTES.values()]
-    texts = " ".join(text for table in tables for text in table.values())
-    for name in re.findall(r"server\.(\w+)", texts):
-        assert hasattr(Server, name), name
-    for name in re.findall(r"ctx\.(\w+)", texts):
-        assert hasattr(Context, name), name
+    for owner, name in re.findall(r"\b(server|Server|ctx|client|request)\.(?!py\b)(\w+)", TEXTS):
+        slots: Any = getattr(OWNERS[owner], "__slots__", ())
+        assert hasattr(OWNERS[owner], name) or name in slots, f"{owner}.{name}"
+    for name in re.findall(r"handlers= of connect, with (\w+)\(\)", TEXTS):
+        assert hasattr(ClientHandlers, name), name
+    for name in re.findall(r"\b(?:[A-Z][a-z]+){2,}\b", TEXTS):
+        assert name in ROOT | {"TypeError"}, name
     calls: tuple[Any, ...] = (
         *(Server, Server.tool, Server.resource, Server.asgi, Server.run, Server.mount),
-        *(Server.from_openapi, Server.completion, Context.elicit, Context.log),
+        *(Server.from_openapi, Server.completion, Server.method, Context.elicit, Context.log),
+        *(Server.run_workers, connect, mcp_protocol.Client.listen, mcp_protocol.Client.call_tool),
+        *(Timeouts, ClientLimits, mcp_protocol.Protected, CacheHint),
     )
     keywords = {name for call in calls for name in inspect.signature(call).parameters}
     keywords |= ServerHttpOptions.__optional_keys__
-    assert set(re.findall(r"(\w+)=", texts)) <= keywords
+    assert set(re.findall(r"\b(\w+)=", TEXTS)) <= keywords
+
+
+def test_every_name_has_an_alternative_that_begins_with_a_public_name() -> None:
+    for table in (other_sdks.NAMES, other_sdks.MODULES):
+        for name, alternative in table.items():
+            first = re.findall(r"\w+", alternative)[0]
+            assert first in ROOT or first in other_sdks.NOT_EXPORTED, name
 
 
 def test_no_alternative_is_for_what_exists() -> None:
-    for call, table in other_sdks._KEYWORDS.items():
-        owner: Any = {"server": Server, "ctx": Context}.get(call.partition(".")[0])
-        function: Any = Server if owner is None else getattr(owner, call.partition(".")[2])
+    owners = {"server": Server, "ctx": Context, "client": mcp_protocol.Client}
+    for call, table in other_sdks.KEYWORDS.items():
+        owner, _, name = call.partition(".")
+        function: Any = getattr(owners[owner], name) if name else getattr(mcp_protocol, owner)
         assert not table.keys() & inspect.signature(function).parameters.keys(), call
-    for kind, names in ((Server, "Server"), (Context, "Context")):
-        assert not [name for name in other_sdks._ATTRIBUTES[names] if hasattr(kind, name)]
+    for kind, names in other_sdks.ATTRIBUTES.items():
+        assert not [name for name in names if hasattr(getattr(mcp_protocol, kind), name)]
+    assert not other_sdks.NAMES.keys() & ROOT
+    for module in other_sdks.MODULES:
+        assert not Path(mcp_protocol.__file__).parent.joinpath(*module.split(".")).exists(), module
 
 
 @pytest.mark.parametrize(

@@ -60,11 +60,6 @@ def test_a_name_is_registered_once() -> None:
         server.prompt(" ")(plain)
 
 
-def test_a_decorator_without_parentheses_says_so() -> None:
-    with pytest.raises(TypeError, match=r"expected @server.tool\(...\), got @server.tool"):
-        fresh().tool(plain)  # type: ignore[arg-type] # the mistake
-
-
 @pytest.mark.requirement(
     "tools.input-schema-root-object", "tools.input-schema-not-null", revisions=EVERY_REVISION
 )

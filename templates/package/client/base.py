@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from inspect import iscoroutinefunction
 from types import FunctionType, MethodType
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, ParamSpec, Protocol, Self, TypeVar
 
 from msgspec import Raw
 
@@ -302,6 +302,18 @@ class ClientBase(ClientCalls["Subscription"]):
 
     if not TYPE_CHECKING:  # a type checker knows what a client has
 
+        def __new__(cls, *arguments: Any, **options: Any) -> Self:
+            """Refuse the arguments of another SDK's client.
+
+            Raises:
+                TypeError: The first one is no peer.
+            """
+            if not isinstance(next(iter(arguments or options.values()), None), Peer):
+                from ..other_sdks import call_error  # for the error only
+
+                raise call_error("Client", "expected an open session")
+            return super().__new__(cls)
+
         def __getattr__(self, name: str) -> Any:
             """Explain why an attribute is missing.
 
@@ -516,7 +528,7 @@ class ClientApplication:
     """Serves the requests and notifications of a server with the user's handlers.
 
     Args:
-        handlers: The user's handlers, or `None`.
+        handlers: The user's handlers, or their class; `None` for none.
         identity: The client's description.
         settings: The settings of the client; the defaults if `None`.
 
@@ -531,13 +543,15 @@ class ClientApplication:
 
     def __init__(
         self,
-        handlers: Handlers | None,
+        handlers: Handlers | type[Handlers] | None,
         identity: Identity,
         settings: ClientSettings | None = None,
     ) -> None:
         self.settings = settings = settings or ClientSettings()
         self.server_state = ServerState(settings)
         self.hooks = RequestHooks()
+        if isinstance(handlers, type):
+            handlers = handlers()
         self.custom_methods: Mapping[str, Method] = getattr(handlers, "mcp_custom_methods", {})
         self._handlers = handlers
         self._identity = identity

@@ -113,6 +113,10 @@ def _authorizer(
     """What `auth` stands for: an authorizer of our own, or an authentication of httpx2's."""
     if auth is None:
         return None, None
+    if isinstance(auth, str):
+        from ..other_sdks import call_error  # for the error only
+
+        raise call_error("auth", "expected no text")
     from ..transports.http.http_client import Authorization
 
     if isinstance(auth, Authorization):

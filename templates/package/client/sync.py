@@ -374,11 +374,11 @@ class ThreadedHandlers:
     """Handlers whose plain functions run in threads; a cancelled call does not wait for its thread.
 
     Args:
-        handlers: The user's handlers.
+        handlers: The user's handlers, or their class.
     """
 
-    def __init__(self, handlers: Handlers) -> None:
-        self._handlers = handlers
+    def __init__(self, handlers: Handlers | type[Handlers]) -> None:
+        self._handlers = handlers() if isinstance(handlers, type) else handlers
 
     def mcp_handler(self, method: Method) -> Callable[[Any, RequestContext], Any] | None:
         """A coroutine function for a method; `None` if the user has no handler for it."""

@@ -49,7 +49,7 @@ from .upstream import Upstream
 from .upstream_pool import UpstreamPool
 
 if TYPE_CHECKING:
-    from ..server.toolkit.other_sdks import NoOptions
+    from ..other_sdks import NoOptions
 
 _EVERYTHING: Mapping[str, Any] = {
     "sampling": {"tools": {}, "context": {}},

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Coroutine, Mapping
 from contextvars import ContextVar
 from dataclasses import KW_ONLY, dataclass, field, replace
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from msgspec import Raw
 
@@ -138,6 +138,13 @@ class RequestContext:
         "request_id",
         "revision",
     )
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            from ..other_sdks import attribute_error  # for the error only
+
+            raise attribute_error(self, "RequestContext", name)
 
     def __init__(
         self,

@@ -35,5 +35,5 @@ class Weather(ServerHandlers):
 async def main() -> None:
     async with connect(["server"], revision="2025-06-18", handlers=Desktop()) as client:
         await client.ping()
-    async with connect(["server"], handlers=ClientHandlers()) as other:
+    async with connect(["server"], handlers=ClientHandlers) as other:
         await other.list_tools()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypedDict
+from typing import Any, TypedDict, assert_type
 
 import httpx2
 import msgspec
@@ -11,13 +12,19 @@ import msgspec
 from mcp_protocol import (
     Completion,
     Context,
+    Depends,
     HTTPRoute,
     Image,
     MCPType,
     Message,
+    Middleware,
+    MiddlewareRequest,
+    Next,
     RouteMap,
     Server,
+    TextContent,
     ToolError,
+    limit_rate,
 )
 
 
@@ -100,3 +107,44 @@ pets: Pets = Pets.from_openapi(
     route_maps=[RouteMap(methods=["GET"], mcp_type=MCPType.RESOURCE)],
     route_map_fn=of_reading,
 )
+
+
+def opened() -> Place:
+    return Place(latitude=59.9, longitude=10.7)
+
+
+@server.tool
+def nearest(city: str, place: Place = Depends(opened)) -> str:
+    return f"{city} {place['latitude']}"
+
+
+@server.tool
+async def soon(city: str) -> TextContent:
+    return TextContent(type="text", text=city)
+
+
+@server.prompt
+def ask(city: str) -> str:
+    return f"What of {city}?"
+
+
+def what_was_decorated() -> None:
+    assert_type(nearest("Oslo"), str)
+    assert_type(ask("Oslo"), str)
+    assert_type(stations(Place(latitude=59.9, longitude=10.7)), list[Station])
+    register: Callable[[Callable[[], str]], Callable[[], str]] = server.tool("name")
+    assert_type(register(soon.__name__.upper), Callable[[], str])
+    server.add_tool(ask, "asks", title="Asks")
+    server.add_prompt(ask, title="Asks")
+    TextContent(text="sun")
+
+
+class Audit(Middleware):
+    async def on_call_tool(self, request: MiddlewareRequest, next: Next) -> Any:
+        return await next(request)
+
+
+server.middleware(Audit())
+server.add_middleware(limit_rate(10))
+audited = Server("audited", middleware=[Audit(), limit_rate(10)])
+server.run("stdio")

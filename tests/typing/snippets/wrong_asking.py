@@ -22,6 +22,6 @@ async def book(ctx: Context) -> str:
     if answer.action == "accept":
         print(answer.content.country)  # expect: error
     await ctx.elicit("Which city?", "City")  # expect: error
-    await ctx.sample("Hello")  # expect: error
+    await ctx.sample()  # expect: error
     await ctx.sample("Hello", max_tokens=5, tool_choice="any")  # expect: error
     return answer.content.name  # expect: error

@@ -43,3 +43,16 @@ class Weather(ServerHandlers):
         self, params: models.PaginatedRequestParams | None, ctx: RequestContext
     ) -> models.ListToolsResult:
         return models.ListPromptsResult(prompts=[])  # expect: error
+
+
+@server.tool
+def seconds(count: int) -> int:
+    return count
+
+
+seconds("three")  # expect: error
+server.tool(1)  # expect: error
+server.tool(nothing=1)  # expect: error
+server.add_tool(seconds, nothing=1)  # expect: error
+server.run("streamable-http")  # expect: error
+server.mount("other", server)  # expect: error

@@ -5,8 +5,8 @@ then converts its arguments with a single `msgspec.convert`. Arguments that do n
 once more: a number such as `5.0` is an integer in JSON Schema, and models send `"5"` or `"[1]"`
 where a number or a list is expected. Defaults are fields of the Struct, so converted arguments are
 complete. A parameter annotated with `Context` is not part of the Struct or
-the schema: the toolkit passes the context. Nor is one whose annotation has a `Depends`: see
-`dependencies`.
+the schema: the toolkit passes the context. Nor is one whose annotation or default is a `Depends`:
+see `dependencies`.
 
 Descriptions of parameters come from annotations and from the docstring: an `Args:` section
 (Google), `:param name:` fields (Sphinx) or a `Parameters` section (NumPy).
@@ -31,7 +31,7 @@ import msgspec
 from ..._wire import UNREADABLE, error_text, is_many, is_object
 from ...values import type_schemas, value_types
 from ...values.value_types import ValueType
-from .callables import Depends, is_context, is_coroutine_function, resolved_hints
+from .callables import Dependency, is_context, is_coroutine_function, resolved_hints
 
 if TYPE_CHECKING:  # loaded only if a function has dependencies
     from .dependencies import Dependencies, Provider
@@ -297,8 +297,8 @@ def _check_bound(function: Callable[..., Any], signature: inspect.Signature, lab
 def _provider(
     name: str, annotation: Any, default: Any, label: str, names: Mapping[str, Any] | None
 ) -> Provider | None:
-    """What provides the value of a parameter, if its annotation has a `Depends`."""
-    if Depends not in map(type, _notes_in(annotation)) and type(default) is not Depends:
+    """What provides the value of a parameter, if its annotation or its default is a `Depends`."""
+    if Dependency not in map(type, _notes_in(annotation)) and type(default) is not Dependency:
         return None
     from . import dependencies  # few functions have some
 

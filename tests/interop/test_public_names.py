@@ -1,0 +1,261 @@
+"""The public names of the official SDK and of FastMCP: each works, or its error names ours."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import pkgutil
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import fastmcp
+import fastmcp.server.context
+import fastmcp.server.middleware
+import fastmcp.tools
+import fastmcp.utilities.types
+import mcp
+import mcp.server.context
+import pytest
+from mcp.server.mcpserver import Context as OfficialContext
+from mcp.server.mcpserver import MCPServer
+from pydantic import BaseModel
+
+import mcp_protocol
+from mcp_protocol import Client, Context, Middleware, Server, models, other_sdks
+from mcp_protocol.server.asgi.settings import ServerHttpOptions
+
+pytestmark = pytest.mark.interop
+
+MODULES = (
+    *("mcp", "mcp.types", "mcp.server", "mcp.server.mcpserver", "mcp.server.lowlevel"),
+    *("mcp.client", "mcp.client.auth", "mcp.client.subscriptions"),
+    *("fastmcp", "fastmcp.client", "fastmcp.client.auth", "fastmcp.client.client"),
+    *("fastmcp.client.transports", "fastmcp.dependencies", "fastmcp.prompts"),
+    *("fastmcp.resources", "fastmcp.server", "fastmcp.server.auth", "fastmcp.server.dependencies"),
+    *("fastmcp.server.elicitation", "fastmcp.server.extensions", "fastmcp.server.middleware"),
+    *("fastmcp.server.providers", "fastmcp.server.transforms", "fastmcp.tools", "fastmcp.types"),
+)
+"""The modules that programs import from; their public names are those of `__all__`."""
+
+ABSENT: dict[str, frozenset[str]] = {
+    "a capability is a mapping with the names on the wire": frozenset(
+        name for name in mcp.types.__all__ if name.endswith("Capability")
+    ),
+    "a union of literals or of messages, and helpers that decode one": frozenset(
+        {
+            *("CORE_RESULT_TYPES", "IconTheme", "IncludeContext", "SamplingContent"),
+            *("SamplingRole", "StopReason", "RequestParamsMeta", "JSONRPC_VERSION"),
+            *(name for name in mcp.types.__all__ if name.endswith(("_adapter", "_META_KEY"))),
+        }
+    ),
+    "data of errors, which is a mapping": frozenset(
+        name for name in mcp.types.__all__ if name.endswith("ErrorData") and name != "ErrorData"
+    ),
+    "messages that no revision has by this name": frozenset(
+        {"ElicitCompleteNotification", "ElicitCompleteNotificationParams"}
+    ),
+    "what extensions of the official SDK are made of": frozenset({"ClaimContext"}),
+    "parts of an authorization that the package keeps to itself": frozenset(
+        {"AuthorizationCodeResult", "PKCEParameters"}
+    ),
+    "checks of URIs, which the function of a template makes": frozenset(
+        {"DEFAULT_RESOURCE_SECURITY", "InvalidUriTemplate", "ResourceSecurity", "UriTemplate"}
+    ),
+    "applications in a client's window": frozenset({"FastMCPApp"}),
+    "versions of one tool, and views of a server's items": frozenset(
+        {
+            *("PromptsAsTools", "ResourcesAsTools", "VersionFilter", "VersionSpec"),
+            *("extract_version_spec", "forward", "forward_raw"),
+        }
+    ),
+    "files and skills as resources": frozenset(
+        {"ClaudeSkillsProvider", "FileSystemProvider", "SkillProvider", "SkillsDirectoryProvider"}
+    ),
+    "helpers and internals": frozenset(
+        {
+            *("CallArgument", "ElicitConfig", "FastMCPDeprecationWarning", "MCPDeprecationWarning"),
+            *("RequestStateBoundary", "ScalarElicitationType", "SessionKwargs", "Textarea"),
+            *("bind_request_context", "fastmcp_request_ctx", "get_elicitation_schema"),
+            *("handle_elicit_accept", "is_docket_available", "parse_elicit_response_type"),
+            *("resolve_dependencies", "transform_context_annotations"),
+            *("without_injected_parameters",),
+        }
+    ),
+    "the connection checks itself that the client is there": frozenset({"PingMiddleware"}),
+}
+"""What is deliberately absent, without an error of its own, by reason."""
+
+ABSENT_MODULES = frozenset(
+    {
+        *("apps", "decorators", "os", "skills"),
+        *("client.dependencies", "client.extension_hooks", "client.mixins"),
+        *("server.apps", "server.connection", "server.mixins", "server.runner"),
+        *("server.session_scoped_event_store", "server.validation"),
+    }
+)
+"""Modules of helpers and internals."""
+
+PAGES = frozenset({"cache_mode", "cursor", "max_pages", "params"})
+"""Lists are read whole; `list_tools_page` and its like read one page."""
+ROUNDS = frozenset({"allow_input_required", "input_responses", "request_state"})
+"""The client answers by its handlers, and sends the request again."""
+
+ABSENT_MEMBERS: dict[str, frozenset[str]] = {
+    "Middleware": frozenset({"check_resource_access", "on_discover", "on_initialize"}),
+    "Client": frozenset({"session"}),  # an attribute of the object
+}
+ABSENT_KEYWORDS: dict[str, frozenset[str]] = {
+    "client.complete": frozenset({"context_arguments"}),
+    "client.get_prompt": ROUNDS | {"version"},
+    "client.list_prompts": PAGES,
+    "client.list_resources": PAGES,
+    "client.list_tools": PAGES,
+    "client.read_resource": ROUNDS | {"cache_mode", "version"},
+    "connect": frozenset({"dispatcher", "notification_bindings", "read_stream", "write_stream"}),
+    "server.prompt": frozenset({"name_or_fn"}),  # given by position
+    "server.run": frozenset({"max_sessions"}),
+    "server.tool": frozenset({"name_or_fn"}),
+    "ToolResult": frozenset({"is_error"}),
+}
+
+
+def public_names(module: str) -> list[str]:
+    names: list[str] = importlib.import_module(module).__all__
+    return names
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_each_name_works_or_names_another_or_is_absent(module: str) -> None:
+    absent = frozenset[str]().union(*ABSENT.values())
+    unknown: list[str] = []
+    for name in public_names(module):
+        if name in absent or hasattr(mcp_protocol, name):
+            continue
+        with pytest.raises(ImportError) as error:
+            exec(f"from mcp_protocol import {name}")
+        if not str(error.value).startswith(f"mcp_protocol has no {name}: use "):
+            unknown.append(name)
+    assert unknown == []
+
+
+def test_no_absent_name_works_or_names_another() -> None:
+    names = {name for module in MODULES for name in public_names(module)}
+    for reason, absent in ABSENT.items():
+        assert absent <= names, reason
+        assert not [name for name in absent if hasattr(mcp_protocol, name)], reason
+        assert not absent & other_sdks.NAMES.keys(), reason
+
+
+def modules_of(package: Any, depth: int = 1) -> Iterator[str]:
+    """The public modules of a package, and those of its subpackages, without the top's name."""
+    for found in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+        last = found.name.rpartition(".")[2]
+        if last.startswith("_") or last in ("cli", "contrib", "experimental"):
+            continue
+        yield found.name.partition(".")[2]
+        if found.ispkg and depth:
+            yield from modules_of(importlib.import_module(found.name), depth - 1)
+
+
+@pytest.mark.parametrize("package", [mcp, fastmcp], ids=lambda package: package.__name__)
+def test_each_module_works_or_names_another_or_is_absent(package: Any) -> None:
+    unknown: list[str] = []
+    for module in modules_of(package):
+        try:
+            known = importlib.util.find_spec(f"mcp_protocol.{module}") is not None
+        except ImportError as error:
+            known = ": use " in str(error)
+        absent = any(f"{module}.".startswith(f"{name}.") for name in ABSENT_MODULES)
+        if known is absent:
+            unknown.append(module)
+    assert unknown == []
+
+
+CLASSES = [
+    ("Server", MCPServer),
+    ("Server", fastmcp.FastMCP),
+    ("Context", OfficialContext),
+    ("Context", fastmcp.server.context.Context),
+    ("Client", mcp.Client),
+    ("Client", mcp.ClientSession),
+    ("Client", fastmcp.Client),
+    ("Middleware", fastmcp.server.middleware.Middleware),
+    ("MiddlewareRequest", fastmcp.server.middleware.MiddlewareContext),
+    ("RequestContext", mcp.server.context.ServerRequestContext),
+]
+
+
+def members(kind: type) -> set[str]:
+    names = {*dir(kind), *getattr(kind, "__dataclass_fields__", ())}
+    return {name for name in names if not name.startswith("_") and not hasattr(BaseModel, name)}
+
+
+def is_hook(name: str) -> bool:
+    """Whether a method of a `Middleware` is called."""
+    try:
+        type("Probe", (Middleware,), {name: Middleware.on_request})
+    except TypeError:
+        return False
+    return name.startswith("on_")
+
+
+@pytest.mark.parametrize(("ours", "theirs"), CLASSES)
+def test_each_member_works_or_names_another_or_is_absent(ours: str, theirs: type) -> None:
+    kind: Any = getattr(mcp_protocol, ours)
+    named = other_sdks.ATTRIBUTES.get(ours, {})
+    unknown = {name for name in members(theirs) if name not in named and not hasattr(kind, name)}
+    if ours == "Middleware":
+        unknown = {name for name in unknown if not is_hook(name)}
+    assert unknown - ABSENT_MEMBERS.get(ours, frozenset()) == set()
+
+
+def functions() -> Iterator[tuple[str, Any, Callable[..., Any]]]:
+    """Functions of the others: what it is here, our function, theirs."""
+    fast, fast_types, tools = fastmcp.FastMCP, fastmcp.utilities.types, fastmcp.tools
+    contexts = (OfficialContext, fastmcp.server.context.Context)
+    for server in (MCPServer, fast):
+        yield "Server", Server, server.__init__
+        for name in ("tool", "resource", "prompt", "run"):
+            yield f"server.{name}", getattr(Server, name), getattr(server, name)
+    for run in (fast.http_app, fast.run_http_async, MCPServer.run_streamable_http_async):
+        yield "server.run", Server.run, run
+    yield "server.run", Server.run, MCPServer.run_sse_async
+    yield "server.mount", Server.mount, fast.mount
+    yield "Server", Server.from_openapi, fast.from_openapi
+    for context in contexts:
+        for name in ("log", "debug", "info", "warning", "error", "elicit", "report_progress"):
+            yield f"ctx.{name}", getattr(Context, name), getattr(context, name)
+    for client in (fastmcp.Client, mcp.Client, mcp.ClientSession):
+        yield "connect", mcp_protocol.connect, client.__init__
+        for name in ("call_tool", "complete", "get_prompt", "read_resource"):
+            yield f"client.{name}", getattr(Client, name), getattr(client, name)
+        for name in ("list_prompts", "list_resources", "list_tools"):
+            yield f"client.{name}", getattr(Client, name), getattr(client, name)
+    for kind in ("Audio", "File", "Image"):
+        yield kind, getattr(mcp_protocol, kind), getattr(fast_types, kind).__init__
+    yield "ToolResult", mcp_protocol.ToolResult, tools.ToolResult.__init__
+
+
+def keywords(function: Callable[..., Any]) -> set[str]:
+    return {
+        name
+        for name, parameter in inspect.signature(function).parameters.items()
+        if parameter.kind not in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL)
+    }
+
+
+@pytest.mark.parametrize(("name", "ours", "theirs"), list(functions()))
+def test_each_keyword_works_or_names_another_or_is_absent(
+    name: str, ours: Any, theirs: Callable[..., Any]
+) -> None:
+    known = keywords(ours) | other_sdks.KEYWORDS.get(name, {}).keys() | {"self"}
+    known |= ABSENT_KEYWORDS.get(name, frozenset())
+    if name == "server.run":
+        known |= ServerHttpOptions.__optional_keys__
+    assert keywords(theirs) - known == set()
+
+
+def test_message_types_are_those_of_the_module_of_types() -> None:
+    for name in ("TextContent", "CallToolResult", "Tool"):
+        assert getattr(mcp_protocol, name) is getattr(models, name)

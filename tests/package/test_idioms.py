@@ -1,0 +1,368 @@
+"""What people who know FastMCP or the official SDK write, and what works as they write it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import httpx2
+import pytest
+
+import mcp_protocol
+from mcp_protocol import (
+    Accepted,
+    Audio,
+    ClientGroup,
+    ClientHandlers,
+    Context,
+    Depends,
+    File,
+    Image,
+    Middleware,
+    MiddlewareRequest,
+    Next,
+    Server,
+    SyncClientHandlers,
+    TextContent,
+    ToolResult,
+    connect,
+    connect_sync,
+    models,
+)
+from mcp_protocol.testing import connected
+from package.wire import ALL
+
+pytestmark = pytest.mark.anyio
+
+HANDSHAKE = ALL[-2]
+
+
+def answer() -> int:
+    return 42
+
+
+async def test_decorators_without_parentheses_register() -> None:
+    server = Server("bare")
+
+    @server.tool
+    def double(number: int) -> int:
+        """Twice a number."""
+        return 2 * number
+
+    @server.prompt
+    def ask(topic: str) -> str:
+        return f"What is {topic}?"
+
+    assert double(2) == 4
+    assert ask("rain") == "What is rain?"
+    (tool,) = await server.list_tools()
+    assert (tool.name, tool.description) == ("double", "Twice a number.")
+    assert (await server.call_tool("double", {"number": 4})).structured_content == {"result": 8}
+    result: Any = await server.get_prompt("ask", {"topic": "snow"})
+    assert result.messages[0].content.text == "What is snow?"
+
+
+async def test_a_decorator_is_called_with_a_function_and_options() -> None:
+    server: Any = Server("called")
+    assert server.tool(answer, title="The answer") is answer
+    (tool,) = await server.list_tools()
+    assert (tool.name, tool.title) == ("answer", "The answer")
+
+
+def test_a_resource_without_parentheses_is_asked_for_its_uri() -> None:
+    server: Any = Server("bare")
+    with pytest.raises(TypeError, match=r'expected @server\.resource\("scheme://path"\)'):
+        server.resource(lambda: "rain")
+
+
+@pytest.mark.parametrize("annotated", [False, True])
+async def test_a_dependency_may_be_the_default(annotated: bool) -> None:
+    server = Server("dependencies")
+    closed: list[str] = []
+
+    def name() -> str:
+        return "db"
+
+    def opened(name: str = Depends(name)) -> Iterator[str]:
+        yield name.upper()
+        closed.append(name)
+
+    def by_default(word: str, db: str = Depends(opened)) -> str:
+        return f"{word} {db}"
+
+    def by_annotation(word: str, db: Annotated[str, Depends(opened)]) -> str:
+        return f"{word} {db}"
+
+    server.add_tool(by_annotation if annotated else by_default, "find")
+    (tool,) = await server.list_tools()
+    assert list(tool.input_schema["properties"]) == ["word"]
+    result: Any = await server.call_tool("find", {"word": "rain"})
+    assert (result.content[0].text, closed) == ("rain DB", ["db"])
+
+
+def test_a_parameter_has_one_dependency() -> None:
+    def find(db: Annotated[str, Depends(str)] = Depends(str)) -> str:
+        return db
+
+    with pytest.raises(TypeError, match="expected one Depends, got 2"):
+        Server("two").add_tool(find)
+
+
+@pytest.mark.parametrize(
+    ("block", "mime_type"),
+    [
+        (Image(data=b"dot", format="png"), "image/png"),
+        (Image(b"dot", format="JPG"), "image/jpeg"),
+        (Image(data=b"dot", format="unheard"), "image/unheard"),
+        (Audio(data=b"dot", format="mp3"), "audio/mpeg"),
+    ],
+)
+async def test_media_have_a_format(block: Any, mime_type: str) -> None:
+    server = Server("media")
+    server.add_tool(lambda: block, "show")
+    result: Any = await server.call_tool("show")
+    assert (result.content[0].mime_type, result.content[0].data) == (mime_type, "ZG90")
+
+
+def test_a_file_has_a_format() -> None:
+    contents = File(data=b"dot", format="pdf", name="a").resource
+    assert (contents.mime_type, contents.blob) == ("application/pdf", b"dot")
+
+
+@pytest.mark.parametrize("kind", [Image, Audio])
+def test_media_of_two_types_or_of_a_path_as_data_are_refused(kind: Any) -> None:
+    with pytest.raises(ValueError, match="either mime_type or format"):
+        kind(b"dot", "image/png", format="png")
+    with pytest.raises(TypeError, match=r"expected bytes, got str; a file is path=\.\.\."):
+        kind("a.png")
+
+
+SCRIPT = """
+import sys
+sys.path.insert(0, {path!r})
+from mcp_protocol import Server
+
+server = Server("script")
+
+@server.tool
+def double(number: int) -> int:
+    return 2 * number
+
+server.run("stdio")
+"""
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    path = tmp_path / "weather.py"
+    path.write_text(SCRIPT.format(path=str(Path(mcp_protocol.__file__).parents[1])), "utf-8")
+    return path
+
+
+async def test_a_path_of_a_script_is_run(script: Path) -> None:
+    async with connect(script) as client:
+        assert isinstance(client, ClientGroup)
+        assert list(client.servers) == ["weather"]
+        result = await client.call_tool("double", {"number": 4})
+    assert result.structured_content == {"result": 8}
+
+
+def test_a_path_of_a_script_is_run_for_the_blocking_client(script: Path) -> None:
+    with connect_sync(script) as client:
+        assert [tool.name for tool in client.list_tools()] == ["double"]
+
+
+async def test_a_script_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        async with connect(tmp_path / "nothing.py"):
+            pass
+
+
+class Answers(ClientHandlers):
+    async def elicit(self, params: Any, ctx: Any) -> Any:
+        return {"action": "accept", "content": {"value": "12a"}}
+
+    async def create_message(self, params: Any, ctx: Any) -> Any:
+        text = f"{params.max_tokens} tokens"
+        return {"role": "assistant", "model": "m", "content": {"type": "text", "text": text}}
+
+
+class SyncAnswers(SyncClientHandlers):
+    def elicit(self, params: Any, ctx: Any) -> Any:
+        return {"action": "accept", "content": {"value": "12a"}}
+
+
+def asking() -> Server:
+    server = Server("asking")
+
+    @server.tool
+    async def seat(ctx: Context) -> str:
+        answer = await ctx.elicit("Which seat?", str)
+        assert isinstance(answer, Accepted)
+        return answer.data
+
+    @server.tool
+    async def say(ctx: Context) -> str:
+        return (await ctx.sample("hi")).text
+
+    return server
+
+
+@pytest.mark.parametrize("revision", [HANDSHAKE, ALL[-1]])
+async def test_handlers_may_be_a_class_and_an_answer_has_data(revision: str) -> None:
+    async with connect(asking(), handlers=Answers, revision=revision) as client:
+        seat: Any = await client.call_tool("seat")
+        said: Any = await client.call_tool("say")
+    assert (seat.content[0].text, said.content[0].text) == ("12a", "1024 tokens")
+
+
+async def test_servers_of_a_configuration_share_handlers_that_are_a_class(
+    script: Path,
+) -> None:
+    made: list[ClientHandlers] = []
+
+    class Counted(ClientHandlers):
+        def __init__(self) -> None:
+            made.append(self)
+
+    entry = {"command": sys.executable, "args": [str(script)]}
+    async with connect({"mcpServers": {"a": entry, "b": entry}}, handlers=Counted) as client:
+        assert sorted(client.servers) == ["a", "b"]
+    assert len(made) == 1
+
+
+def test_handlers_of_the_blocking_client_may_be_a_class() -> None:
+    with connect_sync(asking(), handlers=SyncAnswers) as client:
+        seat: Any = client.call_tool("seat")
+    assert seat.content[0].text == "12a"
+
+
+SPEC: dict[str, Any] = {
+    "openapi": "3.1.0",
+    "info": {"title": "Pets", "version": "1"},
+    "paths": {"/pets": {"get": {"operationId": "pets", "responses": {"200": {"description": ""}}}}},
+}
+
+
+async def test_an_openapi_document_has_the_keywords_of_fastmcp() -> None:
+    untyped: Any = Server
+    async with httpx2.AsyncClient(base_url="https://api.example.com") as http:
+        server = untyped.from_openapi(openapi_spec=SPEC, client=http, name="Pets")
+        assert [tool.name for tool in await server.list_tools()] == ["pets"]
+        with pytest.raises(TypeError, match="expected an OpenAPI document as spec, got none"):
+            untyped.from_openapi(client=http)
+
+
+@pytest.mark.parametrize("constant", [{}, {"type": "text"}])
+async def test_message_types_are_made_with_their_constant_or_without(
+    constant: dict[str, Any],
+) -> None:
+    assert TextContent is models.TextContent
+    server = Server("types")
+    server.add_tool(lambda: TextContent(text="rain", **constant), "weather")
+    result: Any = await server.call_tool("weather")
+    assert (result.content[0].text, result.content[0].type) == ("rain", "text")
+
+
+def test_a_constant_of_another_value_is_refused() -> None:
+    untyped: Any = TextContent
+    with pytest.raises(TypeError, match="TextContent: expected members that one revision has"):
+        untyped(text="rain", type="image")
+
+
+async def test_a_tool_result_has_its_structured_content() -> None:
+    server = Server("results")
+    server.add_tool(lambda: ToolResult(content="late", structured_content={"books": 3}), "report")
+    result: Any = await server.call_tool("report")
+    assert (result.content[0].text, result.structured_content) == ("late", {"books": 3})
+
+
+class Recorder(Middleware):
+    """Writes down which of its methods a message has passed."""
+
+    def __init__(self) -> None:
+        self.passed: list[str] = []
+
+    async def on_message(self, context: MiddlewareRequest, call_next: Next) -> Any:
+        self.passed.append(f"message {context.method}")
+        return await call_next(context)
+
+    async def on_request(self, context: MiddlewareRequest, call_next: Next) -> Any:
+        self.passed.append("request")
+        return await call_next(context)
+
+    async def on_notification(self, context: MiddlewareRequest, call_next: Next) -> Any:
+        self.passed.append("notification")
+        return await call_next(context)
+
+    async def on_call_tool(self, context: MiddlewareRequest, call_next: Next) -> Any:
+        self.passed.append(f"tool {context.message.name}")
+        result = await call_next(context)
+        return {"content": [{"type": "text", "text": f"{result.content[0].text} here"}]}
+
+
+@pytest.mark.parametrize("way", ["middleware", "add_middleware", "argument"])
+async def test_middleware_may_be_a_class_with_methods(way: str) -> None:
+    recorder = Recorder()
+    server = Server("m", middleware=[recorder] if way == "argument" else ())
+    if way != "argument":
+        getattr(server, way)(recorder)
+    server.add_tool(lambda: "rain", "weather")
+    roots = {"roots": {"listChanged": True}}
+    async with connected(server, revision=HANDSHAKE, capabilities=roots) as pair:
+        result: Any = await pair.client.call_tool("weather")
+        await pair.client.list_tools()
+        await pair.client.notify("notifications/roots/list_changed")
+        await pair.client.ping()
+    assert result.content[0].text == "rain here"
+    assert recorder.passed == [
+        *("message notifications/initialized", "notification"),
+        *("message tools/call", "request", "tool weather"),
+        *("message tools/list", "request"),
+        *("message notifications/roots/list_changed", "notification"),
+    ]
+
+
+@pytest.mark.parametrize("name", ["on_tool_call", "on_initialize"])
+def test_a_method_of_middleware_that_nothing_calls_is_refused(name: str) -> None:
+    with pytest.raises(TypeError, match=f"^Mine: no message has {name}; expected .*on_call_tool"):
+        type("Mine", (Middleware,), {name: Recorder.on_request})
+
+
+async def test_a_message_of_middleware_names_another_attribute() -> None:
+    server = Server("m")
+    server.add_tool(lambda: "rain", "weather")
+    refused: list[str] = []
+
+    @server.middleware
+    async def look(request: Any, next: Next) -> Any:
+        with pytest.raises(AttributeError) as error:
+            _ = request.fastmcp_context
+        refused.append(str(error.value))
+        return await next(request)
+
+    await server.list_tools()
+    assert refused == [
+        "'MiddlewareRequest' object has no attribute 'fastmcp_context': use request.context"
+    ]
+
+
+def test_the_transport_of_run_may_be_stdio(script: Path) -> None:
+    assert 'run("stdio")' in script.read_text("utf-8")  # what the other tests connect to
+    server: Any = Server("run")
+    for transport in ("streamable-http", "http", "sse"):
+        with pytest.raises(TypeError, match=r"server\.run: .*use run\(\) for stdio, run\(http='"):
+            server.run(transport)
+        with pytest.raises(TypeError, match=f"unexpected transport '{transport}'"):
+            server.run(transport=transport, host="127.0.0.1")
+
+
+def test_python_is_what_runs_a_script() -> None:
+    from mcp_protocol.client.server_config import config_servers
+
+    servers = config_servers(Path(__file__), {})
+    (entry,) = servers.values()
+    target: Any = getattr(entry, "target", None)
+    assert list(target) == [sys.executable, __file__]
