@@ -462,9 +462,11 @@ class HttpStatusError(TransportError):
         self.status = status
         self.reason = reason
         self.body = body
+        self._more = more
 
     def with_more(self, more: str) -> HttpStatusError:
-        """The same error with further text."""
+        """The same error with further text, after what it has."""
+        more = f"{self._more}; {more}" if self._more else more
         return HttpStatusError(self.url, self.status, self.reason, self.body, more)
 
     @property

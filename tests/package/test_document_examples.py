@@ -242,6 +242,17 @@ async def test_a_protected_server_asks_for_a_token(monkeypatch: pytest.MonkeyPat
     assert refused.value.status == 401
 
 
+async def test_fixed_tokens_open_a_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ALICE_TOKEN", "a-1")
+    monkeypatch.setenv("CI_TOKEN", "c-1")
+    module = example("tokens", monkeypatch)
+    app = module.server.asgi(auth=module.auth)
+    for token in ("a-1", "c-1"):
+        assert await name_at("/mcp", app, token) == "files"
+    with pytest.raises(HttpStatusError, match="401"):
+        await name_at("/mcp", app, "x-1")
+
+
 async def test_a_route_beside_the_endpoint_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     app = example("health", monkeypatch).server.asgi(auth=protected())
     async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app=app)) as http:
@@ -267,6 +278,16 @@ async def tools_at(path: str, app: Any) -> list[Any]:
         return list(await client.list_tools())
 
 
+async def name_at(path: str, app: Any, token: str) -> Any:
+    """The name of a server that needs a token."""
+    transport = httpx2.ASGITransport(app=app)
+    async with (
+        httpx2.AsyncClient(transport=transport) as http,
+        connect(f"http://127.0.0.1{path}", http_client=http, auth=token) as client,
+    ):
+        return (client.server_info or {})["name"]
+
+
 async def test_models_of_pydantic_are_arguments_and_results(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -290,7 +311,7 @@ async def test_operations_of_openapi_are_tools(monkeypatch: pytest.MonkeyPatch) 
 
 RUN_HERE = {
     *("server.py", "city.py", "booking.py", "notes.py", "orders.py"),
-    *("mounted.py", "protected.py", "health.py", "pets.py", "two_ports.py"),
+    *("mounted.py", "protected.py", "tokens.py", "health.py", "pets.py", "two_ports.py"),
 }
 RUN_AS_PROGRAMS = {
     "calls.py",
