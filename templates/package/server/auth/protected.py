@@ -145,7 +145,8 @@ def protected_by(auth: Any) -> Protected:
     if inspect.iscoroutinefunction(auth) or (
         callable(auth) and inspect.iscoroutinefunction(kind.__call__)
     ):
-        return Protected(verifier=auth)
+        verifier: Any = auth
+        return Protected(verifier=verifier)
     name = f"the class {auth.__name__}" if isinstance(auth, type) else f"a {kind.__name__}"
     raise TypeError(
         "auth: expected StaticTokens({token: subject}), Protected(url, issuers=[...], "
