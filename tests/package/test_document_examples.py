@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import shutil
 import subprocess
 import sys
-import textwrap
 import types
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,7 +22,7 @@ import pytest
 import mcp_protocol
 from documents import Block, examples, outputs, snippets
 from generator.selections import spec_of
-from mcp_protocol import ClientHandlers, Server, connect, models, testing
+from mcp_protocol import ClientHandlers, Server, connect, testing
 from mcp_protocol.errors import HttpStatusError, RemoteError
 from mcp_protocol.testing import Pair, connected
 from mcpgen import parts, render
@@ -348,12 +348,10 @@ def test_every_named_file_is_run() -> None:
 
 
 @pytest.fixture
-def reader(monkeypatch: pytest.MonkeyPatch, city: Server) -> dict[str, Any]:
-    """What the blocks that are no files find: the public names, and the servers of the examples."""
+def reader(monkeypatch: pytest.MonkeyPatch, city: Server) -> None:
+    """The modules that blocks import from: the servers of the examples, beside `city`."""
     for name in ("server", "protected"):
         example(name, monkeypatch)
-    names = {name: getattr(mcp_protocol, name) for name in mcp_protocol.__all__}
-    return {**names, "models": models, "server": city}
 
 
 class Model:
@@ -381,9 +379,9 @@ async def change_tools(pair: Pair, server: Server) -> None:
 async def places(block: Block, folder: Path, city: Server) -> AsyncIterator[dict[str, Any]]:
     """What a block needs beside names: an open client, or a URL that is served."""
     async with AsyncExitStack() as stack:
-        if "connect(url" in block.text:
+        if "(url: str)" in block.text:
             yield {"url": stack.enter_context(serving("city:server", folder))}
-        elif "client." in block.text:
+        elif "client: Client" in block.text:
             pair = await stack.enter_async_context(connected(city))
             tasks = await stack.enter_async_context(anyio.create_task_group())
             tasks.start_soon(change_tools, pair, city)
@@ -395,11 +393,28 @@ async def places(block: Block, folder: Path, city: Server) -> AsyncIterator[dict
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 @pytest.mark.parametrize("block", snippets(), ids=lambda block: block.place)
+@pytest.mark.usefixtures("reader")
 async def test_a_block_of_python_runs(
-    block: Block, folder: Path, city: Server, reader: dict[str, Any]
+    block: Block, folder: Path, city: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    source = f"async def snippet():\n{textwrap.indent(block.text, '    ')}"
-    async with places(block, folder, city) as more:
-        names = {**reader, **more}
-        exec(compile(source, block.place, "exec"), names)
-        await names["snippet"]()
+    module = types.ModuleType("block")
+    monkeypatch.setitem(sys.modules, "block", module)
+    exec(compile(block.text, block.place, "exec"), module.__dict__)
+    async with places(block, folder, city) as given:
+        for function in functions_of(module):
+            names = inspect.signature(function).parameters
+            if given.keys() >= names.keys():
+                result = function(**{name: given[name] for name in names})
+                if inspect.isawaitable(result):
+                    await result
+
+
+def functions_of(module: types.ModuleType) -> list[Callable[..., Any]]:
+    """The functions that a block calls for, or that need what a reader has."""
+    written = filter(inspect.isfunction, vars(module).values())
+    return [
+        function
+        for function in written
+        if function.__module__ == module.__name__
+        and (inspect.iscoroutinefunction(function) or inspect.signature(function).parameters)
+    ]
