@@ -379,9 +379,9 @@ def skeletons(session: nox.Session) -> None:
     for name in sorted(SKELETONS, key=lambda name: "stdio" not in name):  # before HTTP is installed
         with session.chdir(work / "projects" / name):
             path = os.pathsep.join((f"{scripts}", os.environ["PATH"]))
-            for program, *words in ci_commands(Path(".github/workflows/ci.yml")):
-                words += [HERE_TOO] if program == "ruff" else []
-                session.run(f"{scripts / program}", *words, external=True, env={"PATH": path})
+            for program, *rest in ci_commands(Path(".github/workflows/ci.yml")):
+                more = [HERE_TOO] if program == "ruff" else []
+                session.run(f"{scripts / program}", *rest, *more, external=True, env={"PATH": path})
 
 
 def ci_commands(workflow: Path) -> list[list[str]]:
