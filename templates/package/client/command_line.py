@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from .._wire import is_object, to_builtins
+from .._wire import is_many, is_object, to_builtins
 from ..errors import InvalidParamsError, McpError, RemoteProtocolError
 from ..foreign_text import safe_repr, safe_text
 from ..runtime.terminal_output import PlainOutput, TableRow, json_text, output, printable
@@ -434,11 +434,11 @@ def _types(rules: Mapping[str, Any], schema: Mapping[str, Any], levels: int = _L
     if "const" in rules:
         return [_value_text(rules["const"])]
     values = rules.get("enum")
-    if isinstance(values, list):
+    if is_many(values):
         shown = [_value_text(value) for value in values[:_VALUES] if value is not None]
         return [*shown, "..."] if len(values) > _VALUES else shown
     kind = rules.get("type")
-    if isinstance(kind, str | list):
+    if isinstance(kind, str) or is_many(kind):
         kinds = [kind] if isinstance(kind, str) else kind
         return [safe_text(each) for each in kinds if isinstance(each, str) and each != "null"]
     if not levels:
@@ -448,7 +448,7 @@ def _types(rules: Mapping[str, Any], schema: Mapping[str, Any], levels: int = _L
         group, _, name = reference.removeprefix("#/").partition("/")
         return _types(_members(_members(schema.get(group)).get(name)), schema, levels - 1)
     several = rules.get("anyOf", rules.get("oneOf"))
-    if not isinstance(several, list):
+    if not is_many(several):
         return []
     inner = [_types(_members(each), schema, levels - 1) for each in several[:_VALUES]]
     return [*dict.fromkeys(text for texts in inner for text in texts)]
@@ -556,7 +556,7 @@ def _typed(arguments: Mapping[str, str], schema: Any) -> dict[str, Any]:
     for name, value in arguments.items():
         rules = _members(properties.get(name))
         types, values = " | ".join(_types(rules, fields)), rules.get("enum")
-        if types == "string" or (isinstance(values, list) and value in values):
+        if types == "string" or (is_many(values) and value in values):
             found[name] = value
             continue
         try:

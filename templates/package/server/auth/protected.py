@@ -141,15 +141,18 @@ def protected_by(auth: Any) -> Protected:
     """
     if isinstance(auth, Protected):
         return auth
-    kind: Any = type(auth)
-    if inspect.iscoroutinefunction(auth) or (
-        callable(auth) and inspect.iscoroutinefunction(kind.__call__)
-    ):
-        verifier: Any = auth
-        return Protected(verifier=verifier)
-    name = f"the class {auth.__name__}" if isinstance(auth, type) else f"a {kind.__name__}"
+    if _is_coroutine_function(auth):
+        return Protected(verifier=auth)
+    is_class = isinstance(auth, type)
+    name = f"the class {auth.__name__}" if is_class else f"a {type(auth).__name__}"
     raise TypeError(
         "auth: expected StaticTokens({token: subject}), Protected(url, issuers=[...], "
         "verifier=JwtVerifier()), or a coroutine function that takes a token and returns its "
         f"Principal or None, got {name}"
     )
+
+
+def _is_coroutine_function(value: Any) -> bool:
+    if not callable(value) or isinstance(value, type):
+        return False
+    return inspect.iscoroutinefunction(value) or inspect.iscoroutinefunction(value.__call__)
