@@ -6,13 +6,14 @@ the slow ones, which `.ci/run` names.
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
@@ -398,7 +399,7 @@ def package_single(session: nox.Session) -> None:
 
 @nox.session
 def skeletons(session: nox.Session) -> None:
-    """Projects of `mcpgen new` as written: their tests, mypy, pyright and Ruff pass."""
+    """Projects of `mcpgen new` as written: the commands of their CI pass in a fresh environment."""
     session.install("-e", ".[http]")
     work = Path(session.create_tmp()).resolve()
     shutil.rmtree(work / "projects", ignore_errors=True)
@@ -408,17 +409,20 @@ def skeletons(session: nox.Session) -> None:
     with session.chdir(work / "projects"):
         for name, words in SKELETONS.items():
             words = tuple(word.replace("LISTS", f"{lists}") for word in words)
-            session.run("mcpgen", "new", *words, "-o", name)
+            session.run("mcpgen", "new", *words, "-o", name, "--mcpgen", f"{ROOT}")
     for name in sorted(SKELETONS, key=lambda name: "stdio" not in name):  # before HTTP is installed
         with session.chdir(work / "projects" / name):
-            session.run("mcpgen", "check")
-            run = partial(session.run, external=True)
-            install_into(session, f"{scripts / 'python'}", "-e", ".[dev]")
-            run(f"{scripts / 'ruff'}", "check", HERE_TOO, ".")
-            run(f"{scripts / 'ruff'}", "format", "--check", HERE_TOO, ".")
-            run(f"{scripts / 'mypy'}")
-            run(f"{scripts / 'pyright'}", "--pythonpath", f"{scripts / 'python'}")
-            run(f"{scripts / 'python'}", "-m", "pytest", "-q")
+            path = os.pathsep.join((f"{scripts}", os.environ["PATH"]))
+            for program, *rest in ci_commands(Path(".github/workflows/ci.yml")):
+                more = [HERE_TOO] if program == "ruff" else []
+                session.run(f"{scripts / program}", *rest, *more, external=True, env={"PATH": path})
+
+
+def ci_commands(workflow: Path) -> list[list[str]]:
+    """The commands that a workflow runs, as words."""
+    lines = re.findall(r"^ +- run: (.+)$", workflow.read_text("utf-8"), re.MULTILINE)
+    texts = [json.loads(line) if line.startswith('"') else line for line in lines]
+    return [shlex.split(text) for text in texts]
 
 
 def fresh(session: nox.Session, folder: Path, *packages: str) -> Path:

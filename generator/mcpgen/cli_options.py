@@ -271,6 +271,12 @@ def new_project_options(command: Any) -> Any:
             help="Start from those of a server: a URL, the command that starts it, or an entry"
             " of a configuration with mcpServers, as FILE or FILE#NAME.",
         ),
+        click.option(
+            "--mcpgen",
+            metavar="REQUIREMENT",
+            help="Where CI gets mcpgen from, as pip takes it: a wheel, or git+https://...@COMMIT."
+            " Without it, CI leaves mcpgen check out.",
+        ),
     )
     for option in reversed(options):
         command = option(command)

@@ -106,11 +106,8 @@ def check_server(
     server = live_server.target(target, Path.cwd())
     wanted = runner.Wanted(server, names, rules, timeout, call_tools)
 
-    def progress(words: str) -> None:
-        if not console.quiet and not console.as_json:
-            click.echo(f"{words} ...", err=True)
-
-    findings = runner.run(wanted, progress)
+    with console.steps(verbose=verbose) as steps:
+        findings = runner.run(wanted, steps.begin, steps.step)
     _print(console, findings, form, verbose=verbose)
     if findings.lost or {each.rule.severity for each in report.broken(findings)} & {
         *_GRAVE[fail_on]

@@ -6,6 +6,7 @@ Results go to standard output, progress to standard error. rich is imported on a
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,6 +14,42 @@ from dataclasses import dataclass
 from typing import Any
 
 import click
+
+_CLEAR_LINE = "\r\x1b[K"
+
+
+@dataclass
+class Steps:
+    """Progress of work in steps, on standard error.
+
+    Attributes:
+        is_shown: Whether anything is shown.
+        on_terminal: Whether a step overwrites the one before.
+        verbose: Whether steps are shown elsewhere than on a terminal.
+    """
+
+    is_shown: bool
+    on_terminal: bool
+    verbose: bool
+
+    def begin(self, text: str) -> None:
+        """Say what begins, on a line that stays."""
+        if self.is_shown:
+            self.clear()
+            click.echo(f"{text} ...", err=True)
+
+    def step(self, text: str) -> None:
+        """Say which step begins."""
+        if self.on_terminal:
+            width = shutil.get_terminal_size().columns - 1
+            click.echo(f"{_CLEAR_LINE}{text[:width]}", nl=False, err=True)
+        elif self.is_shown and self.verbose:
+            click.echo(text, err=True)
+
+    def clear(self) -> None:
+        """Remove the step that is shown."""
+        if self.on_terminal:
+            click.echo(_CLEAR_LINE, nl=False, err=True)
 
 
 @dataclass
@@ -45,6 +82,20 @@ class Console:
         else:
             click.echo(f"{text} ...", err=True)
             yield
+
+    @contextmanager
+    def steps(self, *, verbose: bool) -> Generator[Steps]:
+        """Say on standard error how far long work is.
+
+        A terminal has one line, which the next step overwrites. Elsewhere a step is a line, but
+        shown only if `verbose`.
+        """
+        is_shown = not self.quiet and not self.as_json
+        steps = Steps(is_shown, is_shown and sys.stderr.isatty(), verbose)
+        try:
+            yield steps
+        finally:
+            steps.clear()
 
     def summary(self, text: str) -> None:
         """Say what was done."""

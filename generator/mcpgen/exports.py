@@ -135,6 +135,7 @@ EXPORTS = (
         "server+http",
         "AnyOf",
         "InvalidTokenError",
+        "StaticTokens",
         "TokenVerifier",
         "TrustedIssuers",
     ),

@@ -40,6 +40,7 @@ class NewProject:
         transports: Words of `--transport`.
         from_file: A file with the lists of a server to start from.
         from_server: A server to start from.
+        mcpgen: What pip installs mcpgen from in CI; `None` for CI without mcpgen.
     """
 
     side: Side
@@ -49,6 +50,7 @@ class NewProject:
     transports: tuple[str, ...] = ()
     from_file: Path | None = None
     from_server: str | None = None
+    mcpgen: str | None = None
 
 
 def answered(
@@ -60,6 +62,7 @@ def answered(
     transports: tuple[str, ...],
     from_file: Path | None,
     from_server: str | None,
+    mcpgen: str | None,
 ) -> NewProject:
     """What to write, from the words of the command line; the rest is asked for on a terminal.
 
@@ -87,6 +90,7 @@ def answered(
         transports,
         from_file,
         from_server,
+        None if mcpgen is None else projects.checked_requirement(mcpgen),
     )
 
 
@@ -116,6 +120,7 @@ def new(console: Console, wanted: NewProject) -> None:
             _mirror_settings(wanted),
             mirror is not None and mirror.expands,
             _own_schemas(wanted.directory.resolve(), revisions),
+            wanted.mcpgen,
         )
         files = projects.user_files(project, mirror)
     own = len(files)

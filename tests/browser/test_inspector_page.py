@@ -88,6 +88,14 @@ def test_a_tool_is_called_with_a_form_of_its_schema(page: Page) -> None:
     expect(page.locator("#log")).to_contain_text("forecast of Oslo")
 
 
+def test_a_default_of_null_leaves_a_field_empty(page: Page) -> None:
+    detail = chosen(page, "search")
+    detail.get_by_label("word").fill("rain")
+    expect(detail.get_by_label("place")).to_have_value("")
+    expect(detail.get_by_label("limit")).to_have_value("")
+    expect(call(detail)).to_have_text("rain None None")
+
+
 def test_arguments_may_be_written_as_json(page: Page) -> None:
     detail = chosen(page, "forecast")
     detail.get_by_label("city").fill("Oslo")

@@ -9,7 +9,8 @@ import importlib
 import inspect
 import json
 import re
-import textwrap
+import subprocess
+import sys
 import tomllib
 import typing
 from collections.abc import Callable, Iterator
@@ -48,7 +49,7 @@ MODULES = {
     f"pkg.r{revision.replace('-', '_')}.{name}"
     for revision in mcp_protocol.REVISIONS
     for name in ("models", "methods", "client", "server")
-}
+} | {"pkg.models"}
 OBJECTS: dict[str, tuple[Any, ...]] = {
     "client": (Client, ClientGroup),
     "ctx": (Context, RequestContext),
@@ -125,6 +126,17 @@ def test_the_figures_of_the_readme_are_those_of_the_table() -> None:
     assert [row for row in headline if row not in rows] == []
 
 
+def test_the_number_of_files_of_a_package_is_true() -> None:
+    text = (documents.ROOT / "docs" / "when-not.md").read_text("utf-8")
+    stated = re.search(r"more than (\d+) files", text)
+    assert stated is not None
+    package = documents.ROOT / "generated" / "mcp_protocol"
+    files = [
+        path for path in package.rglob("*") if path.is_file() and "__pycache__" not in str(path)
+    ]
+    assert int(stated[1]) < len(files) < int(stated[1]) + 100
+
+
 def python_blocks() -> list[Block]:
     """The blocks of Python of all documents."""
     return [block for block in documents.blocks() if block.language == "python"]
@@ -132,7 +144,7 @@ def python_blocks() -> list[Block]:
 
 @pytest.mark.parametrize("block", python_blocks(), ids=lambda block: block.place)
 def test_code_imports_public_names_alone(block: Block) -> None:
-    for node in ast.walk(ast.parse(in_coroutine(block.text))):
+    for node in ast.walk(ast.parse(block.text)):
         match node:
             case ast.ImportFrom(module=str(module)) if module.partition(".")[0] == "pkg":
                 assert PUBLIC_MODULE.fullmatch(module)
@@ -141,9 +153,19 @@ def test_code_imports_public_names_alone(block: Block) -> None:
                 assert {name.name for name in node.names} <= public | modules
 
 
-def in_coroutine(text: str) -> str:
-    """Code as the body of a coroutine function, where `await` may stand."""
-    return f"async def snippet():\n{textwrap.indent(text, '    ')}"
+def test_each_block_is_a_file_that_imports_what_it_uses(tmp_path: Path) -> None:
+    places = {}
+    for number, block in enumerate(python_blocks()):
+        compile(block.text, block.place, "exec")
+        file = tmp_path / f"block_{number}.py"
+        file.write_text(block.text, "utf-8")
+        places[str(file)] = block.place
+    words = ("check", "--isolated", "--select", "F821", "--output-format", "json", str(tmp_path))
+    done = subprocess.run(
+        [sys.executable, "-m", "ruff", *words], capture_output=True, text=True, check=False
+    )
+    undefined = [(places[each["filename"]], each["message"]) for each in json.loads(done.stdout)]
+    assert undefined == []
 
 
 def public_names(module: ModuleType) -> set[str]:
@@ -245,7 +267,7 @@ def calls_in(source: str) -> Iterator[ast.Call]:
 
 def test_calls_in_documents_use_keywords_that_exist() -> None:
     written = [(document, span) for document, span in spans()]
-    written += [(block.place, in_coroutine(block.text)) for block in python_blocks()]
+    written += [(block.place, block.text) for block in python_blocks()]
     wrong = []
     for place, source in written:
         for call in calls_in(source):

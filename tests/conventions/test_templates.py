@@ -54,7 +54,7 @@ PROJECT_VALUES = {
     *(
         "project.dev_requirements",
         "project.http_requirements",
-        "project.mcpgen",
+        "project.install_mcpgen",
         "project.mirror",
         "project.module",
     ),

@@ -20,6 +20,7 @@ from generator import checked_stateless_servers as stateless
 from generator.checked_http_servers import HTTP_DEFECTS, serving
 from generator.checked_servers import BEFORE, DEFECTS, REVISIONS
 from generator.command_line import run
+from generator.test_cli import run_on_terminal
 from mcpgen import schema
 from mcpgen.server_check.rules import FILE, rules
 from mcpgen.server_check.runner import CHECKS
@@ -297,6 +298,19 @@ def test_the_text_and_the_page_name_rule_reason_and_page() -> None:
     assert page in done.out
     done = run("check-server", *words, "--format", "markdown")
     assert f"| error | [ping.answered]({page}" in done.out
+
+
+def test_a_rule_is_shown_while_it_is_checked_on_a_terminal_or_on_request(root: Path) -> None:
+    revision = REVISIONS[-1]
+    words = ("check-server", f"{RAW} none", "--revision", revision, "--rule", "ping")
+    piped, verbose = run(*words), run(*words, "--verbose")
+    assert f"checking {revision} over stdio ...\n" in piped.err
+    assert "ping." not in piped.err
+    step = re.search(rf"^{revision}: 1/\d+ ping\.\S+$", verbose.err, re.MULTILINE)
+    assert step is not None, verbose.err
+    assert step[0] not in verbose.out
+    assert f"\r\x1b[K{step[0]}" in run_on_terminal(root, *words)
+    assert run(*words, "--quiet").err == ""
 
 
 def test_the_rules_can_be_listed() -> None:

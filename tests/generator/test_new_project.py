@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import os
 import pty
+import shlex
 import subprocess
 import sys
 import tempfile
 import tomllib
 from pathlib import Path
 
+import httpx2
 import pytest
+import yaml
 from syrupy.assertion import SnapshotAssertion
 
 from conventions.sources import ROOT
@@ -183,7 +186,70 @@ def test_nothing_is_written_if_the_lists_are_wrong(case: str, root: Path, tmp_pa
     assert [path.name for path in tmp_path.iterdir()] == ["tools.json"]
 
 
+def ci_commands(folder: Path) -> list[str]:
+    """The commands of a project's workflow."""
+    workflow = yaml.safe_load((folder / ".github/workflows/ci.yml").read_text())
+    steps = workflow["jobs"]["test"]["steps"]
+    return [step["run"] for step in steps if "run" in step]
+
+
+def test_ci_runs_mcpgen_only_if_it_knows_where_to_get_it(root: Path, tmp_path: Path) -> None:
+    words = ("new", "server", "weather", "-q", "-r", OLDEST, "--transport", "stdio", "-o")
+    assert run(root, *words, "without", cwd=tmp_path) == Ended(0, "", "")
+    assert ci_commands(tmp_path / "without")[0] == 'pip install -e ".[dev]"'
+    assert not any("mcpgen" in command for command in ci_commands(tmp_path / "without"))
+    for number, place in enumerate(PLACES):
+        assert run(root, *words, f"w{number}", "--mcpgen", place, cwd=tmp_path) == Ended(0, "", "")
+        install, check, *rest = ci_commands(tmp_path / f"w{number}")
+        assert shlex.split(install) == ["pip", "install", place]
+        assert (check, rest[0]) == ("mcpgen check", 'pip install -e ".[dev]"')
+        assert "CI asks the same" in (tmp_path / f"w{number}/README.md").read_text()
+
+
+PLACES = (
+    "git+https://git.example/mcpgen@v1",
+    "wheels/mcpgen-0.1.0-py3-none-any.whl",
+    "mcpgen @ https://files.example/mcpgen.whl # a: comment",
+    'a\'; echo "b" $(c)',
+)
+
+
+@pytest.mark.parametrize(
+    ("words", "environment"),
+    [
+        (["--hosts", "mcp.example.com, 127.0.0.1"], {}),
+        ([], {"MCP_HOSTS": "mcp.example.com,127.0.0.1"}),
+    ],
+)
+def test_a_server_of_a_project_serves_behind_a_public_name(
+    words: list[str], environment: dict[str, str], root: Path, tmp_path: Path
+) -> None:
+    assert run(root, "new", "server", "weather", "-q", "-r", "latest", cwd=tmp_path).code == 0
+    command = [sys.executable, "-m", "weather", "--http", "127.0.0.1:0", *words]
+    process = subprocess.Popen(
+        command,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **environment, "PYTHONPATH": str(tmp_path / "weather/src")},
+    )
+    assert process.stderr is not None
+    try:
+        url = process.stderr.readline().removeprefix("serving at ").strip()
+        statuses = {
+            host: httpx2.get(url, headers={"Host": host}).status_code
+            for host in ("mcp.example.com", "127.0.0.1", "other.example.com")
+        }
+    finally:
+        process.terminate()
+        process.wait()
+        process.stderr.close()
+    assert statuses == {"mcp.example.com": 405, "127.0.0.1": 405, "other.example.com": 403}
+
+
 WRONG = {
+    "an option of pip": (["server", "x", "--mcpgen", "--pre"], "--mcpgen: expected what pip"),
+    "two lines": (["server", "x", "--mcpgen", "a\nb"], "--mcpgen: expected what pip"),
+    "nothing to install": (["server", "x", "--mcpgen", " "], "--mcpgen: expected what pip"),
     "no name": (["server"], "expected mcpgen new server NAME, got no name"),
     "a name with capitals": (["server", "Weather"], "expected a name of lower-case letters"),
     "a path as a name": (["server", "../x"], "expected a name of lower-case letters"),

@@ -81,6 +81,10 @@ SERVER = f"""
     async def wait() -> None:
         await anyio.sleep_forever()
 
+    @server.tool()
+    def search(word: str, place: str | None = None, limit: int | None = None) -> str:
+        return f"{{word}} {{place}} {{limit}}"
+
     @server.resource("weather://{{city}}/today")
     def today(city: str) -> str:
         return f"sun in {{city}}"

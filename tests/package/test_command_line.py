@@ -18,6 +18,8 @@ from package.processes import PACKAGE_ROOT
 SERVER = '''
     import os
     from dataclasses import dataclass
+    from enum import Enum
+    from typing import Literal
 
     from mcp_protocol import Context, Image, Server, ToolError
 
@@ -63,6 +65,24 @@ SERVER = '''
     @server.tool()
     def variable() -> str:
         return os.environ.get("FORECAST_KEY", "absent")
+
+    @server.tool()
+    async def slow(ctx: Context) -> str:
+        await ctx.progress(1, 2, "half \x1b[2J way")
+        await ctx.info("working \u202e")
+        await ctx.warning({"left": 1}, logger="pump")
+        return "done"
+
+    class Kind(Enum):
+        RAIN = "rain"
+        SNOW = "snow"
+
+    @server.tool()
+    def choose(
+        unit: Literal["c", "f"], kind: Kind, place: str | None = None, wet: bool | None = None,
+        level: Literal[1, 2, 3] = 2,
+    ) -> str:
+        return repr((unit, kind.name, place, wet, level))
 
     @server.resource("weather://{city}/today")
     def today(city: str) -> str:
@@ -119,6 +139,29 @@ def test_what_a_server_has_is_listed_in_each_revision(folder: Path, revision: st
     assert "  forecast(city: string, days: integer = 3)\n      Weather forecast for a" in listed
     assert "  weather://{city}/today  today" in listed
     assert "  ask(city, tone?)" in listed
+
+
+def test_a_list_shows_values_and_what_may_be_left_out(folder: Path) -> None:
+    listed = output(folder, "list", "weather:server")
+    parameters = "unit: 'c' | 'f', kind: 'rain' | 'snow', place?: string, wet?: boolean"
+    assert f"  choose({parameters}, level: 1 | 2 | 3 = 2)\n" in listed
+
+
+def test_arguments_of_alternatives_have_their_types(folder: Path) -> None:
+    pairs = ("unit=c", "kind=rain", "place=7", "wet=true", "level=3")
+    words = [word for pair in pairs for word in ("--arg", pair)]
+    called = output(folder, "call", "weather:server", "choose", *words)
+    assert called == "('c', 'RAIN', '7', True, 3)\n"
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_progress_and_logs_of_a_call_are_shown_beside_it(folder: Path, revision: str) -> None:
+    done = use(folder, "call", "weather:server", "slow", "--revision", revision)
+    assert done.stdout == "done\n"
+    message = ": half \\x1b[2J way" if revision > min(REVISIONS) else ""
+    assert f"progress 1/2{message}\n" in done.stderr
+    assert "info: working \\u202e\n" in done.stderr
+    assert "warning pump: {'left': 1}\n" in done.stderr
 
 
 def test_a_list_is_json_for_programs(folder: Path) -> None:
@@ -182,10 +225,10 @@ def test_inspect_shows_each_revision_that_a_server_speaks(folder: Path) -> None:
     assert found["instructions"] == "Ask for cities."
     assert sorted(found["revisions"]) == sorted(REVISIONS)
     for row in found["revisions"].values():
-        assert row["counts"]["tools"] == 7
+        assert row["counts"]["tools"] == 9
         assert row["opened_ms"] > 0
     shown = output(folder, "inspect", "weather:server", "--revision", min(REVISIONS))
-    assert f"  {min(REVISIONS)}  tools: 7, resources: 1" in shown
+    assert f"  {min(REVISIONS)}  tools: 9, resources: 1" in shown
 
 
 def test_only_named_variables_reach_a_command(folder: Path) -> None:

@@ -34,7 +34,9 @@ from mcp_protocol.errors import (
     AbsentMethodError,
     ConnectionClosedError,
     InvalidParamsError,
+    RemoteError,
     ServerStartError,
+    ToolResultError,
     TransportError,
 )
 from package.live import text_of
@@ -144,6 +146,18 @@ async def test_several_servers_are_one_client_with_prefixed_names(revision: str)
         assert completed.completion.values == ["everything", "nothing"]
         assert client.servers["git"].revision == revision
         assert not client.failures
+
+
+@every
+async def test_an_error_names_the_item_as_the_caller_did(revision: str) -> None:
+    async with connect(two(), revision=revision) as client:
+        with pytest.raises(RemoteError, match=r"tools/call 'git_nothing': .*'nothing'") as unknown:
+            await client.call_tool("git_nothing")
+        assert (unknown.value.code, unknown.value.method) == (-32602, "tools/call")
+        with pytest.raises(RemoteError, match="prompts/get 'git_commit': "):
+            await client.get_prompt("git_commit")
+        with pytest.raises(ToolResultError, match="tool 'git_status'"):
+            await client.call_tool("git_status", returns=int)
 
 
 @every

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import shutil
 import subprocess
 import sys
-import textwrap
 import types
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,7 +22,7 @@ import pytest
 import mcp_protocol
 from documents import Block, examples, outputs, snippets
 from generator.selections import spec_of
-from mcp_protocol import ClientHandlers, Server, connect, models, testing
+from mcp_protocol import ClientHandlers, Server, connect, testing
 from mcp_protocol.errors import HttpStatusError, RemoteError
 from mcp_protocol.testing import Pair, connected
 from mcpgen import parts, render
@@ -242,6 +242,17 @@ async def test_a_protected_server_asks_for_a_token(monkeypatch: pytest.MonkeyPat
     assert refused.value.status == 401
 
 
+async def test_fixed_tokens_open_a_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ALICE_TOKEN", "a-1")
+    monkeypatch.setenv("CI_TOKEN", "c-1")
+    module = example("tokens", monkeypatch)
+    app = module.server.asgi(auth=module.auth)
+    for token in ("a-1", "c-1"):
+        assert await name_at("/mcp", app, token) == "files"
+    with pytest.raises(HttpStatusError, match="401"):
+        await name_at("/mcp", app, "x-1")
+
+
 async def test_a_route_beside_the_endpoint_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     app = example("health", monkeypatch).server.asgi(auth=protected())
     async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app=app)) as http:
@@ -265,6 +276,16 @@ async def tools_at(path: str, app: Any) -> list[Any]:
         connect(f"http://127.0.0.1{path}", http_client=http) as client,
     ):
         return list(await client.list_tools())
+
+
+async def name_at(path: str, app: Any, token: str) -> Any:
+    """The name of a server that needs a token."""
+    transport = httpx2.ASGITransport(app=app)
+    async with (
+        httpx2.AsyncClient(transport=transport) as http,
+        connect(f"http://127.0.0.1{path}", http_client=http, auth=token) as client,
+    ):
+        return (client.server_info or {})["name"]
 
 
 async def test_models_of_pydantic_are_arguments_and_results(
@@ -296,7 +317,7 @@ async def test_operations_of_openapi_are_tools(monkeypatch: pytest.MonkeyPatch) 
 
 RUN_HERE = {
     *("server.py", "city.py", "booking.py", "notes.py", "orders.py"),
-    *("mounted.py", "protected.py", "health.py", "pets.py", "two_ports.py"),
+    *("mounted.py", "protected.py", "tokens.py", "health.py", "pets.py", "two_ports.py"),
     "paint.py",
 }
 RUN_AS_PROGRAMS = {
@@ -334,12 +355,10 @@ def test_every_named_file_is_run() -> None:
 
 
 @pytest.fixture
-def reader(monkeypatch: pytest.MonkeyPatch, city: Server) -> dict[str, Any]:
-    """What the blocks that are no files find: the public names, and the servers of the examples."""
+def reader(monkeypatch: pytest.MonkeyPatch, city: Server) -> None:
+    """The modules that blocks import from: the servers of the examples, beside `city`."""
     for name in ("server", "protected"):
         example(name, monkeypatch)
-    names = {name: getattr(mcp_protocol, name) for name in mcp_protocol.__all__}
-    return {**names, "models": models, "server": city}
 
 
 class Model:
@@ -367,9 +386,9 @@ async def change_tools(pair: Pair, server: Server) -> None:
 async def places(block: Block, folder: Path, city: Server) -> AsyncIterator[dict[str, Any]]:
     """What a block needs beside names: an open client, or a URL that is served."""
     async with AsyncExitStack() as stack:
-        if "connect(url" in block.text:
+        if "(url: str)" in block.text:
             yield {"url": stack.enter_context(serving("city:server", folder))}
-        elif "client." in block.text:
+        elif "client: Client" in block.text:
             pair = await stack.enter_async_context(connected(city))
             tasks = await stack.enter_async_context(anyio.create_task_group())
             tasks.start_soon(change_tools, pair, city)
@@ -381,11 +400,28 @@ async def places(block: Block, folder: Path, city: Server) -> AsyncIterator[dict
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 @pytest.mark.parametrize("block", snippets(), ids=lambda block: block.place)
+@pytest.mark.usefixtures("reader")
 async def test_a_block_of_python_runs(
-    block: Block, folder: Path, city: Server, reader: dict[str, Any]
+    block: Block, folder: Path, city: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    source = f"async def snippet():\n{textwrap.indent(block.text, '    ')}"
-    async with places(block, folder, city) as more:
-        names = {**reader, **more}
-        exec(compile(source, block.place, "exec"), names)
-        await names["snippet"]()
+    module = types.ModuleType("block")
+    monkeypatch.setitem(sys.modules, "block", module)
+    exec(compile(block.text, block.place, "exec"), module.__dict__)
+    async with places(block, folder, city) as given:
+        for function in functions_of(module):
+            names = inspect.signature(function).parameters
+            if given.keys() >= names.keys():
+                result = function(**{name: given[name] for name in names})
+                if inspect.isawaitable(result):
+                    await result
+
+
+def functions_of(module: types.ModuleType) -> list[Callable[..., Any]]:
+    """The functions that a block calls for, or that need what a reader has."""
+    written = filter(inspect.isfunction, vars(module).values())
+    return [
+        function
+        for function in written
+        if function.__module__ == module.__name__
+        and (inspect.iscoroutinefunction(function) or inspect.signature(function).parameters)
+    ]

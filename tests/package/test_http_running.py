@@ -140,7 +140,9 @@ def test_a_lifespan_that_fails_ends_it_with_what_it_raised(folder: Path) -> None
         (["--http", ":0", "--path", "mcp"], "error: path: expected a path that begins with '/'"),
         (["--http", ":0", "--backend", "trio"], "error: --backend: uvicorn runs on asyncio"),
         (["--http", ":0", "--stateless", "--sse"], "error: stateless: HTTP+SSE has sessions only"),
+        (["--http", ":0", "--hosts", "a b"], "error: hosts: expected a host, with or without"),
         (["--path", "/mcp"], "need --http"),
+        (["--hosts", "mcp.example.com"], "need --http"),
         (["--stateless"], "need --http"),
         (["--sse"], "need --http"),
     ],
@@ -152,6 +154,13 @@ def test_a_mistake_on_the_command_line_gets_one_readable_line(
     assert (done.returncode, done.stdout) == (2, "")
     assert complaint in done.stderr.splitlines()[-1]
     assert "Traceback" not in done.stderr
+
+
+def test_names_on_the_command_line_are_served_and_others_are_not(folder: Path) -> None:
+    with started(folder, *SERVE, "--hosts", "mcp.example.com, localhost") as server:
+        for host, status in ((b"mcp.example.com", b"405"), (b"127.0.0.1", b"403")):
+            asked = b"PUT /mcp HTTP/1.1\r\nHost: %s\r\nContent-Length: 0\r\n\r\n" % host
+            assert until(server.ask(asked), b"\r\n").startswith(b"HTTP/1.1 " + status)
 
 
 def test_a_port_in_use_gets_one_readable_line(folder: Path) -> None:

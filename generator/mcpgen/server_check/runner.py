@@ -98,12 +98,15 @@ def chosen(rules: Sequence[str]) -> tuple[Check, ...]:
     return tuple(check for check in CHECKS if not rules or {check.id, check.rule.area} & set(rules))
 
 
-def run(wanted: Wanted, progress: Callable[[str], object]) -> Findings:
+def run(
+    wanted: Wanted, progress: Callable[[str], object], progress_of_rule: Callable[[str], object]
+) -> Findings:
     """Check a server.
 
     Args:
         wanted: What to check.
         progress: Called with a text as each revision begins.
+        progress_of_rule: Called with a text as each rule is checked.
 
     Raises:
         ServerError: The server does not start or answer, or speaks none of the revisions.
@@ -117,7 +120,7 @@ def run(wanted: Wanted, progress: Callable[[str], object]) -> Findings:
         found: list[Findings] = []
         async with anyio.create_task_group() as tasks:
             server = Server(wanted.target, tasks, wanted.timeout, call_tools=wanted.call_tools)
-            found.append(await _Run(server, checks, progress).findings(revisions))
+            found.append(await _Run(server, checks, progress, progress_of_rule).findings(revisions))
             tasks.cancel_scope.cancel()
         return found[0]
 
@@ -140,14 +143,20 @@ class _Run:
         server: The server.
         checks: The checks.
         progress: Called with a text as each revision begins.
+        progress_of_rule: Called with a text as each rule is checked.
     """
 
     def __init__(
-        self, server: Server, checks: Sequence[Check], progress: Callable[[str], object]
+        self,
+        server: Server,
+        checks: Sequence[Check],
+        progress: Callable[[str], object],
+        progress_of_rule: Callable[[str], object],
     ) -> None:
         self._server = server
         self._checks = checks
         self._progress = progress
+        self._progress_of_rule = progress_of_rule
         self._lost: dict[str, str] = {}
 
     async def findings(self, revisions: Sequence[Revision]) -> Findings:
@@ -210,7 +219,9 @@ class _Run:
         session: Session | None = None
         lost = ""
         try:
-            for check in self._applicable(each):
+            checks = [*self._applicable(each)]
+            for number, check in enumerate(checks, start=1):
+                self._progress_of_rule(f"{each.name}: {number}/{len(checks)} {check.id}")
                 if lost and check.id not in record_checks.TABLE.checks:
                     continue
                 if not lost and (session is None or session.connection.end):

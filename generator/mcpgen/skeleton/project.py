@@ -6,14 +6,16 @@ is a subpackage, `src/NAME/protocol`.
 
 from __future__ import annotations
 
+import json
 import keyword
 import re
+import shlex
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from mcpgen import __version__, paths, templates
+from mcpgen import paths, templates
 from mcpgen.build_request import RUNTIME
 from mcpgen.errors import UsageError, safe_text
 from mcpgen.formatting import formatted
@@ -106,6 +108,7 @@ class Project:
         mirror: Lines of `[tool.mcpgen.mirror]`; `None` without a mirrored server.
         needs_uritemplate: Whether the mirrored server has resource templates.
         schemas_dir: The user's folder of revisions as TOML, from the project; `None` for none.
+        mcpgen: What pip installs mcpgen from in CI; `None` for CI without mcpgen.
     """
 
     name: str
@@ -115,6 +118,7 @@ class Project:
     mirror: Code | None = None
     needs_uritemplate: bool = False
     schemas_dir: Code | None = None
+    mcpgen: str | None = None
 
     @property
     def module(self) -> str:
@@ -127,9 +131,14 @@ class Project:
         return self.transport_names != ("stdio",)
 
     @property
-    def mcpgen(self) -> str:
-        """The version of mcpgen that CI installs."""
-        return __version__
+    def stdio(self) -> bool:
+        """Whether its package speaks over standard input and output."""
+        return not {"all", "stdio"}.isdisjoint(self.transport_names)
+
+    @property
+    def install_mcpgen(self) -> Code:
+        """The command that installs mcpgen in CI, as YAML."""
+        return Code(json.dumps(f"pip install {shlex.quote(self.mcpgen or '')}"))
 
     @property
     def revisions(self) -> Code:
@@ -202,6 +211,20 @@ def module_name(name: str) -> str:
             f"expected a name that no other module has, got {name!r}; try {name}-{PROTOCOL}"
         )
     return module
+
+
+def checked_requirement(text: str) -> str:
+    """What pip installs a distribution from.
+
+    Raises:
+        UsageError: The text is empty, has several lines, or is an option of pip.
+    """
+    if not text.strip() or not text.isprintable() or text.startswith("-"):
+        raise UsageError(
+            "--mcpgen: expected what pip installs mcpgen from, such as a wheel or"
+            f" git+https://...@COMMIT, got {safe_text(text)!r}"
+        )
+    return text
 
 
 def user_files(project: Project, mirror: Mirror | None = None) -> dict[str, str]:

@@ -10,6 +10,7 @@ from .event_store import EventStore, MemoryEventStore
 
 if TYPE_CHECKING:  # most servers on a user's machine need none
     from ..auth.protected import Protected
+    from ..auth.verifiers import VerifyToken
 
 Answers: TypeAlias = Literal["auto", "json", "sse"]
 """The form of the response to a POST: JSON, a stream of events, or whichever suits.
@@ -130,7 +131,8 @@ class ServerHttpSettings:
         limits: The limits.
         sse_path: Path of the stream of HTTP+SSE (2024-11-05); `None` to disable it.
         messages_path: Path that clients of HTTP+SSE post to.
-        auth: Requires an access token of every request; `None` for none.
+        auth: Requires an access token of every request: `Protected`, `StaticTokens`, or a coroutine
+            function that takes a token and returns its `Principal` or `None`; `None` for none.
         stateless: Whether each POST is served by itself in the revisions with sessions too, so that
             any process can serve it: no session id, no stream by GET, nothing to resume. What needs
             a session is not declared, and refused: requests to the client (elicitation, sampling,
@@ -139,7 +141,7 @@ class ServerHttpSettings:
     Raises:
         ValueError: A path does not begin with a slash, or another value is invalid; or `stateless`
             together with `sse_path`.
-        TypeError: One string instead of a list.
+        TypeError: One string instead of a list, or `auth` is of another kind.
     """
 
     path: str = "/mcp"
@@ -152,7 +154,7 @@ class ServerHttpSettings:
     limits: Limits = field(default_factory=Limits)
     sse_path: str | None = None
     messages_path: str = "/messages"
-    auth: Protected | None = None
+    auth: Protected | VerifyToken | None = None
     stateless: bool = False
 
     def __post_init__(self) -> None:
@@ -173,6 +175,16 @@ class ServerHttpSettings:
             seconds = getattr(self, name)
             if seconds is not None and seconds <= 0:
                 raise ValueError(f"{name}: expected more than 0, got {seconds}")
+        _ = self.protected  # raises for a value of another kind
+
+    @property
+    def protected(self) -> Protected | None:
+        """The settings that `auth` stands for."""
+        if self.auth is None:
+            return None
+        from ..auth.protected import protected_by  # only protected servers need it
+
+        return protected_by(self.auth)
 
 
 class ServerHttpOptions(TypedDict, total=False):
@@ -187,5 +199,5 @@ class ServerHttpOptions(TypedDict, total=False):
     limits: Limits
     sse_path: str | None
     messages_path: str
-    auth: Protected | None
+    auth: Protected | VerifyToken | None
     stateless: bool

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import logging
 import secrets
-import string
 import time
 import traceback
 from collections.abc import Callable, Collection, Sequence
@@ -39,13 +38,12 @@ from ..asgi.http_response import HttpResponse
 from ..asgi.request import HttpRequest, Receive, Scope, Send
 from .dpop_validation import InvalidProofError, NonceRequiredError, ProofValidator
 from .protected import Protected
-from .verifiers import InvalidTokenError, bind_verifier
+from .verifiers import InvalidTokenError, bind_verifier, is_bearer_token
 
 ScopesOf = Callable[[jsonrpc.Message], Collection[str]]
 """Returns the scopes that a message requires in addition to those of every request."""
 
 _SCHEMES = {b"bearer": "bearer", b"dpop": "dpop"}
-_TOKEN_CHARACTERS = f"{string.ascii_letters}{string.digits}-._~+/".encode()
 _HIDDEN = "[access token]"
 _INVALID = "the access token is not valid for this server, or not any more"
 
@@ -104,11 +102,10 @@ class Authenticator:
         scheme = _SCHEMES.get(name.lower())
         if scheme is None:
             return self._unauthenticated(request)
-        credentials = credentials.lstrip(b" ")
-        if not _is_token(credentials) or (request.query and _names_token(request.query)):
+        token = credentials.lstrip(b" ").decode("latin-1")
+        if not is_bearer_token(token) or (request.query and _names_token(request.query)):
             text = "Authorization: expected one scheme and one token"
             return self._refusal(request, 400, scheme, text, error="invalid_request")
-        token = credentials.decode("ascii")
         try:
             principal = await self._verify(token)
             if principal is None:
@@ -164,6 +161,8 @@ class Authenticator:
 
     def metadata(self, request: HttpRequest) -> HttpResponse | None:
         """The response with the metadata document; `None` for a request to another path."""
+        if self._protected.issuers is None:
+            return None
         if not is_metadata_path(self._protected, request.path, request.root):
             return None
         return metadata_response(request, self._protected)
@@ -287,18 +286,13 @@ class Authenticator:
             scope = " ".join(protected.first_scopes)
         if scope:
             parameters["scope"] = scope
-        parameters["resource_metadata"] = metadata_url(protected, request.root)
+        if protected.issuers is not None:
+            parameters["resource_metadata"] = metadata_url(protected, request.root)
         if scheme != "dpop":
             return Challenge("Bearer", parameters)
         if protected.dpop is not None:
             parameters["algs"] = " ".join(protected.dpop.algorithms)
         return Challenge("DPoP", parameters)
-
-
-def _is_token(credentials: bytes) -> bool:
-    """Whether credentials have the characters of a token (`b64token`, RFC 6750, section 2.1)."""
-    stem = credentials.rstrip(b"=")
-    return bool(stem) and not stem.translate(None, _TOKEN_CHARACTERS)
 
 
 def _names_token(query: bytes) -> bool:
@@ -318,10 +312,12 @@ class ProtectedResourceMetadata:
         protected: The settings of the servers.
 
     Raises:
-        ValueError: There is no server, or two servers have the same path.
+        ValueError: There is no server, two servers have the same path, or one has no issuers.
     """
 
     def __init__(self, *protected: Protected) -> None:
+        if any(each.issuers is None for each in protected):
+            raise ValueError("expected servers with issuers: the others have no metadata document")
         self._by_path = {urlsplit(each.resource).path.rstrip("/"): each for each in protected}
         if not protected or len(self._by_path) < len(protected):
             raise ValueError("expected protected servers with paths that differ")
@@ -356,7 +352,7 @@ def metadata_document(protected: Protected) -> bytes:
         scopes = protected.first_scopes
     members: dict[str, Any] = {
         "resource": protected.resource,
-        "authorization_servers": list(protected.issuers),
+        "authorization_servers": list(protected.issuers or ()),
         "bearer_methods_supported": ["header"],
     }
     if scopes:

@@ -5,6 +5,7 @@ Source: basic/authorization; RFC 9728.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
@@ -17,6 +18,7 @@ from ..serving import ProcessLimit
 from .dpop_validation import DpopValidation
 from .verifiers import TokenVerifier, TrustedIssuers, VerifyToken
 
+_OF_ISSUERS = ("audiences", "metadata", "metadata_url", "scopes_supported")
 _OWN_MEMBERS = frozenset(
     {"resource", "authorization_servers", "scopes_supported", "bearer_methods_supported"}
 )
@@ -27,14 +29,17 @@ class Protected:
     """Protects an application: `server.asgi(auth=Protected(...))`.
 
     Every request needs an access token in its `Authorization` header. The application is a resource
-    server: the authorization servers in `issuers` issue its tokens.
+    server: the authorization servers in `issuers` issue its tokens. Without `issuers` clients get
+    their tokens elsewhere: there is no metadata document, and a challenge is a plain one.
 
     Attributes:
-        resource: The public URL that clients connect to.
+        resource: The public URL that clients connect to; may be empty without `issuers`.
         issuers: Identifiers of the authorization servers, as in their metadata and in `iss` of
-            their tokens; compared character by character.
-        verifier: Verifies tokens: a `JwtVerifier`, an `Introspection`, `AnyOf` several, or a
-            coroutine function that takes a token and returns its `Principal`, or `None`.
+            their tokens; compared character by character. `None` for tokens that no authorization
+            server issues, such as `StaticTokens`.
+        verifier: Verifies tokens: a `JwtVerifier`, an `Introspection`, `AnyOf` several,
+            `StaticTokens`, or a coroutine function that takes a token and returns its `Principal`,
+            or `None`.
         scopes: Scopes that every request requires.
         session_scopes: Further scopes that users need in the course of a session, such as those of
             tools. No request requires them for that; the challenge for a token names them. Some
@@ -53,13 +58,14 @@ class Protected:
     Raises:
         TypeError: A string is given instead of a list.
         ValueError: `resource` or an issuer is not an https URL (or http to loopback) without
-            fragment, no issuer is given, a scope is invalid or `offline_access`, or a challenge
-            cannot contain the realm or the URL of the metadata document.
+            fragment, the list of issuers is empty, a setting needs issuers, a scope is invalid or
+            `offline_access`, or a challenge cannot contain the realm or the URL of the metadata
+            document.
     """
 
-    resource: str
+    resource: str = ""
     _: KW_ONLY
-    issuers: Sequence[str]
+    issuers: Sequence[str] | None = None
     verifier: TokenVerifier | VerifyToken
     scopes: Sequence[str] = ()
     session_scopes: Sequence[str] = ()
@@ -72,14 +78,13 @@ class Protected:
     realm: str = "mcp"
 
     def __post_init__(self) -> None:
-        checked_https_url("resource", self.resource)
         for name in ("issuers", "audiences"):
             if isinstance(getattr(self, name), str):
                 raise TypeError(f"{name}: expected a list of strings, got {getattr(self, name)!r}")
-        if not self.issuers:
-            raise ValueError("issuers: expected at least one authorization server")
-        for issuer in self.issuers:
-            checked_https_url("issuers", issuer)
+        if self.issuers is None:
+            self._check_without_issuers()
+        else:
+            self._check_issuers(self.issuers)
         for scopes in (
             self.scopes,
             self.session_scopes,
@@ -94,10 +99,29 @@ class Protected:
             raise ValueError(
                 f"metadata: expected no members of other settings, got {', '.join(sorted(own))}"
             )
-        url = self.metadata_url
-        if url is None:
-            url = protected_resource_url(self.resource)
-        format_challenge(Challenge("Bearer", {"realm": self.realm, "resource_metadata": url}))
+        parameters = {"realm": self.realm}
+        if self.issuers is not None:
+            url = self.metadata_url or protected_resource_url(self.resource)
+            parameters["resource_metadata"] = url
+        format_challenge(Challenge("Bearer", parameters))
+
+    def _check_issuers(self, issuers: Sequence[str]) -> None:
+        checked_https_url("resource", self.resource)
+        if not issuers:
+            raise ValueError("issuers: expected at least one authorization server")
+        for issuer in issuers:
+            checked_https_url("issuers", issuer)
+
+    def _check_without_issuers(self) -> None:
+        needs_issuers = isinstance(self.verifier, TokenVerifier)
+        if needs_issuers:
+            name = type(self.verifier).__name__
+            raise ValueError(f"issuers: {name} needs the authorization servers that issue tokens")
+        for name in _OF_ISSUERS:
+            if getattr(self, name):
+                raise ValueError(f"{name}: needs issuers, an argument of Protected")
+        if self.resource or self.dpop is not None:  # the URL is part of each proof
+            checked_https_url("resource", self.resource)
 
     @property
     def first_scopes(self) -> tuple[str, ...]:
@@ -108,7 +132,8 @@ class Protected:
     def trusted(self) -> TrustedIssuers:
         """The issuers and audiences whose tokens are accepted."""
         audiences = (self.resource,) if self.audiences is None else self.audiences
-        return TrustedIssuers(frozenset(self.issuers), frozenset(map(comparable_uri, audiences)))
+        issuers = frozenset(self.issuers or ())
+        return TrustedIssuers(issuers, frozenset(map(comparable_uri, audiences)))
 
     def process_limits(self) -> list[ProcessLimit]:
         """What authorization lacks where several processes serve together."""
@@ -126,3 +151,31 @@ class Protected:
             scopes |= implied
             pending += implied & self.implies.keys()
         return frozenset(scopes)
+
+
+def protected_by(auth: Any) -> Protected:
+    """The settings that the value of `auth` stands for.
+
+    Args:
+        auth: The settings, or a verifier of tokens that no authorization server issues.
+
+    Raises:
+        TypeError: Neither.
+    """
+    if isinstance(auth, Protected):
+        return auth
+    if _is_coroutine_function(auth):
+        return Protected(verifier=auth)
+    is_class = isinstance(auth, type)
+    name = f"the class {auth.__name__}" if is_class else f"a {type(auth).__name__}"
+    raise TypeError(
+        "auth: expected StaticTokens({token: subject}), Protected(url, issuers=[...], "
+        "verifier=JwtVerifier()), or a coroutine function that takes a token and returns its "
+        f"Principal or None, got {name}"
+    )
+
+
+def _is_coroutine_function(value: Any) -> bool:
+    if not callable(value) or isinstance(value, type):
+        return False
+    return inspect.iscoroutinefunction(value) or inspect.iscoroutinefunction(value.__call__)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
 import anyio
 
+from ...auth.challenges import parse_challenges
 from ...errors import (
     ConnectFailedError,
     ConnectionClosedError,
@@ -96,6 +97,7 @@ class HttpRequests:
         self._authorizer = authorizer
         self._silence = silence
         self._make_fields = headers
+        self._auth = auth
         self._moved: dict[str, str] = {}
         self._library = open_library(connect_timeout, silence, client=client, auth=auth)
 
@@ -150,7 +152,7 @@ class HttpRequests:
                     continue
             if response.status in _SUCCESS:
                 return response
-            url = await self._redirected(method, url, response)
+            url = await self._redirected(method, url, response, every)
             redirects += 1
         raise ConnectFailedError(shown(url), f"more than {REDIRECTS} redirects")
 
@@ -194,7 +196,9 @@ class HttpRequests:
                 f"{shown(response.url)}: expected {expected}, came {safe_text(coding)}"
             )
 
-    async def _redirected(self, method: str, url: str, response: Response) -> str:
+    async def _redirected(
+        self, method: str, url: str, response: Response, sent: HeaderFields
+    ) -> str:
         """The address that a redirect leads to, if it may be followed.
 
         Raises:
@@ -204,18 +208,40 @@ class HttpRequests:
         if response.status in (307, 308):
             target = joined(url, response.header("location") or "")
         if target is None or target == url or not same_origin(url, target):
-            raise await self._refusal(method, url, response)
+            raise await self._refusal(method, url, response, sent)
         if response.status == 308:
             self._moved[url] = target
         await self.discard(response)
         return target
 
-    async def _refusal(self, method: str, url: str, response: Response) -> HttpStatusError:
+    async def _refusal(
+        self, method: str, url: str, response: Response, sent: HeaderFields
+    ) -> HttpStatusError:
         body = await self._beginning(response)
         reason, location = response.reason, response.header("location")
         if location is not None and response.status in _REDIRECTION:
             reason = f"{safe_text(reason)} (a redirect to {_SECRET_PARTS.sub('', location)})"
-        return HttpStatusError(f"{method} {shown(url)}", response.status, reason, body)
+        more = ""
+        if response.status in (401, 403):
+            more = "; ".join(self._authorization_advice(response, sent, body))
+        return HttpStatusError(f"{method} {shown(url)}", response.status, reason, body, more)
+
+    def _authorization_advice(
+        self, response: Response, sent: HeaderFields, body: bytes
+    ) -> list[str]:
+        """What the server says of credentials in its challenges, and what to write for them."""
+        challenges = parse_challenges(response.header("www-authenticate") or "")
+        texts = (
+            each.parameters.get("error_description") or each.parameters.get("error") or ""
+            for each in challenges
+        )
+        reasons = [safe_text(text) for text in texts if text and text.encode() not in body]
+        advice = [f"the server's reason: {reason}" for reason in dict.fromkeys(reasons[:2])]
+        if response.status != 401:
+            return advice
+        if self._auth is not None or any(name.lower() == "authorization" for name in sent):
+            return [*advice, "the credentials of auth= or headers= were refused"]
+        return [*advice, "auth=OAuth('Name of the client') signs in, auth='...' sends a token"]
 
     async def _beginning(self, response: Response) -> bytes:
         """The beginning of a body, as far as it comes soon."""
