@@ -112,6 +112,7 @@ class Decorators(Dispatcher):
         meta: Mapping[str, Any] | None = None,
         input_schema: Mapping[str, Any] | None = None,
         output_schema: Mapping[str, Any] | FromSignature | None = FROM_SIGNATURE,
+        structured: bool = True,
         scopes: Collection[str] = (),
         timeout: float | None = None,
         tags: Collection[str] = (),
