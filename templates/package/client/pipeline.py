@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -152,7 +153,10 @@ class RequestPipeline:
         timeout: float | None = None,
         on_progress: OnProgress | None = None,
     ) -> Raw:
-        """Send a request without cache and input rounds, and return its result as JSON."""
+        """Send a request without cache and input rounds, and return its result as JSON.
+
+        Nothing of the result is checked.
+        """
         request: partial[Any] = partial(
             self._peer.callers.request_raw,
             method,
@@ -163,7 +167,8 @@ class RequestPipeline:
         options = self._options(method, meta, timeout, on_progress)
         raw: Raw = await self._send(options, params, request)
         if method == TOOLS_LIST and self.state.param_headers.in_use:
-            self.state.tools_listed(result_decoder(self._row(method))(raw).tools)
+            with suppress(*UNREADABLE):  # as it comes to the caller
+                self.state.tools_listed(result_decoder(self._row(method))(raw).tools)
         return raw
 
     async def restore_session(self) -> None:

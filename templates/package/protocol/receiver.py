@@ -124,7 +124,7 @@ class ResponseReceived(msgspec.Struct, frozen=True):
 
     Attributes:
         id: The request's id.
-        result: Typed result.
+        result: Typed result; `None` if the request reads none.
         raw: The result as received.
     """
 
@@ -447,6 +447,8 @@ class Receiver:
         request = self._state.outbound.pop(message.id)
         if request is None:
             return [Ignored(f"result for {safe_repr(message.id)}, which is no open request")]
+        if not request.reads_result:
+            return [ResponseReceived(message.id, None, message.result)]
         try:
             result = self.result_decoder(request.method)(message.result)
             _check_result_type(request, result)

@@ -115,6 +115,7 @@ class OutboundRequest(msgspec.Struct):
         timeout: Seconds without response or progress until it is lost; `None` for no limit.
         deadline: The moment at which the timeout ends, on the caller's clock.
         limit: The moment at which it is lost despite progress.
+        reads_result: Whether the result is decoded and checked.
     """
 
     method: Method
@@ -123,6 +124,7 @@ class OutboundRequest(msgspec.Struct):
     timeout: float | None = None
     deadline: float | None = None
     limit: float | None = None
+    reads_result: bool = True
 
     def extend(self, now: float) -> None:
         """Restart the timeout, within the limit."""
