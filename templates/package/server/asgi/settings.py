@@ -23,6 +23,9 @@ in a session its requests to the client are sent on the stream that the client o
 SSE_PATH = "/sse"
 """The default path of the stream of HTTP+SSE."""
 
+RELATIVE = "relative"
+"""Value of `messages_endpoint` for a reference relative to the stream."""
+
 _ANSWERS = ("auto", "json", "sse")
 
 
@@ -129,7 +132,11 @@ class ServerHttpSettings:
         retry: Seconds that a client is told to wait before it resumes a stream.
         limits: The limits.
         sse_path: Path of the stream of HTTP+SSE (2024-11-05); `None` to disable it.
-        messages_path: Path that clients of HTTP+SSE post to.
+        messages_path: Path that clients of HTTP+SSE post to, below the mount point.
+        messages_endpoint: The address of `messages_path` that clients of HTTP+SSE are given. By
+            default the path with that of the mount point (`root_path`) before it. Behind a proxy
+            that takes a prefix away: a path (`/team/messages`), an http or https URL, or `relative`
+            for a reference relative to `sse_path`, which some clients cannot resolve.
         auth: Requires an access token of every request; `None` for none.
         stateless: Whether each POST is served by itself in the revisions with sessions too, so that
             any process can serve it: no session id, no stream by GET, nothing to resume. What needs
@@ -152,6 +159,7 @@ class ServerHttpSettings:
     limits: Limits = field(default_factory=Limits)
     sse_path: str | None = None
     messages_path: str = "/messages"
+    messages_endpoint: str | None = None
     auth: Protected | None = None
     stateless: bool = False
 
@@ -162,6 +170,7 @@ class ServerHttpSettings:
             path = getattr(self, name)
             if path is not None and not path.startswith("/"):
                 raise ValueError(f"{name}: expected a path that begins with '/', got {path!r}")
+        _check_endpoint(self.messages_endpoint)
         for name in ("hosts", "origins"):
             if isinstance(getattr(self, name), str):
                 raise TypeError(f"{name}: expected a list of texts, got {getattr(self, name)!r}")
@@ -173,6 +182,23 @@ class ServerHttpSettings:
             seconds = getattr(self, name)
             if seconds is not None and seconds <= 0:
                 raise ValueError(f"{name}: expected more than 0, got {seconds}")
+
+
+def _check_endpoint(endpoint: str | None) -> None:
+    """Check `messages_endpoint`.
+
+    Raises:
+        ValueError: Not an address that a query can be appended to.
+    """
+    if endpoint is None or endpoint == RELATIVE:
+        return
+    is_path = endpoint.startswith("/") and not endpoint.startswith("//")
+    is_address = endpoint.startswith(("http://", "https://"))
+    if not (is_path or is_address) or any(each in "?#" or each <= " " for each in endpoint):
+        raise ValueError(
+            "messages_endpoint: expected a path that begins with '/', an http or https URL, or "
+            f"{RELATIVE!r}, without query and spaces, got {endpoint!r}"
+        )
 
 
 class ServerHttpOptions(TypedDict, total=False):
@@ -187,5 +213,6 @@ class ServerHttpOptions(TypedDict, total=False):
     limits: Limits
     sse_path: str | None
     messages_path: str
+    messages_endpoint: str | None
     auth: Protected | None
     stateless: bool
