@@ -375,9 +375,15 @@ class ThreadedHandlers:
 
     Args:
         handlers: The user's handlers.
+
+    Raises:
+        TypeError: A handler has a wrong name or other parameters.
     """
 
     def __init__(self, handlers: Handlers) -> None:
+        from .handler_checks import check_handlers  # many clients have no handlers
+
+        check_handlers(handlers)
         self._handlers = handlers
 
     def mcp_handler(self, method: Method) -> Callable[[Any, RequestContext], Any] | None:
