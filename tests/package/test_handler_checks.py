@@ -199,7 +199,7 @@ class Beside(ClientHandlers):
         return ANSWER
 
 
-class Mixed(Beside, Everything):
+class Mixed(Beside, Everything):  # type: ignore[misc]  # one is a helper, one is data
     """Several classes."""
 
 
