@@ -59,6 +59,10 @@ if TYPE_CHECKING:  # most clients have no callbacks or middleware
     from .client_middleware import ClientMiddlewareChain
 
 _REFUSED = (METHOD_NOT_FOUND, INVALID_PARAMS, RESOURCE_NOT_FOUND)
+_MIXED = (
+    "results to no request of this client came too: a gateway that sends each response to all of "
+    "its clients mixes them up"
+)
 
 
 class _Options(msgspec.Struct, gc=False):
@@ -449,7 +453,12 @@ class RequestPipeline:
         If progress kept the call alive for longer than its timeout, the whole timeout applies.
         """
         left = timeout if timeout is None or elapsed >= timeout else timeout - elapsed
-        await self.state.output_schemas.check(tool, result, left)
+        try:
+            await self.state.output_schemas.check(tool, result, left)
+        except RemoteProtocolError as error:
+            if not self.connection.stray_results:
+                raise
+            raise RemoteProtocolError(f"{error}; {_MIXED}") from None
 
     async def _after_input(self, options: _Options, params: Any, result: Any) -> Any:
         """The result after the server has got the input that it asks for."""

@@ -151,6 +151,11 @@ class Connection:
         return tuple(self._state.inbound)
 
     @property
+    def stray_results(self) -> int:
+        """Number of results that belonged to no open request of this side."""
+        return self._state.outbound.strays
+
+    @property
     def outbound_requests(self) -> tuple[RequestId, ...]:
         """Ids of our requests without response."""
         return self._state.outbound.ids()

@@ -446,6 +446,7 @@ class Receiver:
     def _result(self, message: jsonrpc.Result) -> list[Event]:
         request = self._state.outbound.pop(message.id)
         if request is None:
+            self._state.outbound.strays += 1
             return [Ignored(f"result for {safe_repr(message.id)}, which is no open request")]
         if not request.reads_result:
             return [ResponseReceived(message.id, None, message.result)]

@@ -134,9 +134,14 @@ class OutboundRequest(msgspec.Struct):
 
 
 class OutboundRequests:
-    """The open requests of this side by id; `"7"` is not `7`."""
+    """The open requests of this side by id; `"7"` is not `7`.
+
+    Attributes:
+        strays: Number of results that belonged to none of them.
+    """
 
     def __init__(self) -> None:
+        self.strays = 0
         self._open: dict[RequestId, OutboundRequest] = {}
         self._last_id = 0
 
