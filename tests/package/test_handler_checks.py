@@ -75,12 +75,12 @@ class NoContext(ClientHandlers):
 
 
 class Third(ClientHandlers):
-    async def elicit(self, params: Any, ctx: Any, more: Any) -> Any:  # type: ignore[override]  # too
+    async def elicit(self, params: Any, ctx: Any, more: Any) -> Any:  # type: ignore[override]  # the fault under test
         return ANSWER
 
 
 class ByName(ClientHandlers):
-    async def elicit(self, *, params: Any, ctx: Any) -> Any:  # type: ignore[override]  # too
+    async def elicit(self, *, params: Any, ctx: Any) -> Any:  # type: ignore[override]  # the fault under test
         return ANSWER
 
 
@@ -145,7 +145,7 @@ class Everything(ClientHandlers):
     elicitation: ClassVar[dict[str, Any]] = {}
     roots = ("file:///a",)
     progress = 0  # type: ignore[assignment]  # data under the name of a handler
-    cancelled = False  # type: ignore[assignment]  # too
+    cancelled = False  # type: ignore[assignment]  # data, as above
     create_message = partial(tagged, "a")
     logging_message = Answering()
 
