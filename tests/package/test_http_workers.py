@@ -179,12 +179,11 @@ def test_each_process_serves_and_a_signal_ends_all(
     with serving(folder, *argv) as (server, _):
         one, two = two_workers(server)
         assert len({one, two, server.process.pid}) == 3
-        code, out, err, took = server.end(by)
+        code, out, err, _ = server.end(by)
     assert (code, out) == (0, "")
     assert err.splitlines() == ["left", "left"]
     assert not is_alive(one)
     assert not is_alive(two)
-    assert took < 10
 
 
 @pytest.mark.parametrize("tool", ["slow", "stuck"])
@@ -192,12 +191,11 @@ def test_a_call_that_takes_long_is_answered_when_its_time_is_over(folder: Path, 
     with serving(folder) as (server, _):
         calling = server.call(tool)
         server.says(f"{tool} begins")
-        code, _, err, took = server.end()
+        code, _, err, _ = server.end()
         answer = rest(calling)
     assert code == 0
     assert "left" in err
     assert answer.startswith(b"HTTP/1.1 503")
-    assert took < 10
 
 
 def test_a_second_interrupt_of_the_terminal_waits_for_nothing(folder: Path) -> None:
@@ -214,10 +212,9 @@ def test_a_second_interrupt_of_the_terminal_waits_for_nothing(folder: Path) -> N
         for pid in workers:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGINT)
-        code, _, _, took = server.end(signal.SIGINT)
+        code, _, _, _ = server.end(signal.SIGINT)
         rest(calling)
     assert code == 0
-    assert took < 10
     assert not any(map(is_alive, workers))
 
 

@@ -66,17 +66,76 @@ async def served(app: Any) -> AsyncIterator[str]:
 
 @pytest.mark.requirement("sse.endpoint-event")
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
-@pytest.mark.parametrize("behind", [mounted, stripped])
+@pytest.mark.parametrize(
+    ("behind", "endpoint"),
+    [
+        (mounted, None),
+        (mounted, "relative"),
+        (stripped, f"{PREFIX}/messages"),
+        (stripped, "relative"),
+    ],
+)
 @pytest.mark.parametrize("revision", OLD)
 async def test_a_client_below_a_prefix_makes_a_call(
-    revision: str, behind: Any, anyio_backend: str
+    revision: str, behind: Any, endpoint: str | None, anyio_backend: str
 ) -> None:
-    app = tools().asgi(sse_path="/sse")
+    app = tools().asgi(sse_path="/sse", messages_endpoint=endpoint)
     async with served(behind(app)) as url:
         async with connect(f"{url}{PREFIX}/sse", revision=revision) as client:
             result = await client.call_tool("echo", {"text": "sun"})
             assert result.content[0].text == "sun"
         await app.close_streams()
+
+
+async def endpoint_of(http: Any, sse_path: str) -> str:
+    """What the event `endpoint` names."""
+    async with http.stream("GET", None, sse_path) as stream:
+        named: str = (await stream.event()).data.decode()
+        return named
+
+
+@pytest.mark.parametrize(
+    ("sse_path", "messages_path", "reference"),
+    [
+        ("/sse", "/messages", "/messages"),
+        ("/sse", "/messages/", "/messages/"),
+        ("/a/b/sse", "/messages", "/messages"),
+        ("/sse", "/", "/"),
+        ("/sse", "//other.example/m", "/other.example/m"),
+        ("/sse", "/x:y", "/x%3Ay"),
+        ("/sse", "/a b/\u00fc", "/a%20b/%C3%BC"),
+    ],
+)
+async def test_the_endpoint_is_named_by_an_absolute_path(
+    sse_path: str, messages_path: str, reference: str
+) -> None:
+    async with asgi(tools(), sse_path=sse_path, messages_path=messages_path) as http:
+        named = await endpoint_of(http, sse_path)
+    assert named.startswith(f"{reference}?session_id=")
+
+
+@pytest.mark.parametrize("root", ["/team/tools", "/team/tools/", "//team/tools"])
+async def test_the_path_of_the_mount_point_comes_first(root: str) -> None:
+    async with asgi(tools(), sse_path="/sse") as http:
+        http.scope["root_path"] = root
+        assert (await endpoint_of(http, "/sse")).startswith("/team/tools/messages?session_id=")
+
+
+@pytest.mark.parametrize(
+    "endpoint", ["/team/messages", "https://tools.example/team/messages", "http://[::1]:80/m"]
+)
+async def test_the_endpoint_is_named_as_it_was_set(endpoint: str) -> None:
+    async with asgi(tools(), sse_path="/sse", messages_endpoint=endpoint) as http:
+        assert (await endpoint_of(http, "/sse")).startswith(f"{endpoint}?session_id=")
+
+
+@pytest.mark.parametrize(
+    "endpoint",
+    ["messages", "//other.example/m", "/m?a=b", "/m#a", "/a b", "ftp://x/m", "", "/a\nb"],
+)
+def test_an_endpoint_that_no_client_could_post_to_is_refused(endpoint: str) -> None:
+    with pytest.raises(ValueError, match="messages_endpoint: expected a path that begins with"):
+        tools().asgi(sse_path="/sse", messages_endpoint=endpoint)
 
 
 @pytest.mark.parametrize(
@@ -93,11 +152,12 @@ async def test_a_client_below_a_prefix_makes_a_call(
         ("/sse", "/a b/\u00fc", "a%20b/%C3%BC"),
     ],
 )
-async def test_the_endpoint_is_named_relative_to_the_stream(
+async def test_the_endpoint_may_be_named_relative_to_the_stream(
     sse_path: str, messages_path: str, reference: str
 ) -> None:
+    paths: Any = {"sse_path": sse_path, "messages_path": messages_path}
     async with (
-        asgi(tools(), sse_path=sse_path, messages_path=messages_path) as http,
+        asgi(tools(), messages_endpoint="relative", **paths) as http,
         http.stream("GET", None, sse_path) as stream,
     ):
         named = (await stream.event()).data.decode()

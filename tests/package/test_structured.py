@@ -10,6 +10,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+import anyio
 import pytest
 
 from mcp_protocol._wire import UNSET
@@ -82,6 +83,17 @@ async def test_a_result_that_breaks_the_promise_fails_the_call_and_no_other(
         assert said in await refusal(client)
         assert (await client.call_tool("count")).structured_content == {"n": 1}
     assert len(server.asked()) == 3
+
+
+@validating
+async def test_the_refusal_tells_of_results_to_requests_of_others(revision: str) -> None:
+    async with scripted(revision, listing(COUNT), giving({"n": "1"}), giving({})) as parts:
+        client, server = parts
+        await client.list_tools()
+        assert "gateway" not in await refusal(client)
+        await server.say({"jsonrpc": "2.0", "id": 700, "result": giving({"n": 2})})
+        await anyio.wait_all_tasks_blocked()
+        assert "a gateway that sends each response to all of its clients" in await refusal(client)
 
 
 @pytest.mark.requirement("tools.output-client-validates")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -77,3 +80,76 @@ async def test_an_unknown_revision_is_refused() -> None:
     with pytest.raises(RevisionError, match="1999-01-01"):
         async with connected(weather_server(), revision="1999-01-01"):
             pass
+
+
+CHILD = """
+import asyncio, sys
+import anyio
+import pytest
+from mcp_protocol import Server
+from mcp_protocol.testing import Pair, pair_fixture
+
+def make() -> Server:
+    server = Server("weather")
+
+    @server.tool()
+    async def forecast(city: str) -> str:
+        await anyio.sleep(0)
+        return f"{city}: sun"
+
+    return server
+
+DECORATOR
+weather = pair_fixture(make, **options)
+
+MARK
+async def test_a_call(weather: Pair) -> None:
+    result = await weather.client.call_tool("forecast", {"city": "Oslo"})
+    assert result.content[0].text == "Oslo: sun"
+
+MARK
+async def test_a_fresh_session(weather: Pair) -> None:
+    assert not any(each.get("method") == "tools/call" for each in weather.sent)
+    with anyio.fail_after(10):
+        await weather.client.call_tool("forecast", {"city": "Oslo"})
+
+class TestInClass:
+    MARK
+    async def test_another_call(self, weather: Pair) -> None:
+        await weather.client.list_tools()
+"""
+DECORATED = "import pytest_asyncio; options = {'fixture': pytest_asyncio.fixture}"
+PLAIN = "options = {}"
+ASYNCIO = ("-o", "asyncio_default_fixture_loop_scope=function", "--asyncio-mode")
+NO_ASYNCIO = ("-p", "no:asyncio")
+BY_ASYNCIO, BY_ANYIO = "@pytest.mark.asyncio", "@pytest.mark.anyio"
+RUNS = {
+    "asyncio, auto": ((*ASYNCIO, "auto"), "", PLAIN, 3),
+    "asyncio, auto, decorated": ((*ASYNCIO, "auto"), BY_ASYNCIO, DECORATED, 3),
+    "asyncio, strict": ((*ASYNCIO, "strict"), BY_ASYNCIO, DECORATED, 3),
+    "anyio beside asyncio": ((*ASYNCIO, "strict"), BY_ANYIO, PLAIN, 6),
+    "anyio": (NO_ASYNCIO, BY_ANYIO, PLAIN, 6),
+    "anyio, auto": ((*NO_ASYNCIO, "-o", "anyio_mode=auto"), "", PLAIN, 6),
+}
+"""By name: options of pytest, mark of the tests, how the fixture is made, tests that pass."""
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_fixture_has_the_event_loop_of_the_plugin_that_runs_the_test(
+    name: str, tmp_path: Path
+) -> None:
+    options, mark, decorator, passed = RUNS[name]
+    if "asyncio" in name:
+        pytest.importorskip("pytest_asyncio")
+    text = CHILD.replace("DECORATOR", decorator).replace("MARK", mark)
+    (tmp_path / "test_child.py").write_text(text, "utf-8")
+    words = ("-m", "pytest", "-q", "-c", "/dev/null", "--rootdir", f"{tmp_path}", "-W", "error")
+    child = subprocess.run(
+        [sys.executable, *words, *options, "-p", "no:cacheprovider", "test_child.py"],
+        cwd=tmp_path,
+        env={"PYTHONPATH": f"{Path(__file__).parents[2] / 'generated'}"},
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+    assert f"{passed} passed" in child.stdout, child.stdout + child.stderr

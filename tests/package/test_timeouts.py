@@ -1,7 +1,6 @@
 """How long is waited: by the clock of the caller, moved by progress, within a limit.
 
-The core is asked with moments of the test's own. Whole clients run on trio's virtual clock, and on
-asyncio with waits of hundredths of a second.
+The core is asked with moments of the test's own. Whole clients run on virtual clocks.
 
 Source: basic/lifecycle (timeouts); 2026-07-28: basic/patterns/cancellation (timeouts).
 """
@@ -22,22 +21,23 @@ from package.ends import asking, end_of
 from package.live import TEXT, FakeServer, text_of
 from package.streams import ACKNOWLEDGED
 from package.streams import told as told_in_stream
+from package.virtual_clock import ASYNCIO
 from package.wire import ALL, HANDSHAKE, PER_REQUEST, encoded
 
 every = pytest.mark.parametrize("revision", ALL)
 ASKING = asking("progress.opt-in")  # holds in every revision
 PROGRESS = "notifications/progress"
 SOON = 0.05
-WHILE = 0.3  # what reports come well within, on a busy machine too
+WHILE = 0.3  # what reports come well within
 LATER = 3600.0
 
 
 @pytest.fixture(params=["asyncio", "trio"])
 def anyio_backend(request: pytest.FixtureRequest) -> Any:
-    """Under trio, time passes as soon as nothing else happens."""
+    """Time passes as soon as nothing else happens."""
     if request.param == "trio":
         return "trio", {"clock": trio.testing.MockClock(autojump_threshold=0)}
-    return request.param
+    return ASYNCIO
 
 
 def begun(revision: str, role: Role, **how: Any) -> tuple[Any, int]:

@@ -419,7 +419,7 @@ class ClientBase(ClientCalls["Subscription"]):
         timeout: float | None = None,
         on_progress: OnProgress | None = None,
     ) -> Raw:
-        """Like `request`, but return the result as JSON with all members, as gateways need."""
+        """Like `request`, but return the result as JSON as it came, unchecked, as gateways need."""
         return await self._requests.send_raw(name, params, meta, timeout, on_progress)
 
     def start_call(

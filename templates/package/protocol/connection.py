@@ -151,6 +151,11 @@ class Connection:
         return tuple(self._state.inbound)
 
     @property
+    def stray_results(self) -> int:
+        """Number of results that belonged to no open request of this side."""
+        return self._state.outbound.strays
+
+    @property
     def outbound_requests(self) -> tuple[RequestId, ...]:
         """Ids of our requests without response."""
         return self._state.outbound.ids()
@@ -218,6 +223,7 @@ class Connection:
         timeout: float | None = None,
         limit: float | None = None,
         now: float = 0.0,
+        reads_result: bool = True,
     ) -> tuple[int, OutgoingMessage]:
         """Begin a request.
 
@@ -231,6 +237,7 @@ class Connection:
             timeout: Seconds until it is lost; progress restarts them.
             limit: Seconds until it is lost despite progress.
             now: The current time, on the caller's clock.
+            reads_result: Whether the result is decoded and checked, or only kept as JSON.
 
         Returns:
             Its id and the message.
@@ -251,7 +258,7 @@ class Connection:
             got = safe_repr(params)
             raise LocalProtocolError(f"{name}: expected an object as params, got {got}")
         check_required_capabilities(method, revision, params, capabilities)
-        request = OutboundRequest(method, revision, progress, timeout)
+        request = OutboundRequest(method, revision, progress, timeout, reads_result=reads_result)
         if limit is not None:
             request.deadline = request.limit = now + limit
         if timeout is not None:
@@ -395,7 +402,12 @@ class Connection:
         return notification(self._state.role, request.revision, PROGRESS, params, identifier)
 
     def log(
-        self, identifier: RequestId | None, level: str, data: Any, logger: str | None = None
+        self,
+        identifier: RequestId | None,
+        level: str,
+        data: Any,
+        logger: str | None = None,
+        meta: Mapping[str, Any] = NO_META,
     ) -> OutgoingMessage | None:
         """Send a log message to the client.
 
@@ -404,6 +416,7 @@ class Connection:
             level: One of `LOG_LEVELS`.
             data: Any JSON value.
             logger: Name of its source.
+            meta: `_meta` of the notification.
 
         Returns:
             The notification; `None` if the client does not want the message.
@@ -426,6 +439,8 @@ class Connection:
         params: dict[str, Any] = {"level": level, "data": data}
         if logger is not None:
             params["logger"] = logger
+        if meta:
+            params["_meta"] = meta
         return notification(self._state.role, revision, MESSAGE, params, identifier)
 
     def notify(
@@ -461,7 +476,8 @@ class Connection:
             return self._notify_progress(wire)
         if name == MESSAGE:
             level, data, logger = wire.get("level", ""), wire.get("data"), wire.get("logger")
-            log = self.log(related_request_id, level, data, logger)
+            meta = wire.get("_meta", NO_META)
+            log = self.log(related_request_id, level, data, logger, meta)
             return [] if log is None else [log]
         messages: list[OutgoingMessage] = []
         for identifier in state.streams.subscribed_to(name, wire):

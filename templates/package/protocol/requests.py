@@ -115,6 +115,7 @@ class OutboundRequest(msgspec.Struct):
         timeout: Seconds without response or progress until it is lost; `None` for no limit.
         deadline: The moment at which the timeout ends, on the caller's clock.
         limit: The moment at which it is lost despite progress.
+        reads_result: Whether the result is decoded and checked.
     """
 
     method: Method
@@ -123,6 +124,7 @@ class OutboundRequest(msgspec.Struct):
     timeout: float | None = None
     deadline: float | None = None
     limit: float | None = None
+    reads_result: bool = True
 
     def extend(self, now: float) -> None:
         """Restart the timeout, within the limit."""
@@ -132,9 +134,14 @@ class OutboundRequest(msgspec.Struct):
 
 
 class OutboundRequests:
-    """The open requests of this side by id; `"7"` is not `7`."""
+    """The open requests of this side by id; `"7"` is not `7`.
+
+    Attributes:
+        strays: Number of results that belonged to none of them.
+    """
 
     def __init__(self) -> None:
+        self.strays = 0
         self._open: dict[RequestId, OutboundRequest] = {}
         self._last_id = 0
 

@@ -35,6 +35,7 @@ HEAD_BYTES = 64 * 1024
 
 _REACHED_AT = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 _SHUTDOWN_MARGIN = 2.0  # seconds after `drain` until uvicorn cancels what is still running
+_WORKER_SECONDS = 15  # seconds in which a worker has to respond, and a new one to serve
 _SIGNAL_CHECK = 0.2  # seconds between looks for a second SIGINT, while workers end
 _SHUTDOWN_CHECK = 0.25  # seconds between two checks whether uvicorn shuts down
 _SHUTTING_DOWN = b'{"error":{"code":-32603,"message":"the server is ending"},"jsonrpc":"2.0"}'
@@ -245,7 +246,13 @@ def _worker_config(
         def __reduce__(self) -> tuple[Any, ...]:
             return _worker_config, (make, host, workers, drain)
 
-    return WorkerConfig("", workers=workers, lifespan="on", **_options(drain))
+    return WorkerConfig(
+        "",
+        workers=workers,
+        lifespan="on",
+        timeout_worker_healthcheck=_WORKER_SECONDS,
+        **_options(drain),
+    )
 
 
 def _supervise(

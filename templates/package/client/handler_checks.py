@@ -1,0 +1,129 @@
+"""Checks of a client's handlers when a session is about to be opened.
+
+A handler is looked up by its name, and called with the params and the context. A method with
+another name would never be called, and one with other parameters would fail when the server asks.
+Everything else in a class of handlers is the user's own: helpers, data, callable objects.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+from typing import Any
+
+from ..foreign_text import safe_repr
+from ..revisions import REVISIONS
+from ..runtime.stubs import HandlersBase
+
+_ARGUMENTS = "(params, ctx)"
+_ALIKE = 0.85  # similarity from which a name counts as a misspelled one
+_AFFIXES = re.compile(r"^(on|handle)_|_(handler|callback|fn|func)$")
+_INNER_CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
+
+
+def check_handlers(handlers: object) -> None:
+    """Check the names of an object's handlers, and the number of their parameters.
+
+    Raises:
+        TypeError: It has no handlers, or one of them can't be called as a handler is, or has the
+            name of none.
+    """
+    if isinstance(handlers, type) or not callable(getattr(handlers, "mcp_handler", None)):
+        got = (
+            f"the class {handlers.__name__}" if isinstance(handlers, type) else safe_repr(handlers)
+        )
+        raise TypeError(
+            "handlers: expected an object of a class that is derived from ClientHandlers (or "
+            f"SyncClientHandlers), got {got}"
+        )
+    if not isinstance(handlers, HandlersBase):
+        return
+    names = _handler_names(handlers)
+    own = dict(_own_functions(handlers))
+    place = f"handlers: {type(handlers).__name__}"
+    for name, function in own.items():
+        if name in names and not _takes(function, 2):
+            raise TypeError(
+                f"{place}.{name}: expected a method with the parameters {_ARGUMENTS}, got "
+                f"{_signature(function)}"
+            )
+    for name, function in own.items():
+        right = None if name in names else _meant_name(name, function, names)
+        if right is not None and right not in own:
+            raise TypeError(f"{place}.{name} is no handler: write {right}{_ARGUMENTS}")
+
+
+def _handler_names(handlers: HandlersBase) -> list[str]:
+    """The names of all handlers that a class may have."""
+    names = (
+        name
+        for owner in type(handlers).__mro__
+        if "mcp_stubs" in vars(owner)
+        for name, value in vars(owner).items()
+        if inspect.isfunction(value) and not name.startswith("_")
+    )
+    return [name for name in dict.fromkeys(names) if name != "mcp_handler"]
+
+
+def _own_functions(handlers: HandlersBase) -> Iterator[tuple[str, Any]]:
+    """The public functions that the user's classes define, bound to the object."""
+    seen: set[str] = set()
+    for owner in type(handlers).__mro__:
+        if "mcp_stubs" in vars(owner):
+            seen |= vars(owner).keys()
+            continue
+        for name, value in vars(owner).items():
+            if name.startswith("_") or name in seen or isinstance(value, type | property):
+                continue
+            seen.add(name)
+            if callable(value) or isinstance(value, staticmethod | classmethod):
+                yield name, getattr(handlers, name)
+
+
+def _signature(function: Any) -> inspect.Signature | None:
+    """The parameters of a function as it is called; `None` if they are not known."""
+    if hasattr(function, "__signature__"):  # set by hand: it may tell of something else
+        return None
+    try:
+        return inspect.signature(function, follow_wrapped=False)
+    except (TypeError, ValueError):
+        return None
+
+
+def _takes(function: Any, count: int) -> bool:
+    """Whether a function may be called with so many positional arguments, as far as is known."""
+    signature = _signature(function)
+    try:
+        if signature is not None:
+            signature.bind(*([None] * count))
+    except TypeError:
+        return False
+    return True
+
+
+def _meant_name(name: str, function: Any, names: list[str]) -> str | None:
+    """The handler that a method was probably meant to be; `None` if it is a helper."""
+    plain = _AFFIXES.sub("", _INNER_CAPITAL.sub("_", name).lower())
+    right = _other_names().get(plain, plain)
+    if right in names and (_takes(function, 1) or _takes(function, 2)):
+        return right
+    alike = get_close_matches(name, names, 1, _ALIKE)
+    return alike[0] if alike and _takes(function, 2) else None
+
+
+def _other_names() -> Mapping[str, str]:
+    """Handler by each other name of its method: that on the wire, and its capability."""
+    others: dict[str, str] = {}
+    for revision in REVISIONS.values():
+        for method in (*revision.server_requests.values(), *revision.input_requests.values()):
+            words = (method.name, *method.capability[:1])
+            others |= {_plain(word): method.python_name for word in words}
+        for method in revision.server_notifications.values():
+            others[_plain(method.name.removeprefix("notifications/"))] = method.python_name
+    return others
+
+
+def _plain(word: str) -> str:
+    return _INNER_CAPITAL.sub("_", word).replace("/", "_").lower()

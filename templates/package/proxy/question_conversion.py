@@ -1,0 +1,153 @@
+"""What a server asks of a client, in the form of another revision.
+
+Converted is what the revision of the receiver has in another form. The rest passes as it is, so
+that the receiver decides, as it does without a proxy.
+
+    elicitation    a titled choice                    enum and enumNames
+                   a URL without an id                a new id
+    sampling       a message of several blocks        a message for each block
+                   a block of an unknown kind         a line of text
+                   a reply of several blocks          one block of text
+
+Source: client/elicitation, client/sampling.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias, get_args, get_origin
+
+from .._wire import ValidationError, convert, is_many, is_object, to_builtins
+from ..client.handler_validation import ELICITATION, SAMPLING
+from ..facts import Method
+from ..server.toolkit.output_conversion import known_blocks
+from ..server.toolkit.revision_types import content_types, field_type, structs_in
+
+_Members: TypeAlias = Mapping[str, Any]
+
+
+def question_for(row: Method, params: _Members) -> _Members:
+    """The params of a request of a server, as the receiver's revision has them.
+
+    Args:
+        row: The row of the request in that revision.
+        params: The params as wire object.
+    """
+    change = _QUESTIONS.get(row.name)
+    return params if change is None else change(row, params)
+
+
+def reply_for(row: Method, result: _Members) -> _Members:
+    """The result of such a request, as the server's revision has it.
+
+    Args:
+        row: The row of the request in that revision.
+        result: The result as wire object.
+    """
+    change = _REPLIES.get(row.name)
+    return result if change is None else change(row, result)
+
+
+def lost_kinds(old: _Members, new: _Members) -> list[str]:
+    """Kinds of content in the params of a question that its converted form lacks."""
+    kept = _kinds(new)
+    return [f"messages[].content of type {kind!r}" for kind in _kinds(old) if kind not in kept]
+
+
+def _kinds(params: _Members) -> dict[str, None]:
+    """The kinds of content in the messages of params, in order."""
+    contents = [message["content"] for message in params.get("messages", ())]
+    blocks = [block for each in contents for block in (each if is_many(each) else [each])]
+    return dict.fromkeys(block["type"] for block in blocks)
+
+
+def _fits(wire: Any, kind: Any) -> bool:
+    try:
+        convert(wire, kind)
+    except ValidationError:
+        return False
+    return True
+
+
+def _elicitation(row: Method, params: _Members) -> _Members:
+    schema = params.get("requestedSchema")
+    if not is_object(schema):
+        has_id = any(field_type(each, "elicitationId") for each in structs_in(row.params))
+        if not has_id or "elicitationId" in params:
+            return params
+        return {**params, "elicitationId": secrets.token_urlsafe(16)}
+    forms = [field_type(each, "requestedSchema") for each in structs_in(row.params)]
+    form = next(each for each in forms if each is not None)
+    properties = {name: _field(field, form) for name, field in schema["properties"].items()}
+    return {**params, "requestedSchema": {**schema, "properties": properties}}
+
+
+def _field(schema: _Members, form: Any) -> _Members:
+    """The schema of a field; its titles in the other form if forms have that alone."""
+    titled = schema.get("oneOf")
+    if titled is None or _has(form, "oneOf", schema):
+        return schema
+    names = {
+        "enum": [choice["const"] for choice in titled],
+        "enumNames": [choice["title"] for choice in titled],
+    }
+    converted = {**{name: value for name, value in schema.items() if name != "oneOf"}, **names}
+    return converted if _has(form, "enumNames", converted) else schema
+
+
+def _has(form: Any, name: str, schema: _Members) -> bool:
+    """Whether the fields of a type of forms have a member."""
+    try:
+        typed = convert({"type": "object", "properties": {"x": schema}}, form)
+    except ValidationError:
+        return False
+    return name in to_builtins(typed)["properties"]["x"]
+
+
+def _sampling(row: Method, params: _Members) -> _Members:
+    if _fits(params, row.params):
+        return params
+    messages: list[_Members] = []
+    for struct in structs_in(row.params):
+        for message in structs_in(field_type(struct, "messages")):
+            kind = field_type(message, "content")
+            messages = [
+                {**each, "content": content}
+                for each in params["messages"]
+                for content in _contents(each["content"], kind)
+            ]
+    return {**params, "messages": messages}
+
+
+def _sampled(row: Method, result: _Members) -> _Members:
+    if _fits(result, row.result):
+        return result
+    kinds = [field_type(struct, "content") for struct in structs_in(row.result)]
+    kind = next((each for each in kinds if each is not None), None)
+    contents = _contents(result.get("content"), kind)
+    if len(contents) > 1:
+        lines = [block["text"] for block in known_blocks(contents, {"text": None})]
+        contents = [{"type": "text", "text": "\n\n".join(lines)}]
+    return {**result, "content": contents[0]} if contents else result
+
+
+def _contents(content: Any, kind: Any) -> list[Any]:
+    """A content in a type that may have other blocks: in one part, or in one for each block."""
+    blocks = known_blocks(list(content) if is_many(content) else [content], content_types(kind))
+    return [blocks] if is_many(content) and _admits_lists(kind) else blocks
+
+
+def _admits_lists(kind: Any) -> bool:
+    if hasattr(kind, "__value__"):  # a named alias
+        return _admits_lists(kind.__value__)
+    return get_origin(kind) is list or any(map(_admits_lists, get_args(kind)))
+
+
+_QUESTIONS: Mapping[str, Callable[[Method, _Members], _Members]] = {
+    ELICITATION: _elicitation,
+    SAMPLING: _sampling,
+}
+_REPLIES: Mapping[str, Callable[[Method, _Members], _Members]] = {
+    SAMPLING: _sampled,
+}

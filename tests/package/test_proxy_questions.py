@@ -1,0 +1,250 @@
+"""What a server asks of a client through a proxy, between all pairs of revisions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from itertools import product
+from typing import Any
+
+import pytest
+
+from mcp_protocol import Server
+from mcp_protocol.channel import Channel, OutgoingMessage
+from mcp_protocol.errors import EndOfChannel
+from mcp_protocol.facts import Method
+from mcp_protocol.revisions import REVISIONS
+from package.wire import ALL, HANDSHAKE, speaking_to
+
+pytestmark = pytest.mark.anyio
+
+ELICIT, SAMPLE, ROOTS = "elicitation/create", "sampling/createMessage", "roots/list"
+
+CHOICES = [{"const": "r", "title": "Red"}, {"const": "g", "title": "Green"}]
+TITLED = {"type": "string", "title": "Color", "oneOf": CHOICES, "default": "r", "x-own": {}}
+AS_ENUM = {
+    "type": "string",
+    "title": "Color",
+    "default": "r",
+    "x-own": {},
+    "enum": ["r", "g"],
+    "enumNames": ["Red", "Green"],
+}
+SEVERAL = {"type": "array", "items": {"anyOf": CHOICES}, "minItems": 1, "default": ["g"]}
+FILLED = {"type": "integer", "minimum": 1, "default": 3, "x-own": []}
+CONTENT = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
+AUDIO = {"type": "audio", "data": "AAAA", "mimeType": "audio/wav"}
+AS_LINE = {"type": "text", "text": "[audio: audio/wav, 3 bytes]"}
+TOOL = {"name": "add", "inputSchema": {"type": "object"}}
+REPLY = {"role": "assistant", "model": "m", "content": CONTENT[0], "x-own": 1.0}
+
+EVERYTHING: Mapping[str, Any] = {
+    "elicitation": {"form": {}, "url": {}},
+    "sampling": {"tools": {}, "context": {}},
+    "roots": {},
+}
+
+
+def form(**properties: Any) -> dict[str, Any]:
+    return {
+        "message": "?",
+        "requestedSchema": {"type": "object", "properties": properties},
+        "x-own": None,
+    }
+
+
+def messages(*contents: Any) -> dict[str, Any]:
+    each = [{"role": "user", "content": content} for content in contents]
+    return {"messages": each, "maxTokens": 9, "x-own": {}}
+
+
+def row_of(method: str, revision: str) -> Method | None:
+    spoken = REVISIONS[revision]
+    return spoken.server_requests.get(method) or spoken.input_requests.get(method)
+
+
+def pairs(method: str, first: str, first_near: str = ALL[0]) -> list[Any]:
+    """All pairs of revisions with a request, those of the server from the first one with a form."""
+    return [
+        pytest.param(near, far, id=f"{near} asked by {far}")
+        for near, far in product(ALL[ALL.index(first_near) :], ALL[ALL.index(first) :])
+        if row_of(method, near) and row_of(method, far)
+    ]
+
+
+_DONE = {"content": [], "resultType": "complete"}
+
+
+class Asking:
+    """A server that asks one question when a tool is called, and keeps the answer.
+
+    Args:
+        method: The request that asks.
+        params: Its params.
+
+    Attributes:
+        reply: The client's response: its result, or its error under `error`.
+    """
+
+    def __init__(self, method: str, params: Mapping[str, Any]) -> None:
+        self._question = {"method": method, "params": params}
+        self.reply: Any = None
+
+    async def serve(self, channel: Channel) -> None:
+        call: Any = None
+        while True:
+            try:
+                message = json.loads(await channel.receive())
+            except EndOfChannel:
+                return
+            answer: dict[str, Any] = {"id": message.get("id")}
+            match message:
+                case {"id": "q"}:
+                    self.reply = message.get("result", message)
+                    answer = {"id": call, "result": dict(_DONE)}
+                case {"method": "initialize", "params": {"protocolVersion": version}}:
+                    own = {"serverInfo": {"name": "asking", "version": "1"}}
+                    able: dict[str, Any] = {"tools": {}}
+                    answer["result"] = {"protocolVersion": version, "capabilities": able, **own}
+                case {"method": "server/discover"}:
+                    answer["result"] = {
+                        "supportedVersions": list(ALL),
+                        "capabilities": {"tools": {}},
+                        "resultType": "complete",
+                        "ttlMs": 0,
+                        "cacheScope": "private",
+                    }
+                case {"method": "tools/call", "params": {"_meta": {**meta}} as params} if (
+                    "io.modelcontextprotocol/protocolVersion" in meta
+                ):
+                    if "inputResponses" in params:
+                        self.reply = params["inputResponses"]["q"]
+                        answer["result"] = dict(_DONE)
+                    else:
+                        asked = {"q": self._question}
+                        answer["result"] = {"resultType": "input_required", "inputRequests": asked}
+                case {"method": "tools/call", "id": call}:
+                    answer = {"id": "q", **self._question}
+                case {"id": _}:
+                    answer["error"] = {"code": -32601, "message": "no"}
+                case _:
+                    continue
+            data = json.dumps({"jsonrpc": "2.0", **answer}).encode()
+            await channel.send(OutgoingMessage(data))
+
+
+async def ask(
+    method: str, params: Mapping[str, Any], reply: Mapping[str, Any], near: str, far: str
+) -> tuple[Any, Any, Any]:
+    """The params that the client got, the answer that the server got, and the final response."""
+    server, got = Asking(method, params), None
+    proxy = Server.proxy(server, revision=far)
+    async with speaking_to(proxy, near, EVERYTHING) as client:
+        call: dict[str, Any] = {"name": "t", "arguments": {}}
+        if near not in HANDSHAKE:
+            response = await client.ask("tools/call", call, id=7, capabilities=EVERYTHING)
+            result = response.get("result", {})
+            if result.get("resultType") == "input_required":
+                [(key, question)] = result["inputRequests"].items()
+                got = question.get("params", {})
+                call |= {"inputResponses": {key: reply}}
+                if "requestState" in result:
+                    call["requestState"] = result["requestState"]
+                response = await client.ask("tools/call", call, id=8, capabilities=EVERYTHING)
+            return got, server.reply, response
+        call_message = {"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": call}
+        await client.send(call_message)
+        while (message := await client.receive()).get("id") != 7 or "method" in message:
+            if "method" in message:
+                got = message.get("params", {})
+                await client.send({"jsonrpc": "2.0", "id": message["id"], "result": reply})
+        return got, server.reply, message
+
+
+ACCEPTED = {"action": "accept", "content": {"x": "r"}, "x-own": {}}
+
+
+@pytest.mark.parametrize(("near", "far"), pairs(ELICIT, "2025-11-25"))
+async def test_a_titled_choice_reaches_every_client_in_a_form_of_its_own(
+    near: str, far: str
+) -> None:
+    got, reply, response = await ask(ELICIT, form(x=TITLED), ACCEPTED, near, far)
+    assert "result" in response, response
+    assert got == (form(x=TITLED) if near >= "2025-11-25" else form(x=AS_ENUM))
+    assert reply == ACCEPTED
+
+
+@pytest.mark.parametrize(("near", "far"), pairs(ELICIT, "2025-11-25"))
+async def test_what_has_no_other_form_passes_as_it_is(near: str, far: str) -> None:
+    asked = form(x=SEVERAL, y=FILLED)
+    answer = {"action": "accept", "content": {"x": ["r", "g"], "y": 4.0}}
+    got, reply, response = await ask(ELICIT, asked, answer, near, far)
+    assert "result" in response, response
+    assert (got, reply) == (asked, answer)
+    assert json.dumps(reply["content"]["y"]) == "4.0"
+
+
+@pytest.mark.parametrize(("near", "far"), pairs(ELICIT, "2025-06-18"))
+async def test_a_plain_form_passes_with_all_its_members(near: str, far: str) -> None:
+    field = {"type": "string", "enum": ["r"], "enumNames": ["Red"], "x-own": 1.0}
+    got, reply, _ = await ask(ELICIT, form(x=field), ACCEPTED, near, far)
+    assert (json.dumps(got), reply) == (json.dumps(form(x=field)), ACCEPTED)
+
+
+@pytest.mark.parametrize(("near", "far"), pairs(ELICIT, "2025-11-25"))
+async def test_a_url_reaches_clients_that_can_open_one(near: str, far: str) -> None:
+    asked = {"mode": "url", "message": "?", "url": "https://example.com/"}
+    if far == "2025-11-25":
+        asked["elicitationId"] = "e1"
+    got, reply, response = await ask(ELICIT, asked, {"action": "accept"}, near, far)
+    assert "result" in response, response
+    identifier = got.pop("elicitationId", None)
+    asked.pop("elicitationId", None)
+    assert (got, reply) == (asked, {"action": "accept"})
+    assert near != "2025-11-25" or identifier
+
+
+@pytest.mark.parametrize(("near", "far"), pairs(SAMPLE, "2025-11-25"))
+async def test_messages_of_several_blocks_become_several_messages(near: str, far: str) -> None:
+    got, reply, response = await ask(SAMPLE, messages(CONTENT), REPLY, near, far)
+    assert "result" in response, response
+    assert got == (messages(CONTENT) if near >= "2025-11-25" else messages(*CONTENT))
+    assert reply == REPLY
+
+
+@pytest.mark.parametrize(("near", "far"), pairs(SAMPLE, "2025-03-26"))
+async def test_content_that_an_older_revision_lacks_becomes_a_line(
+    near: str, far: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    got, _, _ = await ask(SAMPLE, messages(AUDIO), REPLY, near, far)
+    assert got == messages(AUDIO if near >= "2025-03-26" else AS_LINE)
+    assert ("messages[].content of type 'audio' is lost" in caplog.text) == (near < "2025-03-26")
+
+
+@pytest.mark.parametrize(("near", "far"), pairs(SAMPLE, "2024-11-05", "2025-11-25"))
+async def test_a_reply_of_several_blocks_suits_every_server(near: str, far: str) -> None:
+    several = {**REPLY, "content": CONTENT}
+    asked = messages(CONTENT[0])
+    _, reply, response = await ask(SAMPLE, asked, several, near, far)
+    assert "result" in response, response
+    joined = {**REPLY, "content": {"type": "text", "text": "a\n\nb"}}
+    assert reply == (several if far >= "2025-11-25" else joined)
+
+
+@pytest.mark.parametrize(("near", "far"), pairs(SAMPLE, "2025-11-25"))
+async def test_tools_of_sampling_reach_clients_that_declare_them(near: str, far: str) -> None:
+    asked = {**messages(CONTENT[0]), "tools": [TOOL], "toolChoice": {"mode": "auto"}}
+    got, reply, response = await ask(SAMPLE, asked, REPLY, near, far)
+    assert "result" in response, response
+    assert (got, reply) == (asked, REPLY)
+
+
+@pytest.mark.parametrize(("near", "far"), pairs(ROOTS, "2024-11-05"))
+async def test_roots_pass_with_all_their_members(near: str, far: str) -> None:
+    roots: dict[str, Any] = {
+        "roots": [{"uri": "file:///a", "x-own": {}, "name": "A"}],
+        "x-own": 1.0,
+    }
+    _, reply, response = await ask(ROOTS, {"x-own": []}, roots, near, far)
+    assert "result" in response, response
+    assert json.dumps(reply) == json.dumps(roots)
