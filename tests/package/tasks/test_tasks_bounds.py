@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -120,14 +120,7 @@ async def test_bytes_and_numbers_are_free_again_when_records_expire(pkg: Any) ->
     await save("c", now, 9500)
 
 
-@pytest.fixture
-def only_asyncio(anyio_backend: Any) -> Iterator[None]:
-    if anyio_backend != "asyncio":
-        pytest.skip("HTTP applications are the same on each event loop")
-    yield
-
-
-@pytest.mark.usefixtures("only_asyncio")
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
 async def test_clients_over_http_are_known_by_network_or_principal(pkg: Any) -> None:
     work = Work(pkg, limit=4)
     app = work.server.asgi()
