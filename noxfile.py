@@ -310,7 +310,7 @@ def interpreter_files() -> Iterator[Path]:
 @nox.session
 def attacks(session: nox.Session) -> None:
     """Hostile peers against real processes, which keep answering in bounded time and memory."""
-    needs(session, "test")
+    needs(session, "attacks")
     session.run("pytest", "-m", "attack", "tests/attacks", *session.posargs)
 
 
