@@ -1,4 +1,4 @@
-"""A hostile server of `inspect --web`: the script of the page, run by Node with a small document."""
+"""A hostile server of `inspect --web`: the page's script, run by Node with a small document."""
 
 from __future__ import annotations
 
@@ -23,21 +23,31 @@ DOCUMENT = """
 let made = 0;
 class Node {
   constructor(tag) { made += 1; this.tag = tag; this.inner = []; this.value = ""; this.own = ""; }
-  append(...nodes) { for (const node of nodes) { if (node?.tag) node.parent = this; this.inner.push(node); } }
+  append(...nodes) {
+    for (const node of nodes) { if (node?.tag) node.parent = this; this.inner.push(node); }
+  }
   insertBefore(node) { node.parent = this; this.inner.unshift(node); }
   replaceChildren(...nodes) { this.inner = []; this.append(...nodes); }
-  remove() { if (this.parent) this.parent.inner = this.parent.inner.filter((node) => node !== this); }
+  remove() {
+    if (this.parent) this.parent.inner = this.parent.inner.filter((node) => node !== this);
+  }
   after() {} addEventListener() {} setAttribute() {} scrollIntoView() {}
   querySelectorAll() { return []; }
   get firstChild() { return this.inner[0] ?? null; }
   get lastChild() { return this.inner.at(-1) ?? null; }
   get childElementCount() { return this.inner.length; }
-  get textContent() { return this.own + this.inner.map((node) => node.textContent ?? String(node)).join(""); }
+  get textContent() {
+    return this.own + this.inner.map((node) => node.textContent ?? String(node)).join("");
+  }
   set textContent(text) { this.own = String(text); this.inner = []; }
 }
 const ids = {};
 Object.assign(globalThis, {
-  document: { createElement: (tag) => new Node(tag), getElementById: (id) => (ids[id] ??= new Node(id)), querySelectorAll: () => [] },
+  document: {
+    createElement: (tag) => new Node(tag),
+    getElementById: (id) => (ids[id] ??= new Node(id)),
+    querySelectorAll: () => [],
+  },
   innerWidth: 2000, location: { search: "" },
   fetch: async (path) => path.startsWith("/events") ? nextEvents() : new Promise(() => {}),
 });
@@ -148,7 +158,10 @@ def test_requests_without_a_response_and_long_texts_are_bounded(tmp_path: Path) 
         for message in (log, {"error": {"message": "x" * 100_000}}, "x" * 100_000)
     ]
     events = [{**each, "time": "x", "number": at} for at, each in enumerate([*sent, *long], 1)]
-    shown = "[sentAt.size, $('wire').inner.length, $('log').textContent.length, $('wire').firstChild.textContent.length]"
+    shown = (
+        "[sentAt.size, $('wire').inner.length, $('log').textContent.length,"
+        " $('wire').firstChild.textContent.length]"
+    )
     waiting, messages, log_characters, title = run(tmp_path, shown, EVENTS=events)
     assert waiting <= 1000
     assert messages == 500

@@ -83,7 +83,7 @@ def _wait_for_change(directories: list[Path]) -> None:
 
     def is_relevant(change: Change, path: str) -> bool:
         is_directory = change == watchfiles.Change.added and Path(path).is_dir()
-        return is_directory and _is_watched(Path(path).name) or is_python(change, path)
+        return (is_directory and _is_watched(Path(path).name)) or is_python(change, path)
 
     try:
         for _ in watchfiles.watch(

@@ -276,6 +276,7 @@ def _supervise(
         _is_forced = False
         _ready: frozenset[int | None] = frozenset()
         _next_look = 0.0
+        _pause = _SIGNAL_CHECK
         failed_starts = 0
 
         def keep_subprocess_alive(self) -> None:
@@ -294,7 +295,7 @@ def _supervise(
             if not running <= self._ready:
                 self._ready = frozenset(each.pid for each in self.processes if each.is_ready())
             if running <= self._ready:
-                self.failed_starts = 0
+                self.failed_starts, self._pause = 0, _SIGNAL_CHECK
                 if not self._all_started:
                     self._all_started = True
                     on_start()
@@ -303,9 +304,10 @@ def _supervise(
             """Have more time pass between workers that end before they served, or end all."""
             if worker.pid in self._ready:
                 return
-            self.failed_starts += 1
-            pause = min(_SIGNAL_CHECK * 2**self.failed_starts, _LONGEST_PAUSE)
-            self._next_look = time.monotonic() + pause
+            self._pause = min(2 * self._pause, _LONGEST_PAUSE)
+            self._next_look = time.monotonic() + self._pause
+            if worker.exitcode != -signal.SIGKILL:  # by which those end that do not respond
+                self.failed_starts += 1
             if not self._all_started and self.failed_starts >= _FAILED_STARTS:
                 self.should_exit.set()
 
@@ -339,7 +341,7 @@ def _supervise(
             self._join(self.processes)
 
         def _join(self, workers: list[Process]) -> None:
-            """Wait until workers have ended; kill them at a second SIGINT, or when they are late."""
+            """Wait until workers have ended; kill them at a second SIGINT, or when late."""
             late = time.monotonic() + drain + _SHUTDOWN_MARGIN + _END_SECONDS
             while running := [each for each in workers if each.process.is_alive()]:
                 if self.should_exit.is_set() or _ENDING.intersection(self.signal_queue):

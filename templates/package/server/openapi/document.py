@@ -63,10 +63,8 @@ class Document:
     def __init__(self, spec: Spec) -> None:
         self._sizes = _Sizes()
         if isinstance(spec, Mapping):
-            self.root = dict(spec)
             _check_size(self._sizes.of(spec))
-        else:
-            self.root = _decoded(*_text_of(spec))
+        self.root = dict(spec) if isinstance(spec, Mapping) else _decoded(*_text_of(spec))
         version = self.root.get("openapi")
         if not isinstance(version, str) or not version.startswith("3."):
             if "swagger" in self.root:
