@@ -126,7 +126,7 @@ def test_an_event_that_cannot_be_shown_stops_none(tmp_path: Path) -> None:
     deep: Any = None
     for _ in range(400):
         deep = {"type": "resource", "resource": deep}
-    hostile = [
+    hostile: list[dict[str, Any]] = [
         {"kind": "nothing of ours"},
         {"kind": "question", "id": 1, "method": "elicitation/create", "params": None},
         {"kind": "question", "id": 2, "method": "x", "params": {"messages": 5}},
@@ -137,7 +137,7 @@ def test_an_event_that_cannot_be_shown_stops_none(tmp_path: Path) -> None:
         {"kind": "changed"},
         {"kind": "answered"},
     ]
-    last = {"kind": "notice", "text": "the last event"}
+    last: dict[str, Any] = {"kind": "notice", "text": "the last event"}
     events = [{**each, "number": number} for number, each in enumerate([*hostile, last], 1)]
     shown = "{ log: $('log').textContent, questions: $('questions').inner.length }"
     page = run(tmp_path, shown, EVENTS=events)
@@ -147,13 +147,13 @@ def test_an_event_that_cannot_be_shown_stops_none(tmp_path: Path) -> None:
 
 
 def test_requests_without_a_response_and_long_texts_are_bounded(tmp_path: Path) -> None:
-    sent = [
+    sent: list[dict[str, Any]] = [
         {"kind": "wire", "direction": "received", "message": {"method": "ping", "id": number}}
         for number in range(5000)
     ]
     data = {"level": "x" * 100_000, "logger": "x" * 100_000, "data": "x" * 100_000}
     log = {"method": "notifications/message", "params": data}
-    long = [
+    long: list[dict[str, Any]] = [
         {"kind": "wire", "direction": "received", "message": message}
         for message in (log, {"error": {"message": "x" * 100_000}}, "x" * 100_000)
     ]

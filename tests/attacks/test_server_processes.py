@@ -69,7 +69,7 @@ def write_server(folder: Path, at_import: str = "", in_lifespan: str = "") -> No
 
 def until(holds: Callable[[], bool]) -> None:
     """Wait until a condition holds."""
-    deadline = time.monotonic() + SECONDS
+    deadline = time.monotonic() + 2 * SECONDS
     while not holds():
         assert time.monotonic() < deadline
         time.sleep(0.05)
@@ -130,34 +130,33 @@ def test_a_worker_whose_event_loop_is_blocked_ends_all_the_same(tmp_path: Path, 
         until(lambda: all(map(is_over, workers)))
 
 
+SAYS = "open('began', 'w').close(); "
+
+
+@pytest.mark.timeout(180)
 @pytest.mark.parametrize("by", [signal.SIGKILL, signal.SIGTERM])
 @pytest.mark.parametrize(
-    ("at_import", "in_lifespan"),
+    ("argv", "at_import", "in_lifespan"),
     [
-        ("if IS_WORKER and __name__ == 'web': time.sleep(600)", ""),
-        ("", "time.sleep(600)"),
-        ("", "await asyncio.sleep(600)"),
+        (WORKERS, f"if IS_WORKER: {SAYS} time.sleep(600)", ""),
+        (("web.py",), "", f"{SAYS} time.sleep(600)"),
+        (("web.py",), "", f"{SAYS} await asyncio.sleep(600)"),
     ],
     ids=["import", "blocked lifespan", "lifespan"],
 )
 def test_workers_that_hang_at_start_end_all_the_same(
-    tmp_path: Path, by: int, at_import: str, in_lifespan: str
+    tmp_path: Path, by: int, argv: tuple[str, ...], at_import: str, in_lifespan: str
 ) -> None:
-    hangs = "if IS_WORKER: (TMP / str(os.getpid())).touch()\n".replace(
-        "TMP", f"__import__('pathlib').Path({str(tmp_path)!r})"
-    )
-    write_server(tmp_path, hangs + at_import, in_lifespan)
-    with spawned(tmp_path, "web.py") as process:
-        until(lambda: len([each for each in tmp_path.iterdir() if each.name.isdecimal()]) == 2)
-        workers = workers_of(process.pid)
+    write_server(tmp_path, at_import, in_lifespan)
+    with spawned(tmp_path, *argv) as process:
+        until((tmp_path / "began").exists)
         process.send_signal(by)
-        until(lambda: all(map(is_over, workers)))
-        process.wait(SECONDS)
+        process.communicate(timeout=3 * SECONDS)  # ends with the last of them
 
 
 @pytest.mark.timeout(180)
 def test_workers_that_die_at_start_are_started_a_few_times(tmp_path: Path) -> None:
-    write_server(tmp_path, "if IS_WORKER: os._exit(3)")
+    write_server(tmp_path, "if IS_WORKER: os._exit(7)")
     with spawned(tmp_path, *WORKERS) as process:
         _, errors = process.communicate(timeout=6 * SECONDS)
     assert process.returncode == 1
@@ -168,7 +167,7 @@ def test_workers_that_die_at_start_are_started_a_few_times(tmp_path: Path) -> No
 
 @pytest.mark.timeout(180)
 def test_workers_that_die_again_and_again_cost_little(tmp_path: Path) -> None:
-    write_server(tmp_path, f"if os.path.exists({str(tmp_path / 'broken')!r}): os._exit(3)")
+    write_server(tmp_path, f"if os.path.exists({str(tmp_path / 'broken')!r}): os._exit(7)")
     with started(tmp_path, *WORKERS) as server:
         supervisor = psutil.Process(server.process.pid)
         descriptors = supervisor.num_fds()

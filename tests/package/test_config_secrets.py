@@ -83,7 +83,7 @@ async def test_no_error_of_a_configuration_shows_a_secret(
 ) -> None:
     path = tmp_path / "mcp.json"
     path.write_text(json.dumps(config))
-    targets = [path, config] if isinstance(config, dict) else [path]
+    targets: list[Any] = [path, config] if isinstance(config, dict) else [path]
     for target in targets:
         caplog.set_level(logging.DEBUG, "mcp_protocol")
         with pytest.raises(Exception, match=r".") as failed:
