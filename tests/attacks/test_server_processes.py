@@ -10,7 +10,7 @@ import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -72,7 +72,7 @@ def until(holds: Callable[[], bool]) -> None:
     deadline = time.monotonic() + 2 * SECONDS
     while not holds():
         assert time.monotonic() < deadline
-        time.sleep(0.05)
+        os.sched_yield()
 
 
 def workers_of(pid: int) -> list[psutil.Process]:
@@ -82,7 +82,7 @@ def workers_of(pid: int) -> list[psutil.Process]:
 
 
 @contextmanager
-def spawned(folder: Path, *argv: str) -> Iterator[subprocess.Popen[str]]:
+def spawned(folder: Path, *argv: str) -> Generator[subprocess.Popen[str]]:
     """A server as a process; none of its processes is left in the end."""
     process = subprocess.Popen(
         [sys.executable, *argv],

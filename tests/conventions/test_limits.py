@@ -69,6 +69,8 @@ def template_constant(setting: str) -> Any:
         match node:
             case ast.Assign(targets=[ast.Name(id=name)], value=value) if name == constant:
                 return eval(compile(ast.Expression(value), setting, "eval"))  # a number
+            case _:
+                pass
     raise AssertionError(f"no module for {setting}")
 
 

@@ -342,7 +342,7 @@ def _kind(value: object) -> str:
     """The kind of a value, for an error."""
     if is_object(value):
         return "an object"
-    kinds = {
+    kinds: dict[type[object], str] = {
         str: "a text",
         bool: "a boolean",
         type(None): "null",

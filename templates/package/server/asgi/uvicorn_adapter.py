@@ -30,6 +30,8 @@ from .settings import Limits, ServerHttpSettings
 
 if TYPE_CHECKING:
     import uvicorn
+    from uvicorn.supervisors import Multiprocess
+    from uvicorn.supervisors.multiprocess import Process
 
 HEAD_BYTES = 64 * 1024
 """Most bytes of the head of a request."""
@@ -266,10 +268,7 @@ def _supervise(
     Returns:
         Their exit codes, and the number of workers in a row that ended before they served.
     """
-    from multiprocessing.connection import wait  # uvicorn loads it
-
     from uvicorn.supervisors import Multiprocess
-    from uvicorn.supervisors.multiprocess import Process
 
     class Supervisor(Multiprocess):
         _all_started = False
@@ -320,44 +319,61 @@ def _supervise(
             super().handle_int()
 
         def restart_all(self) -> None:
-            """Replace each worker as the base method does, but wait for none without end."""
-            for index, old in enumerate(self.processes):
-                new = Process(self.config, self.sockets)
-                new.start()
-                if not new.wait_until_ready(config.timeout_worker_healthcheck, self.should_exit):
-                    new.kill()
-                    new.join()
-                    text = f"a new worker does not serve; worker {old.pid} and later ones stay"
-                    print(text, file=sys.stderr, flush=True)
-                    return
-                self.processes[index] = new
-                self._ready |= {new.pid}
-                old.terminate()
-                self._join([old])
-                if self.should_exit.is_set():
-                    return
+            _replace_workers(self, self.join)
 
         def join_all(self) -> None:
-            self._join(self.processes)
+            self.join(self.processes)
 
-        def _join(self, workers: list[Process]) -> None:
-            """Wait until workers have ended; kill them at a second SIGINT, or when late."""
-            late = time.monotonic() + drain + _SHUTDOWN_MARGIN + _END_SECONDS
-            while running := [each for each in workers if each.process.is_alive()]:
-                if self.should_exit.is_set() or _ENDING.intersection(self.signal_queue):
-                    self.handle_signals()  # not SIGHUP while workers are replaced
-                # from Python 3.12 on, a worker would wait for connections
-                if self._is_forced or time.monotonic() >= late:
-                    for each in running:
-                        each.kill()
-                wait([each.process.sentinel for each in running], _SIGNAL_CHECK)
-            for each in workers:
-                each.join()
+        def join(self, workers: list[Process]) -> None:
+            seconds = drain + _SHUTDOWN_MARGIN + _END_SECONDS
+            _join_workers(self, workers, seconds, lambda: self._is_forced)
 
     supervisor = Supervisor(config, [listener])
     supervisor.run()
     codes = [process.exitcode for process in supervisor.processes]
     return codes, supervisor.failed_starts
+
+
+def _replace_workers(supervisor: Multiprocess, join: Callable[[list[Process]], None]) -> None:
+    """Replace each worker as the supervisor does itself, but wait for none without end."""
+    from uvicorn.supervisors.multiprocess import Process
+
+    config = supervisor.config
+    for index, old in enumerate(supervisor.processes):
+        new = Process(config, supervisor.sockets)
+        new.start()
+        if not new.wait_until_ready(config.timeout_worker_healthcheck, supervisor.should_exit):
+            new.kill()
+            new.join()
+            text = f"a new worker does not serve; worker {old.pid} and later ones stay"
+            print(text, file=sys.stderr, flush=True)
+            return
+        supervisor.processes[index] = new
+        old.terminate()
+        join([old])
+        if supervisor.should_exit.is_set():
+            return
+
+
+def _join_workers(
+    supervisor: Multiprocess,
+    workers: list[Process],
+    seconds: float,
+    is_forced: Callable[[], bool],
+) -> None:
+    """Wait until workers have ended; kill them at a second SIGINT, or when the time is over."""
+    from multiprocessing.connection import wait  # uvicorn loads it
+
+    late = time.monotonic() + seconds
+    while running := [each for each in workers if each.process.is_alive()]:
+        if supervisor.should_exit.is_set() or _ENDING.intersection(supervisor.signal_queue):
+            supervisor.handle_signals()  # not SIGHUP while workers are replaced
+        if is_forced() or time.monotonic() >= late:
+            for each in running:  # from Python 3.12 on, a worker would wait for connections
+                each.kill()
+        wait([each.process.sentinel for each in running], _SIGNAL_CHECK)
+    for each in workers:
+        each.join()
 
 
 def end_with_parent(seconds: float) -> None:

@@ -199,6 +199,7 @@ class OperationCaller:
         client = self._client()
         request = self._request(arguments, client)
         body = bytearray()
+        status, reason, content_type = 0, "", ""
         seconds = float("inf") if self._timeout is None else self._timeout
         try:
             with anyio.move_on_after(seconds) as scope:
