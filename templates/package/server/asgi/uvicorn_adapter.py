@@ -257,25 +257,20 @@ def _worker_config(
     return WorkerConfig("", workers=workers, lifespan="on", **_options(drain))
 
 
-def _supervise(
-    config: uvicorn.Config,
-    listener: socket.socket,
-    drain: float,
-    on_start: Callable[[], None],
-) -> tuple[list[int | None], int]:
-    """Run workers until SIGINT or SIGTERM, or until they can't start.
+def _report(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
 
-    Returns:
-        Their exit codes, and the number of workers in a row that ended before they served.
-    """
+
+def _supervise(
+    config: uvicorn.Config, listener: socket.socket, drain: float, on_start: Callable[[], None]
+) -> tuple[list[int | None], int]:
+    """Run workers until a signal; gives exit codes, and how many in a row ended before serving."""
     from uvicorn.supervisors import Multiprocess
 
     class Supervisor(Multiprocess):
-        _all_started = False
-        _is_forced = False
+        _all_started = _is_forced = False
         _ready: frozenset[int | None] = frozenset()
-        _next_look = 0.0
-        _pause = _SIGNAL_CHECK
+        _next_look, _pause = 0.0, _SIGNAL_CHECK
         failed_starts = 0
 
         def keep_subprocess_alive(self) -> None:
@@ -286,10 +281,9 @@ def _supervise(
             for old, new in zip(before, self.processes, strict=True):
                 if new is not old:
                     self._count_failure(old)
-                    text = (
+                    _report(
                         f"worker {old.pid} ended with exit code {old.exitcode}; started {new.pid}"
                     )
-                    print(text, file=sys.stderr, flush=True)
             running = {each.pid for each in self.processes}
             if not running <= self._ready:
                 self._ready = frozenset(each.pid for each in self.processes if each.is_ready())
@@ -300,7 +294,6 @@ def _supervise(
                     on_start()
 
         def _count_failure(self, worker: Process) -> None:
-            """Have more time pass between workers that end before they served, or end all."""
             if worker.pid in self._ready:
                 return
             self._pause = min(2 * self._pause, _LONGEST_PAUSE)
@@ -325,13 +318,11 @@ def _supervise(
             self.join(self.processes)
 
         def join(self, workers: list[Process]) -> None:
-            seconds = drain + _SHUTDOWN_MARGIN + _END_SECONDS
-            _join_workers(self, workers, seconds, lambda: self._is_forced)
+            _join_workers(self, workers, drain, lambda: self._is_forced)
 
     supervisor = Supervisor(config, [listener])
     supervisor.run()
-    codes = [process.exitcode for process in supervisor.processes]
-    return codes, supervisor.failed_starts
+    return [each.exitcode for each in supervisor.processes], supervisor.failed_starts
 
 
 def _replace_workers(supervisor: Multiprocess, join: Callable[[list[Process]], None]) -> None:
@@ -345,8 +336,7 @@ def _replace_workers(supervisor: Multiprocess, join: Callable[[list[Process]], N
         if not new.wait_until_ready(config.timeout_worker_healthcheck, supervisor.should_exit):
             new.kill()
             new.join()
-            text = f"a new worker does not serve; worker {old.pid} and later ones stay"
-            print(text, file=sys.stderr, flush=True)
+            _report(f"a new worker does not serve; worker {old.pid} and later ones stay")
             return
         supervisor.processes[index] = new
         old.terminate()
@@ -358,13 +348,13 @@ def _replace_workers(supervisor: Multiprocess, join: Callable[[list[Process]], N
 def _join_workers(
     supervisor: Multiprocess,
     workers: list[Process],
-    seconds: float,
+    drain: float,
     is_forced: Callable[[], bool],
 ) -> None:
     """Wait until workers have ended; kill them at a second SIGINT, or when the time is over."""
     from multiprocessing.connection import wait  # uvicorn loads it
 
-    late = time.monotonic() + seconds
+    late = time.monotonic() + drain + _SHUTDOWN_MARGIN + _END_SECONDS
     while running := [each for each in workers if each.process.is_alive()]:
         if supervisor.should_exit.is_set() or _ENDING.intersection(supervisor.signal_queue):
             supervisor.handle_signals()  # not SIGHUP while workers are replaced
