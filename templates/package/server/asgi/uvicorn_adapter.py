@@ -284,10 +284,9 @@ def _supervise(
                     _report(
                         f"worker {old.pid} ended with exit code {old.exitcode}; started {new.pid}"
                     )
-            running = {each.pid for each in self.processes}
-            if not running <= self._ready:
+            if not self._ready.issuperset(each.pid for each in self.processes):
                 self._ready = frozenset(each.pid for each in self.processes if each.is_ready())
-            if running <= self._ready:
+            if self._ready.issuperset(each.pid for each in self.processes):
                 self.failed_starts, self._pause = 0, _SIGNAL_CHECK
                 if not self._all_started:
                     self._all_started = True
