@@ -280,21 +280,20 @@ def _supervise(
             super().keep_subprocess_alive()
             for old, new in zip(before, self.processes, strict=True):
                 if new is not old:
-                    self._count_failure(old)
+                    if old.pid not in self._ready:
+                        self._count_failure(old)
                     _report(
                         f"worker {old.pid} ended with exit code {old.exitcode}; started {new.pid}"
                     )
-            if not self._ready.issuperset(each.pid for each in self.processes):
+            if not self._ready >= {each.pid for each in self.processes}:
                 self._ready = frozenset(each.pid for each in self.processes if each.is_ready())
-            if self._ready.issuperset(each.pid for each in self.processes):
+            if self._ready >= {each.pid for each in self.processes}:
                 self.failed_starts, self._pause = 0, _SIGNAL_CHECK
                 if not self._all_started:
                     self._all_started = True
                     on_start()
 
         def _count_failure(self, worker: Process) -> None:
-            if worker.pid in self._ready:
-                return
             self._pause = min(2 * self._pause, _LONGEST_PAUSE)
             self._next_look = time.monotonic() + self._pause
             if worker.exitcode != -signal.SIGKILL:  # by which those end that do not respond
