@@ -333,7 +333,7 @@ def interpreter_files() -> Iterator[Path]:
 @nox.session
 def attacks(session: nox.Session) -> None:
     """Hostile peers against real processes, which keep answering in bounded time and memory."""
-    install(session, "test")
+    install(session, "attacks")
     run_tests(session, "-m", "attack", "tests/attacks", *session.posargs)
 
 

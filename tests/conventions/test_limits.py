@@ -51,11 +51,26 @@ def value_of(setting: str) -> Any:
             module = importlib.import_module(".".join(names[:split]))
         except ModuleNotFoundError:
             continue
+        if not hasattr(module, names[split]):
+            return template_constant(setting)
         owner: Any = reduce(getattr, names[split:-1], module)
         if dataclasses.is_dataclass(owner) and isinstance(owner, type):
             fields = {field.name: field.default for field in dataclasses.fields(owner)}
             return fields[names[-1]]
         return getattr(owner, names[-1])
+    raise AssertionError(f"no module for {setting}")
+
+
+def template_constant(setting: str) -> Any:
+    """The value of a constant of a module that only packages with an extension have."""
+    _, *names, constant = setting.split(".")
+    tree = tree_of(ROOT.joinpath("templates", "package", *names).with_suffix(".py"))
+    for node in tree.body:
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value) if name == constant:
+                return eval(compile(ast.Expression(value), setting, "eval"))  # a number
+            case _:
+                pass
     raise AssertionError(f"no module for {setting}")
 
 

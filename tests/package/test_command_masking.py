@@ -43,6 +43,7 @@ SECRET = "hunter2-Zx81"
         (["sk-" + SECRET * 3], "***"),
         (["--pat", SECRET], "--pat ***"),
         (["--key=" + SECRET], "--key=***"),
+        (["npx server --token " + SECRET + " -v"], "npx server --token *** -v"),
     ],
 )
 def test_a_secret_of_a_command_is_not_shown(words: Sequence[str], shown: str) -> None:
@@ -79,17 +80,21 @@ async def test_errors_of_the_opening_do_not_show_secrets() -> None:
     silent = [*script("import sys; sys.stdin.read()"), *SECRETIVE]
     dies = [*script("raise SystemExit(3)"), *SECRETIVE]
     no_command = ["no-such-command", *SECRETIVE]
+    one_word = [" ".join(no_command)]
     for command, kind in (
         (silent, RequestTimeoutError),
         (dies, ServerStartError),
         (no_command, ServerStartError),
+        (one_word, ServerStartError),
     ):
         with anyio.fail_after(20), pytest.raises(kind) as failed:
             timeouts = Timeouts(opening=0.5 if command is silent else 10)
             async with connect(command, revision=HANDSHAKE[-1], timeouts=timeouts):
                 pytest.fail("it is no server")
         assert SECRET not in str(failed.value)
-        assert "--api-key=*** --token ***" in str(failed.value)
+        assert ("--api-key=***" if command is one_word else "--api-key=*** --token ***") in str(
+            failed.value
+        )
         assert failed.value.__cause__ is None or SECRET not in str(failed.value.__cause__)
         if isinstance(failed.value, ServerStartError):
             assert failed.value.argv == tuple(command)

@@ -325,7 +325,7 @@ def test_a_value_that_is_none_of_the_options_or_for_no_input_is_refused() -> Non
         servers_of(ASKED, {"tokn": "secret"})
     with pytest.raises(TypeError, match=r"^inputs: 'token': expected a text, got a int$"):
         servers_of(ASKED, {"token": 5, "place": "north"})
-    with pytest.raises(ValueError, match="inputs: expected an object with id, got 5"):
+    with pytest.raises(ValueError, match="inputs: expected an object with id, got a number"):
         servers_of({**ASKED, "inputs": [5]})
 
 
@@ -652,8 +652,8 @@ def test_entries_are_read_as_the_programs_of_the_field_do(
     [
         ({}, "expected either command or url"),
         ({"command": "x", "url": "https://a"}, "expected either command or url"),
-        ({"command": 5}, "command: expected a text, got 5"),
-        ({"command": "x", "args": "-v"}, "args: expected a list of texts, got '-v'"),
+        ({"command": 5}, "command: expected a text, got a number"),
+        ({"command": "x", "args": "-v"}, "args: expected a list of texts, got a text"),
         ({"command": "x", "env": ["A=1"]}, "env: expected an object"),
         ({"url": "https://a", "headers": {"A": ["b"]}}, "headers.A: expected a text"),
         ({"url": "https://a", "type": "ws"}, "type: expected http or streamable-http or "),
@@ -665,7 +665,7 @@ def test_entries_are_read_as_the_programs_of_the_field_do(
             r"command: \$\{input:a\} has no value: inputs=\{'a': ",
         ),
         ({"command": "${a:b}"}, r"command: expected \$\{NAME\}, .* got \$\{a:b\}"),
-        ({"command": "x", "envFile": "no.env"}, "envFile: .*No such file"),
+        ({"command": "x", "envFile": "no.env"}, "envFile: 'no.env': No such file"),
     ],
 )
 def test_a_wrong_entry_says_where_and_what_was_expected(entry: dict[str, Any], reason: str) -> None:

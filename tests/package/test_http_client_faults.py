@@ -160,6 +160,25 @@ async def test_a_body_that_comes_slowly_is_not_lost(revision: str) -> None:
         assert (await client.call_tool("echo", {})).content[0].text == "done"
 
 
+@pytest.mark.parametrize("revision", SESSIONS[-1:])
+async def test_a_body_that_drips_without_end_is_lost(revision: str) -> None:
+    async def dripping(asked: Asked, reply: Reply) -> None:
+        await reply.head(200, {"Content-Type": "application/json", "Content-Length": "100000"})
+        for _ in range(100_000):
+            await reply.raw(b" ")
+            with anyio.move_on_after(0.05):
+                await reply.gone()
+                return
+
+    script = Script(revision)
+    script.once["tools/call"] = [dripping]
+    timeouts = Timeouts(silence=5, body=0.3, http=PAUSES)
+    async with scripted(script, timeouts=timeouts) as (client, server):
+        with pytest.raises(ResponseLostError, match=r"the response body took more than 0\.3 s"):
+            await client.call_tool("echo", {})
+        await server.until_left()
+
+
 @pytest.mark.requirement("http.shutdown-by-close")
 @pytest.mark.parametrize("half", [half_a_head, half_a_body, half_an_event])
 async def test_closing_does_not_wait_for_the_other_half(revision: str, half: Handler) -> None:

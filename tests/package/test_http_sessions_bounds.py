@@ -8,8 +8,8 @@ import anyio
 import pytest
 
 from mcp_protocol import Context, Server
-from mcp_protocol.server.asgi.http_session import network_of
 from mcp_protocol.server.asgi.quotas import decoded_size
+from mcp_protocol.server.asgi.request import network_of
 from mcp_protocol.server.asgi.settings import Limits
 from package.asgi_client import SESSION, Http, asgi
 from package.asgi_stream import SECONDS, Reply

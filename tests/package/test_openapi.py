@@ -554,12 +554,10 @@ def test_a_document_has_bounds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     deep: dict[str, Any] = {}
     for _ in range(100):
         deep = {"items": deep}
-    around: dict[str, Any] = {}
-    around["not"] = around
     bomb: dict[str, Any] = {"type": "array"}
-    for _ in range(40):
+    for _ in range(15):
         bomb = {"anyOf": [bomb, bomb]}
-    for schema in (deep, around, bomb):
+    for schema in (deep, bomb):
         with pytest.warns(OpenApiWarning, match="expected schemas with at most"):
             Server.from_openapi(one("/", body_of(schema), "post"), base_url="https://a.test")
     monkeypatch.setattr(document_module, "DOCUMENT_WORK", 1000)

@@ -543,15 +543,13 @@ class ClientApplication:
 
     def __init__(
         self,
-        handlers: Handlers | type[Handlers] | None,
+        handlers: Handlers | None,
         identity: Identity,
         settings: ClientSettings | None = None,
     ) -> None:
         self.settings = settings = settings or ClientSettings()
         self.server_state = ServerState(settings)
         self.hooks = RequestHooks()
-        if isinstance(handlers, type):
-            handlers = handlers()
         self.custom_methods: Mapping[str, Method] = getattr(handlers, "mcp_custom_methods", {})
         self._handlers = handlers
         self._identity = identity

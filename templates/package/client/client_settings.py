@@ -30,6 +30,7 @@ class Timeouts:
             timeout; a call with a timeout may use the rest of that.
         connect: For an HTTP connection.
         silence: Between two parts of an HTTP response; event streams may be silent for longer.
+        body: For the whole body of an HTTP response that is no event stream.
         restore: For each request that is repeated after the server has lost the session.
         retries: Pauses before each retry of an idempotent request whose response was lost.
         http: Further timeouts and pauses of the HTTP transports.
@@ -45,6 +46,7 @@ class Timeouts:
     validation: float = VALIDATION_SECONDS
     connect: float = 10.0
     silence: float = 60.0
+    body: float = 600.0
     restore: float = 10.0
     retries: tuple[float, ...] = (0.0, 0.5, 1.0, 2.0)
     http: HttpTimeouts = HTTP_TIMEOUTS

@@ -176,7 +176,10 @@ def _target(text: str) -> str | list[str]:
     try:
         words = shlex.split(text)
     except ValueError as error:
-        raise UsageError(f"{text!r}: expected a command line, got {error}") from None
+        from ..command_masking import masked_command  # its patterns take long to compile
+
+        shown = masked_command(text.split())
+        raise UsageError(f"{shown!r}: expected a command line, got {error}") from None
     if not words:
         raise UsageError("expected a URL, a command line or MODULE:SERVER, got an empty text")
     if len(words) == 1 and _is_python_file(words[0]):
@@ -255,7 +258,7 @@ def _headers(chosen: argparse.Namespace) -> dict[str, str]:
     for header in chosen.header:
         name, colon, value = header.partition(":")
         if not colon or not name.strip():
-            raise UsageError(f"--header: expected 'NAME: VALUE', got {name!r}")
+            raise UsageError("--header: expected 'NAME: VALUE', got no name or no colon")
         headers[name.strip()] = value.strip()
     return headers
 

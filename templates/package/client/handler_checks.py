@@ -30,13 +30,10 @@ def check_handlers(handlers: object) -> None:
         TypeError: It has no handlers, or one of them can't be called as a handler is, or has the
             name of none.
     """
-    if isinstance(handlers, type) or not callable(getattr(handlers, "mcp_handler", None)):
-        got = (
-            f"the class {handlers.__name__}" if isinstance(handlers, type) else safe_repr(handlers)
-        )
+    if not callable(getattr(handlers, "mcp_handler", None)):
         raise TypeError(
             "handlers: expected an object of a class that is derived from ClientHandlers (or "
-            f"SyncClientHandlers), got {got}"
+            f"SyncClientHandlers), or the class, got {safe_repr(handlers)}"
         )
     if not isinstance(handlers, HandlersBase):
         return

@@ -90,7 +90,13 @@ async def at_url(
         headers = cache.before_private = WatchedFields(make, cache.forget_private)
     authorizer, auth = _authorizer(http.auth, url, revisions, application)
     requests = HttpRequests(
-        headers, auth, http.client, timeouts.connect, timeouts.silence, authorizer=authorizer
+        headers,
+        auth,
+        http.client,
+        timeouts.connect,
+        timeouts.silence,
+        timeouts.body,
+        authorizer=authorizer,
     )
     server.param_headers.mirrored = True
     channel = HttpChannel(

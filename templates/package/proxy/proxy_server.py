@@ -317,8 +317,8 @@ def proxy_of(target: Any, name: str, version: str, options: Mapping[str, Any]) -
     inputs: Any = options.pop("inputs", None) or {}
     if not is_object(inputs):
         raise TypeError(
-            "inputs: a proxy asks nobody; expected values by the ids of the inputs, got "
-            f"{safe_repr(inputs)}"
+            "inputs: a proxy asks nobody; expected values by the ids of the inputs, got a "
+            f"{type(inputs).__name__}"
         )
     entries: dict[str, ServerEntry] = {}
     malformed: list[Exception] = []

@@ -111,6 +111,10 @@ ANONYMOUS = Principal("")
 PRINCIPAL: ContextVar[Principal] = ContextVar("principal", default=ANONYMOUS)
 """The principal of the request that the current task serves."""
 
+NETWORK: ContextVar[str | None] = ContextVar("network", default=None)
+"""The network that the request came from over HTTP without sessions, which have no connection to
+know clients by: an IPv4 address, or the network of an IPv6 address; `None` elsewhere."""
+
 
 class RequestContext:
     """A request or notification with everything a handler needs.

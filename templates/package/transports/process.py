@@ -35,7 +35,6 @@ from ..errors import (
     TransportError,
     last_lines,
 )
-from ..foreign_text import safe_repr
 from ..framing.line_framing import MESSAGE_LIMIT
 from .fd_io import open_sink, open_source, unread
 from .line_channel import LineChannel
@@ -132,13 +131,16 @@ async def open_process(
     try:
         return _started(argv, env, cwd, on_stderr, limit, timeouts or ShutdownTimeouts())
     except OSError as error:
-        raise ServerStartError(argv, None, (), _why_not(error)) from error
+        cause = OSError(error.errno, error.strerror)  # without the name, which may have a secret
+        raise ServerStartError(argv, None, (), _why_not(error)) from cause
     except RuntimeError as error:
         raise ServerStartError(argv, None, (), str(error)) from error
     except ValueError as error:
+        from ..command_masking import masked_command
+
         raise ValueError(
             "expected a command, a directory and variables that the system takes, "
-            f"came {safe_repr(argv)}: {error}"
+            f"came {masked_command(argv)!r}: {error}"
         ) from error
 
 
@@ -617,5 +619,7 @@ def _environment(added: Mapping[str, str] | None) -> dict[str, str]:
 
 
 def _why_not(error: OSError) -> str:
-    about = f": {os.fspath(error.filename)!r}" if error.filename else ""
+    from ..command_masking import masked_command
+
+    about = f": {masked_command([os.fsdecode(error.filename)])!r}" if error.filename else ""
     return f"{(error.strerror or str(error)).lower()}{about}"

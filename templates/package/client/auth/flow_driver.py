@@ -159,7 +159,7 @@ class AuthFetcher:
             if media_type(fields["content-type"]) == MEDIA_TYPE:
                 await response.close()
                 return Fetched(response.status, fields)  # an event stream may never end
-            body = await response.read(DOCUMENT_LIMIT, self._seconds)
+            body = await response.read(DOCUMENT_LIMIT, self._seconds, self._seconds)
             return Fetched(response.status, fields, body)
         raise AuthorizationError(f"{shown(step.url)}: no response within {self._seconds:g} s")
 

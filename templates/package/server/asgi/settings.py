@@ -133,18 +133,13 @@ class ServerHttpSettings:
         retry: Seconds that a client is told to wait before it resumes a stream.
         limits: The limits.
         sse_path: Path of the stream of HTTP+SSE (2024-11-05); `None` to disable it.
-<<<<<<< HEAD
-        messages_path: Path that clients of HTTP+SSE post to.
-        auth: Requires an access token of every request: `Protected`, `StaticTokens`, or a coroutine
-            function that takes a token and returns its `Principal` or `None`; `None` for none.
-=======
         messages_path: Path that clients of HTTP+SSE post to, below the mount point.
         messages_endpoint: The address of `messages_path` that clients of HTTP+SSE are given. By
             default the path with that of the mount point (`root_path`) before it. Behind a proxy
             that takes a prefix away: a path (`/team/messages`), an http or https URL, or `relative`
             for a reference relative to `sse_path`, which some clients cannot resolve.
-        auth: Requires an access token of every request; `None` for none.
->>>>>>> wt-peersproxy
+        auth: Requires an access token of every request: `Protected`, `StaticTokens`, or a coroutine
+            function that takes a token and returns its `Principal` or `None`; `None` for none.
         stateless: Whether each POST is served by itself in the revisions with sessions too, so that
             any process can serve it: no session id, no stream by GET, nothing to resume. What needs
             a session is not declared, and refused: requests to the client (elicitation, sampling,
@@ -166,12 +161,8 @@ class ServerHttpSettings:
     limits: Limits = field(default_factory=Limits)
     sse_path: str | None = None
     messages_path: str = "/messages"
-<<<<<<< HEAD
-    auth: Protected | VerifyToken | None = None
-=======
     messages_endpoint: str | None = None
-    auth: Protected | None = None
->>>>>>> wt-peersproxy
+    auth: Protected | VerifyToken | None = None
     stateless: bool = False
 
     def __post_init__(self) -> None:
@@ -234,10 +225,6 @@ class ServerHttpOptions(TypedDict, total=False):
     limits: Limits
     sse_path: str | None
     messages_path: str
-<<<<<<< HEAD
-    auth: Protected | VerifyToken | None
-=======
     messages_endpoint: str | None
-    auth: Protected | None
->>>>>>> wt-peersproxy
+    auth: Protected | VerifyToken | None
     stateless: bool

@@ -322,6 +322,7 @@ class OperationReader:
             }
             if "example" in parameter:
                 more["examples"] = [parameter["example"]]
+            self._converter.take_text(more)
             converted = {**converted, **more}
         return RequestParameter(
             argument=self._arguments.add(

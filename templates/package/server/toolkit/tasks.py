@@ -17,7 +17,8 @@ import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import nullcontext
 from datetime import UTC, datetime
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
+from weakref import WeakKeyDictionary
 
 import anyio
 import msgspec
@@ -34,7 +35,8 @@ from ...facts import Method
 from ...foreign_text import safe_repr
 from ...protocol.negotiation import CAPABILITY, settings_of
 from ...protocol.requests import error_response
-from ...runtime.request_context import PRINCIPAL, RequestContext
+from ...runtime.pending_requests import PendingRequests
+from ...runtime.request_context import NETWORK, PRINCIPAL, RequestContext
 from ...runtime.task_scope import TaskScope, running_loop
 from ..serving import ProcessLimit
 from .client_features.input_required import InputRequired
@@ -48,7 +50,7 @@ GET, UPDATE, CANCEL = "tasks/get", "tasks/update", "tasks/cancel"
 CHANGED = "notifications/tasks"
 
 RUNNING = 1000
-"""Most tasks of a server that run at a time."""
+"""Most tasks of a server that run at a time; see `Shares` for one client."""
 
 TaskStatus: TypeAlias = Literal["working", "input_required", "completed", "failed", "cancelled"]
 
@@ -56,7 +58,13 @@ TERMINAL: frozenset[TaskStatus] = frozenset({"completed", "failed", "cancelled"}
 """Statuses that never change."""
 
 RECORDS = 10_000
-"""Most records of a `MemoryTaskStore`."""
+"""Most records of a `MemoryTaskStore`; see `Shares` for one client."""
+
+RECORD_BYTES = 128 * 1024 * 1024
+"""Most bytes of the records of a `MemoryTaskStore` that have more than `SMALL_RECORD`; likewise."""
+
+SMALL_RECORD = 4096
+"""Bytes of a record that only the number of records bounds: its end can always be stored."""
 
 _logger = logging.getLogger(__name__)
 
@@ -67,6 +75,8 @@ class TaskRecord(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         task_id: Its id, which nobody can guess.
         owner: Identifies the principal that it belongs to; empty without authentication.
+        client: Identifies the client whose share of a store it takes: the principal, else the
+            network address, else the connection.
         status: Its status.
         created: When it was created, in seconds since the epoch.
         updated: When it changed last, in seconds since the epoch.
@@ -80,6 +90,7 @@ class TaskRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     task_id: str
     owner: str
+    client: str = ""
     status: TaskStatus = "working"
     created: float
     updated: float
@@ -140,46 +151,128 @@ class TaskStore(Protocol):
         ...
 
 
+class Shares:
+    """Divides a bounded amount among clients, so that none leaves nothing to the others.
+
+    A client may take what leaves at least as much free as it then has. So one alone gets a half, a
+    second one a half of the rest, and a client that has nothing gets something while any is free.
+
+    Args:
+        limit: The amount.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._free = limit
+        self._taken: dict[str, int] = {}
+
+    def has(self, client: str, amount: int = 1) -> bool:
+        """Whether a client may take an amount more."""
+        return self._taken.get(client, 0) + amount <= self._free
+
+    def take(self, client: str, amount: int = 1) -> None:
+        """Take an amount; a negative one is given back."""
+        self._free -= amount
+        taken = self._taken.get(client, 0) + amount
+        if taken:
+            self._taken[client] = taken
+        else:
+            self._taken.pop(client, None)
+
+
+class _Stored(NamedTuple):
+    """A record in memory.
+
+    Attributes:
+        data: The record as JSON, which takes less memory than its objects.
+        client: See `TaskRecord`.
+        expires: When it expires, in seconds since the epoch.
+    """
+
+    data: bytes
+    client: str
+    expires: float
+
+    @property
+    def counted(self) -> int:
+        """The bytes that count: none of a small record."""
+        return len(self.data) if len(self.data) > SMALL_RECORD else 0
+
+
 class MemoryTaskStore:
     """Stores records until they expire, or the process ends.
 
     Args:
         limit: Most records. At the limit no task can be created.
         clock: Gives the time in seconds since the epoch.
+        size: Most bytes of records that are not small. A result beyond fails its task.
     """
 
-    def __init__(self, limit: int = RECORDS, clock: Callable[[], float] = time.time) -> None:
-        self._limit = limit
+    def __init__(
+        self,
+        limit: int = RECORDS,
+        clock: Callable[[], float] = time.time,
+        *,
+        size: int = RECORD_BYTES,
+    ) -> None:
         self._clock = clock
-        self._records: dict[str, TaskRecord] = {}
+        self._limits = (limit, size)
+        self._numbers = Shares(limit)
+        self._bytes = Shares(size)
+        self._records: dict[str, _Stored] = {}
 
     def __len__(self) -> int:
         return len(self._records)
 
     async def load(self, task_id: str) -> TaskRecord | None:
         """See `TaskStore.load`."""
-        record = self._records.get(task_id)
-        if record is not None and self._is_expired(record):
-            del self._records[task_id]
+        stored = self._records.get(task_id)
+        if stored is None:
             return None
-        return record
+        if self._clock() >= stored.expires:
+            self._remove(task_id)
+            return None
+        return msgspec.json.decode(stored.data, type=TaskRecord)
 
     async def save(self, record: TaskRecord) -> None:
         """See `TaskStore.save`.
 
         Raises:
-            InternalError: There are too many records that have not expired.
+            InternalError: There are too many records that have not expired, or their bytes are too
+                many, altogether or of this client. What was stored before stays.
         """
-        if record.task_id not in self._records and len(self._records) >= self._limit:
-            for expired in [each for each in self._records.values() if self._is_expired(each)]:
-                del self._records[expired.task_id]
-            if len(self._records) >= self._limit:
-                raise InternalError(f"expected at most {self._limit} tasks")
-        self._records[record.task_id] = record
-
-    def _is_expired(self, record: TaskRecord) -> bool:
+        task_id, client = record.task_id, record.client
         ttl = record.ttl_ms
-        return ttl is not None and self._clock() >= record.created + ttl / 1000
+        expires = float("inf") if ttl is None else record.created + ttl / 1000
+        stored = _Stored(msgspec.json.encode(record), client, expires)
+        before = self._records.get(task_id)
+        more = stored.counted - (0 if before is None else before.counted)
+        if not self._has_room(client, more, is_new=before is None):
+            for expired in [key for key, each in self._records.items() if self._is_over(each)]:
+                self._remove(expired)
+            if not self._has_room(client, more, is_new=task_id not in self._records):
+                number, size = self._limits
+                raise InternalError(
+                    f"expected at most {number} tasks with {size} bytes, and no more of one client "
+                    "than are free for others"
+                )
+        if task_id in self._records:
+            self._remove(task_id)
+        self._records[task_id] = stored
+        self._numbers.take(client)
+        self._bytes.take(client, stored.counted)
+
+    def _has_room(self, client: str, more: int, *, is_new: bool) -> bool:
+        if is_new and not self._numbers.has(client):
+            return False
+        return more <= 0 or self._bytes.has(client, more)
+
+    def _remove(self, task_id: str) -> None:
+        stored = self._records.pop(task_id)
+        self._numbers.take(stored.client, -1)
+        self._bytes.take(stored.client, -stored.counted)
+
+    def _is_over(self, stored: _Stored) -> bool:
+        return self._clock() >= stored.expires
 
 
 def _timestamp(seconds: float) -> str:
@@ -206,7 +299,7 @@ class Tasks:
         ttl: Seconds from its creation for which a task can be got. A task that still works then is
             stopped. `None` for no limit.
         poll_interval: Seconds between polls that clients are asked to keep.
-        limit: Most tasks that run at a time; further calls are refused.
+        limit: Most tasks that run at a time, of one client a half; further calls are refused.
 
     Raises:
         ValueError: A number is not positive, or the server has tasks already.
@@ -228,6 +321,8 @@ class Tasks:
         self._ttl = ttl
         self._poll_interval = poll_interval
         self._limit = limit
+        self._slots = Shares(limit)
+        self._connections = WeakKeyDictionary[PendingRequests, str]()
         self._calls: dict[Context, _Call] = {}
         self._running: dict[str, _Call] = {}
         self._loop: object = None
@@ -301,18 +396,23 @@ class Tasks:
             raise call.error
         return call.result
 
-    def new_record(self) -> TaskRecord:
+    def new_record(self, request: RequestContext) -> TaskRecord:
         """The record of a new task.
 
         Raises:
-            InternalError: There are too many tasks.
+            InternalError: There are too many tasks, altogether or of this client.
         """
-        if len(self._running) >= self._limit:
-            raise InternalError(f"expected at most {self._limit} running tasks")
+        client = self._client(request)
+        if not self._slots.has(client):
+            raise InternalError(
+                f"expected at most {self._limit} running tasks, and no more of one client than "
+                "are free for others"
+            )
         now = time.time()
         return TaskRecord(
             task_id=secrets.token_urlsafe(24),
             owner=_owner(),
+            client=client,
             created=now,
             updated=now,
             ttl_ms=None if self._ttl is None else max(1, round(self._ttl * 1000)),
@@ -322,10 +422,11 @@ class Tasks:
     async def began(self, call: _Call, record: TaskRecord) -> None:
         """Store the first record of a task."""
         self._running[record.task_id] = call
+        self._slots.take(record.client)
         try:
             await self.store.save(record)
         except BaseException:
-            del self._running[record.task_id]
+            self._leave(record)
             raise
 
     async def save(self, record: TaskRecord) -> None:
@@ -349,7 +450,22 @@ class Tasks:
         """Forget a call that has ended."""
         self._calls.pop(call.context, None)
         if call.record is not None:
-            self._running.pop(call.record.task_id, None)
+            self._leave(call.record)
+
+    def _leave(self, record: TaskRecord) -> None:
+        if self._running.pop(record.task_id, None) is not None:
+            self._slots.take(record.client, -1)
+
+    def _client(self, request: RequestContext) -> str:
+        """Identifies the client of a request; see `TaskRecord`."""
+        if owner := _owner():
+            return owner
+        if (network := NETWORK.get()) is not None:
+            return f"network {network}"
+        known = self._connections.get(request.peer)
+        if known is None:
+            known = self._connections[request.peer] = f"connection {secrets.token_hex(8)}"
+        return known
 
     async def _background(self) -> TaskScope:
         """Runs tasks until the event loop ends."""
@@ -471,7 +587,7 @@ class _Call:
 
     async def begin(self) -> None:
         """Make a task of the call."""
-        record = self._tasks.new_record()
+        record = self._tasks.new_record(self.context.request_context)
         await self._tasks.began(self, record)
         self.record = record
         if record.ttl_ms is not None:
@@ -548,28 +664,38 @@ class _Call:
         await self.change(status=status, input_requests=requests or None)
 
     async def _end(self) -> None:
-        """Store the end of the task."""
-        request = self.context.request_context
+        """Store the end of the task; what the store has no room for fails it."""
+        try:
+            await self.change(**self._changes_at_end())
+        except InternalError as error:
+            failure = {"code": error.code, "message": error.message}
+            await self.change(
+                status="failed", input_requests=None, error=failure, message=error.message
+            )
+
+    def _changes_at_end(self) -> dict[str, Any]:
+        """How the end of the call changes the record."""
         error = self.error
         if self.scope.cancelled_caught:
             if anyio.current_time() < self.scope.deadline:
-                await self.change(status="cancelled", input_requests=None)
-                return
+                return {"status": "cancelled", "input_requests": None}
             error = InternalError("the task took longer than its time to live")
         elif error is None and isinstance(self.result, InputRequired):
             error = InternalError("a task asks by its context, not by its result")
         if error is None:
             result = to_builtins(self.result)
-            await self.change(status="completed", input_requests=None, result=result)
-            return
+            return {"status": "completed", "input_requests": None, "result": result}
         if not isinstance(error, ProtocolError):
             _logger.error("a task failed", exc_info=error)
             error = InternalError("the task failed")
-        response = msgspec.json.decode(error_response(None, error, request.revision).data)
-        message = str(error.message)
-        await self.change(
-            status="failed", input_requests=None, error=response["error"], message=message
-        )
+        revision = self.context.request_context.revision
+        response = msgspec.json.decode(error_response(None, error, revision).data)
+        return {
+            "status": "failed",
+            "input_requests": None,
+            "error": response["error"],
+            "message": str(error.message),
+        }
 
 
 class _OpenQuestion:

@@ -73,6 +73,7 @@ class HttpRequests:
         client: A client of httpx2, which is not closed. Its timeout for reading does not count.
         connect_timeout: Seconds to make a connection.
         silence: Seconds for which a body, received or sent, may pause.
+        body_seconds: Seconds for a received body that is no event stream.
         limit: Longest message accepted, in bytes.
         authorizer: Adds an access token to each request.
 
@@ -90,12 +91,14 @@ class HttpRequests:
         client: httpx2.AsyncClient | None = None,
         connect_timeout: float = 10.0,
         silence: float = 60.0,
+        body_seconds: float = 600.0,
         limit: int = MESSAGE_LIMIT,
         authorizer: Authorizer | None = None,
     ) -> None:
         self.limit = limit
         self._authorizer = authorizer
         self._silence = silence
+        self._body_seconds = body_seconds
         self._make_fields = headers
         self._auth = auth
         self._moved: dict[str, str] = {}
@@ -158,7 +161,7 @@ class HttpRequests:
 
     async def read(self, response: Response) -> bytes:
         """The whole body of a response; see `Response.read`."""
-        return await response.read(self.limit, self._silence)
+        return await response.read(self.limit, self._silence, self._body_seconds)
 
     async def discard(self, response: Response) -> None:
         """Finish a response. A short body is read, so that the connection can be used again."""

@@ -1,0 +1,118 @@
+"""Serving by a process of its own, and by a new one after each change of a Python file.
+
+Directories are watched one by one. Links are not followed and the number of directories is bounded,
+so neither a link to `/` nor a huge tree takes time, memory, or the watches that the system has for
+all programs of the user. The process ends with this one, however that ends.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, NoReturn
+
+if TYPE_CHECKING:
+    from multiprocessing.context import SpawnProcess
+
+    from watchfiles import Change
+
+WATCHED_DIRECTORIES = 4000
+"""Most directories that are watched; those nearest to the first one."""
+
+_END_SECONDS = 5.0  # for a process to end by SIGTERM; then it is killed
+_SKIPPED = frozenset({"__pycache__", "node_modules", "site-packages"})
+
+
+def serve_again(serve: Callable[[], None], root: Path) -> None:
+    """Serve until SIGINT or SIGTERM.
+
+    Args:
+        serve: What the process calls; pickled.
+        root: The directory to watch, with those below.
+
+    Raises:
+        OSError: The system can't watch so many directories.
+    """
+    signal.signal(signal.SIGTERM, _interrupt)
+    process = _start(serve)
+    try:
+        while True:
+            directories = watched_directories(root)
+            if len(directories) == WATCHED_DIRECTORIES:
+                text = f"--reload: only {WATCHED_DIRECTORIES} directories below {root} are watched"
+                print(text, file=sys.stderr, flush=True)
+            _wait_for_change(directories)
+            _end(process)
+            process = _start(serve)
+    except KeyboardInterrupt:
+        pass
+    finally:
+        _end(process)
+
+
+def watched_directories(root: Path) -> list[Path]:
+    """The directories to watch: no links, no hidden ones, no virtual environments."""
+    directories = [root]
+    waiting = deque(directories)
+    while waiting:
+        directory = waiting.popleft()
+        try:
+            with os.scandir(directory) as entries:
+                names = [each.name for each in entries if each.is_dir(follow_symlinks=False)]
+        except OSError:  # it may not be read, or is gone
+            continue
+        for path in (directory / name for name in sorted(names) if _is_watched(name)):
+            if len(directories) == WATCHED_DIRECTORIES:
+                return directories
+            if not (path / "pyvenv.cfg").exists():
+                directories.append(path)
+                waiting.append(path)
+    return directories
+
+
+def _wait_for_change(directories: list[Path]) -> None:
+    """Wait until a Python file changes, or there is another directory."""
+    import watchfiles
+
+    is_python = watchfiles.PythonFilter()
+
+    def is_relevant(change: Change, path: str) -> bool:
+        is_directory = change == watchfiles.Change.added and Path(path).is_dir()
+        return (is_directory and _is_watched(Path(path).name)) or is_python(change, path)
+
+    try:
+        for _ in watchfiles.watch(
+            *directories, watch_filter=is_relevant, recursive=False, ignore_permission_denied=True
+        ):
+            return
+    except FileNotFoundError:  # a directory is gone already
+        return
+
+
+def _is_watched(name: str) -> bool:
+    return not name.startswith(".") and name not in _SKIPPED
+
+
+def _start(serve: Callable[[], None]) -> SpawnProcess:
+    import multiprocessing  # loads slowly
+
+    process = multiprocessing.get_context("spawn").Process(target=serve)
+    process.start()
+    return process
+
+
+def _end(process: SpawnProcess) -> None:
+    process.terminate()
+    process.join(_END_SECONDS)
+    if process.is_alive():
+        process.kill()
+        process.join()
+
+
+def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
+    raise KeyboardInterrupt
