@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path, PurePath
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeGuard
 
 from jinja2 import (
     FileSystemLoader,
@@ -81,6 +81,10 @@ def _written(value: object) -> str:
     return str(value) if isinstance(value, Undefined) else checked(value)
 
 
+def _is_mapping(value: object) -> TypeGuard[Mapping[Any, Any]]:
+    return isinstance(value, Mapping)
+
+
 class SandboxedEnvironment(ImmutableSandboxedEnvironment):
     """The environment of templates: no code but theirs runs, and a mapping has items alone."""
 
@@ -95,11 +99,10 @@ class SandboxedEnvironment(ImmutableSandboxedEnvironment):
         Jinja falls back to an attribute of the name, and so do filters such as `map`: a mapping,
         whose keys may come from a schema, has attributes such as `items`.
         """
-        if not isinstance(obj, Mapping):
+        if not _is_mapping(obj):
             return super().getitem(obj, argument)
-        mapping: Mapping[Any, Any] = obj
         try:
-            return mapping[argument]
+            return obj[argument]
         except (TypeError, LookupError):
             return self.undefined(obj=obj, name=argument)
 

@@ -57,7 +57,7 @@ def test_the_official_file_is_the_one_on_record(spec: Path, row: schema.Revision
         ("x", "#: expected TOML text, got "),
         (
             ROW.format("../../x", "final"),
-            "#/revision/0/name: expected the name of a folder beside the list, such as 2025-06-18,",
+            "#/revision/0/name: expected the name of a folder beside the list, got",
         ),
     ],
 )

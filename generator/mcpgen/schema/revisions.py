@@ -93,7 +93,7 @@ def read_revisions(path: Path) -> tuple[RevisionEntry, ...]:
     for index, row in enumerate(rows):
         if _NAME.fullmatch(row.name) is None:
             at = place.at("revision").at(index).at("name")
-            raise at.error("the name of a folder beside the list, such as 2025-06-18", row.name)
+            raise at.error("the name of a folder beside the list", row.name)
     for index, (earlier, later) in enumerate(pairwise(rows), start=1):
         if earlier.name >= later.name:
             at = place.at("revision").at(index).at("name")
