@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from mcp_protocol import Context, ProtocolError, Server, connect, connect_sync
 from mcp_protocol.errors import METHOD_NOT_FOUND, MethodNotFoundError, RemoteError
-from mcp_protocol.protocol.custom_methods import METHOD_CHARACTERS
+from mcp_protocol.protocol.requests import METHOD_CHARACTERS
 from package.wire import ALL, PER_REQUEST, speaking_to
 
 NEWEST = ALL[-1]

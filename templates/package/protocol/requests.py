@@ -11,7 +11,7 @@ Source: basic/index (requests, responses, error codes, meta), basic/patterns/mrt
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
@@ -263,8 +263,6 @@ class ConnectionState(msgspec.Struct, dict=True):
         methods = revision.client_requests if is_client else revision.server_requests
         method = methods.get(name) or self.extensions.get(name)
         if method is None and is_client:
-            from .custom_methods import custom_method  # few clients send some
-
             method = custom_method(name)
         return method
 
@@ -487,3 +485,46 @@ def _code(error: ProtocolError, facts: Facts) -> int:
     if facts.errors.defined is not None and code in _RESERVED_CODES:
         return code if code in facts.errors.defined else INTERNAL_ERROR
     return code
+
+
+METHOD_CHARACTERS = 200
+"""Characters of the name of a custom method."""
+
+
+def custom_method(name: object) -> Method | None:
+    """The row of a custom request, with any params and result; `None` if the name is not free."""
+    if not (isinstance(name, str) and 0 < len(name) <= METHOD_CHARACTERS and is_custom(name)):
+        return None
+    return Method(
+        name=name,
+        kind="request",
+        sender="client",
+        params=None,
+        params_required=False,
+        result=Any,
+        python_name=name.replace("/", "_"),
+    )
+
+
+def is_custom(name: str) -> bool:
+    """Whether no revision has a method, nor JSON-RPC reserves its name."""
+    return not name.startswith("rpc.") and name not in _specified()
+
+
+@cache
+def _specified() -> frozenset[str]:
+    """The names of all requests and notifications, of all revisions."""
+    from ..revisions import REVISIONS  # few connections send custom requests
+
+    return frozenset(
+        name
+        for revision in REVISIONS.values()
+        for table in (
+            revision.client_requests,
+            revision.server_requests,
+            revision.client_notifications,
+            revision.server_notifications,
+            revision.input_requests,
+        )
+        for name in table
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from ..facts import Method
-from ..protocol.custom_methods import custom_method, is_custom
+from ..protocol.requests import custom_method, is_custom
 
 __all__ = ["PassedMethods", "is_custom"]
 
