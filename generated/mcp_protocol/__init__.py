@@ -38,6 +38,7 @@ is imported before it is asked for.
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -228,6 +229,7 @@ if TYPE_CHECKING:
     from .server.auth.verifiers import (
         AnyOf,
         InvalidTokenError,
+        StaticTokens,
         TokenVerifier,
         TrustedIssuers,
     )
@@ -305,6 +307,22 @@ if TYPE_CHECKING:
     )
     from .server.toolkit.server import (
         Server,
+    )
+    from .models import (
+        AudioContent,
+        BlobResourceContents,
+        CallToolResult,
+        GetPromptResult,
+        ImageContent,
+        Prompt,
+        PromptArgument,
+        PromptMessage,
+        ReadResourceResult,
+        Resource,
+        ResourceTemplate,
+        TextContent,
+        TextResourceContents,
+        Tool,
     )
 
 __all__ = [
@@ -408,6 +426,7 @@ __all__ = [
     "Protected",
     "AnyOf",
     "InvalidTokenError",
+    "StaticTokens",
     "TokenVerifier",
     "TrustedIssuers",
     "HttpClient",
@@ -453,6 +472,20 @@ __all__ = [
     "CacheHint",
     "AnyPath",
     "Server",
+    "AudioContent",
+    "BlobResourceContents",
+    "CallToolResult",
+    "GetPromptResult",
+    "ImageContent",
+    "Prompt",
+    "PromptArgument",
+    "PromptMessage",
+    "ReadResourceResult",
+    "Resource",
+    "ResourceTemplate",
+    "TextContent",
+    "TextResourceContents",
+    "Tool",
 ]
 
 _HOMES = {
@@ -556,6 +589,7 @@ _HOMES = {
     "Protected": ".server.auth.protected",
     "AnyOf": ".server.auth.verifiers",
     "InvalidTokenError": ".server.auth.verifiers",
+    "StaticTokens": ".server.auth.verifiers",
     "TokenVerifier": ".server.auth.verifiers",
     "TrustedIssuers": ".server.auth.verifiers",
     "HttpClient": ".server.openapi.http_operation",
@@ -601,26 +635,28 @@ _HOMES = {
     "CacheHint": ".server.toolkit.registry",
     "AnyPath": ".server.toolkit.resources",
     "Server": ".server.toolkit.server",
+    "AudioContent": ".models",
+    "BlobResourceContents": ".models",
+    "CallToolResult": ".models",
+    "GetPromptResult": ".models",
+    "ImageContent": ".models",
+    "Prompt": ".models",
+    "PromptArgument": ".models",
+    "PromptMessage": ".models",
+    "ReadResourceResult": ".models",
+    "Resource": ".models",
+    "ResourceTemplate": ".models",
+    "TextContent": ".models",
+    "TextResourceContents": ".models",
+    "Tool": ".models",
 }
-
-
-_NAMES_ELSEWHERE = {
-    "FastMCP": "Server",
-    "MCPServer": "Server",
-    "create_proxy": "Server.proxy(target)",
-    "ClientSession": "connect",
-    "stdio_client": "connect([command, ...])",
-    "StdioServerParameters": "connect([command, ...], env=..., cwd=...)",
-    "streamable_http_client": "connect(url)",
-}
-"""Names of FastMCP and of the official SDK, and what this package has instead."""
 
 
 def __getattr__(name: str) -> Any:
     home = _HOMES.get(name)
     if home is None:
-        if name in _NAMES_ELSEWHERE:
-            text = f"{__name__} has no {name}: use {_NAMES_ELSEWHERE[name]}"
+        text = None if name.startswith("_") else _alternative(name)
+        if text is not None:
             # An import statement drops the text of an AttributeError.
             from inspect import currentframe  # for the error only
 
@@ -637,3 +673,26 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+def _alternative(name: str) -> str | None:
+    """The error text for a name that another SDK has; `None` for any other name."""
+    from .other_sdks import name_error_text
+
+    return name_error_text(name, __name__, _HOMES, ".models")
+
+
+class _OtherModules:
+    """Explains the import of a module that another SDK has, when nothing else has found it."""
+
+    @staticmethod
+    def find_spec(name: str, path: object = None, target: object = None) -> None:
+        if name.startswith(f"{__name__}."):
+            from .other_sdks import module_error  # for the error only
+
+            error = module_error(name, __name__, _HOMES, ".models")
+            if error is not None:
+                raise error
+
+
+sys.meta_path.append(_OtherModules)

@@ -36,6 +36,7 @@ _NAMED = re.compile(
     rf"""(?<![\w./-])([\w.-]*{_SECRET_NAME}[\w.-]*["']?\s*[:=]\s*["']?).+""",
     re.IGNORECASE | re.DOTALL,
 )
+_SPACED = re.compile(rf"(?<!\S)(--?[\w.-]*{_SECRET_NAME}[\w.-]*)\s+\S+", re.IGNORECASE)
 _USER_INFORMATION = re.compile(r"(://)[^/\s@]+@")
 _TOKEN = re.compile(
     r"\b(?:(?:sk|pk|rk)-[\w-]{16,}|gh[opsu]_\w{16,}|github_pat_\w{16,}|glpat-[\w-]{16,}"
@@ -61,9 +62,14 @@ def _masked_word(word: str, *, is_header: bool) -> str:
     if is_header or word.startswith(("-H", "--header")):
         word = _HEADER.sub(rf"\1 {MASK}", word)
     word = _USER_INFORMATION.sub(rf"\1{MASK}@", word)
+    word = _SPACED.sub(_masked_option, word)  # a whole command as one word
     word = _BEARER.sub(rf"\1 {MASK}", word)
     word = _TOKEN.sub(MASK, word)
     return _NAMED.sub(_masked_value, word)
+
+
+def _masked_option(match: re.Match[str]) -> str:
+    return match[0] if _NO_SECRET.search(match[1]) else f"{match[1]} {MASK}"
 
 
 def _masked_value(match: re.Match[str]) -> str:

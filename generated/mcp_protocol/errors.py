@@ -226,10 +226,16 @@ class RemoteError(McpError):
         message: The peer's text.
         data: The peer's `error.data`, or `None` if there was none.
         method: The request that failed.
+
+    Args:
+        name: What the caller called the tool or prompt, where the peer has another name for it.
     """
 
-    def __init__(self, code: int, message: str, data: Any = None, method: str = "") -> None:
-        where = f"{method}: " if method else ""
+    def __init__(
+        self, code: int, message: str, data: Any = None, method: str = "", *, name: str = ""
+    ) -> None:
+        where = " ".join(filter(None, (method, name and safe_repr(name))))
+        where = f"{where}: " if where else ""
         super().__init__(f"{where}{safe_text(message, _REMOTE_TEXT)} (code {code})")
         self.code = code
         self.message = message
@@ -468,9 +474,11 @@ class HttpStatusError(TransportError):
         self.status = status
         self.reason = reason
         self.body = body
+        self._more = more
 
     def with_more(self, more: str) -> HttpStatusError:
-        """The same error with further text."""
+        """The same error with further text, after what it has."""
+        more = f"{self._more}; {more}" if self._more else more
         return HttpStatusError(self.url, self.status, self.reason, self.body, more)
 
     @property

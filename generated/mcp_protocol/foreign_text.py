@@ -19,6 +19,12 @@ from typing import TypeGuard
 SHOWN_TEXT = 200
 """Characters of a foreign text that an error or a log line shows."""
 
+SHOWN_ERRORS = 10
+"""Errors of one value that a text shows."""
+
+ERRORS_TEXT = 2000
+"""Characters of all of these together, unless the first alone is longer."""
+
 _SHOWN_ITEMS = 8
 _SHOWN_LEVELS = 3
 
@@ -52,6 +58,19 @@ def safe_list(texts: Sequence[str]) -> str:
     """Foreign texts for an error or a log line, with commas: the first few, and how many more."""
     shown = [safe_text(text) for text in texts[:_SHOWN_ITEMS]]
     return ", ".join([*shown, *_rest(len(texts) - len(shown))])
+
+
+def joined_errors(errors: Sequence[str]) -> str:
+    """Errors of one value as one text: the first few, and how many more."""
+    shown: list[str] = []
+    left = ERRORS_TEXT
+    for error in errors[:SHOWN_ERRORS]:
+        left -= len(error)
+        if shown and left < 0:
+            break
+        shown.append(error)
+    more = len(errors) - len(shown)
+    return "; ".join([*shown, *([f"and {more} more"] if more else [])])
 
 
 def _bounded_repr(value: object, limit: int, levels: int) -> str:

@@ -58,7 +58,8 @@ class MergedType(type):
     def __call__(cls, **members: Any) -> Any:
         """An object of the newest revision that has all members given.
 
-        A member that is `None` counts as absent, except where null is a value of its own.
+        A member that is `None` counts as absent, except where null is a value of its own. One that
+        is constant, such as `type`, may be given too.
 
         Raises:
             TypeError: No revision has these members, or all of them require more.
@@ -67,9 +68,14 @@ class MergedType(type):
         for struct in cls.structs():
             own = {field.name: field for field in fields(struct)}
             required = {name for name, field in own.items() if field.required}
-            if required <= members.keys() and present <= own.keys():
+            constants = {
+                name
+                for name in present - own.keys()
+                if getattr(struct, name, UNSET) == members[name]
+            }
+            if required <= members.keys() and present - constants <= own.keys():
                 nullable = {name for name, field in own.items() if field.default is UNSET}
-                passed = (present | required | nullable) & members.keys()
+                passed = (present - constants | required | nullable) & members.keys()
                 return struct(**{name: members[name] for name in passed})
         raise TypeError(
             f"{cls.__name__}: expected members that one revision has, with all that it requires, "

@@ -69,7 +69,7 @@ class AudioContent(merged.Merged, kw_only=True, frozen=True):
     """
     annotations: Annotations | None = None
     """Hints on audience, importance and age; absent means none."""
-    type: ClassVar[Literal["audio"]] = "audio"
+    type: Literal["audio"] = "audio"
     """Always `audio`."""
 
 
@@ -118,7 +118,7 @@ class BooleanSchema(merged.Merged, kw_only=True, frozen=True):
     """Explanation of the form field."""
     title: str | None = None
     """Label of the form field."""
-    type: ClassVar[Literal["boolean"]] = "boolean"
+    type: Literal["boolean"] = "boolean"
     """Always `boolean`."""
 
 
@@ -156,7 +156,7 @@ class CallToolRequest(merged.Merged, kw_only=True, frozen=True):
     """Which tool, and its arguments."""
     id: RequestId | None = None
     jsonrpc: Literal["2.0"] | None = None
-    method: ClassVar[Literal["tools/call"]] = "tools/call"
+    method: Literal["tools/call"] = "tools/call"
 
 
 class CallToolRequestParams(merged.Merged, kw_only=True, frozen=True):
@@ -234,7 +234,7 @@ class CallToolResultResponse(merged.Merged, kw_only=True, frozen=True):
     id: RequestId
     result: CallToolResultResponseResult
     """The tool's result, or a demand for more input."""
-    jsonrpc: ClassVar[Literal["2.0"]] = "2.0"
+    jsonrpc: Literal["2.0"] = "2.0"
 
 
 class CancelTaskRequest(merged.Merged, kw_only=True, frozen=True):
@@ -249,7 +249,7 @@ class CancelTaskRequest(merged.Merged, kw_only=True, frozen=True):
     params: CancelTaskRequestParams
     """Which task."""
     jsonrpc: Literal["2.0"] = "2.0"
-    method: ClassVar[Literal["tasks/cancel"]] = "tasks/cancel"
+    method: Literal["tasks/cancel"] = "tasks/cancel"
 
 
 class CancelTaskRequestParams(merged.Merged, kw_only=True, frozen=True):
@@ -300,7 +300,7 @@ class CancelledNotification(merged.Merged, kw_only=True, frozen=True):
     params: CancelledNotificationParams
     """Which request, and why."""
     jsonrpc: Literal["2.0"] | None = None
-    method: ClassVar[Literal["notifications/cancelled"]] = "notifications/cancelled"
+    method: Literal["notifications/cancelled"] = "notifications/cancelled"
 
 
 class CancelledNotificationParams(merged.Merged, kw_only=True, frozen=True):
@@ -453,7 +453,7 @@ class CompleteRequest(merged.Merged, kw_only=True, frozen=True):
     """What is being completed."""
     id: RequestId | None = None
     jsonrpc: Literal["2.0"] | None = None
-    method: ClassVar[Literal["completion/complete"]] = "completion/complete"
+    method: Literal["completion/complete"] = "completion/complete"
 
 
 class CompleteRequestParams(merged.Merged, kw_only=True, frozen=True):
@@ -533,7 +533,7 @@ class CompleteResultResponse(merged.Merged, kw_only=True, frozen=True):
     id: RequestId
     result: CompleteResult
     """The suggestions."""
-    jsonrpc: ClassVar[Literal["2.0"]] = "2.0"
+    jsonrpc: Literal["2.0"] = "2.0"
 
 
 class CreateMessageRequest(merged.Merged, kw_only=True, frozen=True):
@@ -545,7 +545,7 @@ class CreateMessageRequest(merged.Merged, kw_only=True, frozen=True):
 
     params: CreateMessageRequestParams
     """The conversation and how to continue it."""
-    method: ClassVar[Literal["sampling/createMessage"]] = "sampling/createMessage"
+    method: Literal["sampling/createMessage"] = "sampling/createMessage"
     id: RequestId | None = None
     jsonrpc: Literal["2.0"] | None = None
 
@@ -646,7 +646,7 @@ class DiscoverRequest(merged.Merged, kw_only=True, frozen=True):
     params: RequestParams
     """Metadata only."""
     jsonrpc: Literal["2.0"] = "2.0"
-    method: ClassVar[Literal["server/discover"]] = "server/discover"
+    method: Literal["server/discover"] = "server/discover"
 
 
 class DiscoverResult(merged.Merged, kw_only=True, frozen=True):
@@ -687,7 +687,7 @@ class DiscoverResultResponse(merged.Merged, kw_only=True, frozen=True):
     id: RequestId
     result: DiscoverResult
     """The server's self-description."""
-    jsonrpc: ClassVar[Literal["2.0"]] = "2.0"
+    jsonrpc: Literal["2.0"] = "2.0"
 
 
 class ElicitRequest(merged.Merged, kw_only=True, frozen=True):
@@ -701,7 +701,7 @@ class ElicitRequest(merged.Merged, kw_only=True, frozen=True):
 
     params: ElicitRequestParams
     """What to ask, and how."""
-    method: ClassVar[Literal["elicitation/create"]] = "elicitation/create"
+    method: Literal["elicitation/create"] = "elicitation/create"
     id: RequestId | None = None
     jsonrpc: Literal["2.0"] | None = None
 
@@ -751,7 +751,7 @@ class ElicitRequestFormParamsRequestedSchema(merged.Merged, kw_only=True, frozen
     """Dialect of JSON Schema; absent means 2020-12."""
     required: list[str] | None = None
     """Names of fields that must be filled in; absent means none."""
-    type: ClassVar[Literal["object"]] = "object"
+    type: Literal["object"] = "object"
     """Always `object`."""
 
 
@@ -767,7 +767,7 @@ class ElicitRequestParamsRequestedSchema(merged.Merged, kw_only=True, frozen=Tru
     """The fields of the form, by name; no nesting."""
     required: list[str] | None = None
     """Names of fields that must be filled in; absent means none."""
-    type: ClassVar[Literal["object"]] = "object"
+    type: Literal["object"] = "object"
     """Always `object`."""
 
 
@@ -783,7 +783,7 @@ class ElicitRequestURLParams(merged.Merged, kw_only=True, frozen=True):
     """Why the user should go there."""
     url: str
     """Page to open, only after the user has seen the address and agreed; holds no secrets."""
-    mode: ClassVar[Literal["url"]] = "url"
+    mode: Literal["url"] = "url"
     """Always `url`."""
     meta: dict[str, Any] | None = None
     """Request metadata: the progress token and any extra data.
@@ -836,9 +836,7 @@ class ElicitationCompleteNotification(merged.Merged, kw_only=True, frozen=True):
     params: ElicitationCompleteNotificationParams
     """Which elicitation."""
     jsonrpc: Literal["2.0"] = "2.0"
-    method: ClassVar[Literal["notifications/elicitation/complete"]] = (
-        "notifications/elicitation/complete"
-    )
+    method: Literal["notifications/elicitation/complete"] = "notifications/elicitation/complete"
 
 
 class ElicitationCompleteNotificationParams(merged.Merged, kw_only=True, frozen=True):
@@ -865,7 +863,7 @@ class EmbeddedResource(merged.Merged, kw_only=True, frozen=True):
     """
     annotations: Annotations | None = None
     """Hints on audience, importance and age; absent means none."""
-    type: ClassVar[Literal["resource"]] = "resource"
+    type: Literal["resource"] = "resource"
     """Always `resource`."""
 
 
@@ -892,7 +890,7 @@ class GetPromptRequest(merged.Merged, kw_only=True, frozen=True):
     """Which prompt, and its arguments."""
     id: RequestId | None = None
     jsonrpc: Literal["2.0"] | None = None
-    method: ClassVar[Literal["prompts/get"]] = "prompts/get"
+    method: Literal["prompts/get"] = "prompts/get"
 
 
 class GetPromptRequestParams(merged.Merged, kw_only=True, frozen=True):
@@ -948,7 +946,7 @@ class GetPromptResultResponse(merged.Merged, kw_only=True, frozen=True):
     id: RequestId
     result: GetPromptResultResponseResult
     """The prompt, or a demand for more input."""
-    jsonrpc: ClassVar[Literal["2.0"]] = "2.0"
+    jsonrpc: Literal["2.0"] = "2.0"
 
 
 class GetTaskPayloadRequest(merged.Merged, kw_only=True, frozen=True):
@@ -963,7 +961,7 @@ class GetTaskPayloadRequest(merged.Merged, kw_only=True, frozen=True):
     params: GetTaskPayloadRequestParams
     """Which task."""
     jsonrpc: Literal["2.0"] = "2.0"
-    method: ClassVar[Literal["tasks/result"]] = "tasks/result"
+    method: Literal["tasks/result"] = "tasks/result"
 
 
 class GetTaskPayloadRequestParams(merged.Merged, kw_only=True, frozen=True):
@@ -990,7 +988,7 @@ class GetTaskRequest(merged.Merged, kw_only=True, frozen=True):
     params: GetTaskRequestParams
     """Which task."""
     jsonrpc: Literal["2.0"] = "2.0"
-    method: ClassVar[Literal["tasks/get"]] = "tasks/get"
+    method: Literal["tasks/get"] = "tasks/get"
 
 
 class GetTaskRequestParams(merged.Merged, kw_only=True, frozen=True):
@@ -1044,7 +1042,7 @@ class HeaderMismatchError(merged.Merged, kw_only=True, frozen=True):
     """The error."""
     id: RequestId | None = None
     """Id of the failed request; absent only if it could not be read."""
-    jsonrpc: ClassVar[Literal["2.0"]] = "2.0"
+    jsonrpc: Literal["2.0"] = "2.0"
 
 
 class HeaderMismatchErrorError(merged.Merged, kw_only=True, frozen=True):
@@ -1109,7 +1107,7 @@ class ImageContent(merged.Merged, kw_only=True, frozen=True):
     """
     annotations: Annotations | None = None
     """Hints on audience, importance and age; absent means none."""
-    type: ClassVar[Literal["image"]] = "image"
+    type: Literal["image"] = "image"
     """Always `image`."""
 
 
@@ -1154,7 +1152,7 @@ class InitializeRequest(merged.Merged, kw_only=True, frozen=True):
     """Proposed revision, capabilities and identity of the client."""
     id: RequestId | None = None
     jsonrpc: Literal["2.0"] | None = None
-    method: ClassVar[Literal["initialize"]] = "initialize"
+    method: Literal["initialize"] = "initialize"
 
 
 class InitializeRequestParams(merged.Merged, kw_only=True, frozen=True):
@@ -1207,7 +1205,7 @@ class InitializedNotification(merged.Merged, kw_only=True, frozen=True):
     """
 
     jsonrpc: Literal["2.0"] | None = None
-    method: ClassVar[Literal["notifications/initialized"]] = "notifications/initialized"
+    method: Literal["notifications/initialized"] = "notifications/initialized"
     params: NotificationParams | None = None
     """Metadata only."""
 
@@ -1311,7 +1309,7 @@ class JSONRPCError(merged.Merged, kw_only=True, frozen=True):
     error: Error
     """What went wrong."""
     id: RequestId
-    jsonrpc: ClassVar[Literal["2.0"]] = "2.0"
+    jsonrpc: Literal["2.0"] = "2.0"
 
 
 class JSONRPCErrorResponse(merged.Merged, kw_only=True, frozen=True):
@@ -1326,14 +1324,14 @@ class JSONRPCErrorResponse(merged.Merged, kw_only=True, frozen=True):
     """What went wrong."""
     id: RequestId | None = None
     """Id of the failed request; absent only if it could not be read."""
-    jsonrpc: ClassVar[Literal["2.0"]] = "2.0"
+    jsonrpc: Literal["2.0"] = "2.0"
 
 
 class JSONRPCNotification(merged.Merged, kw_only=True, frozen=True):
     """A one-way JSON-RPC message, never answered. Source: basic/index."""
 
     method: str
-    jsonrpc: ClassVar[Literal["2.0"]] = "2.0"
+    jsonrpc: Literal["2.0"] = "2.0"
     params: dict[str, Any] | None = None
     """Arguments of the notification, by name; absent means none."""
 
@@ -1343,7 +1341,7 @@ class JSONRPCRequest(merged.Merged, kw_only=True, frozen=True):
 
     id: RequestId
     method: str
-    jsonrpc: ClassVar[Literal["2.0"]] = "2.0"
+    jsonrpc: Literal["2.0"] = "2.0"
     params: dict[str, Any] | None = None
     """Arguments of the method, always by name; absent means none."""
 
@@ -1355,7 +1353,7 @@ class JSONRPCResultResponse(merged.Merged, kw_only=True, frozen=True):
     id: RequestId
     result: dict[str, Any]
     """What the request produced; its shape depends on the method."""
-    jsonrpc: ClassVar[Literal["2.0"]] = "2.0"
+    jsonrpc: Literal["2.0"] = "2.0"
 
 
 class LegacyTitledEnumSchema(merged.Merged, kw_only=True, frozen=True):
@@ -1381,7 +1379,7 @@ class LegacyTitledEnumSchema(merged.Merged, kw_only=True, frozen=True):
     """Labels of the values, in the same order; not part of JSON Schema."""
     title: str | None = None
     """Label of the form field."""
-    type: ClassVar[Literal["string"]] = "string"
+    type: Literal["string"] = "string"
     """Always `string`."""
 
 
@@ -1390,7 +1388,7 @@ class ListPromptsRequest(merged.Merged, kw_only=True, frozen=True):
 
     id: RequestId | None = None
     jsonrpc: Literal["2.0"] | None = None
-    method: ClassVar[Literal["prompts/list"]] = "prompts/list"
+    method: Literal["prompts/list"] = "prompts/list"
     params: PaginatedRequestParams | None = None
     """Where the page starts."""
 
@@ -1433,7 +1431,7 @@ class ListPromptsResultResponse(merged.Merged, kw_only=True, frozen=True):
     id: RequestId
     result: ListPromptsResult
     """The page of prompts."""
-    jsonrpc: ClassVar[Literal["2.0"]] = "2.0"
+    jsonrpc: Literal["2.0"] = "2.0"
 
 
 class ListResourceTemplatesRequest(merged.Merged, kw_only=True, frozen=True):
@@ -1441,7 +1439,7 @@ class ListResourceTemplatesRequest(merged.Merged, kw_only=True, frozen=True):
 
     id: RequestId | None = None
     jsonrpc: Literal["2.0"] | None = None
-    method: ClassVar[Literal["resources/templates/list"]] = "resources/templates/list"
+    method: Literal["resources/templates/list"] = "resources/templates/list"
     params: PaginatedRequestParams | None = None
     """Where the page starts."""
 
@@ -1484,7 +1482,7 @@ class ListResourceTemplatesResultResponse(merged.Merged, kw_only=True, frozen=Tr
     id: RequestId
     result: ListResourceTemplatesResult
     """The page of templates."""
-    jsonrpc: ClassVar[Literal["2.0"]] = "2.0"
+    jsonrpc: Literal["2.0"] = "2.0"
 
 
 class ListResourcesRequest(merged.Merged, kw_only=True, frozen=True):
@@ -1492,7 +1490,7 @@ class ListResourcesRequest(merged.Merged, kw_only=True, frozen=True):
 
     id: RequestId | None = None
     jsonrpc: Literal["2.0"] | None = None
-    method: ClassVar[Literal["resources/list"]] = "resources/list"
+    method: Literal["resources/list"] = "resources/list"
     params: PaginatedRequestParams | None = None
     """Where the page starts."""
 
@@ -1535,7 +1533,7 @@ class ListResourcesResultResponse(merged.Merged, kw_only=True, frozen=True):
     id: RequestId
     result: ListResourcesResult
     """The page of resources."""
-    jsonrpc: ClassVar[Literal["2.0"]] = "2.0"
+    jsonrpc: Literal["2.0"] = "2.0"
 
 
 class ListRootsRequest(merged.Merged, kw_only=True, frozen=True):
@@ -1545,7 +1543,7 @@ class ListRootsRequest(merged.Merged, kw_only=True, frozen=True):
     Source: client/roots.
     """
 
-    method: ClassVar[Literal["roots/list"]] = "roots/list"
+    method: Literal["roots/list"] = "roots/list"
     params: ListRootsRequestParams | RequestParams | None = None
     """Metadata only."""
     id: RequestId | None = None
@@ -1590,7 +1588,7 @@ class ListTasksRequest(merged.Merged, kw_only=True, frozen=True):
 
     id: RequestId
     jsonrpc: Literal["2.0"] = "2.0"
-    method: ClassVar[Literal["tasks/list"]] = "tasks/list"
+    method: Literal["tasks/list"] = "tasks/list"
     params: PaginatedRequestParams | None = None
     """Where the page starts."""
 
@@ -1616,7 +1614,7 @@ class ListToolsRequest(merged.Merged, kw_only=True, frozen=True):
 
     id: RequestId | None = None
     jsonrpc: Literal["2.0"] | None = None
-    method: ClassVar[Literal["tools/list"]] = "tools/list"
+    method: Literal["tools/list"] = "tools/list"
     params: PaginatedRequestParams | None = None
     """Where the page starts."""
 
@@ -1659,7 +1657,7 @@ class ListToolsResultResponse(merged.Merged, kw_only=True, frozen=True):
     id: RequestId
     result: ListToolsResult
     """The page of tools."""
-    jsonrpc: ClassVar[Literal["2.0"]] = "2.0"
+    jsonrpc: Literal["2.0"] = "2.0"
 
 
 class LoggingMessageNotification(merged.Merged, kw_only=True, frozen=True):
@@ -1672,7 +1670,7 @@ class LoggingMessageNotification(merged.Merged, kw_only=True, frozen=True):
     params: LoggingMessageNotificationParams
     """The log message."""
     jsonrpc: Literal["2.0"] | None = None
-    method: ClassVar[Literal["notifications/message"]] = "notifications/message"
+    method: Literal["notifications/message"] = "notifications/message"
 
 
 class LoggingMessageNotificationParams(merged.Merged, kw_only=True, frozen=True):
@@ -1724,7 +1722,7 @@ class MissingRequiredClientCapabilityError(merged.Merged, kw_only=True, frozen=T
     """The error, with the missing capabilities."""
     id: RequestId | None = None
     """Id of the failed request; absent only if it could not be read."""
-    jsonrpc: ClassVar[Literal["2.0"]] = "2.0"
+    jsonrpc: Literal["2.0"] = "2.0"
 
 
 class MissingRequiredClientCapabilityErrorError(merged.Merged, kw_only=True, frozen=True):
@@ -1903,7 +1901,7 @@ class PingRequest(merged.Merged, kw_only=True, frozen=True):
 
     id: RequestId | None = None
     jsonrpc: Literal["2.0"] | None = None
-    method: ClassVar[Literal["ping"]] = "ping"
+    method: Literal["ping"] = "ping"
     params: RequestParams | None = None
     """Metadata only."""
 
@@ -1917,7 +1915,7 @@ class ProgressNotification(merged.Merged, kw_only=True, frozen=True):
     params: ProgressNotificationParams
     """Which request, and how far."""
     jsonrpc: Literal["2.0"] | None = None
-    method: ClassVar[Literal["notifications/progress"]] = "notifications/progress"
+    method: Literal["notifications/progress"] = "notifications/progress"
 
 
 class ProgressNotificationParams(merged.Merged, kw_only=True, frozen=True):
@@ -1992,9 +1990,7 @@ class PromptListChangedNotification(merged.Merged, kw_only=True, frozen=True):
     """
 
     jsonrpc: Literal["2.0"] | None = None
-    method: ClassVar[Literal["notifications/prompts/list_changed"]] = (
-        "notifications/prompts/list_changed"
-    )
+    method: Literal["notifications/prompts/list_changed"] = "notifications/prompts/list_changed"
     params: NotificationParams | None = None
     """Metadata only."""
 
@@ -2018,7 +2014,7 @@ class PromptReference(merged.Merged, kw_only=True, frozen=True):
 
     Only in 2025-06-18, 2025-11-25, 2026-07-28.
     """
-    type: ClassVar[Literal["ref/prompt"]] = "ref/prompt"
+    type: Literal["ref/prompt"] = "ref/prompt"
     """Always `ref/prompt`."""
 
 
@@ -2033,7 +2029,7 @@ class ReadResourceRequest(merged.Merged, kw_only=True, frozen=True):
     """Which resource."""
     id: RequestId | None = None
     jsonrpc: Literal["2.0"] | None = None
-    method: ClassVar[Literal["resources/read"]] = "resources/read"
+    method: Literal["resources/read"] = "resources/read"
 
 
 class ReadResourceRequestParams(merged.Merged, kw_only=True, frozen=True):
@@ -2096,7 +2092,7 @@ class ReadResourceResultResponse(merged.Merged, kw_only=True, frozen=True):
     id: RequestId
     result: ReadResourceResultResponseResult
     """What was read, or a demand for more input."""
-    jsonrpc: ClassVar[Literal["2.0"]] = "2.0"
+    jsonrpc: Literal["2.0"] = "2.0"
 
 
 class RelatedTaskMetadata(merged.Merged, kw_only=True, frozen=True):
@@ -2237,7 +2233,7 @@ class ResourceLink(merged.Merged, kw_only=True, frozen=True):
     """Size in bytes before any encoding; absent means unknown."""
     title: str | None = None
     """Name shown to people; when absent, `name` is shown."""
-    type: ClassVar[Literal["resource_link"]] = "resource_link"
+    type: Literal["resource_link"] = "resource_link"
     """Always `resource_link`."""
 
 
@@ -2249,9 +2245,7 @@ class ResourceListChangedNotification(merged.Merged, kw_only=True, frozen=True):
     """
 
     jsonrpc: Literal["2.0"] | None = None
-    method: ClassVar[Literal["notifications/resources/list_changed"]] = (
-        "notifications/resources/list_changed"
-    )
+    method: Literal["notifications/resources/list_changed"] = "notifications/resources/list_changed"
     params: NotificationParams | None = None
     """Metadata only."""
 
@@ -2266,7 +2260,7 @@ class ResourceReference(merged.Merged, kw_only=True, frozen=True):
 
     uri: str
     """URI or RFC 6570 template, as listed."""
-    type: ClassVar[Literal["ref/resource"]] = "ref/resource"
+    type: Literal["ref/resource"] = "ref/resource"
     """Always `ref/resource`."""
 
 
@@ -2326,7 +2320,7 @@ class ResourceTemplateReference(merged.Merged, kw_only=True, frozen=True):
 
     uri: str
     """URI or RFC 6570 template, as listed."""
-    type: ClassVar[Literal["ref/resource"]] = "ref/resource"
+    type: Literal["ref/resource"] = "ref/resource"
     """Always `ref/resource`."""
 
 
@@ -2339,7 +2333,7 @@ class ResourceUpdatedNotification(merged.Merged, kw_only=True, frozen=True):
     params: ResourceUpdatedNotificationParams
     """Which resource."""
     jsonrpc: Literal["2.0"] | None = None
-    method: ClassVar[Literal["notifications/resources/updated"]] = "notifications/resources/updated"
+    method: Literal["notifications/resources/updated"] = "notifications/resources/updated"
 
 
 class ResourceUpdatedNotificationParams(merged.Merged, kw_only=True, frozen=True):
@@ -2410,9 +2404,7 @@ class RootsListChangedNotification(merged.Merged, kw_only=True, frozen=True):
     """
 
     jsonrpc: Literal["2.0"] | None = None
-    method: ClassVar[Literal["notifications/roots/list_changed"]] = (
-        "notifications/roots/list_changed"
-    )
+    method: Literal["notifications/roots/list_changed"] = "notifications/roots/list_changed"
     params: NotificationParams | None = None
     """Metadata only."""
 
@@ -2541,7 +2533,7 @@ class SetLevelRequest(merged.Merged, kw_only=True, frozen=True):
     """The severity."""
     id: RequestId | None = None
     jsonrpc: Literal["2.0"] | None = None
-    method: ClassVar[Literal["logging/setLevel"]] = "logging/setLevel"
+    method: Literal["logging/setLevel"] = "logging/setLevel"
 
 
 class SetLevelRequestParams(merged.Merged, kw_only=True, frozen=True):
@@ -2584,7 +2576,7 @@ class StringSchema(merged.Merged, kw_only=True, frozen=True):
     """Fewest characters."""
     title: str | None = None
     """Label of the form field."""
-    type: ClassVar[Literal["string"]] = "string"
+    type: Literal["string"] = "string"
     """Always `string`."""
 
 
@@ -2600,7 +2592,7 @@ class SubscribeRequest(merged.Merged, kw_only=True, frozen=True):
     """Which resource."""
     id: RequestId | None = None
     jsonrpc: Literal["2.0"] | None = None
-    method: ClassVar[Literal["resources/subscribe"]] = "resources/subscribe"
+    method: Literal["resources/subscribe"] = "resources/subscribe"
 
 
 class SubscribeRequestParams(merged.Merged, kw_only=True, frozen=True):
@@ -2649,7 +2641,7 @@ class SubscriptionsAcknowledgedNotification(merged.Merged, kw_only=True, frozen=
     params: SubscriptionsAcknowledgedNotificationParams
     """What will be delivered."""
     jsonrpc: Literal["2.0"] = "2.0"
-    method: ClassVar[Literal["notifications/subscriptions/acknowledged"]] = (
+    method: Literal["notifications/subscriptions/acknowledged"] = (
         "notifications/subscriptions/acknowledged"
     )
 
@@ -2680,7 +2672,7 @@ class SubscriptionsListenRequest(merged.Merged, kw_only=True, frozen=True):
     params: SubscriptionsListenRequestParams
     """What to be told about."""
     jsonrpc: Literal["2.0"] = "2.0"
-    method: ClassVar[Literal["subscriptions/listen"]] = "subscriptions/listen"
+    method: Literal["subscriptions/listen"] = "subscriptions/listen"
 
 
 class SubscriptionsListenRequestParams(merged.Merged, kw_only=True, frozen=True):
@@ -2740,7 +2732,7 @@ class SubscriptionsListenResultResponse(merged.Merged, kw_only=True, frozen=True
     id: RequestId
     result: SubscriptionsListenResult
     """The end of the subscription."""
-    jsonrpc: ClassVar[Literal["2.0"]] = "2.0"
+    jsonrpc: Literal["2.0"] = "2.0"
 
 
 class Task(merged.Merged, kw_only=True, frozen=True):
@@ -2808,7 +2800,7 @@ class TaskStatusNotification(merged.Merged, kw_only=True, frozen=True):
     params: TaskStatusNotificationParams
     """The task as it now stands."""
     jsonrpc: Literal["2.0"] = "2.0"
-    method: ClassVar[Literal["notifications/tasks/status"]] = "notifications/tasks/status"
+    method: Literal["notifications/tasks/status"] = "notifications/tasks/status"
 
 
 class TaskStatusNotificationParams(merged.Merged, kw_only=True, frozen=True):
@@ -2849,7 +2841,7 @@ class TextContent(merged.Merged, kw_only=True, frozen=True):
     """
     annotations: Annotations | None = None
     """Hints on audience, importance and age; absent means none."""
-    type: ClassVar[Literal["text"]] = "text"
+    type: Literal["text"] = "text"
     """Always `text`."""
 
 
@@ -2889,7 +2881,7 @@ class TitledMultiSelectEnumSchema(merged.Merged, kw_only=True, frozen=True):
     """Fewest options to choose; absent means no lower bound."""
     title: str | None = None
     """Label of the form field."""
-    type: ClassVar[Literal["array"]] = "array"
+    type: Literal["array"] = "array"
     """Always `array`."""
 
 
@@ -2935,7 +2927,7 @@ class TitledSingleSelectEnumSchema(merged.Merged, kw_only=True, frozen=True):
     """Explanation of the form field."""
     title: str | None = None
     """Label of the form field."""
-    type: ClassVar[Literal["string"]] = "string"
+    type: Literal["string"] = "string"
     """Always `string`."""
 
 
@@ -3055,9 +3047,7 @@ class ToolListChangedNotification(merged.Merged, kw_only=True, frozen=True):
     """
 
     jsonrpc: Literal["2.0"] | None = None
-    method: ClassVar[Literal["notifications/tools/list_changed"]] = (
-        "notifications/tools/list_changed"
-    )
+    method: Literal["notifications/tools/list_changed"] = "notifications/tools/list_changed"
     params: NotificationParams | None = None
     """Metadata only."""
 
@@ -3080,7 +3070,7 @@ class ToolResultContent(merged.Merged, kw_only=True, frozen=True):
     """The tool failed; absent means false."""
     structured_content: Any | UnsetType | None = UNSET
     """The output as any JSON value, null included, that fits the tool's `outputSchema`."""
-    type: ClassVar[Literal["tool_result"]] = "tool_result"
+    type: Literal["tool_result"] = "tool_result"
     """Always `tool_result`."""
 
 
@@ -3100,7 +3090,7 @@ class ToolUseContent(merged.Merged, kw_only=True, frozen=True):
     """Name of the tool."""
     meta: dict[str, Any] | None = None
     """Extra data; clients should keep it in later requests, so that caches work."""
-    type: ClassVar[Literal["tool_use"]] = "tool_use"
+    type: Literal["tool_use"] = "tool_use"
     """Always `tool_use`."""
 
 
@@ -3116,7 +3106,7 @@ class URLElicitationRequiredError(merged.Merged, kw_only=True, frozen=True):
     """The error, with the elicitations."""
     id: RequestId | None = None
     """Id of the failed request; absent only if it could not be read."""
-    jsonrpc: ClassVar[Literal["2.0"]] = "2.0"
+    jsonrpc: Literal["2.0"] = "2.0"
 
 
 class URLElicitationRequiredErrorError(merged.Merged, kw_only=True, frozen=True):
@@ -3159,7 +3149,7 @@ class UnsubscribeRequest(merged.Merged, kw_only=True, frozen=True):
     """Which resource."""
     id: RequestId | None = None
     jsonrpc: Literal["2.0"] | None = None
-    method: ClassVar[Literal["resources/unsubscribe"]] = "resources/unsubscribe"
+    method: Literal["resources/unsubscribe"] = "resources/unsubscribe"
 
 
 class UnsubscribeRequestParams(merged.Merged, kw_only=True, frozen=True):
@@ -3192,7 +3182,7 @@ class UnsupportedProtocolVersionError(merged.Merged, kw_only=True, frozen=True):
     """The error, with the revisions on offer."""
     id: RequestId | None = None
     """Id of the failed request; absent only if it could not be read."""
-    jsonrpc: ClassVar[Literal["2.0"]] = "2.0"
+    jsonrpc: Literal["2.0"] = "2.0"
 
 
 class UnsupportedProtocolVersionErrorError(merged.Merged, kw_only=True, frozen=True):
@@ -3245,7 +3235,7 @@ class UntitledMultiSelectEnumSchema(merged.Merged, kw_only=True, frozen=True):
     """Fewest options to choose; absent means no lower bound."""
     title: str | None = None
     """Label of the form field."""
-    type: ClassVar[Literal["array"]] = "array"
+    type: Literal["array"] = "array"
     """Always `array`."""
 
 
@@ -3259,7 +3249,7 @@ class UntitledMultiSelectEnumSchemaItems(merged.Merged, kw_only=True, frozen=Tru
 
     enum: list[str]
     """Values to choose from."""
-    type: ClassVar[Literal["string"]] = "string"
+    type: Literal["string"] = "string"
     """Always `string`."""
 
 
@@ -3279,7 +3269,7 @@ class UntitledSingleSelectEnumSchema(merged.Merged, kw_only=True, frozen=True):
     """Explanation of the form field."""
     title: str | None = None
     """Label of the form field."""
-    type: ClassVar[Literal["string"]] = "string"
+    type: Literal["string"] = "string"
     """Always `string`."""
 
 

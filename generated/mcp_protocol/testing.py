@@ -12,7 +12,7 @@ As a context manager:
         result = await pair.client.call_tool("forecast", {"city": "Oslo"})
         assert pair.sent[-1]["method"] == "tools/call"
 
-As a pytest fixture, for tests that anyio's plugin runs (`@pytest.mark.anyio`):
+As a pytest fixture, for tests that the plugin of anyio or pytest-asyncio runs:
 
     weather = pair_fixture(make_server)
 
@@ -23,10 +23,13 @@ As a pytest fixture, for tests that anyio's plugin runs (`@pytest.mark.anyio`):
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
+
+import anyio
 
 from .channel import Channel, OutgoingMessage, RequestId
 from .client.async_client import Client, ClientHandlers, connect
@@ -235,6 +238,54 @@ async def _connected(
         yield Pair(client, server, recorded.incoming, recorded.outgoing)
 
 
+@asynccontextmanager
+async def _in_one_task(
+    opening: AbstractAsyncContextManager[Pair],
+) -> AsyncGenerator[Pair, None]:
+    """Enter and exit a context manager in one task, which its cancel scopes require.
+
+    pytest-asyncio runs the beginning and the end of a fixture in a task each. The plugin of anyio
+    does not, which is the only one for trio.
+    """
+    if not _runs_asyncio():
+        async with opening as pair:
+            yield pair
+        return
+    import asyncio
+
+    opened: asyncio.Future[Pair] = asyncio.get_running_loop().create_future()
+    over = anyio.Event()
+
+    async def hold() -> None:
+        try:
+            async with opening as pair:
+                opened.set_result(pair)
+                await over.wait()
+        except BaseException as error:
+            if opened.done():
+                raise
+            opened.set_exception(error)
+
+    task = asyncio.create_task(hold())
+    try:
+        yield await opened
+    finally:
+        over.set()
+        await task
+
+
+def _runs_asyncio() -> bool:
+    """Whether the running task is one of asyncio."""
+    if "asyncio" not in sys.modules:
+        return False
+    import asyncio
+
+    try:
+        return asyncio.current_task() is not None
+    except RuntimeError:
+        return False
+
+
 def pair_fixture(
     server: Servable | Callable[[], Servable],
     *,
@@ -243,8 +294,11 @@ def pair_fixture(
     capabilities: Mapping[str, Any] | None = None,
     extra: bool = False,
     principal: Principal | None = None,
+    fixture: Callable[..., Any] | None = None,
 ) -> Any:
     """A pytest fixture that gives a `Pair`, fresh for each test.
+
+    The event loop is that of the test, which the plugin of anyio or pytest-asyncio runs.
 
     Args:
         server: The server, or a function that makes one for each test.
@@ -253,6 +307,8 @@ def pair_fixture(
         capabilities: What the client declares beyond that.
         extra: Whether the objects of results keep their extra members.
         principal: On whose behalf the server serves the client.
+        fixture: The decorator of the fixture: `pytest.fixture` by default, `pytest_asyncio.fixture`
+            for the strict mode of pytest-asyncio.
 
     Returns:
         The fixture; its name is that of the variable it is kept in.
@@ -262,17 +318,16 @@ def pair_fixture(
     """
     import pytest  # only tests have it
 
-    @pytest.fixture
-    async def pair(anyio_backend: Any) -> AsyncGenerator[Pair, None]:
-        made = server if isinstance(server, Servable) else server()
-        async with connected(
-            made,
+    async def pair() -> AsyncGenerator[Pair, None]:
+        opening: AbstractAsyncContextManager[Pair] = connected(
+            server if isinstance(server, Servable) else server(),
             revision=revision,
             handlers=handlers,
             capabilities=capabilities,
             extra=extra,
             principal=principal,
-        ) as both:
+        )
+        async with _in_one_task(opening) as both:
             yield both
 
-    return pair
+    return (fixture or pytest.fixture)(pair)

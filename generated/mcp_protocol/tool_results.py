@@ -27,6 +27,9 @@ from ._wire import UNREADABLE, UNSET, fields, is_many, is_object
 WRAPPER = "result"
 """The only member of an object that wraps another value."""
 
+WRAPPED_MARKER = "x-fastmcp-wrap-result"
+"""Keyword of an output schema by which clients of FastMCP unwrap such objects."""
+
 
 def plain_value(result: Any) -> Any:
     """The value of a typed result.

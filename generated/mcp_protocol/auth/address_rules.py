@@ -11,7 +11,8 @@ https, and must not lead into networks that the MCP server itself cannot reach (
 forgery). The text of a URL is checked here; each address that its host resolves to is checked again
 when a connection is made.
 
-Source: basic/security_best_practices (server-side request forgery, URL handling).
+Source: basic/security_best_practices (server-side request forgery, URL handling); RFC 6890 and the
+IANA registries of special-purpose addresses; RFC 4291; RFC 5214 (ISATAP); RFC 6052 (NAT64).
 """
 
 from __future__ import annotations
@@ -25,18 +26,27 @@ from urllib.parse import SplitResult, urlsplit
 from ..errors import AuthorizationError
 
 IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
+IpNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+URL_CHARACTERS = 8192
+"""Longest URL that a document, a challenge or an authorization server may name."""
 
 _UNRESERVED = re.compile(r"[A-Za-z0-9\-._~:/?#\[\]@&+,=%]+\Z")
+_NAME = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*\.?\Z")
+_NUMBER = re.compile(r"([0-9]+|0[xX][0-9A-Fa-f]*)\Z")
+
+
+def _networks(*networks: str) -> tuple[IpNetwork, ...]:
+    return tuple(map(ipaddress.ip_network, networks))
+
+
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
-_PRIVATE = tuple(
-    ipaddress.ip_network(network)
-    for network in (
-        "10.0.0.0/8",
-        "100.64.0.0/10",
-        "172.16.0.0/12",
-        "192.168.0.0/16",
-        "fc00::/7",
-    )
+_GLOBAL_UNICAST = ipaddress.IPv6Network("2000::/3")  # other IPv6 addresses are reserved
+_ISATAP = (0x00005EFE, 0x02005EFE)  # begin interface identifiers that end in an IPv4 address
+_PRIVATE = _networks("10.0.0.0/8", "100.64.0.0/10", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7")
+_RESERVED = _networks(  # the `is_global` of some versions of Python lets these pass
+    *("192.0.0.0/24", "192.88.99.0/24", "198.18.0.0/15"),
+    *("2001:2::/48", "2001:10::/28", "2001:db8::/32", "3fff::/20"),
 )
 
 
@@ -81,10 +91,14 @@ class AddressCheck:
         """
         if not isinstance(url, str) or _UNRESERVED.match(url) is None:
             raise AuthorizationError(f"{name}: expected a URL without special characters")
+        if len(url) > URL_CHARACTERS:
+            raise AuthorizationError(f"{name}: expected at most {URL_CHARACTERS} characters")
         split = _split_foreign(url, name)
         if "@" in split.netloc:
             raise AuthorizationError(f"{name}: expected a URL without credentials")
         host = split.hostname or ""
+        if not is_plain_host(host) or ("[" in split.netloc and ":" not in host):
+            raise AuthorizationError(f"{name}: expected a URL with a name or an address as host")
         if split.scheme == "http" and not self._may_be_plain(host):
             raise AuthorizationError(f"{name}: expected https; http is for loopback only")
         address = literal_address(host)
@@ -124,13 +138,21 @@ class AddressCheck:
                 return False
             if not all(self._permits(each) for each in _embedded(address)):
                 return False
-            if address.ipv4_mapped is not None:
+            if address.ipv4_mapped is not None or address in _NAT64:
                 return True
         if address.is_loopback:
             return self._loopback
         if any(address in network for network in _PRIVATE):
             return self._rules.private
-        return address.is_global and not address.is_multicast
+        return _is_public(address)
+
+
+def _is_public(address: IpAddress) -> bool:
+    if isinstance(address, ipaddress.IPv6Address) and address not in _GLOBAL_UNICAST:
+        return False
+    if any(address in network for network in _RESERVED):
+        return False
+    return address.is_global and not address.is_multicast
 
 
 def checked_https_url(name: str, url: str) -> str:
@@ -188,6 +210,21 @@ def _split_foreign(url: str, name: str) -> SplitResult:
         raise AuthorizationError(f"{name}: {error}") from None
 
 
+def is_plain_host(host: str) -> bool:
+    """Whether a host is an IP address, or a name that nothing takes for an IP address.
+
+    Libraries and resolvers decode `%`, drop zone ids and convert digits and dots of Unicode, each
+    in its own way, so that they would connect elsewhere than the text says. Names whose last label
+    is a number are IPv4 addresses to some of them (WHATWG URL Standard, "ends in a number").
+    """
+    if "%" in host:
+        return False
+    if literal_address(host) is not None:
+        return True
+    last = host.rstrip(".").rpartition(".")[2]
+    return _NAME.match(host) is not None and _NUMBER.match(last) is None
+
+
 def is_loopback(host: str) -> bool:
     """Whether a host, a name or an address, is this machine."""
     name = host.lower().rstrip(".")
@@ -219,6 +256,7 @@ def literal_address(host: str) -> IpAddress | None:
 def _embedded(address: ipaddress.IPv6Address) -> list[ipaddress.IPv4Address]:
     """The IPv4 addresses that an IPv6 address embeds, to which a gateway would connect."""
     embedded = [address.ipv4_mapped, address.sixtofour, *(address.teredo or ())]
-    if address in _NAT64:
+    is_isatap = int(address) >> 32 & 0xFFFFFFFF in _ISATAP
+    if address in _NAT64 or is_isatap:
         embedded.append(ipaddress.IPv4Address(int(address) & 0xFFFFFFFF))
     return [each for each in embedded if each is not None]

@@ -18,8 +18,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
-import msgspec
-
 from ..errors import AuthorizationError
 from ..facts import Revision
 from ..foreign_text import safe_text
@@ -34,6 +32,7 @@ from .identifiers import (
     origin_of,
     protected_resource_urls,
 )
+from .json_documents import parse_object
 from .jwt_signing import ProofKey
 from .scopes import OFFLINE_ACCESS, parse_scopes, union
 from .steps import Fetch, Fetched, Flow
@@ -275,11 +274,7 @@ def _request_fields(revision: Revision) -> dict[str, str]:
 
 def _has_object(body: bytes) -> bool:
     """Whether a body is a JSON object. Some servers respond to all URLs with a web page."""
-    try:
-        read_object(body, "")
-    except AuthorizationError:
-        return False
-    return True
+    return parse_object(body) is not None
 
 
 def initial_scopes(
@@ -329,11 +324,8 @@ def read_object(body: bytes, where: str) -> dict[str, Any]:
     Raises:
         AuthorizationError: The body is not a JSON object.
     """
-    try:
-        value: Any = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise AuthorizationError(f"{where}: expected a JSON object") from None
-    if not _is_object(value):
+    value = parse_object(body)
+    if value is None:
         raise AuthorizationError(f"{where}: expected a JSON object")
     return value
 
@@ -375,10 +367,6 @@ def _strings(value: object) -> tuple[str, ...] | None:
     if not _is_array(value):
         return None
     return tuple(each for each in value if isinstance(each, str))
-
-
-def _is_object(value: object) -> TypeGuard[dict[str, Any]]:
-    return isinstance(value, dict)
 
 
 def _is_array(value: object) -> TypeGuard[Sequence[object]]:

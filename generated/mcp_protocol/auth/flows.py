@@ -26,8 +26,16 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from ..errors import AuthorizationError, OAuthError
 from .discovery import AuthorizationServer, FlowContext
+from .json_documents import finite_number
 from .jwt_signing import base64url_sha256, random_base64url
-from .registration import DEVICE_GRANT, ClientProfile, identify_client
+from .registration import (
+    DEVICE_GRANT,
+    ClientProfile,
+    confirm_redirect_uri,
+    identify_client,
+    limit_scopes,
+    load_registration,
+)
 from .scopes import OFFLINE_ACCESS
 from .steps import Call, DeviceCode, Flow, Pause, PrepareRedirect, ShowCode, Visit
 from .token_endpoint import ClientIdentity, Grant, new_grant, post_form, read_success, request_token
@@ -45,7 +53,18 @@ _RESPONSE_PARAMETERS = ("code", "error", "error_description", "iss", "state")
 _DEVICE_ENDPOINT = "the device authorization endpoint"
 _USER_CODE_CHARACTERS = 64  # longest user code
 _POLL_SECONDS = 5.0  # default seconds between two requests, and the increment for `slow_down`
-_DEVICE_CODE_SECONDS = 3600.0  # longest lifetime of a code, in seconds
+
+VISIT_CHARACTERS = 16 * 1024
+"""Longest URL that a user is sent to. The servers decide about its endpoint and its scopes."""
+
+SHORTEST_POLL = 1.0
+"""Shortest time between two requests for the token of a device, in seconds."""
+
+LONGEST_POLL = 60.0
+"""Longest `interval` of an authorization server that is respected, in seconds."""
+
+DEVICE_CODE_SECONDS = 3600.0
+"""Longest lifetime of a device code, in seconds."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +109,11 @@ def begin_code_flow(
         )
     endpoint = server.endpoint("authorization_endpoint", context)
     server.endpoint("token_endpoint", context)  # fail before the client is registered
-    redirect_uri: str = yield PrepareRedirect()
+    registration = None
+    if profile.client_id is None:
+        registration = yield from load_registration(server.metadata.issuer)
+    registered = () if registration is None else registration.redirect_uris
+    redirect_uri: str = yield PrepareRedirect(registered)
     client = yield from identify_client(context, profile, server, redirect_uri, scopes)
     verifier, state = new_verifier(), random_base64url()
     query = {
@@ -114,6 +137,11 @@ def begin_code_flow(
     grant = new_grant(context, server, scopes, client)
     iss_supported = server.metadata.is_true("authorization_response_iss_parameter_supported")
     url = urlunsplit(split._replace(query=joined_query, fragment=""))
+    if len(url) > VISIT_CHARACTERS:
+        raise AuthorizationError(
+            f"the authorization request with {len(scopes)} scopes has {len(url)} characters;"
+            f" a browser is given at most {VISIT_CHARACTERS}"
+        )
     return CodeRequest(url, grant, redirect_uri, state, verifier, iss_supported)
 
 
@@ -148,6 +176,24 @@ def finish_code_flow(
         OAuthError: The user or the authorization server refused.
         AuthorizationError: The response does not belong to this request.
     """
+    try:
+        return (yield from _finish(context, profile, request, response_url))
+    except OAuthError as error:
+        yield from _refused_scopes(request, error)
+        raise
+
+
+def _refused_scopes(request: CodeRequest, error: OAuthError) -> Flow[bool]:
+    """Whether an authorization was refused because the client was registered without its scopes."""
+    if error.code != "invalid_scope":
+        return False
+    grant = request.grant
+    return (yield from limit_scopes(grant.issuer, grant.client_id, grant.requested))
+
+
+def _finish(
+    context: FlowContext, profile: ClientProfile, request: CodeRequest, response_url: str
+) -> Flow[Grant]:
     code = _authorization_code(request, response_url)
     client = client_of(request.grant, profile)
     form = {
@@ -156,7 +202,38 @@ def finish_code_flow(
         "redirect_uri": request.redirect_uri,
         "code_verifier": request.verifier,
     }
-    return (yield from request_token(context, request.grant, form, client))
+    grant = yield from request_token(context, request.grant, form, client)
+    yield from confirm_redirect_uri(grant.issuer, grant.client_id, request.redirect_uri)
+    return grant
+
+
+def has_same_state(response_url: str, url: str) -> bool:
+    """Whether an authorization response has the `state` of an authorization URL.
+
+    Any web page can send the browser to a redirect URI: a response with another `state` says
+    nothing about the pending authorization, which goes on.
+    """
+    try:
+        return _is_state(_state_of(response_url), _state_of(url))
+    except AuthorizationError:
+        return False
+
+
+def _is_state(state: str, expected: str) -> bool:
+    return hmac.compare_digest(*(s.encode("utf-8", "backslashreplace") for s in (state, expected)))
+
+
+def _state_of(url: str) -> str:
+    """The `state` of a URL; empty if the URL has none, or several."""
+    states = [value for name, value in _parameters(url) if name == "state"]
+    return states[0] if len(states) == 1 else ""
+
+
+def _parameters(url: str) -> list[tuple[str, str]]:
+    try:
+        return parse_qsl(urlsplit(url).query, keep_blank_values=True, max_num_fields=100)
+    except ValueError:
+        raise AuthorizationError("the authorization response is malformed") from None
 
 
 def _authorization_code(request: CodeRequest, response_url: str) -> str:
@@ -168,14 +245,11 @@ def _authorization_code(request: CodeRequest, response_url: str) -> str:
         OAuthError: The authorization server refused.
         AuthorizationError: The response does not belong to this request.
     """
-    try:
-        pairs = parse_qsl(urlsplit(response_url).query, keep_blank_values=True, max_num_fields=100)
-    except ValueError:
-        raise AuthorizationError("the authorization response is malformed") from None
+    pairs = _parameters(response_url)
     values = dict(pairs)
     if any(sum(name == each for each, _ in pairs) > 1 for name in _RESPONSE_PARAMETERS):
         raise AuthorizationError("the authorization response repeats a parameter")
-    if not hmac.compare_digest(values.get("state", "").encode(), request.state.encode()):
+    if not _is_state(values.get("state", ""), request.state):
         raise AuthorizationError("the authorization response has another `state`")
     issuer = values.get("iss")
     if issuer is None and request.iss_supported:
@@ -207,6 +281,8 @@ def code_flow(
 ) -> Flow[Grant]:
     """The whole authorization code flow.
 
+    A client that is refused scopes because it was registered without them is registered anew.
+
     Args:
         context: What all flows for the MCP server share.
         profile: The client.
@@ -217,9 +293,14 @@ def code_flow(
         OAuthError: The user or the authorization server refused.
         AuthorizationError: The authorization server lacks a feature, or the response is malformed.
     """
-    request = yield from begin_code_flow(context, profile, server, scopes)
-    response_url: str = yield Visit(request.url)
-    return (yield from finish_code_flow(context, profile, request, response_url))
+    while True:
+        request = yield from begin_code_flow(context, profile, server, scopes)
+        response_url: str = yield Visit(request.url)
+        try:
+            return (yield from _finish(context, profile, request, response_url))
+        except OAuthError as error:
+            if not (yield from _refused_scopes(request, error)):
+                raise
 
 
 def device_flow(
@@ -256,7 +337,8 @@ def device_flow(
         raise AuthorizationError(f"{_DEVICE_ENDPOINT}: expected a `device_code`")
     code = _device_code(members, context)
     form = {"grant_type": DEVICE_GRANT, "device_code": device_code}
-    interval = _seconds(members.get("interval"), _POLL_SECONDS)
+    interval = _seconds(members.get("interval"), _POLL_SECONDS, LONGEST_POLL)
+    interval = max(interval, SHORTEST_POLL)
     until = context.now() + code.expires_in
     yield ShowCode(code)
     while True:
@@ -294,15 +376,14 @@ def _device_code(members: Mapping[str, Any], context: FlowContext) -> DeviceCode
             if complete is None
             else context.addresses.check(complete, "`verification_uri_complete`")
         ),
-        _seconds(members.get("expires_in"), _DEVICE_CODE_SECONDS),
+        _seconds(members.get("expires_in"), DEVICE_CODE_SECONDS, DEVICE_CODE_SECONDS),
     )
 
 
-def _seconds(value: object, default: float) -> float:
-    """Seconds, at most `_DEVICE_CODE_SECONDS`; the default unless the value is a number."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
-        return default
-    return min(float(value), _DEVICE_CODE_SECONDS)
+def _seconds(value: object, default: float, longest: float) -> float:
+    """Seconds, at most `longest`; the default unless the value is a number of 0 or more."""
+    seconds = finite_number(value)
+    return default if seconds is None or seconds < 0 else min(seconds, longest)
 
 
 @dataclass(frozen=True)

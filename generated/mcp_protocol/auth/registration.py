@@ -12,10 +12,11 @@ draft-ietf-oauth-client-id-metadata-document-00.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias, get_args
-from urllib.parse import urlsplit
+from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
 
@@ -23,6 +24,7 @@ from ..errors import AuthorizationError, OAuthError
 from ..foreign_text import safe_text
 from .address_rules import is_loopback
 from .discovery import AuthorizationServer, FlowContext
+from .json_documents import finite_number
 from .jwt_signing import PrivateKey
 from .scopes import parse_scopes, union
 from .steps import Fetch, Fetched, Flow, Load, Save
@@ -81,6 +83,9 @@ class Registration:
         redirect_uris: The registered redirect URIs.
         expires_at: When the secret expires, in seconds since 1970; 0 for never.
         scopes: The scopes that the client may request; `None` if neither side named any.
+        limits_scopes: Whether the authorization server limits the client to `scopes`.
+        any_port: Whether the authorization server accepts a redirect URI on loopback whose port is
+            not the registered one; `None` before it was tried, `False` from then to its success.
     """
 
     issuer: str
@@ -90,6 +95,8 @@ class Registration:
     redirect_uris: tuple[str, ...] = ()
     expires_at: float = 0
     scopes: tuple[str, ...] | None = None
+    limits_scopes: bool = True
+    any_port: bool | None = None
 
 
 def check_metadata_url(url: str) -> None:
@@ -166,8 +173,8 @@ def identify_client(
         profile: The client.
         server: The authorization server.
         redirect_uri: The redirect URI; `None` for the device flow.
-        scopes: The scopes to request. Some servers limit a client to the scopes of its
-            registration, so a client that needs further scopes registers again.
+        scopes: The scopes to request. A client that needs further scopes registers again if the
+            server limits the client to the scopes of its registration.
 
     Raises:
         OAuthError: The registration was refused.
@@ -181,14 +188,11 @@ def identify_client(
     if profile.metadata_url and metadata.is_true("client_id_metadata_document_supported"):
         method: AuthMethod = "none" if profile.key is None else "private_key_jwt"
         return ClientIdentity(profile.metadata_url, None, method, profile.key, profile.audience)
-    key = registration_key(metadata.issuer)
-    stored = decoded_record((yield Load(key)), Registration)
-    if (
-        stored is not None
-        and stored.issuer == metadata.issuer
-        and _is_valid(stored, redirect_uri, scopes, context.now())
-    ):
+    stored = yield from load_registration(metadata.issuer)
+    if stored is not None and _is_valid(stored, redirect_uri, scopes, context.now()):
         registration = stored
+        if stored.any_port is None and not _is_registered(stored, redirect_uri):
+            yield from _save_registration(replace(stored, any_port=False))
     else:
         if metadata.members.get("registration_endpoint") is None:
             raise AuthorizationError(
@@ -197,7 +201,9 @@ def identify_client(
             )
         request = _registration_request(profile, server, redirect_uri, scopes)
         registration = yield from _register(context, server, request)
-        yield Save(key, encoded_record(registration))
+        if stored is not None and stored.any_port is False:
+            registration = replace(registration, any_port=False)
+        yield from _save_registration(registration)
     return ClientIdentity(
         registration.client_id,
         registration.client_secret,
@@ -212,13 +218,71 @@ def registration_key(issuer: str) -> str:
     return f"registration {issuer}"
 
 
+def load_registration(issuer: str) -> Flow[Registration | None]:
+    """The stored registration at an authorization server; `None` if there is none."""
+    stored = decoded_record((yield Load(registration_key(issuer))), Registration)
+    return stored if stored is not None and stored.issuer == issuer else None
+
+
+def _save_registration(registration: Registration) -> Flow[None]:
+    yield Save(registration_key(registration.issuer), encoded_record(registration))
+
+
+def confirm_redirect_uri(issuer: str, client_id: str | None, redirect_uri: str) -> Flow[None]:
+    """Record that an authorization server accepted a redirect URI for a client."""
+    stored = yield from load_registration(issuer)
+    if stored is None or stored.client_id != client_id or stored.any_port:
+        return
+    if not _is_registered(stored, redirect_uri):
+        yield from _save_registration(replace(stored, any_port=True))
+
+
+def limit_scopes(issuer: str, client_id: str | None, scopes: tuple[str, ...]) -> Flow[bool]:
+    """Record that an authorization server refused scopes, if the client was registered without.
+
+    Returns:
+        Whether that is so; a new registration may then help.
+    """
+    stored = yield from load_registration(issuer)
+    if stored is None or stored.client_id != client_id or stored.limits_scopes:
+        return False
+    if _is_for_scopes(stored, scopes):
+        return False
+    yield from _save_registration(replace(stored, limits_scopes=True))
+    return True
+
+
 def _is_valid(
     stored: Registration, redirect_uri: str | None, scopes: tuple[str, ...], now: float
 ) -> bool:
-    uris = stored.redirect_uris
-    is_for_uri = not uris if redirect_uri is None else redirect_uri in uris
-    is_for_scopes = stored.scopes is None or set(scopes) <= set(stored.scopes)
+    is_for_uri = _is_registered(stored, redirect_uri) or (
+        redirect_uri is not None
+        and stored.any_port is not False
+        and _without_port(redirect_uri) in map(_without_port, stored.redirect_uris)
+    )
+    is_for_scopes = not stored.limits_scopes or _is_for_scopes(stored, scopes)
     return is_for_uri and is_for_scopes and not 0 < stored.expires_at <= now
+
+
+def _is_registered(stored: Registration, redirect_uri: str | None) -> bool:
+    """Whether a registration has a redirect URI; `None` for the device flow, which has none."""
+    uris = stored.redirect_uris
+    return not uris if redirect_uri is None else redirect_uri in uris
+
+
+def _is_for_scopes(stored: Registration, scopes: tuple[str, ...]) -> bool:
+    return stored.scopes is None or set(scopes) <= set(stored.scopes)
+
+
+def _without_port(uri: str) -> str:
+    """A redirect URI, without its port if it is one on loopback.
+
+    Source: RFC 8252, section 7.3.
+    """
+    split = urlsplit(uri)
+    if split.scheme != "http" or not is_loopback(split.hostname or ""):
+        return uri
+    return urlunsplit(split._replace(netloc=re.sub(r":[0-9]*\Z", "", split.netloc)))
 
 
 def _registration_request(
@@ -281,8 +345,9 @@ def _register(
         secret if isinstance(secret, str) and secret else None,
         method if method in get_args(AuthMethod) else None,
         tuple(request["redirect_uris"]),
-        float(expires) if isinstance(expires, int | float) else 0,
+        finite_number(expires) or 0,
         _registered_scopes(request.get("scope"), members.get("scope")),
+        isinstance(members.get("scope"), str),
     )
 
 

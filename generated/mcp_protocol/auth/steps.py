@@ -49,7 +49,13 @@ class Fetched:
 
 @dataclass(frozen=True)
 class PrepareRedirect:
-    """Prepare to receive the authorization response. The result is the redirect URI."""
+    """Prepare to receive the authorization response. The result is the redirect URI.
+
+    Attributes:
+        registered: The redirect URIs that the client is registered with, which are preferred.
+    """
+
+    registered: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ import msgspec
 
 from ..errors import AuthorizationError, OAuthError
 from .discovery import AuthorizationServer, FlowContext, read_object
+from .json_documents import finite_number
 from .jwt_signing import USE_NONCE, PrivateKey, random_base64url
 from .scopes import parse_scopes
 from .steps import Fetch, Fetched, Flow
@@ -42,6 +43,9 @@ ASSERTION_SECONDS = 60
 RENEWAL_SECONDS = 30.0
 """Seconds before its expiry at which a token is refreshed. A token that lives for less than twice
 as long is refreshed after half of its lifetime."""
+
+SHORTEST_RENEWAL = 1.0
+"""Shortest time between two refreshes before the expiry, in seconds, whatever `expires_in` is."""
 
 UNUSABLE_REFRESH_TOKEN = frozenset({"invalid_client", "invalid_grant", "unauthorized_client"})
 """Error codes after which a refresh token cannot be used again."""
@@ -394,10 +398,10 @@ def refusal(response: Fetched, where: str) -> AuthorizationError:
 def _renew_at(expires_in: object, now: float) -> float | None:
     if isinstance(expires_in, str) and expires_in.isascii() and expires_in.isdigit():
         expires_in = int(expires_in[:12])
-    if isinstance(expires_in, bool) or not isinstance(expires_in, int | float):
+    seconds = finite_number(expires_in)
+    if seconds is None:
         return None
-    seconds = max(float(expires_in), 0.0)
-    return now + seconds - min(RENEWAL_SECONDS, seconds / 2)
+    return now + max(seconds - min(RENEWAL_SECONDS, seconds / 2), SHORTEST_RENEWAL)
 
 
 def is_header_safe(token: str) -> bool:

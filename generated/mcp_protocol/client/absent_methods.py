@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from ..errors import AbsentMethodError
 from ..facts import Method, Revision
+from ..other_sdks import attribute_error
 from ..revisions import REVISIONS
 
 _INSTEAD: Mapping[str, str] = {
@@ -25,63 +26,6 @@ _INSTEAD: Mapping[str, str] = {
     "subscriptions/listen": "use client.listen()",
 }
 """What a client does instead of a request, in revisions that lack the request."""
-
-_HANDLERS = "handlers= of connect()"
-_OTHER_SDKS: Mapping[str, str] = {
-    "call_tool_mcp": "client.call_tool(name, arguments)",
-    "cancel": "client.start_call(...), whose result has cancel()",
-    "complete_mcp": "client.complete(...)",
-    "generate_name": "name= of connect()",
-    "get_prompt_mcp": "client.get_prompt(name, arguments)",
-    "initialize_result": "client.server_info, client.server_capabilities, client.instructions",
-    "is_connected": "the block of connect(), in which the session is open",
-    "list_prompts_mcp": "client.list_prompts_page(...)",
-    "list_resource_templates_mcp": "client.list_resource_templates_page(...)",
-    "list_resources_mcp": "client.list_resources_page(...)",
-    "list_tools_mcp": "client.list_tools_page(...)",
-    "new": "connect() once more",
-    "prior_discover": "revision= of connect()",
-    "protocol_version": "client.revision",
-    "read_resource_mcp": "client.read_resource(uri)",
-    "send_notification": "client.notify(method, params)",
-    "send_ping": "client.request('ping')",
-    "send_progress_notification": "client.notify('notifications/progress', params)",
-    "send_request": "client.request(method, params)",
-    "send_roots_list_changed": "client.notify('notifications/roots/list_changed')",
-    "set_elicitation_callback": _HANDLERS,
-    "set_logging_level": "client.on_log(function, level)",
-    "set_roots": _HANDLERS,
-    "set_sampling_callback": _HANDLERS,
-    "subscribe_resource": "client.listen(uris=[...])",
-    "transport": "the target of connect()",
-    "unsubscribe_resource": "the end of the block of client.listen()",
-}
-"""What this package has instead of attributes of the clients of FastMCP and the official SDK."""
-
-_OTHER_KEYWORDS: Mapping[str, str] = {
-    "auto_initialize": "connect(), which always opens the session",
-    "client_info": "name=, version=, title= and info=",
-    "elicitation_callback": "handlers=, with elicit()",
-    "elicitation_handler": "handlers=, with elicit()",
-    "extensions": "capabilities={'extensions': {...}}",
-    "init_timeout": "timeouts=Timeouts(opening=...)",
-    "input_required_max_rounds": "limits=ClientLimits(input_rounds=...)",
-    "list_roots_callback": "handlers=, with list_roots()",
-    "log_handler": "client.on_log(function)",
-    "logging_callback": "client.on_log(function)",
-    "message_handler": "handlers=, with a method for each message",
-    "mode": "revision=",
-    "prior_discover": "revision=",
-    "progress_handler": "client.on_progress(function)",
-    "read_timeout_seconds": "timeouts=Timeouts(...), or timeout= of a request",
-    "roots": "handlers=, with list_roots()",
-    "sampling_callback": "handlers=, with create_message()",
-    "sampling_capabilities": "capabilities={'sampling': {...}}",
-    "sampling_handler": "handlers=, with create_message()",
-    "timeout": "timeouts=Timeouts(...), or timeout= of a request",
-    "verify": "http_client=, with TLS settings of its own",
-}
-"""The same for keywords of their constructors."""
 
 _hump = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
@@ -101,21 +45,8 @@ def absent_attribute(owner: object, revision: Revision, name: str) -> AttributeE
     """
     method = next((wire for wire, python in _python_names() if python == name), None)
     if method is None or name.startswith("_") or _has(revision, method):
-        kind = type(owner).__name__
-        instead = f": use {_OTHER_SDKS[name]}" if name in _OTHER_SDKS else ""
-        text = f"{kind!r} object has no attribute {name!r}{instead}"
-        return AttributeError(text, name=name, obj=owner)
+        return attribute_error(owner, "Client", name)
     return _error(revision, method, f"{name}() ({method})")
-
-
-def absent_keyword(function: str, names: Iterable[str]) -> TypeError:
-    """The error for keywords that `connect` or `connect_sync` does not have."""
-    texts = [
-        f"unexpected keyword argument {name!r}"
-        + (f": use {_OTHER_KEYWORDS[name]}" if name in _OTHER_KEYWORDS else "")
-        for name in names
-    ]
-    return TypeError(f"{function}: {'; '.join(texts)}")
 
 
 def absent_from_group(group: object, clients: Iterable[object], name: str) -> AttributeError:

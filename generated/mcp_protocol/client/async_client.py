@@ -363,6 +363,7 @@ class Client(ClientBase):
         timeout: float | None = None,
         on_progress: OnProgress | None = None,
         returns: object = None,
+        **others: object,
     ) -> Any:
         """Runs a tool. An unknown tool is error -32602; a failure inside the tool is a result with
         `isError`.
@@ -375,6 +376,10 @@ class Client(ClientBase):
 
         Source: server/tools.
         """
+        if others:
+            from ..other_sdks import keyword_error  # for the error only
+
+            raise keyword_error("client.call_tool", others)
         fields: dict[str, Any] = {
             "name": name,
             "arguments": arguments,
@@ -964,7 +969,7 @@ def connect(
     target: Target,
     *,
     revision: Literal["2024-11-05"],
-    handlers: r2024_11_05.ClientHandlers | ClientHandlers | None = None,
+    handlers: r2024_11_05.ClientHandlers | ClientHandlers | type[Handlers] | None = None,
     name: str = "mcp_protocol",
     version: str = "0",
     title: str | None = None,
@@ -990,7 +995,7 @@ def connect(
     target: Target,
     *,
     revision: Literal["2025-03-26"],
-    handlers: r2025_03_26.ClientHandlers | ClientHandlers | None = None,
+    handlers: r2025_03_26.ClientHandlers | ClientHandlers | type[Handlers] | None = None,
     name: str = "mcp_protocol",
     version: str = "0",
     title: str | None = None,
@@ -1016,7 +1021,7 @@ def connect(
     target: Target,
     *,
     revision: Literal["2025-06-18"],
-    handlers: r2025_06_18.ClientHandlers | ClientHandlers | None = None,
+    handlers: r2025_06_18.ClientHandlers | ClientHandlers | type[Handlers] | None = None,
     name: str = "mcp_protocol",
     version: str = "0",
     title: str | None = None,
@@ -1042,7 +1047,7 @@ def connect(
     target: Target,
     *,
     revision: Literal["2025-11-25"],
-    handlers: r2025_11_25.ClientHandlers | ClientHandlers | None = None,
+    handlers: r2025_11_25.ClientHandlers | ClientHandlers | type[Handlers] | None = None,
     name: str = "mcp_protocol",
     version: str = "0",
     title: str | None = None,
@@ -1068,7 +1073,7 @@ def connect(
     target: Target,
     *,
     revision: Literal["2026-07-28"],
-    handlers: r2026_07_28.ClientHandlers | ClientHandlers | None = None,
+    handlers: r2026_07_28.ClientHandlers | ClientHandlers | type[Handlers] | None = None,
     name: str = "mcp_protocol",
     version: str = "0",
     title: str | None = None,
@@ -1094,7 +1099,7 @@ def connect(
     target: Target,
     *,
     revision: Literal["handshake"] | None = None,
-    handlers: Handlers | None = None,
+    handlers: Handlers | type[Handlers] | None = None,
     name: str = "mcp_protocol",
     version: str = "0",
     title: str | None = None,
@@ -1120,7 +1125,7 @@ def connect(
     target: Config,
     *,
     revision: str | None = None,
-    handlers: Handlers | None = None,
+    handlers: Handlers | type[Handlers] | None = None,
     name: str = "mcp_protocol",
     version: str = "0",
     title: str | None = None,
@@ -1141,7 +1146,7 @@ def connect(
     target: Target | Config,
     *,
     revision: str | None,
-    handlers: Handlers | None = None,
+    handlers: Handlers | type[Handlers] | None = None,
     name: str = "mcp_protocol",
     version: str = "0",
     title: str | None = None,
@@ -1167,7 +1172,7 @@ def connect(
     target: Target | Config,
     *,
     revision: str | None = None,
-    handlers: Handlers | None = None,
+    handlers: Handlers | type[Handlers] | None = None,
     name: str = "mcp_protocol",
     version: str = "0",
     title: str | None = None,
@@ -1194,11 +1199,12 @@ def connect(
         target: The URL of a server over HTTP, a command line, a server in this process, or a
             custom channel. A configuration, `{"mcpServers": {...}}` or the path of a JSON file
             with it, opens all of its servers as one `ClientGroup`; its entries say what `env`,
-            `cwd`, `transport`, `headers` and `auth` say otherwise.
+            `cwd`, `transport`, `headers` and `auth` say otherwise. `Path("server.py")` is a
+            configuration of one server, which Python runs; `.js` is run by Node.js.
         revision: The only revision to use; the client then has the types of that revision. By
             default the newest revision that both sides support is used. `handshake` stands for
             any revision with a session: `initialize` is then the first message.
-        handlers: Handlers of the server's requests and notifications.
+        handlers: Handlers of the server's requests and notifications, or their class.
         name: The client's name, which the server sees.
         version: The client's version.
         title: The client's name for display.
@@ -1212,7 +1218,7 @@ def connect(
             supports no other.
         headers: Header fields of each HTTP request, or a function that returns them, which may be a
             coroutine function.
-        auth: The source of access tokens, such as `OAuth(...)`, or an httpx2 authentication.
+        auth: An access token, its source, such as `OAuth(...)`, or an httpx2 authentication.
         http_client: An httpx2 client that sends the HTTP requests; the session does not close it.
         timeouts: Timeouts, and pauses before retries.
         limits: Bounds of what the server can make the client do and store.
@@ -1236,12 +1242,18 @@ def connect(
         RequestTimeoutError: (on entry) The session was not open in time.
         MissingExtraError: (on entry) The target is a URL, and no HTTP library is installed.
         ValueError: (on entry) `max_concurrent_requests` is below one.
-        TypeError: There is no such keyword.
+        TypeError: There is no such keyword, or a handler has a wrong name or other parameters.
     """
     if others:
-        from .absent_methods import absent_keyword  # for the error only
+        from ..other_sdks import keyword_error  # for the error only
 
-        raise absent_keyword("connect", others)
+        raise keyword_error("connect", others)
+    if isinstance(handlers, type):
+        handlers = handlers()
+    if handlers is not None:
+        from .handler_checks import check_handlers  # many clients have no handlers
+
+        check_handlers(handlers)
     client_class: type[ClientBase] = Client
     chosen = REVISIONS.pinned(revision)
     if revision in FOLDERS:
@@ -1369,7 +1381,7 @@ def _checked_url(target: str | bytes) -> str:
 
     raise TypeError(
         "expected a command as a list of words, a URL that begins with http:// or https://, or "
-        "a configuration as pathlib.Path or dict, got the text "
+        "a script or a configuration as pathlib.Path or dict, got the text "
         f"{masked_command(str(target).split())!r}"
     )
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from inspect import iscoroutinefunction
 from types import FunctionType, MethodType
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, ParamSpec, Protocol, Self, TypeVar
 
 from msgspec import Raw
 
@@ -308,6 +308,18 @@ class ClientBase(ClientCalls["Subscription"]):
 
     if not TYPE_CHECKING:  # a type checker knows what a client has
 
+        def __new__(cls, *arguments: Any, **options: Any) -> Self:
+            """Refuse the arguments of another SDK's client.
+
+            Raises:
+                TypeError: The first one is no peer.
+            """
+            if not isinstance(next(iter(arguments or options.values()), None), Peer):
+                from ..other_sdks import call_error  # for the error only
+
+                raise call_error("Client", "expected an open session")
+            return super().__new__(cls)
+
         def __getattr__(self, name: str) -> Any:
             """Explain why an attribute is missing.
 
@@ -386,7 +398,7 @@ class ClientBase(ClientCalls["Subscription"]):
         """Send any request by its wire name, with params as wire object or raw JSON.
 
         Args:
-            name: The method.
+            name: The method; one that no revision has is a custom method of the server.
             params: Its params; `None` for none.
             meta: Members to add to `_meta`.
             timeout: Seconds without response or progress; `None` for no limit.
@@ -394,10 +406,11 @@ class ClientBase(ClientCalls["Subscription"]):
                 without it none are requested.
 
         Returns:
-            The typed result.
+            The typed result; that of a custom method as it came, as a dict.
 
         Raises:
             LocalProtocolError: The params do not fit the revision. Raw JSON is sent unchecked.
+            MethodNotFoundError: Another revision has the request, and that of the session has not.
             RemoteError: The server answered with an error.
             RequestTimeoutError: No response in time.
         """
@@ -412,7 +425,7 @@ class ClientBase(ClientCalls["Subscription"]):
         timeout: float | None = None,
         on_progress: OnProgress | None = None,
     ) -> Raw:
-        """Like `request`, but return the result as JSON with all members, as gateways need."""
+        """Like `request`, but return the result as JSON as it came, unchecked, as gateways need."""
         return await self._requests.send_raw(name, params, meta, timeout, on_progress)
 
     def start_call(
@@ -521,7 +534,7 @@ class ClientApplication:
     """Serves the requests and notifications of a server with the user's handlers.
 
     Args:
-        handlers: The user's handlers, or `None`.
+        handlers: The user's handlers, or their class; `None` for none.
         identity: The client's description.
         settings: The settings of the client; the defaults if `None`.
 

@@ -23,7 +23,10 @@ class Timeouts:
     """Timeouts of a client, in seconds.
 
     Attributes:
-        opening: For opening the session; a process that is restarted gets no more.
+        opening: For opening the session; a process that is restarted gets no more. Output of a
+            process on standard error begins this time anew.
+        longest_opening: For opening the session with a process, whatever its output on standard
+            error; `opening` if that is longer.
         probe: For the response to the probe that tells newer servers from older ones. A process
             that has read the probe is restarted after half of the time from then to `opening`, if
             it is still silent.
@@ -33,6 +36,7 @@ class Timeouts:
             timeout; a call with a timeout may use the rest of that.
         connect: For an HTTP connection.
         silence: Between two parts of an HTTP response; event streams may be silent for longer.
+        body: For the whole body of an HTTP response that is no event stream.
         restore: For each request that is repeated after the server has lost the session.
         retries: Pauses before each retry of an idempotent request whose response was lost.
         http: Further timeouts and pauses of the HTTP transports.
@@ -40,13 +44,15 @@ class Timeouts:
     Source: basic/lifecycle (timeouts); 2026-07-28: basic/patterns/cancellation (timeouts).
     """
 
-    opening: float = 30.0
+    opening: float = 60.0
+    longest_opening: float = 300.0
     probe: float = 5.0
     limit: float = 3600.0
     listing: float = 300.0
     validation: float = VALIDATION_SECONDS
     connect: float = 10.0
     silence: float = 60.0
+    body: float = 600.0
     restore: float = 10.0
     retries: tuple[float, ...] = (0.0, 0.5, 1.0, 2.0)
     http: HttpTimeouts = HTTP_TIMEOUTS

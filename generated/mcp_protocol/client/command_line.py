@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from .._wire import is_object, to_builtins
+from .._wire import is_many, is_object, to_builtins
 from ..errors import InvalidParamsError, McpError, RemoteProtocolError
 from ..foreign_text import safe_repr, safe_text
 from ..runtime.terminal_output import PlainOutput, TableRow, json_text, output, printable
@@ -41,6 +41,7 @@ from .host_config import HOSTS, default_name, entry
 
 if TYPE_CHECKING:  # what serves only does not load the client
     from .base import ClientBase
+    from .callbacks import LogMessage
     from .server_config import ServerEntry
 
 DONE, FAILED, WRONG = 0, 1, 2
@@ -49,6 +50,11 @@ _PACKAGE = __name__.removesuffix(".client.command_line")
 _SERVED = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 _LINE = 100  # characters of a description that a list shows
 _PAGES = 1000  # of one list
+_LOGGED = 1000  # characters of a log message or a progress report that are shown
+_VALUES = 8  # values of an enum that a list shows
+_LEVELS = 4  # of references and alternatives in the schema of a parameter
+
+_JSON_ONLY = ("array", "boolean", "integer", "null", "number", "object")
 
 _NONE: Mapping[str, Any] = {}
 
@@ -126,7 +132,7 @@ def _command(
         help="environment variable for a command, which gets few without this",
     )
     parser.add_argument(
-        "--timeout", type=float, default=30.0, metavar="SECONDS", help="30 by default"
+        "--timeout", type=float, default=60.0, metavar="SECONDS", help="60 by default"
     )
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     parser.set_defaults(at_once=None)
@@ -176,7 +182,10 @@ def _target(text: str) -> str | list[str]:
     try:
         words = shlex.split(text)
     except ValueError as error:
-        raise UsageError(f"{text!r}: expected a command line, got {error}") from None
+        from ..command_masking import masked_command  # its patterns take long to compile
+
+        shown = masked_command(text.split())
+        raise UsageError(f"{shown!r}: expected a command line, got {error}") from None
     if not words:
         raise UsageError("expected a URL, a command line or MODULE:SERVER, got an empty text")
     if len(words) == 1 and _is_python_file(words[0]):
@@ -255,7 +264,7 @@ def _headers(chosen: argparse.Namespace) -> dict[str, str]:
     for header in chosen.header:
         name, colon, value = header.partition(":")
         if not colon or not name.strip():
-            raise UsageError(f"--header: expected 'NAME: VALUE', got {name!r}")
+            raise UsageError("--header: expected 'NAME: VALUE', got no name or no colon")
         headers[name.strip()] = value.strip()
     return headers
 
@@ -268,7 +277,25 @@ async def _in_session(chosen: argparse.Namespace) -> int:
 
         more = {"handlers": TerminalHandlers(), "capabilities": CAPABILITIES}
     async with opened(chosen, chosen.revision, **more) as client:
-        return await command(client, chosen)
+        with client.on_progress(_show_progress), client.on_log(_show_log):
+            return await command(client, chosen)
+
+
+def _show_progress(done: float, total: float | None, message: str | None) -> None:
+    """Show the progress of a request on standard error."""
+    of_total = "" if total is None else f"/{total:g}"
+    _show_beside(f"progress {done:g}{of_total}{f': {message}' if message else ''}")
+
+
+def _show_log(message: LogMessage) -> None:
+    """Show a log message of the server on standard error."""
+    data: object = message.data
+    text = data if isinstance(data, str) else safe_repr(data, _LOGGED)
+    _show_beside(f"{message.level}{f' {message.logger}' if message.logger else ''}: {text}")
+
+
+def _show_beside(text: str) -> None:
+    print(safe_text(text, _LOGGED), file=sys.stderr, flush=True)
 
 
 @asynccontextmanager
@@ -397,13 +424,49 @@ def _parameters(schema: Any) -> Iterator[str]:
     required = fields.get("required")
     for name, kind in _members(fields.get("properties")).items():
         rules = _members(kind)
-        types = rules.get("type")
-        text = f"{name}: {types}" if isinstance(types, str) else name
-        if "default" in rules:
-            text += f" = {safe_repr(rules['default'], 40)}"
-        elif not (isinstance(required, list) and name in required):
-            text += "?"
-        yield text
+        is_required = isinstance(required, list) and name in required
+        default = rules.get("default")
+        optional = "" if is_required or default is not None else "?"
+        types = " | ".join(_types(rules, fields))
+        text = f"{name}{optional}: {types}" if types else f"{name}{optional}"
+        yield text if default is None else f"{text} = {_value_text(default)}"
+
+
+def _types(rules: Mapping[str, Any], schema: Mapping[str, Any], levels: int = _LEVELS) -> list[str]:
+    """The JSON types or the values that a schema allows, of its alternatives too, but for null.
+
+    Args:
+        rules: The schema of a parameter, or an alternative in it.
+        schema: The input schema, whose definitions are referred to.
+        levels: Levels of references and alternatives that are followed.
+    """
+    if "const" in rules:
+        return [_value_text(rules["const"])]
+    values = rules.get("enum")
+    if is_many(values):
+        shown = [_value_text(value) for value in values[:_VALUES] if value is not None]
+        return [*shown, "..."] if len(values) > _VALUES else shown
+    kind = rules.get("type")
+    if isinstance(kind, str) or is_many(kind):
+        kinds = [kind] if isinstance(kind, str) else kind
+        return [safe_text(each) for each in kinds if isinstance(each, str) and each != "null"]
+    if not levels:
+        return []
+    reference = rules.get("$ref")
+    if isinstance(reference, str):
+        group, _, name = reference.removeprefix("#/").partition("/")
+        return _types(_members(_members(schema.get(group)).get(name)), schema, levels - 1)
+    several = rules.get("anyOf", rules.get("oneOf"))
+    if not is_many(several):
+        return []
+    inner = [_types(_members(each), schema, levels - 1) for each in several[:_VALUES]]
+    return [*dict.fromkeys(text for texts in inner for text in texts)]
+
+
+def _value_text(value: Any) -> str:
+    """A value of a schema as JSON."""
+    is_constant = value is None or isinstance(value, bool)
+    return json.dumps(value) if is_constant else safe_repr(value, 40)
 
 
 def _members(value: Any) -> Mapping[str, Any]:
@@ -496,17 +559,19 @@ def _typed(arguments: Mapping[str, str], schema: Any) -> dict[str, Any]:
     A value is JSON, except for parameters that are strings. Where the schema does not say, text
     that is no JSON stays text.
     """
-    properties = _members(_members(schema).get("properties"))
+    fields = _members(schema)
+    properties = _members(fields.get("properties"))
     found: dict[str, Any] = {}
     for name, value in arguments.items():
-        types = _members(properties.get(name)).get("type")
-        if types == "string":
+        rules = _members(properties.get(name))
+        types, values = " | ".join(_types(rules, fields)), rules.get("enum")
+        if types == "string" or (is_many(values) and value in values):
             found[name] = value
             continue
         try:
             found[name] = _decoded(value)
         except ValueError:
-            if isinstance(types, str):
+            if types in _JSON_ONLY:
                 raise UsageError(
                     f"--arg {name}: expected JSON, since the tool expects {types}, got {value!r}"
                 ) from None

@@ -33,7 +33,6 @@ from ..runtime.peer import Peer
 from ..runtime.trace import traced
 from ..transports.memory import memory_pair
 from .base import AnyClient, ClientApplication
-from .client_settings import Timeouts
 
 
 @runtime_checkable
@@ -78,7 +77,7 @@ async def open_session(
                 await peer.open(timeouts.probe, timeouts.opening)
             except (ConnectionClosedError, RequestTimeoutError) as error:
                 more = "" if isinstance(target, str) else probe_advice(peer)
-                raise explained(error, target, timeouts, more) from None
+                raise explained(error, target, timeouts.opening, more) from None
             yield client_class(peer, application)
 
 
@@ -108,13 +107,13 @@ def probe_advice(peer: Peer) -> str:
 def explained(
     error: ConnectionClosedError | RequestTimeoutError | ServerStartError,
     target: Target,
-    timeouts: Timeouts,
+    seconds: float,
     more: str,
 ) -> McpError:
-    """An error of the opening, with the target and further text."""
+    """An error of the opening, with the target, the time limit and further text."""
     match error:
         case RequestTimeoutError():
-            return RequestTimeoutError(f"{error.method}{_with(target)}", timeouts.opening, more)
+            return RequestTimeoutError(f"{error.method}{_with(target)}", seconds, more)
         case ServerStartError():
             return error.with_more(more)
         case ConnectionClosedError():

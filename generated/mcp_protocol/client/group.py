@@ -194,6 +194,7 @@ class ClientGroup(GroupBase[AnyClient]):
         timeout: float | None = None,
         on_progress: OnProgress | None = None,
         returns: object = None,
+        **others: object,
     ) -> Any:
         """Runs a tool. An unknown tool is error -32602; a failure inside the tool is a result with
         `isError`.
@@ -206,6 +207,10 @@ class ClientGroup(GroupBase[AnyClient]):
 
         Source: server/tools.
         """
+        if others:
+            from ..other_sdks import keyword_error  # for the error only
+
+            raise keyword_error("client.call_tool", others)
         fields: dict[str, Any] = {
             "name": name,
             "arguments": arguments,

@@ -26,6 +26,7 @@ from ..errors import (
     InvalidParamsError,
     LocalProtocolError,
     MethodNotFoundError,
+    RemoteError,
     TransportError,
 )
 from ..facts import Method, Revision
@@ -203,7 +204,15 @@ class GroupRequests:
         server, own = await self._route(method, fields)
         send = partial(_sent, method, own, meta, timeout, on_progress)
         if server is not None:
-            return await server.guarded(send)
+            try:
+                return await server.guarded(send)
+            except RemoteError as error:
+                name = fields.get("name", "")
+                if not server.prefix or not isinstance(name, str):
+                    raise
+                raise RemoteError(
+                    error.code, error.message, error.data, error.method, name=name
+                ) from error
         results = await self.of_each(method, send)
         if not results:
             raise self._missing(method)

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Any, TypeAlias
 
-from .._wire import ValidationError, convert, error_text, replace, to_builtins
+from .._wire import Raw, ValidationError, convert, error_text, replace, to_builtins
 from ..errors import INVALID_PARAMS, LocalProtocolError, RemoteProtocolError
 from ..facts import Method
 from ..protocol.client_features import (
@@ -74,6 +74,8 @@ async def answer(
         raise RemoteProtocolError(f"{method.name}: {wrong}", code=INVALID_PARAMS)
     elicitations.begun(params.get("elicitationId"))
     returned = await handler(_with_defaults(method, context.params, params), context)
+    if isinstance(returned, Raw):  # a gateway passes on the answer of another client
+        return returned
     try:
         typed = recast(returned, method.result)
     except ValidationError as error:

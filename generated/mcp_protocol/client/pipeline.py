@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -64,6 +65,10 @@ if TYPE_CHECKING:  # most clients have no callbacks or middleware
     from .client_middleware import ClientMiddlewareChain
 
 _REFUSED = (METHOD_NOT_FOUND, INVALID_PARAMS, RESOURCE_NOT_FOUND)
+_MIXED = (
+    "results to no request of this client came too: a gateway that sends each response to all of "
+    "its clients mixes them up"
+)
 
 
 class _Options(msgspec.Struct, gc=False):
@@ -158,7 +163,10 @@ class RequestPipeline:
         timeout: float | None = None,
         on_progress: OnProgress | None = None,
     ) -> Raw:
-        """Send a request without cache and input rounds, and return its result as JSON."""
+        """Send a request without cache and input rounds, and return its result as JSON.
+
+        Nothing of the result is checked.
+        """
         request: partial[Any] = partial(
             self._peer.callers.request_raw,
             method,
@@ -169,7 +177,8 @@ class RequestPipeline:
         options = self._options(method, meta, timeout, on_progress)
         raw: Raw = await self._send(options, params, request)
         if method == TOOLS_LIST and self.state.param_headers.in_use:
-            self.state.tools_listed(result_decoder(self._row(method))(raw).tools)
+            with suppress(*UNREADABLE):  # as it comes to the caller
+                self.state.tools_listed(result_decoder(self._row(method))(raw).tools)
         return raw
 
     async def restore_session(self) -> None:
@@ -450,7 +459,12 @@ class RequestPipeline:
         If progress kept the call alive for longer than its timeout, the whole timeout applies.
         """
         left = timeout if timeout is None or elapsed >= timeout else timeout - elapsed
-        await self.state.output_schemas.check(tool, result, left)
+        try:
+            await self.state.output_schemas.check(tool, result, left)
+        except RemoteProtocolError as error:
+            if not self.connection.stray_results:
+                raise
+            raise RemoteProtocolError(f"{error}; {_MIXED}") from None
 
     async def _after_input(self, options: _Options, params: Any, result: Any) -> Any:
         """The result after the server has got the input that it asks for."""

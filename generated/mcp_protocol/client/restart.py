@@ -37,9 +37,11 @@ from ..errors import (
 )
 from ..protocol.connection import Connection
 from ..protocol.receiver import Opened, OpenFailed, Send
+from ..runtime.concurrency import TimeLimit
 from ..runtime.peer import Peer
 from .base import ClientApplication
 from .client_settings import Restart
+from .connect import beside
 
 if TYPE_CHECKING:
     from ..transports.process import ProcessChannel
@@ -155,6 +157,7 @@ class RestartingChannel(Channel):
     def _process_ended(self, peer: Peer, error: McpError) -> None:
         """The open requests are lost; those that are being sent wait for the next process."""
         self._cause = error
+        self._changed.set()  # for those who have noticed the end before
         self._changed = anyio.Event()
         peer.peer_replaced()
         self._lost.extend(
@@ -210,13 +213,28 @@ class RestartingChannel(Channel):
     async def _open(self) -> ProcessChannel:
         """A new process with the revision of the session."""
         assert self._peer is not None
-        seconds = self._application.settings.timeouts.opening
+        timeouts = self._application.settings.timeouts
+        limit = TimeLimit(timeouts.opening, max(timeouts.opening, timeouts.longest_opening))
+        watching = anyio.CancelScope()
+
+        async def watch() -> None:
+            with watching:
+                await process.follow_stderr(extend)
+
+        async def end_watching() -> None:
+            watching.cancel()
+
+        def extend() -> None:
+            limit.begin_anew()
+            scope.deadline = limit.deadline
+
         process = await self._start()
         try:
-            with anyio.move_on_after(seconds):
-                await self._negotiate(process, self._peer.connection)
+            with anyio.CancelScope(deadline=limit.deadline) as scope:
+                async with beside(watch, end_watching):
+                    await self._negotiate(process, self._peer.connection)
                 return process
-            raise RequestTimeoutError("opening the session", seconds)
+            raise RequestTimeoutError("opening the session", round(limit.seconds, 1))
         except BaseException:
             with anyio.CancelScope(shield=True):
                 await process.close()

@@ -12,6 +12,9 @@ for each server, a process (`command`, `args`, `env`, `envFile`, `cwd`) or a URL
 and `${env:NAME}`; `${input:id}` stands for a value that the caller of `connect` has, or asks the
 user for. A member that has no meaning here is named in a warning.
 
+Any text of a configuration may be a secret, and one of a malformed configuration may be anywhere.
+Errors have names of members, with what looks like a secret masked, and kinds of values.
+
 Source: the configuration references of these programs, as of November 2026.
 """
 
@@ -20,6 +23,7 @@ from __future__ import annotations
 import logging
 import os
 import re
+import sys
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from os import PathLike
@@ -30,11 +34,12 @@ import msgspec
 
 from .._wire import UNREADABLE, is_many, is_object
 from ..errors import MissingExtraError
-from ..foreign_text import safe_list, safe_repr
+from ..foreign_text import safe_list
 from .callbacks import in_thread
 
 Config: TypeAlias = Mapping[str, Any] | PathLike[str]
-"""A configuration of servers: `{"mcpServers": {...}}`, or the path of a JSON file with it."""
+"""A configuration of servers: `{"mcpServers": {...}}`, or the path of a JSON file with it. The path
+of a script (`.py`, `.js`) is a configuration of one server."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +68,9 @@ Inputs: TypeAlias = Mapping[str, str] | Callable[[ConfigInput], str | Awaitable[
 function runs in a thread."""
 
 _KEYS = ("mcpServers", "servers")
+
+_SCRIPTS: Mapping[str, str] = {".js": "node", ".mjs": "node", ".py": sys.executable}
+"""What runs a script, by the ending of its name."""
 
 _TRANSPORTS: Mapping[str, Literal["streamable-http", "sse"] | None] = {
     "http": None,  # whichever of the two the server has
@@ -123,7 +131,7 @@ class _Document:
 
     def place_of(self, name: str) -> str:
         """The place of an entry."""
-        return f"{self.place}: {self.key}.{name}"
+        return f"{self.place}: {self.key}.{_shown(name)}"
 
     async def answers(self, names: Iterable[str], inputs: Inputs | None) -> Mapping[str, object]:
         """Values for the inputs of some servers; a function is asked for each once."""
@@ -148,10 +156,9 @@ class _Document:
         ids = [each.id for each in used]
         unknown = values.keys() - {*ids, *self.inputs}
         if unknown:
-            known = safe_list(ids) or "none"
             raise ValueError(
-                f"inputs: expected ids that {self.place} has ({known}), got "
-                f"{safe_list(sorted(unknown))}"
+                f"inputs: expected ids that {self.place} has ({_names(ids) or 'none'}), got "
+                f"{_names(sorted(unknown))}"
             )
         variables = {
             "userHome": str(Path.home()),
@@ -240,7 +247,7 @@ async def read_server(config: Config, name: str, inputs: Inputs | None = None) -
     if name not in document.entries:
         raise ValueError(
             f"{document.place}: {document.key}: expected the name of a server "
-            f"({safe_list(names)}), got {safe_repr(name)}"
+            f"({_names(names)}), got {_shown(name)!r}"
         )
     texts = document.texts([name], await document.answers([name], inputs))
     return _entry(document.entries[name], texts, document.place_of(name))
@@ -258,6 +265,8 @@ def _document(config: Config) -> _Document:
         path = Path(config).absolute()
         place = path.name
         folder = path.parent.parent if path.parent.name.startswith(".") else path.parent
+        if path.suffix in _SCRIPTS:
+            return _document_of_script(path)
         try:
             content = msgspec.json.decode(path.read_bytes())
         except UNREADABLE as error:
@@ -265,15 +274,28 @@ def _document(config: Config) -> _Document:
     members: Mapping[str, Any] = content if is_object(content) else {}
     key = next((key for key in _KEYS if key in members), None)
     if key is None:
-        raise ValueError(f"{place}: expected a member mcpServers, got {safe_list(list(members))}")
+        raise ValueError(
+            f"{place}: expected a member mcpServers, got {_names(members) or _kind(content)}"
+        )
     entries = members[key]
     if not is_object(entries) or not entries:
-        raise ValueError(f"{place}: {key}: expected an object with servers, got {entries!r}")
+        raise ValueError(f"{place}: {key}: expected an object with servers, got {_kind(entries)}")
     declared = members.get("inputs", ())
     if not is_many(declared):
-        raise ValueError(f"{place}: inputs: expected a list, got {safe_repr(declared)}")
+        raise ValueError(f"{place}: inputs: expected a list, got {_kind(declared)}")
     inputs = [_input(each, f"{place}: inputs") for each in declared]
     return _Document(place, folder, key, entries, {each.id: each for each in inputs})
+
+
+def _document_of_script(path: Path) -> _Document:
+    """The configuration of one server, which is a script.
+
+    Raises:
+        OSError: There is no such file.
+    """
+    with path.open("rb"):
+        entry = {"command": _SCRIPTS[path.suffix], "args": [str(path)]}
+    return _Document(path.name, path.parent, _KEYS[0], {path.stem: entry}, {})
 
 
 def _input(declared: Any, place: str) -> ConfigInput:
@@ -285,7 +307,7 @@ def _input(declared: Any, place: str) -> ConfigInput:
     members: Mapping[str, Any] = declared if is_object(declared) else {}
     identifier = members.get("id")
     if not identifier or not isinstance(identifier, str):
-        raise ValueError(f"{place}: expected an object with id, got {safe_repr(declared)}")
+        raise ValueError(f"{place}: expected an object with id, got {_kind(declared)}")
     default = members.get("default")
     options = members.get("options")
     return ConfigInput(
@@ -310,12 +332,11 @@ def _checked_input(declared: ConfigInput, value: object) -> str:
     """
     if not isinstance(value, str):
         raise TypeError(
-            f"inputs: {safe_repr(declared.id)}: expected a text, got a {type(value).__name__}"
+            f"inputs: {_shown(declared.id)!r}: expected a text, got a {type(value).__name__}"
         )
     if declared.options and value not in declared.options:
-        raise ValueError(
-            f"inputs: {safe_repr(declared.id)}: expected one of {safe_list(declared.options)}"
-        )
+        options = "its options" if declared.password else f"one of {_names(declared.options)}"
+        raise ValueError(f"inputs: {_shown(declared.id)!r}: expected {options}")
     return value
 
 
@@ -330,6 +351,35 @@ def _inputs_in(value: Any) -> Iterator[str]:
             yield from _inputs_in(each)
 
 
+def _shown(name: str) -> str:
+    """A name that a configuration has, for an error."""
+    from ..command_masking import masked_command  # its patterns take long to compile
+
+    return masked_command([name])
+
+
+def _names(names: Iterable[str]) -> str:
+    return safe_list([_shown(name) for name in names])
+
+
+def _kind(value: object) -> str:
+    """The kind of a value, for an error."""
+    if is_object(value):
+        return "an object"
+    kinds: dict[type[object], str] = {
+        str: "a text",
+        bool: "a boolean",
+        type(None): "null",
+        int: "a number",
+        float: "a number",
+    }
+    return "a list" if is_many(value) else kinds.get(type(value), f"a {type(value).__name__}")
+
+
+def _is_url(entry: object) -> bool:
+    return isinstance(entry, str) and entry.lower().startswith(("http://", "https://"))
+
+
 def _is_disabled(entry: Any) -> bool:
     return is_object(entry) and entry.get("disabled") is True
 
@@ -340,18 +390,21 @@ def _entry(entry: Any, texts: _Texts, place: str) -> ServerEntry:
     Raises:
         ValueError: It is wrong.
     """
+    if isinstance(entry, str | int | float | None) and not _is_url(entry):
+        raise ValueError(f"{place}: expected an object, got {_kind(entry)}")
     if not is_object(entry):
         return ServerEntry(entry)
     kind = entry.get("type", entry.get("transport"))
     if ("command" in entry) == ("url" in entry):
-        raise ValueError(f"{place}: expected either command or url, got {safe_list(list(entry))}")
+        raise ValueError(f"{place}: expected either command or url, got {_names(entry) or 'none'}")
     own, what = (_OF_PROCESS, "command") if "command" in entry else (_OF_URL, "url")
     allowed = ("stdio",) if what == "command" else tuple(_TRANSPORTS)
     if kind is not None and kind not in allowed:
-        raise ValueError(f"{place}: type: expected {' or '.join(allowed)}, got {kind!r}")
+        came = repr(_shown(kind)) if isinstance(kind, str) else _kind(kind)
+        raise ValueError(f"{place}: type: expected {' or '.join(allowed)}, got {came}")
     unused = entry.keys() - own - _OF_BOTH - _FOR_DISPLAY
     if unused:
-        _logger.warning("%s: not used: %s", place, safe_list(sorted(unused)))
+        _logger.warning("%s: not used: %s", place, _names(sorted(unused)))
     if what == "url":
         auth = entry.get("auth")
         if isinstance(auth, str):
@@ -367,7 +420,7 @@ def _entry(entry: Any, texts: _Texts, place: str) -> ServerEntry:
         )
     args = entry.get("args", ())
     if not is_many(args):
-        raise ValueError(f"{place}: args: expected a list of texts, got {args!r}")
+        raise ValueError(f"{place}: args: expected a list of texts, got {_kind(args)}")
     cwd = entry.get("cwd")
     return ServerEntry(
         [
@@ -397,8 +450,10 @@ def _environment(entry: Mapping[str, Any], texts: _Texts, place: str) -> Mapping
     try:
         with path.open(encoding="utf-8-sig") as file:
             read = dotenv_values(stream=file, interpolate=False)
-    except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"{place}: envFile: {error}") from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "expected a text in UTF-8"
+        written = _shown(entry["envFile"])
+        raise ValueError(f"{place}: envFile: {written!r}: {reason}") from None
     variables = {name: value for name, value in read.items() if value is not None}
     members: Mapping[str, Any] = entry.get("env") or {}
     removed = {name for name, value in members.items() if value is None}
@@ -428,7 +483,7 @@ class _Texts:
         """
         if isinstance(value, str):
             return _variable.sub(lambda found: self._value(found[1], place), value)
-        raise ValueError(f"{place}: expected a text, got {safe_repr(value)}")
+        raise ValueError(f"{place}: expected a text, got {_kind(value)}")
 
     def mapping(self, value: object, place: str) -> dict[str, str] | None:
         """An object of texts; numbers are taken as texts, and null as absent.
@@ -439,9 +494,11 @@ class _Texts:
         if value is None:
             return None
         if not is_object(value):
-            raise ValueError(f"{place}: expected an object, got {safe_repr(value)}")
+            raise ValueError(f"{place}: expected an object, got {_kind(value)}")
         return {
-            name: self.text(str(text) if type(text) in (int, float) else text, f"{place}.{name}")
+            name: self.text(
+                str(text) if type(text) in (int, float) else text, f"{place}.{_shown(name)}"
+            )
             for name, text in value.items()
             if text is not None
         }
@@ -450,21 +507,22 @@ class _Texts:
         if variable in self.predefined:
             return self.predefined[variable]
         if variable.startswith(_INPUT):
-            identifier = variable.removeprefix(_INPUT)
+            identifier = _shown(variable.removeprefix(_INPUT))
             raise ValueError(
-                f"{place}: ${{{variable}}} has no value: inputs={{{identifier!r}: ...}} of "
+                f"{place}: ${{input:{identifier}}} has no value: inputs={{{identifier!r}: ...}} of "
                 "connect() gives one, or a function that asks the user"
             )
         form = _name.fullmatch(variable)
         if form is None:
             raise ValueError(
                 f"{place}: expected ${{NAME}}, ${{NAME:-default}}, ${{env:NAME}}, ${{input:id}}, "
-                f"${{userHome}} or ${{workspaceFolder}}, got ${{{variable}}}"
+                f"${{userHome}} or ${{workspaceFolder}}, got ${{{_shown(variable)}}}"
             )
         default: str | None = form[2]
         value = os.environ.get(form[1], default)
         if value is None:
             raise ValueError(
-                f"{place}: the variable {form[1]} is not set, and ${{{variable}}} has no default"
+                f"{place}: the variable {_shown(form[1])} is not set, and ${{{_shown(variable)}}} "
+                "has no default"
             )
         return value

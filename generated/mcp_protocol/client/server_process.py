@@ -8,7 +8,7 @@
 
 A process that ends after the probe, or stays silent, is restarted once, with `initialize` as the
 first message. A process that has not read the probe is slow, or has failed for another reason: the
-client waits for it, or raises its failure.
+client waits for it, or raises its failure. Output on standard error is a sign of life.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ import anyio
 from ..channel import Channel
 from ..errors import ConnectionClosedError, RequestTimeoutError, ServerStartError, last_lines
 from ..facts import Revisions
+from ..runtime.concurrency import TimeLimit
 from ..runtime.peer import Peer
 from .base import AnyClient, ClientApplication
 from .client_settings import Restart, Timeouts
@@ -51,7 +52,7 @@ async def open_with_process(
     from ..transports.process import ShutdownTimeouts, open_process
 
     timeouts = application.settings.timeouts
-    deadline = anyio.current_time() + timeouts.opening
+    whole = TimeLimit(timeouts.opening, max(timeouts.opening, timeouts.longest_opening))
     first: _FirstProcess | None = None
     restarting: RestartingChannel | None = None
     while True:
@@ -65,15 +66,14 @@ async def open_with_process(
             peer = new_peer(channel, revisions, application)
             async with beside(peer.run, peer.close):
                 try:
-                    await _open_in_time(peer, process, timeouts, deadline)
+                    await _open_in_time(peer, process, timeouts, whole)
                 except (ConnectionClosedError, RequestTimeoutError, ServerStartError) as error:
                     handshakes = peer.connection.without_probe
-                    in_time = anyio.current_time() < deadline
-                    if handshakes is None or not process.took_input or not in_time:
+                    if handshakes is None or not process.took_input or not whole.left():
                         more, cause = probe_advice(peer) if process.took_input else "", None
                         if first is not None:
                             more, cause = first.description, first.error
-                        raise explained(error, argv, timeouts, more) from cause
+                        raise explained(error, argv, round(whole.seconds, 1), more) from cause
                     first = _FirstProcess(error, process.stderr_tail)
                     revisions = handshakes
                 else:
@@ -116,7 +116,7 @@ class _FirstProcess:
 
 
 async def _open_in_time(
-    peer: Peer, process: ProcessChannel, timeouts: Timeouts, deadline: float
+    peer: Peer, process: ProcessChannel, timeouts: Timeouts, whole: TimeLimit
 ) -> None:
     """Open a session with a process; `Timeouts.probe` says for how long it may be silent.
 
@@ -124,17 +124,25 @@ async def _open_in_time(
         RequestTimeoutError: No response in time.
         McpError: The server refused the session, or ended.
     """
-    left = max(0.0, deadline - anyio.current_time())
-    silent = (timeouts.probe + left) / 2
-    failure: Exception | None = RequestTimeoutError("opening the session", silent)
+    left = whole.left()
+    first_silence = (timeouts.probe + left) / 2
+    silence = TimeLimit(first_silence, max(first_silence, timeouts.longest_opening / 2))
+    failure: Exception | None = RequestTimeoutError("opening the session", first_silence)
 
     async def watch() -> None:
-        await anyio.sleep(silent)
+        while left := silence.left():  # noqa: ASYNC110 - the end of the limit moves
+            await anyio.sleep(left)
         if peer.connection.without_probe is not None and process.took_input:
             tasks.cancel_scope.cancel()
 
+    def extend() -> None:
+        whole.begin_anew()
+        silence.begin_anew()
+        peer.extend_opening(whole.left())
+
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(watch)
+        tasks.start_soon(process.follow_stderr, extend)
         try:
             await peer.open(timeouts.probe, left)
             failure = None

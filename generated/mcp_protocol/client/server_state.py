@@ -262,7 +262,8 @@ class OutputSchemas:
         """Validate a tool's result; errors and tools without schema are not validated.
 
         Validation leaves the event loop if it takes more than some milliseconds. If `jsonschema` is
-        not installed, a warning is logged once, and results are not validated.
+        not installed, a warning is logged once, and results are validated against schemas of flat
+        objects only.
 
         Args:
             tool: The name of the tool.
@@ -289,6 +290,10 @@ class OutputSchemas:
             raise RemoteProtocolError(f"tools/call {safe_repr(tool)}: structuredContent: {wrong}")
 
     async def _wrong(self, tool: _ToolSchema, value: Any, deadline: Deadline) -> str | None:
+        if tool.complaint is None:
+            from ..json_schema.flat_schemas import flat_complaint
+
+            tool.complaint = flat_complaint(tool.schema)
         if tool.complaint is None and self._can_check:
             try:
                 tool.complaint = await validator_in_time(tool.schema, "checking results", deadline)

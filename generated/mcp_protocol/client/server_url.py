@@ -35,8 +35,8 @@ HeaderFields: TypeAlias = Mapping[str, str]
 HeaderSource: TypeAlias = HeaderFields | Callable[[], HeaderFields | Awaitable[HeaderFields]]
 """Header fields of each HTTP request, or what makes them each time."""
 
-HttpAuth: TypeAlias = "httpx2.Auth | Authorization"
-"""How a client comes to an access token, or an authentication of httpx2's."""
+HttpAuth: TypeAlias = "str | httpx2.Auth | Authorization"
+"""An access token, how a client comes to one, or an authentication of httpx2's."""
 
 HttpClient: TypeAlias = "httpx2.AsyncClient"
 """A client of httpx2's."""
@@ -49,7 +49,7 @@ class UrlOptions:
     Attributes:
         transport: The transport to use; `None` to find out.
         headers: What each HTTP request gets beside the protocol's own fields, which go first.
-        auth: Asked with each HTTP request.
+        auth: Asked with each HTTP request, or the access token that each has.
         client: Makes the requests, and is not closed. Its timeout for reading does not count.
     """
 
@@ -96,7 +96,13 @@ async def at_url(
         headers = cache.before_private = WatchedFields(make, cache.forget_private)
     authorizer, auth = _authorizer(http.auth, url, revisions, application)
     requests = HttpRequests(
-        headers, auth, http.client, timeouts.connect, timeouts.silence, authorizer=authorizer
+        headers,
+        auth,
+        http.client,
+        timeouts.connect,
+        timeouts.silence,
+        timeouts.body,
+        authorizer=authorizer,
     )
     server.param_headers.mirrored = True
     channel = HttpChannel(
@@ -116,11 +122,27 @@ async def at_url(
 def _authorizer(
     auth: HttpAuth | None, url: str, revisions: Revisions, application: ClientApplication
 ) -> tuple[Authorizer, None] | tuple[None, httpx2.Auth | None]:
-    """What `auth` stands for: an authorizer of our own, or an authentication of httpx2's."""
+    """What `auth` stands for: an authorizer of our own, or an authentication of httpx2's.
+
+    Raises:
+        ValueError: A text that is no access token.
+    """
     if auth is None:
         return None, None
+    if isinstance(auth, str):
+        from ..other_sdks import call_error  # for the error only
+
+        raise call_error("auth", "expected no text")
     from ..transports.http.http_client import Authorization
 
+    if isinstance(auth, str):
+        from .auth.machine_auth import Bearer
+
+        if auth.lower() == "oauth":
+            raise ValueError("auth: use OAuth('Name of the client') to sign in, not a text")
+        if auth.lower().startswith("bearer "):
+            raise ValueError("auth: expected the token alone, without the word Bearer")
+        auth = Bearer(auth)
     if isinstance(auth, Authorization):
         application.declare_extensions(auth.extensions)
         return auth.authorizer(url, revisions), None

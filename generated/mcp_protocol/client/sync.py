@@ -380,11 +380,17 @@ class ThreadedHandlers:
     """Handlers whose plain functions run in threads; a cancelled call does not wait for its thread.
 
     Args:
-        handlers: The user's handlers.
+        handlers: The user's handlers, or their class.
+
+    Raises:
+        TypeError: A handler has a wrong name or other parameters.
     """
 
-    def __init__(self, handlers: Handlers) -> None:
-        self._handlers = handlers
+    def __init__(self, handlers: Handlers | type[Handlers]) -> None:
+        from .handler_checks import check_handlers  # many clients have no handlers
+
+        self._handlers = handlers() if isinstance(handlers, type) else handlers
+        check_handlers(self._handlers)
 
     def mcp_handler(self, method: Method) -> Callable[[Any, RequestContext], Any] | None:
         """A coroutine function for a method; `None` if the user has no handler for it."""

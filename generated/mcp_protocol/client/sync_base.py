@@ -322,7 +322,7 @@ class SyncClientBase:
         """Send any request by its wire name, with params as wire object or raw JSON.
 
         Args:
-            name: The method.
+            name: The method; one that no revision has is a custom method of the server.
             params: Its params; `None` for none.
             meta: Members to add to `_meta`.
             timeout: Seconds without response or progress; `None` for no limit.
@@ -330,10 +330,11 @@ class SyncClientBase:
                 without it none are requested.
 
         Returns:
-            The typed result.
+            The typed result; that of a custom method as it came, as a dict.
 
         Raises:
             LocalProtocolError: The params do not fit the revision. Raw JSON is sent unchecked.
+            MethodNotFoundError: Another revision has the request, and that of the session has not.
             RemoteError: The server answered with an error.
             RequestTimeoutError: No response in time.
         """
@@ -356,7 +357,7 @@ class SyncClientBase:
         timeout: float | None = None,
         on_progress: OnProgress | None = None,
     ) -> Raw:
-        """Like `request`, but return the result as JSON with all members, as gateways need."""
+        """Like `request`, but return the result as JSON as it came, unchecked, as gateways need."""
         return self._thread.run(
             lambda: self._base.request_raw(
                 name=name,

@@ -373,6 +373,7 @@ class SyncClient(SyncClientBase):
         timeout: float | None = None,
         on_progress: OnProgress | None = None,
         returns: object = None,
+        **others: object,
     ) -> Any:
         """Runs a tool. An unknown tool is error -32602; a failure inside the tool is a result with
         `isError`.
@@ -385,6 +386,10 @@ class SyncClient(SyncClientBase):
 
         Source: server/tools.
         """
+        if others:
+            from ..other_sdks import keyword_error  # for the error only
+
+            raise keyword_error("client.call_tool", others)
         return self._thread.run(
             lambda: self._client.call_tool(
                 name=name,
@@ -1032,7 +1037,7 @@ def connect_sync(
     target: Target,
     *,
     revision: Literal["2024-11-05"],
-    handlers: Handlers | None = None,
+    handlers: Handlers | type[Handlers] | None = None,
     name: str = "mcp_protocol",
     version: str = "0",
     title: str | None = None,
@@ -1059,7 +1064,7 @@ def connect_sync(
     target: Target,
     *,
     revision: Literal["2025-03-26"],
-    handlers: Handlers | None = None,
+    handlers: Handlers | type[Handlers] | None = None,
     name: str = "mcp_protocol",
     version: str = "0",
     title: str | None = None,
@@ -1086,7 +1091,7 @@ def connect_sync(
     target: Target,
     *,
     revision: Literal["2025-06-18"],
-    handlers: Handlers | None = None,
+    handlers: Handlers | type[Handlers] | None = None,
     name: str = "mcp_protocol",
     version: str = "0",
     title: str | None = None,
@@ -1113,7 +1118,7 @@ def connect_sync(
     target: Target,
     *,
     revision: Literal["2025-11-25"],
-    handlers: Handlers | None = None,
+    handlers: Handlers | type[Handlers] | None = None,
     name: str = "mcp_protocol",
     version: str = "0",
     title: str | None = None,
@@ -1140,7 +1145,7 @@ def connect_sync(
     target: Target,
     *,
     revision: Literal["2026-07-28"],
-    handlers: Handlers | None = None,
+    handlers: Handlers | type[Handlers] | None = None,
     name: str = "mcp_protocol",
     version: str = "0",
     title: str | None = None,
@@ -1167,7 +1172,7 @@ def connect_sync(
     target: Target,
     *,
     revision: Literal["handshake"] | None = None,
-    handlers: Handlers | None = None,
+    handlers: Handlers | type[Handlers] | None = None,
     name: str = "mcp_protocol",
     version: str = "0",
     title: str | None = None,
@@ -1194,7 +1199,7 @@ def connect_sync(
     target: Config,
     *,
     revision: str | None = None,
-    handlers: Handlers | None = None,
+    handlers: Handlers | type[Handlers] | None = None,
     name: str = "mcp_protocol",
     version: str = "0",
     title: str | None = None,
@@ -1216,7 +1221,7 @@ def connect_sync(
     target: Target | Config,
     *,
     revision: str | None,
-    handlers: Handlers | None = None,
+    handlers: Handlers | type[Handlers] | None = None,
     name: str = "mcp_protocol",
     version: str = "0",
     title: str | None = None,
@@ -1243,7 +1248,7 @@ def connect_sync(
     target: Target | Config,
     *,
     revision: str | None = None,
-    handlers: Handlers | None = None,
+    handlers: Handlers | type[Handlers] | None = None,
     name: str = "mcp_protocol",
     version: str = "0",
     title: str | None = None,
@@ -1291,7 +1296,7 @@ def connect_sync(
             supports no other.
         headers: Header fields of each HTTP request, or a function that returns them, which may be a
             coroutine function.
-        auth: The source of access tokens, such as `OAuth(...)`, or an httpx2 authentication.
+        auth: An access token, its source, such as `OAuth(...)`, or an httpx2 authentication.
         http_client: An httpx2 client that sends the HTTP requests; the session does not close it.
         timeouts: Timeouts, and pauses before retries.
         limits: Bounds of what the server can make the client do and store.
@@ -1311,9 +1316,9 @@ def connect_sync(
         McpError: The session could not be opened; see `connect`.
     """
     if others:
-        from .absent_methods import absent_keyword  # for the error only
+        from ..other_sdks import keyword_error  # for the error only
 
-        raise absent_keyword("connect_sync", others)
+        raise keyword_error("connect_sync", others)
     opening: AbstractAsyncContextManager[Any] = connect(
         target,
         revision=revision,

@@ -467,6 +467,7 @@ class SyncClientGroup(Generic[AnySyncClient]):
         timeout: float | None = None,
         on_progress: OnProgress | None = None,
         returns: object = None,
+        **others: object,
     ) -> Any:
         """Runs a tool. An unknown tool is error -32602; a failure inside the tool is a result with
         `isError`.
@@ -479,6 +480,10 @@ class SyncClientGroup(Generic[AnySyncClient]):
 
         Source: server/tools.
         """
+        if others:
+            from ..other_sdks import keyword_error  # for the error only
+
+            raise keyword_error("client.call_tool", others)
         return self._thread.run(
             lambda: self._client.call_tool(
                 name=name,

@@ -7,7 +7,7 @@
 """Results of tools as a type that the caller names.
 
 The structured value is decoded and validated as the type. Without one, as in revisions that have
-none, the only text of the content is: as JSON if that fits, else as a text.
+none, the only text of the content is: as JSON if that fits, else as a text. No content is `None`.
 
 Source: server/tools#structured-content.
 """
@@ -96,6 +96,8 @@ class ValueReader:
             return
         text = only_text(result)
         if text is None:
+            if getattr(result, "content", None) == []:  # a null stands in no content
+                yield None
             return
         if not _is_text(self._returns):
             with suppress(*UNREADABLE):

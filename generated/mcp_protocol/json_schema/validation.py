@@ -33,7 +33,7 @@ import msgspec
 
 from .._wire import is_many, is_object
 from ..errors import MissingExtraError
-from ..foreign_text import SHOWN_TEXT, safe_repr, safe_text
+from ..foreign_text import SHOWN_TEXT, joined_errors, safe_repr, safe_text
 
 if TYPE_CHECKING:  # imported where they are used: they load slowly, and few programs need them
     from .keywords import Keyword
@@ -42,7 +42,7 @@ JsonSchema: TypeAlias = Mapping[str, Any]
 """A JSON Schema as decoded JSON."""
 
 Complaint: TypeAlias = Callable[[Any], str | None]
-"""Returns the error of a value in one line, or `None` if the value is valid."""
+"""Returns the errors of a value in one line, or `None` if the value is valid."""
 
 STEPS = 50_000
 """Steps allowed for any value: keywords applied, or work that takes as long."""
@@ -65,7 +65,7 @@ THREADS = 2
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 """The dialect of a schema without `$schema`."""
 
-_ERRORS = 32  # errors of one value and one schema among which the best one is chosen
+_ERRORS = 32  # errors of one value and one schema, and choices among which the best one is
 _STEPS_PER_CLOCK = 200
 
 Result = TypeVar("Result")
@@ -346,7 +346,7 @@ def _is_pattern(text: object) -> bool:
 
 
 def _complaint(checker: Any, value: Any) -> str | None:
-    """The error of a value, or `None`."""
+    """The errors of a value in one line, or `None`."""
     from .keywords import Copier
     from .patterns import PatternError
 
@@ -355,7 +355,9 @@ def _complaint(checker: Any, value: Any) -> str | None:
     try:
         copied = copier.copy(value)
         _work.begin(copier.parts)
-        return _best(library, checker, copied)
+        errors: list[Any] = list(islice(checker.iter_errors(copied), _ERRORS))
+        texts = [_text_of(library.exceptions.best_match([error])) for error in errors]
+        return joined_errors(list(dict.fromkeys(texts))) or None
     except _TooManyStepsError:
         return "the schema asks for more work than the value is worth"
     except _OutOfTimeError:
@@ -384,11 +386,14 @@ def _unresolvable() -> type[Exception]:
 
 def _best(library: Any, checker: Any, value: Any) -> str | None:
     """The most relevant error in one line, or `None`."""
+    error = library.exceptions.best_match(islice(checker.iter_errors(value), _ERRORS))
+    return None if error is None else _text_of(error)
+
+
+def _text_of(error: Any) -> str:
+    """An error of the library in one line."""
     from .patterns import PatternError
 
-    error = library.exceptions.best_match(islice(checker.iter_errors(value), _ERRORS))
-    if error is None:
-        return None
     reason = f": {error.cause}" if isinstance(error.cause, PatternError) else ""
     message = safe_text(f"{error.message}{reason}", 3 * SHOWN_TEXT)
     where = safe_text(error.json_path.removeprefix("$").removeprefix("."))

@@ -157,6 +157,11 @@ class Connection:
         return tuple(self._state.inbound)
 
     @property
+    def stray_results(self) -> int:
+        """Number of results that belonged to no open request of this side."""
+        return self._state.outbound.strays
+
+    @property
     def outbound_requests(self) -> tuple[RequestId, ...]:
         """Ids of our requests without response."""
         return self._state.outbound.ids()
@@ -224,6 +229,7 @@ class Connection:
         timeout: float | None = None,
         limit: float | None = None,
         now: float = 0.0,
+        reads_result: bool = True,
     ) -> tuple[int, OutgoingMessage]:
         """Begin a request.
 
@@ -237,6 +243,7 @@ class Connection:
             timeout: Seconds until it is lost; progress restarts them.
             limit: Seconds until it is lost despite progress.
             now: The current time, on the caller's clock.
+            reads_result: Whether the result is decoded and checked, or only kept as JSON.
 
         Returns:
             Its id and the message.
@@ -257,7 +264,7 @@ class Connection:
             got = safe_repr(params)
             raise LocalProtocolError(f"{name}: expected an object as params, got {got}")
         check_required_capabilities(method, revision, params, capabilities)
-        request = OutboundRequest(method, revision, progress, timeout)
+        request = OutboundRequest(method, revision, progress, timeout, reads_result=reads_result)
         if limit is not None:
             request.deadline = request.limit = now + limit
         if timeout is not None:
@@ -401,7 +408,12 @@ class Connection:
         return notification(self._state.role, request.revision, PROGRESS, params, identifier)
 
     def log(
-        self, identifier: RequestId | None, level: str, data: Any, logger: str | None = None
+        self,
+        identifier: RequestId | None,
+        level: str,
+        data: Any,
+        logger: str | None = None,
+        meta: Mapping[str, Any] = NO_META,
     ) -> OutgoingMessage | None:
         """Send a log message to the client.
 
@@ -410,6 +422,7 @@ class Connection:
             level: One of `LOG_LEVELS`.
             data: Any JSON value.
             logger: Name of its source.
+            meta: `_meta` of the notification.
 
         Returns:
             The notification; `None` if the client does not want the message.
@@ -432,6 +445,8 @@ class Connection:
         params: dict[str, Any] = {"level": level, "data": data}
         if logger is not None:
             params["logger"] = logger
+        if meta:
+            params["_meta"] = meta
         return notification(self._state.role, revision, MESSAGE, params, identifier)
 
     def notify(
@@ -467,7 +482,8 @@ class Connection:
             return self._notify_progress(wire)
         if name == MESSAGE:
             level, data, logger = wire.get("level", ""), wire.get("data"), wire.get("logger")
-            log = self.log(related_request_id, level, data, logger)
+            meta = wire.get("_meta", NO_META)
+            log = self.log(related_request_id, level, data, logger, meta)
             return [] if log is None else [log]
         messages: list[OutgoingMessage] = []
         for identifier in state.streams.subscribed_to(name, wire):
@@ -504,15 +520,17 @@ class Connection:
         self._probe_id = self._negotiation_id
         return self._step_failed(negotiation, None)
 
-    def opening_refused(self, error: McpError) -> list[Event]:
+    def opening_refused(self, identifier: RequestId | None, error: McpError) -> list[Event]:
         """The transport could not deliver a message of the negotiation, or it was refused.
 
+        Args:
+            identifier: The id of the message; `None` for `notifications/initialized`.
+            error: The failure.
+
         Returns:
-            The next message to send, or `OpenFailed`; also for `notifications/initialized`.
+            The next message to send, or `OpenFailed`.
         """
-        if self._negotiation is None or self._negotiation_id is None:
-            return [OpenFailed(error)]
-        return self.request_lost(self._negotiation_id, error)
+        return [OpenFailed(error)] if identifier is None else self.request_lost(identifier, error)
 
     def receive(self, data: bytes, now: float = 0.0) -> list[Event]:
         """Receive one message.

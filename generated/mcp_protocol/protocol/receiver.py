@@ -130,7 +130,7 @@ class ResponseReceived(msgspec.Struct, frozen=True):
 
     Attributes:
         id: The request's id.
-        result: Typed result.
+        result: Typed result; `None` if the request reads none.
         raw: The result as received.
     """
 
@@ -452,7 +452,10 @@ class Receiver:
     def _result(self, message: jsonrpc.Result) -> list[Event]:
         request = self._state.outbound.pop(message.id)
         if request is None:
+            self._state.outbound.strays += 1
             return [Ignored(f"result for {safe_repr(message.id)}, which is no open request")]
+        if not request.reads_result:
+            return [ResponseReceived(message.id, None, message.result)]
         try:
             result = self.result_decoder(request.method)(message.result)
             _check_result_type(request, result)

@@ -323,6 +323,10 @@ def with_meta(params: Any, added: Mapping[str, Any], encoded: Any) -> Any:
             return {**to_builtins(params), "_meta": encoded}
         existing: Any = getattr(params, "meta", None)
         return replace(params, meta={**existing, **added} if existing else encoded)
-    wire = msgspec.json.decode(params) if isinstance(params, Raw) else params
+    wire: Mapping[str, Any] = params
+    if isinstance(params, Raw):  # the members stay as they are
+        wire = msgspec.json.decode(params, type=dict[str, Raw])
     existing = wire.get("_meta")
+    if isinstance(existing, Raw):
+        existing = msgspec.json.decode(existing)
     return {**wire, "_meta": {**existing, **added} if existing else encoded}

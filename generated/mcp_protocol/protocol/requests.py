@@ -17,7 +17,7 @@ Source: basic/index (requests, responses, error codes, meta), basic/patterns/mrt
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
@@ -121,6 +121,7 @@ class OutboundRequest(msgspec.Struct):
         timeout: Seconds without response or progress until it is lost; `None` for no limit.
         deadline: The moment at which the timeout ends, on the caller's clock.
         limit: The moment at which it is lost despite progress.
+        reads_result: Whether the result is decoded and checked.
     """
 
     method: Method
@@ -129,6 +130,7 @@ class OutboundRequest(msgspec.Struct):
     timeout: float | None = None
     deadline: float | None = None
     limit: float | None = None
+    reads_result: bool = True
 
     def extend(self, now: float) -> None:
         """Restart the timeout, within the limit."""
@@ -138,9 +140,14 @@ class OutboundRequest(msgspec.Struct):
 
 
 class OutboundRequests:
-    """The open requests of this side by id; `"7"` is not `7`."""
+    """The open requests of this side by id; `"7"` is not `7`.
+
+    Attributes:
+        strays: Number of results that belonged to none of them.
+    """
 
     def __init__(self) -> None:
+        self.strays = 0
         self._open: dict[RequestId, OutboundRequest] = {}
         self._last_id = 0
 
@@ -257,10 +264,13 @@ class ConnectionState(msgspec.Struct, dict=True):
         return [*agreed, per_request.newest()] if per_request else agreed or [self.newest]
 
     def outbound_method(self, revision: Revision, name: str) -> Method | None:
-        """A request that this side may send."""
+        """A request that this side may send; a client sends custom ones without declaration."""
         is_client = self.role == "client"
         methods = revision.client_requests if is_client else revision.server_requests
-        return methods.get(name) or self.extensions.get(name)
+        method = methods.get(name) or self.extensions.get(name)
+        if method is None and is_client:
+            method = custom_method(name)
+        return method
 
     def inbound_method(self, revision: Revision, name: str) -> Method | None:
         """A request that this side may receive."""
@@ -481,3 +491,46 @@ def _code(error: ProtocolError, facts: Facts) -> int:
     if facts.errors.defined is not None and code in _RESERVED_CODES:
         return code if code in facts.errors.defined else INTERNAL_ERROR
     return code
+
+
+METHOD_CHARACTERS = 200
+"""Characters of the name of a custom method."""
+
+
+def custom_method(name: object) -> Method | None:
+    """The row of a custom request, with any params and result; `None` if the name is not free."""
+    if not (isinstance(name, str) and 0 < len(name) <= METHOD_CHARACTERS and is_custom(name)):
+        return None
+    return Method(
+        name=name,
+        kind="request",
+        sender="client",
+        params=None,
+        params_required=False,
+        result=Any,
+        python_name=name.replace("/", "_"),
+    )
+
+
+def is_custom(name: str) -> bool:
+    """Whether no revision has a method, nor JSON-RPC reserves its name."""
+    return not name.startswith("rpc.") and name not in _specified()
+
+
+@cache
+def _specified() -> frozenset[str]:
+    """The names of all requests and notifications, of all revisions."""
+    from ..revisions import REVISIONS  # few connections send custom requests
+
+    return frozenset(
+        name
+        for revision in REVISIONS.values()
+        for table in (
+            revision.client_requests,
+            revision.server_requests,
+            revision.client_notifications,
+            revision.server_notifications,
+            revision.input_requests,
+        )
+        for name in table
+    )

@@ -55,7 +55,7 @@ from .upstream import Upstream
 from .upstream_pool import UpstreamPool
 
 if TYPE_CHECKING:
-    from ..server.toolkit.other_sdks import NoOptions
+    from ..other_sdks import NoOptions
 
 _EVERYTHING: Mapping[str, Any] = {
     "sampling": {"tools": {}, "context": {}},
@@ -323,8 +323,8 @@ def proxy_of(target: Any, name: str, version: str, options: Mapping[str, Any]) -
     inputs: Any = options.pop("inputs", None) or {}
     if not is_object(inputs):
         raise TypeError(
-            "inputs: a proxy asks nobody; expected values by the ids of the inputs, got "
-            f"{safe_repr(inputs)}"
+            "inputs: a proxy asks nobody; expected values by the ids of the inputs, got a "
+            f"{type(inputs).__name__}"
         )
     entries: dict[str, ServerEntry] = {}
     malformed: list[Exception] = []

@@ -18,7 +18,7 @@ import anyio
 import anyio.abc
 import msgspec
 
-from .._wire import UNWRITABLE, Raw, convert, encode, error_text, is_object, to_builtins
+from .._wire import UNREADABLE, UNWRITABLE, Raw, convert, encode, error_text, is_object, to_builtins
 from ..client.async_client import Client
 from ..client.group_requests import GroupSession
 from ..client.listen import PromptsChanged, ResourcesChanged, ResourceUpdated, ToolsChanged
@@ -53,6 +53,7 @@ from ..server.toolkit.dispatcher import (
 )
 from ..server.toolkit.foreign_results import in_revision, lost_members
 from .passed_methods import PassedMethods, is_custom
+from .question_conversion import lost_kinds, question_for, reply_for
 from .waiting_calls import PassedCall, WaitingCalls
 
 _PROGRESS_TOKEN = "progressToken"
@@ -203,7 +204,10 @@ class Upstream:
 
     async def _after_task(self, call: PassedCall, row: Method, raw: Raw) -> Raw:
         """The result of the tool, if the server has answered its call by a task."""
-        created = result_decoder(row)(raw)
+        try:
+            created = result_decoder(row)(raw)
+        except UNREADABLE:
+            return raw
         if not hasattr(created, "task_id"):
             return raw
         # Packages without the extension lack the module, and no decoder of theirs gives a task.
@@ -231,12 +235,7 @@ class Upstream:
 
     def _meta_of(self, call: PassedCall) -> dict[str, Any]:
         """The members of `_meta` that are the client's own."""
-        facts = call.context.revision.facts
-        return {
-            key: value
-            for key, value in call.context.meta.items()
-            if key != _PROGRESS_TOKEN and not is_reserved_key(key, facts)
-        }
+        return _user_meta(call.context.meta, call.context.revision)
 
     async def _ask_for_logs(self, request: RequestContext) -> None:
         """Ask the server for the log messages that a client has asked for."""
@@ -310,7 +309,9 @@ class Upstream:
             and "uri" in error.data
         )
         if uri is not None and is_unknown:
-            return ResourceNotFoundError(uri)
+            passes = error.code == request.revision.facts.errors.resource_not_found
+            if not passes or uri != _sent_uri(request):
+                return ResourceNotFoundError(uri)
         data = NO_DATA if error.data is None else error.data
         return ProtocolError(error.message, code=error.code, data=data)
 
@@ -398,8 +399,8 @@ class Upstream:
 
     async def _question(self, params: Any, context: RequestContext) -> Any:
         """The answer of a client to a request of the server."""
-        wire: dict[str, Any] = {} if params is None else to_builtins(params)
-        wire.pop("_meta", None)
+        raw = context.raw_params
+        wire = {} if raw is None else msgspec.json.decode(raw, type=dict[str, Raw])
         return await self._answer(context.method.name, wire)
 
     async def _answer(self, name: str, wire: Mapping[str, Any]) -> Any:
@@ -408,7 +409,11 @@ class Upstream:
             return await self._asked(call, name, wire)
         clients = list(self._clients)
         if len(clients) == 1 and clients[0].connection.session is not None:
-            return to_builtins(await clients[0].request(name, wire))
+            revision = clients[0].connection.revision
+            raw = await clients[0].request_raw(
+                name, Raw(encode(self._asking(name, wire, revision)))
+            )
+            return self._reply(name, raw, revision)
         raise self._unclear(name)
 
     async def _custom(self, params: Any, context: RequestContext) -> Any:
@@ -425,15 +430,41 @@ class Upstream:
         return None
 
     async def _asked(self, call: PassedCall, name: str, params: Mapping[str, Any] | None) -> Any:
-        wire = {key: value for key, value in (params or {}).items() if key != "_meta"}
+        revision = call.context.revision
         try:
-            return await call.ask(name, wire)
+            raw = await call.ask(name, self._asking(name, params or {}, revision))
+            return self._reply(name, raw, revision)
         except RemoteError as error:
             data = NO_DATA if error.data is None else error.data
             raise ProtocolError(error.message, code=error.code, data=data) from error
         except (LocalProtocolError, MethodNotFoundError, MissingCapabilityError) as error:
             self._report_loss(name, str(error))
             raise
+
+    def _asking(
+        self, name: str, params: Mapping[str, Any], revision: Revision
+    ) -> Mapping[str, Any]:
+        """The params of a question in the revision of a client; members may be JSON."""
+        wire = {key: value for key, value in params.items() if key != "_meta"}
+        meta = msgspec.json.decode(encode(params.get("_meta")))
+        if is_object(meta) and (kept := _user_meta(meta, self._revision)):
+            wire["_meta"] = kept
+        row = _input_request(name, revision)
+        if row is None or revision is self._revision:
+            return wire
+        plain: dict[str, Any] = msgspec.json.decode(encode(wire))
+        shaped = question_for(row, plain)
+        for place in lost_kinds(plain, shaped):
+            why = f"{revision.name}, which the client speaks, has no such content"
+            self._report_loss(f"{name}: {place}", why)
+        return shaped
+
+    def _reply(self, name: str, raw: Raw, revision: Revision) -> Any:
+        """The answer of a client to a question, in the revision of the server."""
+        row = _input_request(name, self._revision)
+        if row is None or revision is self._revision:
+            return raw
+        return Raw(encode(reply_for(row, msgspec.json.decode(raw))))
 
     def _asking_call(self, name: str) -> PassedCall | None:
         """The call that the server is working on; `None` if there is none.
@@ -462,15 +493,37 @@ class Upstream:
             for client in list(self._clients):
                 await client.notify(context.method.name, wire)
             return
-        arguments = wire["level"], wire.get("data"), wire.get("logger")
+        meta = _user_meta(wire.pop("_meta", {}), self._revision)
+        wire |= {"_meta": meta} if meta else {}
         calls, clients = list(self._calls), list(self._clients)
         if calls and len({call.context.peer for call in calls}) == 1:
             async with calls[-1].logging:
-                await calls[-1].context.log(*arguments)
+                await calls[-1].context.notify(MESSAGE, wire)
         elif not calls and len(clients) == 1:
-            await clients[0].send(clients[0].connection.log(None, *arguments))
+            await clients[0].notify(MESSAGE, wire)
         else:
             self._report_loss(MESSAGE, "nothing says which of several clients it is for")
+
+
+def _sent_uri(request: RequestContext) -> Any:
+    """The URI in a request as the client has sent it, which a mount may have changed."""
+    raw = Raw(b"{}") if request.raw_params is None else request.raw_params
+    params: dict[str, Any] = msgspec.json.decode(raw)
+    return params.get("uri")
+
+
+def _user_meta(meta: Mapping[str, Any], revision: Revision) -> dict[str, Any]:
+    """The members of `_meta` that do not belong to the protocol."""
+    return {
+        key: value
+        for key, value in meta.items()
+        if key != _PROGRESS_TOKEN and not is_reserved_key(key, revision.facts)
+    }
+
+
+def _input_request(name: str, revision: Revision) -> Method | None:
+    """The row of a request by which servers ask clients."""
+    return revision.server_requests.get(name) or revision.input_requests.get(name)
 
 
 def _custom_params(context: RequestContext) -> dict[str, Any]:

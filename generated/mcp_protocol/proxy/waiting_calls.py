@@ -23,7 +23,7 @@ import anyio
 import anyio.abc
 import msgspec
 
-from .._wire import Raw, to_builtins
+from .._wire import Raw, encode
 from ..errors import InternalError, InvalidParamsError, LocalProtocolError, MissingCapabilityError
 from ..protocol.negotiation import missing
 from ..runtime.request_context import PRINCIPAL, RequestContext
@@ -34,7 +34,8 @@ MOST_CALLS = 100
 WAITING_SECONDS = 1800.0
 """How long a call may take."""
 
-_NOT_REPEATED = ("_meta", "inputResponses", "requestState")
+_RESPONSES = "inputResponses"
+_NOT_REPEATED = ("_meta", _RESPONSES, "requestState")
 
 
 class PassedCall:
@@ -56,8 +57,12 @@ class PassedCall:
         """Report progress to the client."""
         await self.context.progress(value, total, message)
 
-    async def ask(self, method: str, params: Mapping[str, Any]) -> Any:
-        """The client's answer to a question, as wire object.
+    async def ask(self, method: str, params: Mapping[str, Any]) -> Raw:
+        """The client's answer to a question, as it came.
+
+        Args:
+            method: The request that asks.
+            params: Its params in the client's revision, which are sent unchecked.
 
         Raises:
             LocalProtocolError: The request can't ask in the client's revision.
@@ -69,13 +74,15 @@ class PassedCall:
             raise LocalProtocolError(
                 f"{context.method.name} can't ask for {method} in {context.revision.name}"
             )
-        return to_builtins(await context.request(method, params))
+        identifier = context.request_id
+        raw_params = Raw(encode(params))
+        return await context.peer.request_raw(method, raw_params, related_request_id=identifier)
 
 
 class _Question(msgspec.Struct, eq=False):
     wire: dict[str, Any]
     answered: anyio.Event
-    answer: Any = None
+    answer: Raw = Raw(b"{}")
 
 
 class _WaitingCall(PassedCall):
@@ -92,10 +99,11 @@ class _WaitingCall(PassedCall):
         self._questions: dict[str, _Question] = {}
         self._count = 0
 
-    async def ask(self, method: str, params: Mapping[str, Any]) -> Any:
+    async def ask(self, method: str, params: Mapping[str, Any]) -> Raw:
         context = self.context
         row = context.revision.input_requests.get(method)
-        path = (method,) if row is None else missing(row, params, context.peer_capabilities)
+        given = context.peer_capabilities
+        path = (method,) if row is None else missing(row, Raw(encode(params)), given)
         if path is not None:
             raise MissingCapabilityError(path, f"{method} in {context.revision.name}")
         self._count += 1
@@ -109,10 +117,7 @@ class _WaitingCall(PassedCall):
         """Continue with the answers that a retry has brought."""
         self.context = context
         self.changed = anyio.Event()
-        answers: Mapping[str, Any] = to_builtins(
-            getattr(context.params, "input_responses", None) or {}
-        )
-        for key, answer in answers.items():
+        for key, answer in _answers(context).items():
             question = self._questions.pop(key, None)
             if question is not None:
                 question.answer = answer
@@ -132,10 +137,11 @@ class _WaitingCall(PassedCall):
         self.is_over = True
         self.changed.set()
 
-    def questions(self, key: str) -> dict[str, Any]:
+    def questions(self, key: str) -> Raw:
         """The result that asks the client."""
         requests = {name: question.wire for name, question in self._questions.items()}
-        return {"resultType": "input_required", "inputRequests": requests, "requestState": key}
+        result = {"resultType": "input_required", "inputRequests": requests, "requestState": key}
+        return Raw(encode(result))
 
 
 class WaitingCalls:
@@ -193,6 +199,15 @@ class WaitingCalls:
             )
         del self._calls[key]
         return call
+
+
+def _answers(retry: RequestContext) -> Mapping[str, Raw]:
+    """The answers of a retry as they came, by the keys of their questions."""
+    if getattr(retry.params, "input_responses", None) is None or retry.raw_params is None:
+        return {}
+    members: dict[str, Raw] = msgspec.json.decode(retry.raw_params, type=dict[str, Raw])
+    answers: dict[str, Raw] = msgspec.json.decode(members[_RESPONSES], type=dict[str, Raw])
+    return answers
 
 
 def _binding(request: RequestContext) -> Any:

@@ -397,6 +397,7 @@ class SyncClient(SyncClientBase):
         timeout: float | None = None,
         on_progress: OnProgress | None = None,
         returns: object = None,
+        **others: object,
     ) -> Any:
         """Runs a tool. An unknown tool is error -32602; a failure inside the tool is a result with
         `isError`.
@@ -409,6 +410,10 @@ class SyncClient(SyncClientBase):
 
         Source: server/tools.
         """
+        if others:
+            from ..other_sdks import keyword_error  # for the error only
+
+            raise keyword_error("client.call_tool", others)
         return self._thread.run(
             lambda: self._client.call_tool(
                 name=name,

@@ -327,6 +327,7 @@ class Client(ClientBase):
         timeout: float | None = None,
         on_progress: OnProgress | None = None,
         returns: object = None,
+        **others: object,
     ) -> Any:
         """Runs a tool. An unknown tool is error -32602; a failure inside the tool is a result with
         `isError`.
@@ -339,6 +340,10 @@ class Client(ClientBase):
 
         Source: server/tools.
         """
+        if others:
+            from ..other_sdks import keyword_error  # for the error only
+
+            raise keyword_error("client.call_tool", others)
         fields: dict[str, Any] = {
             "name": name,
             "arguments": arguments,

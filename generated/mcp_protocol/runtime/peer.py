@@ -15,8 +15,10 @@ has ended. `Connection` decides all that is a rule of the protocol. Runs on asyn
 from __future__ import annotations
 
 import logging
+import math
 from collections import deque
 from collections.abc import Callable, Coroutine
+from contextlib import nullcontext
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -51,7 +53,7 @@ from ..protocol.receiver import (
     ResponseReceived,
     Send,
 )
-from .concurrency import check_own_failure, pausable, run_eagerly
+from .concurrency import PausableLimit, check_own_failure, pausable, run_eagerly
 from .pending_requests import PARTING_SECONDS, PendingRequests, Waiter
 from .request_context import Application, context_of
 
@@ -124,6 +126,7 @@ class Peer:
         self._read_in_a_row = 0
         self._idle: anyio.Event | None = None
         self._closing = False
+        self._opening_limit: PausableLimit | None = None
         self._cause: Exception | None = None
         self._tasks: anyio.abc.TaskGroup | None = None
 
@@ -189,21 +192,28 @@ class Peer:
             McpError: The server refused, or ended, or could not be reached.
         """
         opening, connection = self._opening, self.connection
-        with anyio.move_on_after(timeout) as whole, pausable(whole):
-            events: list[Event] = []
-            with anyio.move_on_after(probe_timeout) as probe, pausable(whole, probe):
-                events = await self._send_opening(connection.open())
-                if not events:
+        first = Send(connection.open(), opens=True)
+        silence = probe_timeout if connection.probing else math.inf
+        with anyio.move_on_after(timeout) as whole, pausable(whole) as self._opening_limit:
+            # Over HTTP, sending lasts until the response: a late one still counts.
+            async with anyio.create_task_group() as sending:
+                with anyio.move_on_after(silence) as probe, pausable(probe):
+                    sending.start_soon(self._handle, first)
                     await opening.wait()
-            if not events and not opening.settled and connection.probing:
-                events = connection.opening_timed_out()
-            for event in events:
-                await self._handle(event)
-            await opening.wait()
+                if not opening.settled:
+                    for event in connection.opening_timed_out():
+                        sending.start_soon(self._handle, event)
+                await opening.wait()
+                sending.cancel_scope.cancel()
         if not opening.settled:
             raise RequestTimeoutError("opening the session", timeout)
         if opening.failure is not None:
             raise opening.failure
+
+    def extend_opening(self, seconds: float) -> None:
+        """Have at least this much time left for `open`, which is running."""
+        if self._opening_limit is not None:
+            self._opening_limit.extend(seconds)
 
     async def _send_opening(self, message: OutgoingMessage) -> list[Event]:
         """Send a message of the negotiation; returns what follows if it was not delivered."""
@@ -212,7 +222,7 @@ class Peer:
         except ConnectionClosedError:
             pass  # the reading task fails too, and knows the cause
         except McpError as error:
-            return self.connection.opening_refused(error)
+            return self.connection.opening_refused(message.id, error)
         except Exception as error:
             self._opening.settle(failure=error)
         return []
@@ -414,8 +424,10 @@ class Peer:
         """Handle an event that concerns neither the application nor a response."""
         match event:
             case Send(message=message, opens=True):
-                for following in await self._send_opening(message):
-                    await self._handle(following)
+                limit = self._opening_limit
+                with nullcontext() if limit is None else pausable(limit):
+                    for following in await self._send_opening(message):
+                        await self._handle(following)
             case Send(message=message):
                 await self.callers.send(message)
             case ProgressReceived():

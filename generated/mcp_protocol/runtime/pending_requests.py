@@ -205,8 +205,9 @@ class PendingRequests:
         meta: Mapping[str, Any] | None = None,
         timeout: float | None = None,
         on_progress: OnProgress | None = None,
+        related_request_id: RequestId | None = None,
     ) -> Raw:
-        """Like `request`, but return the result as received, unknown members included."""
+        """Like `request`, but return the result as received, unread and unchecked."""
         response = await self.ask(
             self.waiter(on_progress),
             name,
@@ -214,6 +215,8 @@ class PendingRequests:
             meta=meta,
             timeout=timeout,
             progress=on_progress is not None,
+            related_request_id=related_request_id,
+            reads_result=False,
         )
         return response.raw
 
@@ -236,6 +239,7 @@ class PendingRequests:
         limit: float | None = None,
         progress: bool = False,
         related_request_id: RequestId | None = None,
+        reads_result: bool = True,
     ) -> ResponseReceived:
         """Send a request and wait for its response; see `request`."""
         if self.gone is not None:
@@ -251,6 +255,7 @@ class PendingRequests:
             timeout=timeout,
             limit=limit,
             now=now,
+            reads_result=reads_result,
         )
         self._add(identifier, waiter)
         deadline = self.connection.deadline(identifier) if timed else None

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Collection, Coroutine, Mapping
 from contextvars import ContextVar
 from dataclasses import KW_ONLY, dataclass, field, replace
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from msgspec import Raw
 
@@ -28,7 +28,8 @@ from ..protocol.receiver import NotificationReceived, RequestReceived
 from .pending_requests import OnProgress, PendingRequests
 
 Identity: TypeAlias = tuple[str | None, str, str | None]
-"""Issuer, subject and client: what sessions, streams and request states are bound to."""
+"""Issuer, subject, and the client if it acts for itself: what sessions, streams, tasks and request
+states are bound to."""
 
 _NO_SCOPES: frozenset[str] = frozenset()
 _NOTHING: Mapping[str, Any] = {}
@@ -85,8 +86,13 @@ class Principal:
 
     @property
     def identity(self) -> Identity:
-        """Issuer, subject and client."""
-        return self.issuer, self.subject, self.client_id
+        """Issuer, subject, and the client if it acts for itself.
+
+        A user keeps the identity when the client registers anew, as some clients do for each
+        authorization. A client whose id equals the subject of a user has another identity.
+        """
+        client = self.client_id if self.client_id == self.subject else None
+        return self.issuer, self.subject, client
 
     def with_scopes(self, scopes: Collection[str]) -> Principal:
         """The same principal with other scopes."""
@@ -110,6 +116,10 @@ ANONYMOUS = Principal("")
 
 PRINCIPAL: ContextVar[Principal] = ContextVar("principal", default=ANONYMOUS)
 """The principal of the request that the current task serves."""
+
+NETWORK: ContextVar[str | None] = ContextVar("network", default=None)
+"""The network that the request came from over HTTP without sessions, which have no connection to
+know clients by: an IPv4 address, or the network of an IPv6 address; `None` elsewhere."""
 
 
 class RequestContext:
@@ -138,6 +148,13 @@ class RequestContext:
         "request_id",
         "revision",
     )
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            from ..other_sdks import attribute_error  # for the error only
+
+            raise attribute_error(self, "RequestContext", name)
 
     def __init__(
         self,

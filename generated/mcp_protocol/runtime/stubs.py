@@ -45,12 +45,12 @@ class HandlersBase:
     """URL schemes that a server may ask the user of a client to open."""
 
     def mcp_handler(self, method: Method) -> Callable[[Any, RequestContext], Any] | None:
-        """The user's own coroutine function for a method; `None` if it was not overridden."""
+        """The user's own function for a method; `None` if it was not overridden by a function."""
         name = method.python_name
         for owner in type(self).__mro__:
             if name in vars(owner):
                 handler: Callable[[Any, RequestContext], Any] = getattr(self, name)
-                return None if "mcp_stubs" in vars(owner) else handler
+                return None if "mcp_stubs" in vars(owner) or not callable(handler) else handler
         return None
 
 

@@ -100,7 +100,7 @@ class TaskScope:
         """
         if self._starting is None:
             self._starting = anyio.Event()
-            _spawn(self._run)
+            spawn(self._run)
         if not self.running:
             await self._starting.wait()
         if self._failure is not None:
@@ -203,8 +203,12 @@ async def _logging_failures(
         logger.exception("%s failed", getattr(function, "__qualname__", function))
 
 
-def _spawn(function: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """Start a task on the running loop, whether asyncio's or trio's."""
+def spawn(function: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Start a task on the running loop, whether asyncio's or trio's.
+
+    The task belongs to no other one, and ends with the loop at the latest. The function must not
+    raise an `Exception`.
+    """
     try:
         loop = asyncio.get_running_loop()
     except RuntimeError:

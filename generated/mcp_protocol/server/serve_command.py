@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import importlib
+import importlib.util
 import inspect
 import os
 import sys
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 _DEFAULT_NAMES = ("server", "app", "mcp")
 """Names of servers that are looked for in a module, in order, if none is given."""
 _SSE_PATH = "/sse"
+_END_SECONDS = 10.0  # for the process of --reload to end, after the one that started it
 
 
 def serve(chosen: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
@@ -44,11 +46,11 @@ def serve(chosen: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
         SystemExit: With code 2 if there is nothing to serve, or no way to; the text on standard
             error says why.
     """
-    over_http = chosen.path is not None or chosen.stateless or chosen.sse
+    over_http = chosen.path is not None or chosen.hosts or chosen.stateless or chosen.sse
     if chosen.workers is not None and chosen.http is None:
         parser.error("--workers needs --http: over standard streams a process serves one client")
     if chosen.http is None and over_http:
-        parser.error("--path, --stateless and --sse need --http")
+        parser.error("--path, --hosts, --stateless and --sse need --http")
     if chosen.reload and _has_workers(chosen):
         parser.error("--reload and --workers exclude each other: --reload serves by one process")
     if chosen.reload:
@@ -94,6 +96,13 @@ def add_command(add: Callable[..., argparse.ArgumentParser]) -> None:
     )
     serve.add_argument("--path", metavar="PATH", help="path of the HTTP endpoint (/mcp by default)")
     serve.add_argument(
+        "--hosts",
+        metavar="NAME[,NAME...]",
+        type=_host_names,
+        help="names and addresses that clients reach the server by, such as mcp.example.com; by "
+        "default the addresses of this machine",
+    )
+    serve.add_argument(
         "--reload",
         action="store_true",
         help="start the process anew when a Python file below the current directory changes",
@@ -120,7 +129,7 @@ def _serve_http(server: Server, chosen: argparse.Namespace) -> None:
     from .asgi.uvicorn_adapter import parse_address  # standard streams need none of it
 
     path: str = chosen.path or "/mcp"
-    options: ServerHttpOptions = {"stateless": chosen.stateless}
+    options: ServerHttpOptions = {"stateless": chosen.stateless, "hosts": chosen.hosts}
     if chosen.sse:
         options["sse_path"] = _SSE_PATH
     try:
@@ -134,6 +143,11 @@ def _serve_http(server: Server, chosen: argparse.Namespace) -> None:
         server.run(http=chosen.http, path=path, **options)
     except (MissingExtraError, ListenFailedError) as error:
         _fail(str(error))
+
+
+def _host_names(text: str) -> list[str]:
+    """The value of `--hosts`."""
+    return [name.strip() for name in text.split(",")]
 
 
 def _worker_count(text: str) -> int:
@@ -159,7 +173,7 @@ def _serve_by_workers(chosen: argparse.Namespace) -> None:
         _fail(f"--backend: uvicorn runs on asyncio, not on {chosen.backend}")
     make = partial(_loaded, chosen.target)
     try:
-        Server.run_workers(make, chosen.workers, http=chosen.http, path=path)
+        Server.run_workers(make, chosen.workers, http=chosen.http, path=path, hosts=chosen.hosts)
     except (MissingExtraError, ListenFailedError, ValueError) as error:
         _fail(str(error))
     except WorkerFailedError as error:
@@ -184,9 +198,7 @@ def _serve_again(chosen: argparse.Namespace) -> None:
     """
     from .asgi.uvicorn_adapter import parse_address
 
-    try:
-        import watchfiles
-    except ModuleNotFoundError:
+    if importlib.util.find_spec("watchfiles") is None:
         _fail(str(MissingExtraError("--reload", "watchfiles")))
     try:
         _, port = parse_address(chosen.http)
@@ -194,15 +206,18 @@ def _serve_again(chosen: argparse.Namespace) -> None:
         _fail(str(error))
     if port == 0:
         _fail("--reload: expected a port other than 0, so that clients find the new process")
-    watchfiles.run_process(
-        Path.cwd(),
-        target=_serve_target,
-        args=(chosen,),
-        watch_filter=watchfiles.PythonFilter(),
-    )
+    from .reloading import serve_again  # few serve so
+
+    try:
+        serve_again(partial(_serve_target, chosen), Path.cwd())
+    except OSError as error:
+        _fail(f"--reload: can't watch the directories below {Path.cwd()}: {error}")
 
 
 def _serve_target(chosen: argparse.Namespace) -> None:
+    from .asgi.uvicorn_adapter import end_with_parent
+
+    end_with_parent(_END_SECONDS)
     _serve_http(load(chosen.target), chosen)
 
 

@@ -41,7 +41,6 @@ from ..errors import (
     TransportError,
     last_lines,
 )
-from ..foreign_text import safe_repr
 from ..framing.line_framing import MESSAGE_LIMIT
 from .fd_io import open_sink, open_source, unread
 from .line_channel import LineChannel
@@ -69,6 +68,7 @@ _SETTLE_SECONDS = 0.5
 """Seconds to wait for exit code and standard error after the output ended, and vice versa."""
 
 _EXIT_SECONDS = 1.0
+_STDERR_PAUSE = 0.1
 _running: set[_ProcessTree] = set()
 
 
@@ -137,13 +137,16 @@ async def open_process(
     try:
         return _started(argv, env, cwd, on_stderr, limit, timeouts or ShutdownTimeouts())
     except OSError as error:
-        raise ServerStartError(argv, None, (), _why_not(error)) from error
+        cause = OSError(error.errno, error.strerror)  # without the name, which may have a secret
+        raise ServerStartError(argv, None, (), _why_not(error)) from cause
     except RuntimeError as error:
         raise ServerStartError(argv, None, (), str(error)) from error
     except ValueError as error:
+        from ..command_masking import masked_command
+
         raise ValueError(
             "expected a command, a directory and variables that the system takes, "
-            f"came {safe_repr(argv)}: {error}"
+            f"came {masked_command(argv)!r}: {error}"
         ) from error
 
 
@@ -256,6 +259,21 @@ class ProcessChannel(Channel):
     def stderr_tail(self) -> tuple[str, ...]:
         """The last lines that the process wrote to standard error."""
         return tuple(self._stderr.lines)
+
+    async def follow_stderr(self, on_output: Callable[[], object]) -> None:
+        """Call a function when the process writes to standard error; runs until it is cancelled.
+
+        At most one task may do so. The function is called at most ten times in a second.
+        """
+        try:
+            while True:
+                written = Event()
+                self._stderr.on_output = written.set
+                await written.wait()
+                on_output()
+                await sleep(_STDERR_PAUSE)
+        finally:
+            self._stderr.on_output = None
 
     @property
     def took_input(self) -> bool:
@@ -543,6 +561,7 @@ class _StderrTail:
     def __init__(self, fd: int, pass_on: Callable[[str], object] | None) -> None:
         self.lines: deque[str] = deque(maxlen=TAIL_LINES)
         self.ended = Event()
+        self.on_output: Callable[[], object] | None = None  # called once, in the event loop
         self.stream = os.fdopen(fd, "rb")
         self._pass_on = pass_on
         self.thread = Thread(
@@ -553,6 +572,10 @@ class _StderrTail:
         with self.stream as stream:
             while piece := stream.readline(_LINE_BYTES):
                 self._take(piece.decode(errors="replace").rstrip("\r\n"))
+                on_output, self.on_output = self.on_output, None
+                if on_output is not None:
+                    with suppress(RuntimeError):  # the event loop has ended
+                        from_thread.run_sync(on_output, token=token)
         with suppress(RuntimeError):  # the event loop has ended
             from_thread.run_sync(self.ended.set, token=token)
 
@@ -602,5 +625,7 @@ def _environment(added: Mapping[str, str] | None) -> dict[str, str]:
 
 
 def _why_not(error: OSError) -> str:
-    about = f": {os.fspath(error.filename)!r}" if error.filename else ""
+    from ..command_masking import masked_command
+
+    about = f": {masked_command([os.fsdecode(error.filename)])!r}" if error.filename else ""
     return f"{(error.strerror or str(error)).lower()}{about}"

@@ -13,7 +13,8 @@ Source: security best practices (server-side request forgery).
 
 from __future__ import annotations
 
-from contextlib import AsyncExitStack
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from inspect import isawaitable
 from typing import Any, TypeVar
 
@@ -38,7 +39,7 @@ from ...framing.http_headers import media_type
 from ...framing.sse import MEDIA_TYPE
 from ...transports.http.http_client import open_library
 from ...transports.http.http_libraries import Permits, shown
-from .interactions import Device, Interaction, UserAgent
+from .interactions import Device, Interaction, Loopback, UserAgent
 from .stores import Store
 
 FETCH_SECONDS = 30.0
@@ -56,14 +57,20 @@ class FlowDriver:
         fetcher: Makes HTTP requests.
         store: Stores records.
         interaction: The interaction with the user; `None` if there is no user.
+        on_prompt: Called before the user is sent to a URL or shown a code; may raise.
     """
 
     def __init__(
-        self, fetcher: AuthFetcher, store: Store, interaction: Interaction | None = None
+        self,
+        fetcher: AuthFetcher,
+        store: Store,
+        interaction: Interaction | None = None,
+        on_prompt: Callable[[], None] = lambda: None,
     ) -> None:
         self._fetcher = fetcher
         self._store = store
         self._interaction = interaction
+        self._on_prompt = on_prompt
 
     async def run(self, flow: Flow[Result]) -> Result:
         """Run a flow to its result.
@@ -78,7 +85,8 @@ class FlowDriver:
                 while True:
                     step = flow.send(answer)
                     if isinstance(step, PrepareRedirect):
-                        agent = await stack.enter_async_context(self._required_interaction().open())
+                        await stack.aclose()  # what an earlier step opened
+                        agent = await stack.enter_async_context(self._opened(step.registered))
                         answer = agent.redirect_uri
                     else:
                         answer = await self._answer(step, agent)
@@ -89,12 +97,17 @@ class FlowDriver:
                 flow.close()
         raise AssertionError("the stack swallows no exception")
 
-    def _required_interaction(self) -> Interaction:
+    def _opened(self, registered: tuple[str, ...]) -> AbstractAsyncContextManager[UserAgent]:
+        """The interaction, with a redirect URI that is registered if it can choose one."""
         if self._interaction is None:
             raise AuthorizationError("the flow requires a user, and no interaction is configured")
-        return self._interaction
+        if isinstance(self._interaction, Loopback):
+            return self._interaction.open(registered)
+        return self._interaction.open()
 
     async def _answer(self, step: Step, agent: UserAgent | None) -> Any:
+        if isinstance(step, Visit | ShowCode):
+            self._on_prompt()
         match step:
             case Fetch():
                 return await self._fetcher.fetch(step)
@@ -152,7 +165,7 @@ class AuthFetcher:
             if media_type(fields["content-type"]) == MEDIA_TYPE:
                 await response.close()
                 return Fetched(response.status, fields)  # an event stream may never end
-            body = await response.read(DOCUMENT_LIMIT, self._seconds)
+            body = await response.read(DOCUMENT_LIMIT, self._seconds, self._seconds)
             return Fetched(response.status, fields, body)
         raise AuthorizationError(f"{shown(step.url)}: no response within {self._seconds:g} s")
 

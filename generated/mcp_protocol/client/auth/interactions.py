@@ -11,29 +11,81 @@ Source: RFC 8252, sections 7.3 and 8.3; OAuth 2.1, section 8.4.
 
 from __future__ import annotations
 
+import time
 import webbrowser
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections import deque
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from functools import partial
+from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from inspect import isawaitable
-from threading import Event, Thread
+from threading import BoundedSemaphore, Event, Thread
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 import anyio
 from anyio import to_thread
 
+from ...auth.flows import has_same_state
 from ...auth.registration import check_redirect_uri
 from ...auth.steps import DeviceCode
 from ...errors import AuthorizationError
 
 _TICK = 0.05
 _HEAD_SECONDS = 5.0  # for a request to the loopback address
-_PAGE = (
-    "<!doctype html><meta charset=utf-8><title>Authorization</title>"
-    "<p>You can close this window and return to the application."
-)
+_PAGE = "<!doctype html><meta charset=utf-8><title>Authorization</title><p>"
+_PAGES = {
+    HTTPStatus.OK: f"{_PAGE}You can close this window and return to the application.",
+    HTTPStatus.BAD_REQUEST: f"{_PAGE}This is not the response that the application waits for.",
+}
+
+CALLBACK_REQUESTS = 16
+"""Requests to the loopback address that are served at once; further connections are closed."""
+
+
+PROMPTS = 6
+"""Times within `PROMPT_SECONDS` that a user is asked to authorize a client for one MCP server."""
+
+PROMPT_SECONDS = 300.0
+"""The seconds in which `PROMPTS` are counted."""
+
+
+class PromptLimit:
+    """Limits how often the users of one `OAuth` are asked, whatever an MCP server refuses.
+
+    Args:
+        now: Returns the time, in seconds since any moment.
+    """
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
+        self._prompts: dict[str, deque[float]] = {}
+
+    def check(self, server: str) -> None:
+        """Check that a user may be asked once more.
+
+        Raises:
+            AuthorizationError: The user was asked `PROMPTS` times within `PROMPT_SECONDS`.
+        """
+        recent = self._prompts.get(server, deque[float]())
+        if len(recent) < PROMPTS:
+            return
+        left = recent[0] + PROMPT_SECONDS - self._now()
+        if left > 0:
+            raise AuthorizationError(
+                f"the user was asked to authorize {PROMPTS} times within {PROMPT_SECONDS:g} s;"
+                f" the server may require the next authorization in {left:.0f} s"
+            )
+
+    def add(self, server: str) -> None:
+        """Record that a user is asked now.
+
+        Raises:
+            AuthorizationError: See `check`.
+        """
+        self.check(server)
+        self._prompts.setdefault(server, deque(maxlen=PROMPTS)).append(self._now())
 
 
 class UserAgent(NamedTuple):
@@ -60,7 +112,8 @@ class Loopback:
     """A browser on this machine, and a temporary HTTP server at 127.0.0.1 as redirect URI.
 
     Args:
-        port: The port; 0 for a free port. Some authorization servers require a fixed port.
+        port: The port; 0 for the port of the last registration if it is free, or else any free
+            port. Some authorization servers require a fixed port.
         path: The path of the redirect URI.
         timeout: Time limit for the user, in seconds.
         open_url: Opens a URL in a browser, without a shell. Returns false if there is no browser.
@@ -79,28 +132,44 @@ class Loopback:
         self._open_url = open_url
 
     @asynccontextmanager
-    async def open(self) -> AsyncGenerator[UserAgent]:
+    async def open(self, registered: Sequence[str] = ()) -> AsyncGenerator[UserAgent]:
         """See `Interaction.open`.
+
+        Args:
+            registered: The redirect URIs that the client is registered with. If no port is
+                configured, their ports are tried first: not every authorization server accepts
+                another port.
 
         Raises:
             AuthorizationError: The port is in use.
         """
         try:
-            server = _CallbackServer(self._port, self._path)
+            server = self._bind(registered)
         except OSError:
             raise AuthorizationError(f"port {self._port} of 127.0.0.1 is in use") from None
         thread = Thread(target=partial(server.serve_forever, _TICK), daemon=True)
         thread.start()
         try:
-            uri = f"http://127.0.0.1:{server.server_port}{self._path}"
-            yield UserAgent(uri, partial(self._visit, server))
+            yield UserAgent(self._uri(server.server_port), partial(self._visit, server))
         finally:
             server.returned.set()  # ends the waiting thread
             with anyio.CancelScope(shield=True):
                 await to_thread.run_sync(server.shutdown)
                 server.server_close()
 
+    def _bind(self, registered: Sequence[str]) -> _CallbackServer:
+        for uri in () if self._port else registered:
+            port = urlsplit(uri).port
+            if port and uri == self._uri(port):
+                with suppress(OSError):
+                    return _CallbackServer(port, self._path)
+        return _CallbackServer(self._port, self._path)
+
+    def _uri(self, port: int) -> str:
+        return f"http://127.0.0.1:{port}{self._path}"
+
     async def _visit(self, server: _CallbackServer, url: str) -> str:
+        server.expect(url)
         opened = await to_thread.run_sync(self._open_url, url, abandon_on_cancel=True)
         if opened is False:
             raise AuthorizationError("no browser could be opened; use `Paste`")
@@ -111,7 +180,11 @@ class Loopback:
 
 
 class _CallbackServer(ThreadingHTTPServer):
-    """Accepts one request to a path of a loopback address; other requests get status 404."""
+    """Accepts one authorization response at a path of a loopback address.
+
+    Other requests to the path get status 400, and requests to other paths 404: web pages can send
+    any request to loopback, so that no such request ends the authorization.
+    """
 
     daemon_threads = True
     block_on_close = False
@@ -120,16 +193,39 @@ class _CallbackServer(ThreadingHTTPServer):
         self.returned = Event()
         self.target = ""
         self.path = path
+        self._url: str | None = None
+        self._slots = BoundedSemaphore(CALLBACK_REQUESTS)
         super().__init__(("127.0.0.1", port), _CallbackHandler)
 
-    def accept(self, target: str) -> bool:
-        """Accept the target of a request; returns whether it is the awaited one."""
+    def expect(self, url: str) -> None:
+        """Accept the response to an authorization request, by its URL."""
+        self._url = url
+
+    def accept(self, target: str) -> HTTPStatus:
+        """Accept the target of a request if it is the awaited response; returns its status."""
         split = urlsplit(target)
-        if split.path != self.path or not split.query or self.returned.is_set():
-            return False
+        if split.path != self.path:
+            return HTTPStatus.NOT_FOUND
+        is_awaited = self._url is not None and not self.returned.is_set()
+        if not split.query or not is_awaited or not has_same_state(target, self._url or ""):
+            return HTTPStatus.BAD_REQUEST
         self.target = target
         self.returned.set()
-        return True
+        return HTTPStatus.OK
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Serve a connection in a thread, or close it while too many are open."""
+        if self._slots.acquire(blocking=False):
+            super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """Serve a connection."""
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._slots.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Ignore broken connections."""
@@ -143,9 +239,9 @@ class _CallbackHandler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Respond with a page that does not mention the outcome."""
-        accepted = self.server.accept(self.path)
-        body = _PAGE.encode() if accepted else b""
-        self.send_response(200 if accepted else 404)
+        status = self.server.accept(self.path)
+        body = _PAGES.get(status, "").encode()
+        self.send_response(status)
         self.send_header("Content-Type", "text/html; charset=utf-8")
         self.send_header("Content-Length", str(len(body)))
         self.send_header("Cache-Control", "no-store")

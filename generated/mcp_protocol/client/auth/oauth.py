@@ -30,6 +30,7 @@ from ...auth.flows import (
     code_flow,
     device_flow,
     finish_code_flow,
+    has_same_state,
 )
 from ...auth.identifiers import canonical_resource
 from ...auth.jwt_signing import PrivateKey, ProofKey
@@ -211,7 +212,8 @@ class PendingAuthorization:
     async def finish(self, returned: str) -> None:
         """The second half: exchange the code for a token, and store the token.
 
-        Call it once: an invalid response ends the authorization, too.
+        A response ends the authorization, also an invalid one. A response with another `state` does
+        not: any web page can send the user's browser to the redirect URI.
 
         Args:
             returned: The redirect URI with the authorization response.
@@ -221,9 +223,11 @@ class PendingAuthorization:
             AuthorizationError: The response does not belong to this authorization, or the
                 authorization was finished before.
         """
-        request, self._request = self._request, None
+        request = self._request
         if request is None:
             raise AuthorizationError("the authorization was finished before")
+        if has_same_state(returned, request.url):
+            self._request = None
         settings = self._oauth.settings
         context = flow_context(self._server, REVISIONS, settings)
         context = _with_stored_key(context, request.grant)

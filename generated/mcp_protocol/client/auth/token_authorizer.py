@@ -18,7 +18,8 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 import anyio
@@ -51,7 +52,7 @@ from ...facts import Revision, Revisions
 from ...runtime.concurrency import paused
 from ...transports.http.http_libraries import same_origin
 from .flow_driver import AuthFetcher, FlowDriver
-from .interactions import Interaction
+from .interactions import Interaction, PromptLimit
 from .stores import Store
 
 if TYPE_CHECKING:
@@ -85,6 +86,7 @@ class AuthSettings:
         send_resource: Whether requests have the `resource` parameter.
         accept_issuer_slash: Whether the issuer in metadata may differ by a trailing slash.
         now: Returns the time, in seconds since 1970.
+        prompts: Limits how often a user is asked.
     """
 
     store: Store
@@ -97,6 +99,7 @@ class AuthSettings:
     send_resource: bool = True
     accept_issuer_slash: bool = False
     now: Callable[[], float] = time.time
+    prompts: PromptLimit = field(default_factory=PromptLimit)
 
 
 class GrantSource(Protocol):
@@ -165,6 +168,7 @@ class TokenAuthorizer:
         self._loaded = False
         self._unaccepted = ""
         self._step_ups: dict[tuple[str, str], int] = {}
+        self._failure: Exception | None = None
 
     def __repr__(self) -> str:
         return f"<TokenAuthorizer of {type(self._source).__name__}>"
@@ -198,7 +202,7 @@ class TokenAuthorizer:
             if response.status < 400:
                 self._unaccepted = ""
             return False
-        if attempts >= ATTEMPTS:
+        if attempts >= ATTEMPTS or request[0] == "DELETE":  # no user is asked to end a session
             return False
         header = parse_challenges(response.header("www-authenticate") or "")
         challenges = [each for each in header if each.is_scheme("Bearer", "DPoP")]
@@ -260,21 +264,24 @@ class TokenAuthorizer:
     def _driver(self) -> FlowDriver:
         if self._fetcher is None:
             self._fetcher = AuthFetcher(self._context.addresses.permits)
-        return FlowDriver(self._fetcher, self._settings.store, self._settings.interaction)
+        settings = self._settings
+        on_prompt = partial(settings.prompts.add, self._key)
+        return FlowDriver(self._fetcher, settings.store, settings.interaction, on_prompt)
 
     async def _refresh_early(self) -> None:
         """Refresh a token before its expiry. If that fails, the old token is sent once more."""
         before = self._header()
-        async with self._lock:
-            if self._header() != before:
-                return
-            try:
-                if not await self._refresh(before):
-                    self._renew_at = None
-                    self._fields = {}
-            except (AuthorizationError, TransportError) as error:
-                logger.warning("the access token could not be refreshed: %s", error)
-                self._renew_at = self._settings.now() + POSTPONED_SECONDS
+        with paused():
+            async with self._lock:
+                if self._header() != before or not self._is_old():
+                    return  # another task has tried
+                try:
+                    if not await self._refresh(before):
+                        self._renew_at = None
+                        self._fields = {}
+                except (AuthorizationError, TransportError) as error:
+                    logger.warning("the access token could not be refreshed: %s", error)
+                    self._renew_at = self._settings.now() + POSTPONED_SECONDS
 
     async def _refresh(self, before: str) -> bool:
         """Refresh the token, or use the newer token of another process.
@@ -312,24 +319,39 @@ class TokenAuthorizer:
         return self._renew_at is not None and self._renew_at <= self._settings.now()
 
     async def _replace(self, used: str, challenges: Sequence[Challenge]) -> bool:
-        """Replace a token that the server refused; returns whether there is another token."""
+        """Replace a token that the server refused; returns whether there is another token.
+
+        Requests that wait for a replacement share its failure: an authorization server that is
+        silent, or a user who refuses, is not asked for each of them.
+        """
         with paused():
+            last = self._failure
             async with self._lock:
                 if self._header() not in ("", used) or await self._takes_stored(used):
                     return True
                 if used and used == self._unaccepted:
                     return False  # the authorization server issued it just now
-                server = await self._discover(challenges)
-                grant = self._grant
-                same = grant is not None and grant.issuer == server.metadata.issuer
-                if same and await self._refresh(used):
-                    return True
-                scopes = initial_scopes(challenges, server, self._settings.scopes)
-                facts = server.revision.facts
-                if grant is not None and same and facts.authorization.step_up == "union":
-                    scopes = union(grant.requested, scopes)
-                await self._authorize(server, scopes)
-                return True
+                if self._failure is not None and self._failure is not last:
+                    raise self._failure
+                try:
+                    return await self._replace_alone(used, challenges)
+                except (AuthorizationError, TransportError) as error:
+                    self._failure = error
+                    raise
+
+    async def _replace_alone(self, used: str, challenges: Sequence[Challenge]) -> bool:
+        """See `_replace`; called by one task at a time."""
+        server = await self._discover(challenges)
+        grant = self._grant
+        same = grant is not None and grant.issuer == server.metadata.issuer
+        if same and await self._refresh(used):
+            return True
+        scopes = initial_scopes(challenges, server, self._settings.scopes)
+        facts = server.revision.facts
+        if grant is not None and same and facts.authorization.step_up == "union":
+            scopes = union(grant.requested, scopes)
+        await self._authorize(server, scopes)
+        return True
 
     async def _step_up(
         self, used: str, challenges: Sequence[Challenge], operation: tuple[str, str]
@@ -341,6 +363,7 @@ class TokenAuthorizer:
                     return True
                 if self._step_ups.get(operation, 0) >= STEP_UPS:
                     return False
+                self._settings.prompts.check(self._key)
                 self._step_ups[operation] = self._step_ups.get(operation, 0) + 1
                 server = await self._discover(challenges)
                 grant = self._grant
@@ -361,6 +384,7 @@ class TokenAuthorizer:
 
     async def _authorize(self, server: AuthorizationServer, scopes: tuple[str, ...]) -> None:
         if self._settings.interaction is not None:  # other grants have no refresh tokens
+            self._settings.prompts.check(self._key)
             scopes = with_offline_access(scopes, server)
         flow = self._source.request_grant(self._context, server, scopes)
         grant = await self._driver().run(flow)

@@ -95,8 +95,8 @@ class AsgiApplication:
         check_sse_paths(service, self.settings)
         if routes:
             self._check_routes(routes)
-        if settings.auth is not None:
-            self._validator.allow([urlsplit(settings.auth.resource).hostname or ""])
+        if settings.protected is not None and settings.protected.resource:
+            self._validator.allow([urlsplit(settings.protected.resource).hostname or ""])
         self._trace = trace_of("server", service.secret_names_of)
         self._states: dict[object, LifespanState] = {}
         self._last: tuple[object, LifespanState] | None = None
@@ -501,11 +501,12 @@ class _TracedSend:
 
 def authenticator_of(service: Service, settings: ServerHttpSettings) -> Authenticator | None:
     """Authenticates and authorizes requests; `None` if the application is not protected."""
-    if settings.auth is None:
+    protected = settings.protected
+    if protected is None:
         return None
     from ..auth.authenticator import Authenticator  # only protected servers need it
 
-    return Authenticator(settings.auth, service.revisions, service.required_scopes, settings.path)
+    return Authenticator(protected, service.revisions, service.required_scopes, settings.path)
 
 
 def _with_sse_path(settings: ServerHttpSettings, revisions: Revisions) -> ServerHttpSettings:

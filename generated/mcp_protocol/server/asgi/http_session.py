@@ -28,7 +28,6 @@ import secrets
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from ipaddress import IPv6Address
 from typing import TypeAlias
 
 import anyio
@@ -54,7 +53,6 @@ _WRITE_SECONDS = 0.5  # for a write to the previous connection, once the client 
 _ID_BYTES = 32
 _DISCONNECTED_STREAMS = 4  # GET streams that are kept for a client that may resume them
 _UNCONFIRMED_SHARE = 100  # one session in so many may be unconfirmed before those go first
-_NETWORK = 8  # bytes of an IPv6 address that identify one customer
 
 
 class HttpSession(Channel):
@@ -66,7 +64,7 @@ class HttpSession(Channel):
         service: What is served.
         settings: How it is served.
         connection: The protocol, initialized.
-        network: The client's address, or its network; see `network_of`.
+        network: The client's address, or its network; see `request.network_of`.
         memory: Counts the bytes that the session keeps.
         background: Runs the tasks that send announcements.
         on_leave: Called each time a connection of the client ends.
@@ -466,19 +464,6 @@ class SessionRegistry:
                 return unconfirmed
         most = max(self._by_network.values(), key=len, default=self._sessions)
         return _first_idle(most) or _first_idle(self._sessions)
-
-
-def network_of(client: tuple[str, int] | None) -> str:
-    """What identifies a customer: the IPv4 address, or the network of the IPv6 address."""
-    if client is None:
-        return ""
-    try:
-        address = IPv6Address(client[0]) if ":" in client[0] else None
-    except ValueError:
-        address = None
-    if address is None:
-        return client[0]
-    return str(address.ipv4_mapped or address.packed[:_NETWORK].hex())
 
 
 def _first_idle(sessions: _Sessions) -> HttpSession | None:

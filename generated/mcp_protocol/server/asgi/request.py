@@ -23,6 +23,7 @@ import math
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
 from functools import lru_cache, partial
+from ipaddress import IPv6Address
 from typing import Any, TypeAlias
 
 import anyio
@@ -46,6 +47,7 @@ SHORT_BODY = 64 * 1024
 
 _JSON = JSON.encode()
 _LENGTH_DIGITS = 18
+_NETWORK = 8  # bytes of an IPv6 address that identify one customer
 _DROPPED_BY_SERVERS = 16 * 1024  # bytes of an unread body that ASGI servers discard themselves
 _CLOSE: Mapping[str, str] = {"Connection": "close"}
 _TIMED_OUT = refusal(408, "the body did not come in time (Limits.body_seconds)")
@@ -100,6 +102,19 @@ class HttpRequest:
     def accepts_events(self) -> bool:
         """Whether the client accepts a stream of events."""
         return _accepted(self.headers.get(b"accept"))[1]
+
+
+def network_of(client: tuple[str, int] | None) -> str:
+    """What identifies a customer: the IPv4 address, or the network of the IPv6 address."""
+    if client is None:
+        return ""
+    try:
+        address = IPv6Address(client[0]) if ":" in client[0] else None
+    except ValueError:
+        address = None
+    if address is None:
+        return client[0]
+    return str(address.ipv4_mapped or address.packed[:_NETWORK].hex())
 
 
 def response_forms(request: HttpRequest, answers: Answers) -> tuple[bool, bool]:

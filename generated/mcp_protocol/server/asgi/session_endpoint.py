@@ -38,7 +38,7 @@ from ..serving import Service
 from . import http_response
 from . import request as http
 from .http_response import HttpResponse
-from .http_session import HttpSession, ResumableStream, SessionRegistry, network_of
+from .http_session import HttpSession, ResumableStream, SessionRegistry
 from .quotas import Quotas, decoded_size
 from .request import field_key
 from .response_writer import PostResponse, SseResponse
@@ -251,7 +251,7 @@ class SessionEndpoint:
             self._service,
             self._settings,
             connection,
-            network_of(request.client),
+            http.network_of(request.client),
             self._quotas.memory,
             self._background,
             self.registry.touch,

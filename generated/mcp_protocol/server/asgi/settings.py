@@ -16,6 +16,7 @@ from .event_store import EventStore, MemoryEventStore
 
 if TYPE_CHECKING:  # most servers on a user's machine need none
     from ..auth.protected import Protected
+    from ..auth.verifiers import VerifyToken
 
 Answers: TypeAlias = Literal["auto", "json", "sse"]
 """The form of the response to a POST: JSON, a stream of events, or whichever suits.
@@ -28,6 +29,9 @@ in a session its requests to the client are sent on the stream that the client o
 
 SSE_PATH = "/sse"
 """The default path of the stream of HTTP+SSE."""
+
+RELATIVE = "relative"
+"""Value of `messages_endpoint` for a reference relative to the stream."""
 
 _ANSWERS = ("auto", "json", "sse")
 
@@ -135,8 +139,13 @@ class ServerHttpSettings:
         retry: Seconds that a client is told to wait before it resumes a stream.
         limits: The limits.
         sse_path: Path of the stream of HTTP+SSE (2024-11-05); `None` to disable it.
-        messages_path: Path that clients of HTTP+SSE post to.
-        auth: Requires an access token of every request; `None` for none.
+        messages_path: Path that clients of HTTP+SSE post to, below the mount point.
+        messages_endpoint: The address of `messages_path` that clients of HTTP+SSE are given. By
+            default the path with that of the mount point (`root_path`) before it. Behind a proxy
+            that takes a prefix away: a path (`/team/messages`), an http or https URL, or `relative`
+            for a reference relative to `sse_path`, which some clients cannot resolve.
+        auth: Requires an access token of every request: `Protected`, `StaticTokens`, or a coroutine
+            function that takes a token and returns its `Principal` or `None`; `None` for none.
         stateless: Whether each POST is served by itself in the revisions with sessions too, so that
             any process can serve it: no session id, no stream by GET, nothing to resume. What needs
             a session is not declared, and refused: requests to the client (elicitation, sampling,
@@ -145,7 +154,7 @@ class ServerHttpSettings:
     Raises:
         ValueError: A path does not begin with a slash, or another value is invalid; or `stateless`
             together with `sse_path`.
-        TypeError: One string instead of a list.
+        TypeError: One string instead of a list, or `auth` is of another kind.
     """
 
     path: str = "/mcp"
@@ -158,7 +167,8 @@ class ServerHttpSettings:
     limits: Limits = field(default_factory=Limits)
     sse_path: str | None = None
     messages_path: str = "/messages"
-    auth: Protected | None = None
+    messages_endpoint: str | None = None
+    auth: Protected | VerifyToken | None = None
     stateless: bool = False
 
     def __post_init__(self) -> None:
@@ -168,6 +178,7 @@ class ServerHttpSettings:
             path = getattr(self, name)
             if path is not None and not path.startswith("/"):
                 raise ValueError(f"{name}: expected a path that begins with '/', got {path!r}")
+        _check_endpoint(self.messages_endpoint)
         for name in ("hosts", "origins"):
             if isinstance(getattr(self, name), str):
                 raise TypeError(f"{name}: expected a list of texts, got {getattr(self, name)!r}")
@@ -179,6 +190,33 @@ class ServerHttpSettings:
             seconds = getattr(self, name)
             if seconds is not None and seconds <= 0:
                 raise ValueError(f"{name}: expected more than 0, got {seconds}")
+        _ = self.protected  # raises for a value of another kind
+
+    @property
+    def protected(self) -> Protected | None:
+        """The settings that `auth` stands for."""
+        if self.auth is None:
+            return None
+        from ..auth.protected import protected_by  # only protected servers need it
+
+        return protected_by(self.auth)
+
+
+def _check_endpoint(endpoint: str | None) -> None:
+    """Check `messages_endpoint`.
+
+    Raises:
+        ValueError: Not an address that a query can be appended to.
+    """
+    if endpoint is None or endpoint == RELATIVE:
+        return
+    is_path = endpoint.startswith("/") and not endpoint.startswith("//")
+    is_address = endpoint.startswith(("http://", "https://"))
+    if not (is_path or is_address) or any(each in "?#" or each <= " " for each in endpoint):
+        raise ValueError(
+            "messages_endpoint: expected a path that begins with '/', an http or https URL, or "
+            f"{RELATIVE!r}, without query and spaces, got {endpoint!r}"
+        )
 
 
 class ServerHttpOptions(TypedDict, total=False):
@@ -193,5 +231,6 @@ class ServerHttpOptions(TypedDict, total=False):
     limits: Limits
     sse_path: str | None
     messages_path: str
-    auth: Protected | None
+    messages_endpoint: str | None
+    auth: Protected | VerifyToken | None
     stateless: bool

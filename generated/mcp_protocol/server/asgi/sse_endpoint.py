@@ -39,7 +39,7 @@ from .http_response import HttpResponse
 from .quotas import Quotas, StreamMemory, decoded_size, starts_work, subscriptions_size
 from .request import RejectedBody, RequestBodies
 from .response_writer import SseResponse
-from .settings import SSE_PATH, Limits, ServerHttpSettings
+from .settings import RELATIVE, SSE_PATH, Limits, ServerHttpSettings
 
 if TYPE_CHECKING:
     from ..auth.authenticator import Authenticator
@@ -193,7 +193,6 @@ class SseEndpoints:
             service, revisions=revisions, application=application
         )
         self._settings = settings
-        self._messages = _relative(settings.messages_path, settings.sse_path or SSE_PATH)
         self._quotas = quotas
         self._bodies = bodies
         self._clients: dict[str, _Client] = {}
@@ -227,7 +226,7 @@ class SseEndpoints:
         channel = SseChannel(response, self._settings.limits, self._quotas)
         queue = new_session(self._service, channel)
         identifier = channel.session_id = secrets.token_urlsafe(_ID_BYTES)
-        endpoint = f"{self._messages}?{_QUERY}={identifier}"
+        endpoint = f"{_endpoint(self._settings, request.root)}?{_QUERY}={identifier}"
         try:
             await response.open()
             await response.event(endpoint.encode(), type=ENDPOINT)
@@ -340,8 +339,24 @@ def check_paths(service: Service, settings: ServerHttpSettings) -> None:
         raise ValueError(f"sse_path: expected it, messages_path and path to differ, got {paths}")
 
 
+def _endpoint(settings: ServerHttpSettings, root: str) -> str:
+    """The reference by which a client finds the endpoint for messages, without query.
+
+    Args:
+        settings: The settings.
+        root: The path of the mount point.
+    """
+    match settings.messages_endpoint:
+        case None:  # one slash: two would begin with a host
+            return quote("/" + (root.rstrip("/") + settings.messages_path).lstrip("/"))
+        case str() as endpoint if endpoint != RELATIVE:
+            return endpoint
+        case _:
+            return _relative(settings.messages_path, settings.sse_path or SSE_PATH)
+
+
 def _relative(path: str, seen_from: str) -> str:
-    """A relative reference to a path, which is valid behind proxies that strip a prefix.
+    """A relative reference to a path.
 
     A colon is quoted; the text before it would be a scheme otherwise.
     """

@@ -48,6 +48,7 @@ from ...revision_facts import Facts, Headers
 from ...runtime.concurrency import pausing
 from ...runtime.peer import Peer
 from ...runtime.pending_requests import PARTING_SECONDS
+from ...runtime.request_context import NETWORK
 from ...runtime.task_scope import TaskScope
 from ..serving import AnnouncementQueue, Service
 from . import http_response
@@ -134,6 +135,7 @@ class StatelessEndpoint:
             return
         connection = self._connection()
         peer = Peer(connection, response, self._service.application)
+        NETWORK.set(http.network_of(request.client))
         for event in connection.receive_message(message):
             if isinstance(event, RequestReceived):
                 response.other_status = 200

@@ -20,6 +20,7 @@ import signal
 import socket
 import sys
 import threading
+import time
 import traceback
 import warnings
 from collections.abc import Callable, Collection, Generator
@@ -35,13 +36,20 @@ from .settings import Limits, ServerHttpSettings
 
 if TYPE_CHECKING:
     import uvicorn
+    from uvicorn.supervisors import Multiprocess
+    from uvicorn.supervisors.multiprocess import Process
 
 HEAD_BYTES = 64 * 1024
 """Most bytes of the head of a request."""
 
 _REACHED_AT = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 _SHUTDOWN_MARGIN = 2.0  # seconds after `drain` until uvicorn cancels what is still running
+_WORKER_SECONDS = 15  # seconds in which a worker has to respond, and a new one to serve
 _SIGNAL_CHECK = 0.2  # seconds between looks for a second SIGINT, while workers end
+_END_SECONDS = 30.0  # after `drain`, for the lifespan of a worker; then it is killed
+_FAILED_STARTS = 5  # workers that end before they served, after which the others end too
+_LONGEST_PAUSE = 8.0  # seconds between workers that end before they served
+_ENDING = frozenset({signal.SIGINT, signal.SIGTERM})
 _SHUTDOWN_CHECK = 0.25  # seconds between two checks whether uvicorn shuts down
 _SHUTTING_DOWN = b'{"error":{"code":-32603,"message":"the server is ending"},"jsonrpc":"2.0"}'
 
@@ -216,9 +224,11 @@ def run_workers(
     with _listener(host, port) as listener:
         url = f"http://{_reached_at(listener.getsockname())}{endpoint_path}"
         config = _worker_config(make, host, workers, drain)
-        exit_codes = _supervise(config, listener, lambda: on_start(url))
+        exit_codes, failed_starts = _supervise(config, listener, drain, lambda: on_start(url))
     if STARTUP_FAILURE in exit_codes:
         raise WorkerFailedError("a worker could not start to serve; its error is above")
+    if failed_starts >= _FAILED_STARTS:
+        raise WorkerFailedError(f"{failed_starts} workers ended before they served")
 
 
 def _worker_config(
@@ -234,7 +244,7 @@ def _worker_config(
             return super().get_loop_factory()
 
         def load(self) -> None:
-            _end_with_parent()
+            end_with_parent(drain + _SHUTDOWN_MARGIN + _END_SECONDS)
             try:
                 application = make()
             except (Exception, SystemExit) as error:
@@ -251,33 +261,58 @@ def _worker_config(
         def __reduce__(self) -> tuple[Any, ...]:
             return _worker_config, (make, host, workers, drain)
 
-    return WorkerConfig("", workers=workers, lifespan="on", **_options(drain))
+    return WorkerConfig(
+        "",
+        workers=workers,
+        lifespan="on",
+        timeout_worker_healthcheck=_WORKER_SECONDS,
+        **_options(drain),
+    )
+
+
+def _report(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
 
 
 def _supervise(
-    config: uvicorn.Config, listener: socket.socket, on_start: Callable[[], None]
-) -> list[int | None]:
-    """Run workers until SIGINT or SIGTERM, or until one can't start; gives their exit codes."""
-    from multiprocessing.connection import wait  # uvicorn loads it
-
+    config: uvicorn.Config, listener: socket.socket, drain: float, on_start: Callable[[], None]
+) -> tuple[list[int | None], int]:
+    """Run workers until a signal; gives exit codes, and how many in a row ended before serving."""
     from uvicorn.supervisors import Multiprocess
 
     class Supervisor(Multiprocess):
-        _all_started = False
-        _is_forced = False
+        _all_started = _is_forced = False
+        _ready: frozenset[int | None] = frozenset()
+        _next_look, _pause = 0.0, _SIGNAL_CHECK
+        failed_starts = 0
 
         def keep_subprocess_alive(self) -> None:
+            if time.monotonic() < self._next_look:
+                return
             before = self.processes.copy()
             super().keep_subprocess_alive()
             for old, new in zip(before, self.processes, strict=True):
                 if new is not old:
-                    text = (
+                    if old.pid not in self._ready:
+                        self._count_failure(old)
+                    _report(
                         f"worker {old.pid} ended with exit code {old.exitcode}; started {new.pid}"
                     )
-                    print(text, file=sys.stderr, flush=True)
-            if not self._all_started and all(each.is_ready() for each in self.processes):
-                self._all_started = True
-                on_start()
+            if not self._ready >= {each.pid for each in self.processes}:
+                self._ready = frozenset(each.pid for each in self.processes if each.is_ready())
+            if self._ready >= {each.pid for each in self.processes}:
+                self.failed_starts, self._pause = 0, _SIGNAL_CHECK
+                if not self._all_started:
+                    self._all_started = True
+                    on_start()
+
+        def _count_failure(self, worker: Process) -> None:
+            self._pause = min(2 * self._pause, _LONGEST_PAUSE)
+            self._next_look = time.monotonic() + self._pause
+            if worker.exitcode != -signal.SIGKILL:  # by which those end that do not respond
+                self.failed_starts += 1
+            if not self._all_started and self.failed_starts >= _FAILED_STARTS:
+                self.should_exit.set()
 
         def terminate_all(self) -> None:
             super().terminate_all()
@@ -287,23 +322,68 @@ def _supervise(
             self._is_forced = self.should_exit.is_set()
             super().handle_int()
 
+        def restart_all(self) -> None:
+            _replace_workers(self, self.join)
+
         def join_all(self) -> None:
-            while running := [each for each in self.processes if each.process.is_alive()]:
-                self.handle_signals()
-                if self._is_forced:  # from Python 3.12 on, a worker would wait for connections
-                    for each in running:
-                        each.kill()
-                wait([each.process.sentinel for each in running], _SIGNAL_CHECK)
-            super().join_all()
+            self.join(self.processes)
+
+        def join(self, workers: list[Process]) -> None:
+            _join_workers(self, workers, drain, lambda: self._is_forced)
 
     supervisor = Supervisor(config, [listener])
     supervisor.run()
-    return [process.exitcode for process in supervisor.processes]
+    return [each.exitcode for each in supervisor.processes], supervisor.failed_starts
 
 
-def _end_with_parent() -> None:
-    """Have this worker end when its parent does, also where that is killed."""
-    import multiprocessing  # loads slowly, and is loaded in a worker
+def _replace_workers(supervisor: Multiprocess, join: Callable[[list[Process]], None]) -> None:
+    """Replace each worker as the supervisor does itself, but wait for none without end."""
+    from uvicorn.supervisors.multiprocess import Process
+
+    config = supervisor.config
+    for index, old in enumerate(supervisor.processes):
+        new = Process(config, supervisor.sockets)
+        new.start()
+        if not new.wait_until_ready(config.timeout_worker_healthcheck, supervisor.should_exit):
+            new.kill()
+            new.join()
+            _report(f"a new worker does not serve; worker {old.pid} and later ones stay")
+            return
+        supervisor.processes[index] = new
+        old.terminate()
+        join([old])
+        if supervisor.should_exit.is_set():
+            return
+
+
+def _join_workers(
+    supervisor: Multiprocess,
+    workers: list[Process],
+    drain: float,
+    is_forced: Callable[[], bool],
+) -> None:
+    """Wait until workers have ended; kill them at a second SIGINT, or when the time is over."""
+    from multiprocessing.connection import wait  # uvicorn loads it
+
+    late = time.monotonic() + drain + _SHUTDOWN_MARGIN + _END_SECONDS
+    while running := [each for each in workers if each.process.is_alive()]:
+        if supervisor.should_exit.is_set() or _ENDING.intersection(supervisor.signal_queue):
+            supervisor.handle_signals()  # not SIGHUP while workers are replaced
+        if is_forced() or time.monotonic() >= late:
+            for each in running:  # from Python 3.12 on, a worker would wait for connections
+                each.kill()
+        wait([each.process.sentinel for each in running], _SIGNAL_CHECK)
+    for each in workers:
+        each.join()
+
+
+def end_with_parent(seconds: float) -> None:
+    """Have this process of `multiprocessing` end when its parent does, also where that is killed.
+
+    Args:
+        seconds: For it to end by SIGTERM; then it exits without more.
+    """
+    import multiprocessing  # loads slowly, and is loaded in such a process
 
     parent = multiprocessing.parent_process()
     if parent is None:
@@ -312,6 +392,8 @@ def _end_with_parent() -> None:
     def watch() -> None:
         parent.join()
         os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(seconds)  # an event loop that is blocked handles no signal
+        os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
 

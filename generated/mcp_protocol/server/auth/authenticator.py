@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import logging
 import secrets
-import string
 import time
 import traceback
 from collections.abc import Callable, Collection, Sequence
@@ -37,6 +36,7 @@ from ...auth.challenges import Challenge, format_challenges
 from ...auth.identifiers import PROTECTED_RESOURCE, protected_resource_url
 from ...errors import TransportError
 from ...facts import Revisions
+from ...foreign_text import safe_text
 from ...protocol import jsonrpc
 from ...runtime.request_context import PRINCIPAL, Principal
 from ..asgi import http_response
@@ -44,16 +44,34 @@ from ..asgi.http_response import HttpResponse
 from ..asgi.request import HttpRequest, Receive, Scope, Send
 from .dpop_validation import InvalidProofError, NonceRequiredError, ProofValidator
 from .protected import Protected
-from .verifiers import InvalidTokenError, bind_verifier
+from .verifiers import InvalidTokenError, bind_verifier, is_bearer_token
 
 ScopesOf = Callable[[jsonrpc.Message], Collection[str]]
 """Returns the scopes that a message requires in addition to those of every request."""
 
 _SCHEMES = {b"bearer": "bearer", b"dpop": "dpop"}
-_TOKEN_CHARACTERS = f"{string.ascii_letters}{string.digits}-._~+/".encode()
+_HIDDEN = "[access token]"
 _INVALID = "the access token is not valid for this server, or not any more"
 
 logger = logging.getLogger(__name__)
+
+
+FAILURE_SECONDS = 10.0
+"""Seconds between two records in the log of failures of one kind, or of their tracebacks."""
+
+
+class FailureLog:
+    """The failures that the log holds, since anyone can cause further ones by sending a token."""
+
+    def __init__(self) -> None:
+        self._logged: dict[str, float] = {}
+
+    def is_new(self, kind: str, now: float) -> bool:
+        """Whether no failure of a kind was recorded within `FAILURE_SECONDS`; records this one."""
+        if now - self._logged.get(kind, -FAILURE_SECONDS) < FAILURE_SECONDS:
+            return False
+        self._logged[kind] = now
+        return True
 
 
 class Authenticator:
@@ -74,6 +92,7 @@ class Authenticator:
         self._version_header = revisions.newest().facts.headers.protocol_version
         self._required = required
         self._verify = bind_verifier(protected.verifier, protected.trusted)
+        self._failures = FailureLog()
         self._proofs = None if protected.dpop is None else ProofValidator(protected.dpop)
         split = urlsplit(protected.resource)
         self._path = path.rstrip("/")
@@ -89,11 +108,10 @@ class Authenticator:
         scheme = _SCHEMES.get(name.lower())
         if scheme is None:
             return self._unauthenticated(request)
-        credentials = credentials.lstrip(b" ")
-        if not _is_token(credentials) or (request.query and _names_token(request.query)):
+        token = credentials.lstrip(b" ").decode("latin-1")
+        if not is_bearer_token(token) or (request.query and _names_token(request.query)):
             text = "Authorization: expected one scheme and one token"
             return self._refusal(request, 400, scheme, text, error="invalid_request")
-        token = credentials.decode("ascii")
         try:
             principal = await self._verify(token)
             if principal is None:
@@ -105,12 +123,15 @@ class Authenticator:
         except (InvalidProofError, NonceRequiredError) as error:
             return self._refused_proof(request, error)
         except TransportError as error:
-            logger.warning("a token could not be verified: %s", error)
+            if self._failures.is_new("TransportError", anyio.current_time()):
+                logger.warning("a token could not be verified: %s", error)
             return http_response.unavailable("the token can't be verified now")
-        except Exception:
+        except Exception as error:
             incident = secrets.token_hex(4)
-            failure = traceback.format_exc().replace(token, "[access token]")
-            logger.error("the verifier failed (incident %s)\n%s", incident, failure)
+            failure = safe_text(f"{type(error).__name__}: {error}".replace(token, _HIDDEN))
+            if self._failures.is_new(type(error).__qualname__, anyio.current_time()):
+                failure = "\n" + traceback.format_exc().replace(token, _HIDDEN)
+            logger.error("the verifier failed (incident %s): %s", incident, failure)
             return http_response.unavailable(
                 f"the token can't be verified now; the log of the server says why under {incident}"
             )
@@ -146,6 +167,8 @@ class Authenticator:
 
     def metadata(self, request: HttpRequest) -> HttpResponse | None:
         """The response with the metadata document; `None` for a request to another path."""
+        if self._protected.issuers is None:
+            return None
         if not is_metadata_path(self._protected, request.path, request.root):
             return None
         return metadata_response(request, self._protected)
@@ -266,21 +289,16 @@ class Authenticator:
         if description is not None:
             parameters["error_description"] = description
         if scope is None:
-            scope = " ".join(protected.scopes)
+            scope = " ".join(protected.first_scopes)
         if scope:
             parameters["scope"] = scope
-        parameters["resource_metadata"] = metadata_url(protected, request.root)
+        if protected.issuers is not None:
+            parameters["resource_metadata"] = metadata_url(protected, request.root)
         if scheme != "dpop":
             return Challenge("Bearer", parameters)
         if protected.dpop is not None:
             parameters["algs"] = " ".join(protected.dpop.algorithms)
         return Challenge("DPoP", parameters)
-
-
-def _is_token(credentials: bytes) -> bool:
-    """Whether credentials have the characters of a token (`b64token`, RFC 6750, section 2.1)."""
-    stem = credentials.rstrip(b"=")
-    return bool(stem) and not stem.translate(None, _TOKEN_CHARACTERS)
 
 
 def _names_token(query: bytes) -> bool:
@@ -300,10 +318,12 @@ class ProtectedResourceMetadata:
         protected: The settings of the servers.
 
     Raises:
-        ValueError: There is no server, or two servers have the same path.
+        ValueError: There is no server, two servers have the same path, or one has no issuers.
     """
 
     def __init__(self, *protected: Protected) -> None:
+        if any(each.issuers is None for each in protected):
+            raise ValueError("expected servers with issuers: the others have no metadata document")
         self._by_path = {urlsplit(each.resource).path.rstrip("/"): each for each in protected}
         if not protected or len(self._by_path) < len(protected):
             raise ValueError("expected protected servers with paths that differ")
@@ -333,10 +353,12 @@ def metadata_response(request: HttpRequest, protected: Protected) -> HttpRespons
 
 def metadata_document(protected: Protected) -> bytes:
     """The document, as JSON."""
-    scopes = protected.scopes if protected.scopes_supported is None else protected.scopes_supported
+    scopes = protected.scopes_supported
+    if scopes is None:
+        scopes = protected.first_scopes
     members: dict[str, Any] = {
         "resource": protected.resource,
-        "authorization_servers": list(protected.issuers),
+        "authorization_servers": list(protected.issuers or ()),
         "bearer_methods_supported": ["header"],
     }
     if scopes:

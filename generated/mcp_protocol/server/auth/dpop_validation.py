@@ -6,8 +6,10 @@
 # ruff: noqa - a file that fixes change counts as edited
 """Validation of DPoP proofs, by which a client shows that it has the key of a bound token.
 
-A proof is accepted once: its id is stored until the proof is too old. If the store is full, the
-oldest ids are evicted. With nonces, the proofs of evicted ids are rejected once the nonce is stale.
+A process accepts a proof once: its id is stored until the proof is too old. If the store is full,
+the oldest ids are evicted. With nonces, the proofs of evicted ids are rejected once the nonce is
+stale. Other processes do not know the ids: each of them accepts a proof once, while it is not too
+old.
 
 Source: RFC 9449.
 """
@@ -24,6 +26,7 @@ from dataclasses import KW_ONLY, dataclass
 from urllib.parse import urlsplit, urlunsplit
 
 from ...auth.identifiers import comparable_uri
+from ...auth.json_documents import finite_number
 from ...auth.jwt_signing import base64url, base64url_decoded, base64url_sha256
 from ...errors import McpError
 from .jws_validation import (
@@ -37,7 +40,9 @@ from .jws_validation import (
 )
 from .verifiers import InvalidTokenError
 
-_STORED_IDS = 100_000
+STORED_IDS = 100_000
+"""Ids of proofs that one process stores."""
+
 _ID_CHARACTERS = 1024
 _NONCE_TIME = struct.Struct(">d")
 
@@ -57,8 +62,9 @@ class DpopValidation:
     Attributes:
         required: Whether every token must be bound to a key.
         nonce: Whether proofs require a nonce of this server, which shows that they are fresh.
-        nonce_key: Key that signs nonces, at least 16 bytes; by default a random key. Processes that
-            serve the same resource need the same key.
+        nonce_key: Key that signs nonces, at least 16 bytes; by default a random key of these
+            settings. Processes that serve the same resource need the same key: those of
+            `Server.run_workers` are given the same settings.
         algorithms: Accepted algorithms, all asymmetric.
         seconds: Largest difference between the time of a proof and of the server; also the lifetime
             of a nonce.
@@ -86,7 +92,9 @@ class DpopValidation:
         if not self.seconds > 0:
             raise ValueError(f"seconds: expected more than 0, got {self.seconds}")
         jose_errors()
-        if self.nonce_key is not None and len(self.nonce_key) < 16:
+        if self.nonce_key is None:
+            object.__setattr__(self, "nonce_key", os.urandom(32))  # the class is frozen
+        elif len(self.nonce_key) < 16:
             raise ValueError(f"nonce_key: expected at least 16 bytes, got {len(self.nonce_key)}")
 
     def __repr__(self) -> str:
@@ -102,7 +110,8 @@ class ProofValidator:
 
     def __init__(self, settings: DpopValidation) -> None:
         self._settings = settings
-        self._key = os.urandom(32) if settings.nonce_key is None else settings.nonce_key
+        assert settings.nonce_key is not None  # the settings make one
+        self._key = settings.nonce_key
         self._used: OrderedDict[bytes, float] = OrderedDict()
 
     def check(self, proof: str | None, token: str, jkt: str, method: str, url: str) -> None:
@@ -130,8 +139,8 @@ class ProofValidator:
             raise InvalidProofError(f"htu: expected {_target(url)}")
         if not isinstance(claims.get("ath"), str) or claims["ath"] != base64url_sha256(token):
             raise InvalidProofError("ath: expected the digest of the token")
-        issued, now, seconds = claims.get("iat"), time.time(), self._settings.seconds
-        if not isinstance(issued, int | float) or not now - seconds <= issued <= now + seconds:
+        issued, now, seconds = finite_number(claims.get("iat")), time.time(), self._settings.seconds
+        if issued is None or not now - seconds <= issued <= now + seconds:
             raise InvalidProofError("iat: expected the current time")
         identifier = claims.get("jti")
         if not isinstance(identifier, str) or not 0 < len(identifier) <= _ID_CHARACTERS:
@@ -182,7 +191,7 @@ class ProofValidator:
             InvalidProofError: It was used before.
         """
         now, used = time.time(), self._used
-        while used and (next(iter(used.values())) < now or len(used) >= _STORED_IDS):
+        while used and (next(iter(used.values())) < now or len(used) >= STORED_IDS):
             used.popitem(last=False)
         if identifier in used:
             raise InvalidProofError("jti: the proof was used before")

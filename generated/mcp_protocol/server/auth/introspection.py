@@ -13,14 +13,16 @@ from __future__ import annotations
 
 import base64
 import time
+from functools import partial
+from time import monotonic
 from urllib.parse import quote, urlencode
 
 import anyio
 
 from ...auth.address_rules import checked_https_url
-from ...errors import TransportError
+from ...errors import ConnectFailedError, TransportError
 from ...runtime.request_context import Principal
-from .issuer_fetch import IssuerHttp
+from .issuer_fetch import BackOff, IssuerHttp, NoResponseError, SharedFetch
 from .verifiers import (
     InvalidTokenError,
     PrincipalCache,
@@ -33,6 +35,10 @@ from .verifiers import (
 
 _INACTIVE_SECONDS = 5.0  # longest time that an inactive token is cached
 _REQUESTS = 20  # concurrent requests to the endpoint
+_RETRY_SECONDS = 1.0  # after no response, doubled with each further one
+
+LONGEST_RETRY = 10.0
+"""Most seconds for which tokens are answered by 503 after the endpoint did not respond."""
 
 
 class Introspection(TokenVerifier):
@@ -43,7 +49,7 @@ class Introspection(TokenVerifier):
         client_id: The client id of this server at the authorization server.
         secret: The client secret, sent by HTTP Basic authentication.
         seconds: Longest time that a result is cached. A revoked token may be accepted for that
-            long. 0 introspects the token of each request.
+            long. 0 caches none; requests that come at once with one token share a result.
         any_audience: Whether a response without `aud` is accepted, for endpoints that report tokens
             of other servers as inactive.
 
@@ -79,28 +85,36 @@ class Introspection(TokenVerifier):
         http = IssuerHttp([self._endpoint])
         cache = PrincipalCache(self._seconds)
         limiter = anyio.CapacityLimiter(_REQUESTS)
-        locks: dict[str, anyio.Lock] = {}
+        back_off = BackOff(_RETRY_SECONDS, LONGEST_RETRY)
+        fetches: dict[str, SharedFetch[Principal | None]] = {}  # one per token at a time
+
+        async def introspect(token: str) -> Principal | None:
+            async with limiter:
+                principal = await self._introspect(http, token, trusted)
+            seconds = (
+                self._seconds if principal is not None else min(self._seconds, _INACTIVE_SECONDS)
+            )
+            cache.add(token, principal, seconds)
+            return principal
+
+        def end(token: str, error: Exception | None) -> None:
+            del fetches[token]
+            if isinstance(error, NoResponseError | ConnectFailedError):
+                back_off.fail(monotonic())
+            else:  # the endpoint responds, whatever it says of the token
+                back_off.succeed()
 
         async def verify(token: str) -> Principal | None:
             cached = cache.get(token)
             if cached is not None:
                 return cached[0]
-            lock = locks.setdefault(token, anyio.Lock())
-            try:
-                async with lock:  # one request per token at a time
-                    cached = cache.get(token)
-                    if cached is not None:
-                        return cached[0]
-                    async with limiter:
-                        principal = await self._introspect(http, token, trusted)
-                    seconds = self._seconds
-                    if principal is None:
-                        seconds = min(seconds, _INACTIVE_SECONDS)
-                    cache.add(token, principal, seconds)
-                    return principal
-            finally:
-                if not lock.statistics().tasks_waiting:
-                    locks.pop(token, None)
+            if token not in fetches:
+                if not back_off.is_open(monotonic()):
+                    raise TransportError("the introspection endpoint did not respond")
+                fetches[token] = SharedFetch(
+                    partial(introspect, token), self._endpoint, partial(end, token)
+                )
+            return await fetches[token].result()
 
         return verify
 

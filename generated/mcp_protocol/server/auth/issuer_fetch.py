@@ -18,25 +18,129 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import anyio
-import msgspec
 
-from ..._wire import is_object
 from ...auth.address_rules import PUBLIC, AddressCheck, checked_https_url
 from ...auth.identifiers import origin_of
-from ...errors import ConnectFailedError, MissingExtraError, TransportError
+from ...auth.json_documents import parse_object
+from ...errors import (
+    AuthorizationError,
+    ConnectFailedError,
+    MissingExtraError,
+    TransportError,
+)
+from ...runtime.task_scope import spawn
 from ...transports.http.http_libraries import shown
+
+Result = TypeVar("Result")
 
 DOCUMENT_LIMIT = 1024 * 1024
 """Longest document, in bytes."""
 
-_SECONDS = 10.0  # time limit for a request and its response
+FETCH_SECONDS = 10.0
+"""Time limit for a request and its response, and for all requests of one `SharedFetch`."""
+
 _PUBLIC_ONLY = AddressCheck("https://server.invalid", PUBLIC)
 _ACCEPT: Mapping[str, str] = {"Accept": "application/json"}
+
+
+class NoResponseError(TransportError):
+    """An authorization server did not respond in time."""
+
+    def __init__(self, where: str) -> None:
+        super().__init__(f"{where}: no response within {FETCH_SECONDS:g} s")
+
+
+class BackOff:
+    """The time until the next attempt, which doubles with each failure.
+
+    Args:
+        first: Seconds after the first failure.
+        longest: Most seconds.
+    """
+
+    def __init__(self, first: float, longest: float) -> None:
+        self._first = first
+        self._longest = longest
+        self.failures = 0
+        self._until = float("-inf")
+
+    def is_open(self, now: float) -> bool:
+        """Whether an attempt may be made."""
+        return now >= self._until
+
+    def fail(self, now: float) -> None:
+        """Record a failure; one of an attempt that began before the last failure is ignored."""
+        if not self.is_open(now):
+            return
+        seconds = min(self._first * 2.0 ** min(self.failures, 30), self._longest)
+        self._until = now + seconds
+        self.failures += 1
+
+    def succeed(self) -> None:
+        """Record a success."""
+        self.failures = 0
+        self._until = float("-inf")
+
+
+class SharedFetch(Generic[Result]):
+    """Requests in a task of their own, for whose result any number of callers wait.
+
+    A caller that is cancelled, as its client has left, does not end the requests.
+
+    Args:
+        fetch: Makes the requests, within `FETCH_SECONDS`.
+        where: The authorization server or its URL, for errors.
+        on_end: Called once with the error, or with `None` after a success.
+    """
+
+    def __init__(
+        self,
+        fetch: Callable[[], Awaitable[Result]],
+        where: str,
+        on_end: Callable[[Exception | None], None],
+    ) -> None:
+        self._fetch = fetch
+        self._where = where
+        self._on_end = on_end
+        self._results: list[Result] = []
+        self._error: Exception | None = TransportError("the server has ended")
+        self._done = anyio.Event()
+        spawn(self._run)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the requests have not ended."""
+        return not self._done.is_set()
+
+    async def result(self) -> Result:
+        """Wait for the result.
+
+        Raises:
+            NoResponseError: The requests took too long.
+            Exception: Whatever a request raised.
+        """
+        await self._done.wait()
+        if self._error is not None:
+            raise self._error
+        return self._results[0]
+
+    async def _run(self) -> None:
+        try:
+            with anyio.fail_after(FETCH_SECONDS):
+                self._results.append(await self._fetch())
+            self._error = None
+        except TimeoutError:
+            self._error = NoResponseError(shown(self._where))
+        except Exception as error:
+            self._error = error
+        finally:
+            self._on_end(self._error)
+            self._done.set()
 
 
 class IssuerHttp:
@@ -73,26 +177,25 @@ class IssuerHttp:
     ) -> dict[str, Any] | None:
         try:
             checked_https_url("url", url)
-        except ValueError:
-            raise ConnectFailedError(shown(url), "expected an https URL") from None
-        public_only = origin_of(url) not in self._trusted
+            public_only = origin_of(url) not in self._trusted
+            if public_only:
+                _PUBLIC_ONLY.check(url, "url")
+        except (ValueError, AuthorizationError):
+            raise ConnectFailedError(shown(url), "expected an https URL of a public host") from None
         send = _by_aiohttp if _has_aiohttp() and _on_asyncio() else _by_httpx2
         try:
-            with anyio.fail_after(_SECONDS):
+            with anyio.fail_after(FETCH_SECONDS):
                 status, data = await send(method, url, {**_ACCEPT, **headers}, body, public_only)
         except TimeoutError:
-            raise TransportError(f"{shown(url)}: no response within {_SECONDS:g} s") from None
+            raise NoResponseError(shown(url)) from None
         if status != 200:
             return None
         if len(data) > DOCUMENT_LIMIT:
             raise TransportError(f"{shown(url)}: expected at most {DOCUMENT_LIMIT} bytes")
-        try:
-            document: object = msgspec.json.decode(data)
-        except msgspec.DecodeError:
-            document = None
-        if not is_object(document):
+        document = parse_object(data)
+        if document is None:
             raise TransportError(f"{shown(url)}: expected a JSON object")
-        return dict(document)
+        return document
 
 
 async def _by_aiohttp(

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ..._wire import is_object
+from ...auth.json_documents import parse_object
 from ...errors import MissingExtraError
 from .verifiers import InvalidTokenError
 
@@ -33,6 +34,11 @@ ASYMMETRIC = (
     *("ES384", "ES512", "RS384", "RS512", "PS384", "PS512"),
 )
 """The supported algorithms, which verify without a secret."""
+
+_MALFORMED = (
+    *(ValueError, TypeError, KeyError, AttributeError),
+    *(RecursionError, OverflowError),
+)  # that joserfc and cryptography raise for headers and keys of foreign shapes, beside their own
 
 _HEADER_BYTES = 8 * 1024  # the header of a DPoP proof contains a public key
 
@@ -79,10 +85,10 @@ def parse_token(token: str) -> ParsedToken | None:
 
     try:
         parsed = jws.extract_compact(token.encode("ascii"), None, registry_of(ASYMMETRIC))
-        claims: object = msgspec.json.decode(parsed.payload)
-    except (errors, ValueError, msgspec.MsgspecError):
+    except (errors, *_MALFORMED):
         return None
-    if not is_object(claims):
+    claims = parse_object(parsed.payload)
+    if claims is None:
         return None
     return ParsedToken(parsed.headers(), claims, parsed)
 
@@ -112,7 +118,7 @@ def is_signed_by(token: ParsedToken, key: Key, algorithms: Collection[str]) -> b
     parsed: CompactSignature = token.jws
     try:
         return jws.validate_compact(parsed, key, None, registry_of(tuple(algorithms)))
-    except (errors, ValueError):
+    except (errors, *_MALFORMED):
         return False
 
 
@@ -130,7 +136,7 @@ def public_key(data: object) -> Key | None:
         return None
     try:
         key = JWKRegistry.import_key(dict(data))
-    except (errors, ValueError, TypeError, KeyError, AttributeError):
+    except (errors, *_MALFORMED):
         return None
     return None if isinstance(key, OctKey) or key.is_private else key
 

@@ -8,8 +8,10 @@
 
 The keys of an issuer are fetched on first use, and again after a rotation: a token with an unknown
 key id causes a fetch, unless the keys were fetched less than `cool_down` ago. So a flood of tokens
-with invented key ids causes at most one fetch per `cool_down`. Requests that arrive during a fetch
-wait for its result.
+with invented key ids causes at most one fetch per `cool_down`. One fetch runs at a time, in a task
+of its own. A request whose key is not there waits for its result. A request whose key is there, but
+older than `max_age`, waits for `REFRESH_SECONDS` at most, and not at all after a fetch that failed:
+an issuer that is silent delays nobody who has a token by a key in use.
 
 Source: RFC 7517, RFC 7519, RFC 8414, RFC 8725, RFC 9068; basic/authorization#token-handling.
 """
@@ -28,7 +30,7 @@ from ...auth.address_rules import checked_https_url
 from ...auth.identifiers import authorization_server_urls
 from ...errors import TransportError
 from ...runtime.request_context import Principal
-from .issuer_fetch import IssuerHttp
+from .issuer_fetch import BackOff, IssuerHttp, SharedFetch
 from .jws_validation import (
     ASYMMETRIC,
     ParsedToken,
@@ -55,7 +57,13 @@ _ACCESS_TOKEN = "at+jwt"
 _TYPES = ("", "jwt", _ACCESS_TOKEN)
 _ID_TOKEN_CLAIMS = ("nonce", "at_hash", "c_hash")
 _CACHE_SECONDS = 300.0
-_RETRY_SECONDS = 5.0  # after a failed fetch
+_RETRY_SECONDS = 5.0  # after a failed fetch, doubled with each further one
+
+REFRESH_SECONDS = 2.0
+"""Most seconds that a request waits for newer keys, if it could be served by old ones."""
+
+LONGEST_RETRY = 60.0
+"""Most seconds between two fetches of keys while an issuer fails."""
 
 logger = logging.getLogger(__name__)
 
@@ -196,7 +204,8 @@ class _IssuerKeys:
         self._on_fetch = on_fetch
         self._keys: Sequence[Key] | None = None
         self._stale_at = self._next_fetch = 0.0
-        self._lock = anyio.Lock()
+        self._back_off = BackOff(min(_RETRY_SECONDS, cool_down), LONGEST_RETRY)
+        self._fetch: SharedFetch[None] | None = None
 
     async def find(self, kid: str | None) -> Sequence[Key]:
         """The keys that may have signed a token: those with its key id, or all without a key id.
@@ -207,34 +216,48 @@ class _IssuerKeys:
         keys = self._matching(kid)
         if keys and monotonic() < self._stale_at:
             return keys
-        async with self._lock:
-            keys = self._matching(kid)
-            now = monotonic()
-            if (not keys or now >= self._stale_at) and now >= self._next_fetch:
-                await self._fetch()
-                keys = self._matching(kid)
+        fetch = self._current_fetch()
+        if fetch is not None and not (keys and self._back_off.failures):
+            seconds = REFRESH_SECONDS if keys else float("inf")
+            try:
+                with anyio.move_on_after(seconds):
+                    await fetch.result()
+            except TransportError:
+                if self._keys is None:
+                    raise
         if self._keys is None:
             raise TransportError("the last fetch of the keys of the issuer failed")
-        return keys
+        return self._matching(kid)
+
+    def _current_fetch(self) -> SharedFetch[None] | None:
+        """The fetch that is running, or a new one; `None` if it is too early for one."""
+        now = monotonic()
+        if self._fetch is not None and self._fetch.is_running:
+            return self._fetch
+        if now < self._next_fetch or not self._back_off.is_open(now):
+            return None
+        self._fetch = SharedFetch(self._refresh, self._url or self._issuer, self._end_fetch)
+        return self._fetch
 
     def _matching(self, kid: str | None) -> Sequence[Key]:
         return [key for key in self._keys or () if kid is None or key.kid == kid]
 
-    async def _fetch(self) -> None:
-        self._next_fetch = monotonic() + min(_RETRY_SECONDS, self._cool_down)
-        try:
-            document = await self._http.get(self._url or await self._discovered_url())
-            if document is None or not isinstance(document.get("keys"), list):
-                raise TransportError("the JWK set of the issuer: expected status 200 and keys")
-        except TransportError as error:
-            if self._keys is None:
-                raise
-            logger.warning("keys older than max_age remain in use: %s", error)
-            return
+    async def _refresh(self) -> None:
+        document = await self._http.get(self._url or await self._discovered_url())
+        if document is None or not isinstance(document.get("keys"), list):
+            raise TransportError("the JWK set of the issuer: expected status 200 and keys")
         self._keys = public_keys(document)
         now = monotonic()
         self._next_fetch, self._stale_at = now + self._cool_down, now + self._max_age
         self._on_fetch()
+
+    def _end_fetch(self, error: Exception | None) -> None:
+        if error is None:
+            self._back_off.succeed()
+            return
+        self._back_off.fail(monotonic())
+        kept = "" if self._keys is None else "; the old ones remain in use"
+        logger.warning("the keys of the issuer could not be fetched%s: %s", kept, error)
 
     async def _discovered_url(self) -> str:
         """The URL of the JWK set in the metadata of the issuer."""

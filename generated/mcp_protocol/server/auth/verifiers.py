@@ -4,7 +4,7 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""Verifiers of access tokens: the interface, combination of several, cache, and claims.
+"""Verifiers of access tokens: the interface, static tokens, combination of several, cache, claims.
 
 A custom verifier, for example of API keys, is a coroutine function that takes a token:
 
@@ -16,6 +16,8 @@ A custom verifier, for example of API keys, is a coroutine function that takes a
 from __future__ import annotations
 
 import hashlib
+import hmac
+import string
 import time
 from abc import ABC, abstractmethod
 from collections import OrderedDict
@@ -23,15 +25,18 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from ..._wire import is_many
+from ..._wire import is_many, is_object
 from ...auth.identifiers import comparable_uri
+from ...auth.json_documents import finite_number
 from ...errors import McpError
 from ...runtime.request_context import Principal
 
 VerifyToken: TypeAlias = Callable[[str], Awaitable[Principal | None]]
 """Returns the principal of a token; `None` for a token of a kind unknown to the verifier."""
 
-_CACHED = 10_000  # tokens in the cache
+STORED_TOKENS = 10_000
+"""Tokens whose principals are stored."""
+_TOKEN_CHARACTERS = f"{string.ascii_letters}{string.digits}-._~+/"
 
 
 class InvalidTokenError(McpError):
@@ -66,6 +71,46 @@ class TokenVerifier(ABC):
         The function raises `InvalidTokenError` to reject a token, and any other exception if the
         verification itself fails; the client then gets status 503.
         """
+
+
+class StaticTokens:
+    """Accepts a fixed set of tokens: `server.run(http=..., auth=StaticTokens({"token": "alice"}))`.
+
+    There is no authorization server, so no metadata document is published. Tokens are compared in
+    constant time, never expire, and are kept as digests only.
+
+    Args:
+        tokens: The principal of each token, or only its subject, which then has no scopes.
+
+    Raises:
+        TypeError: The tokens are not a mapping, or a value is neither a principal nor a subject.
+        ValueError: There is no token, a token has a character that no header can carry, or a
+            subject is empty. The text does not repeat tokens.
+    """
+
+    def __init__(self, tokens: Mapping[str, Principal | str]) -> None:
+        if not is_object(tokens):
+            raise TypeError("StaticTokens: expected a mapping of tokens to subjects or principals")
+        if not tokens:
+            raise ValueError("StaticTokens: expected at least one token")
+        if not all(is_bearer_token(each) for each in tokens):
+            raise ValueError(
+                "StaticTokens: expected a token of the characters A-Z, a-z, 0-9 and -._~+/, "
+                "perhaps with = at its end"
+            )
+        self._principals = [(_digest(each), _principal(tokens[each])) for each in tokens]
+
+    def __repr__(self) -> str:
+        return f"<StaticTokens of {len(self._principals)}>"
+
+    async def __call__(self, token: str) -> Principal | None:
+        """The principal of a token; `None` if the token is not one of the set."""
+        digest = _digest(token)
+        principal: Principal | None = None
+        for known, owner in self._principals:  # all of them, so that the time does not tell which
+            if hmac.compare_digest(known, digest):
+                principal = owner
+        return principal
 
 
 class AnyOf(TokenVerifier):
@@ -139,7 +184,7 @@ class PrincipalCache:
         if principal is not None and principal.expires is not None:
             until = min(until, principal.expires)
         self._entries[_digest(token)] = principal, until
-        if len(self._entries) > _CACHED:
+        if len(self._entries) > STORED_TOKENS:
             self._entries.popitem(last=False)
 
     def clear(self) -> None:
@@ -182,17 +227,32 @@ def time_of(claims: Mapping[str, Any], name: str) -> float | None:
     """A claim that is a time, in seconds since the epoch; `None` if absent.
 
     Raises:
-        InvalidTokenError: The claim is not a number, or is out of range.
+        InvalidTokenError: The claim is not a number, or no float represents it.
     """
     value = claims.get(name)
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise InvalidTokenError(f"{name}: expected a number")
-    try:
-        return float(value)
-    except OverflowError:
-        raise InvalidTokenError(f"{name}: expected a time") from None
+    seconds = finite_number(value)
+    if seconds is None:
+        raise InvalidTokenError(f"{name}: expected a time in seconds")
+    return seconds
+
+
+def is_bearer_token(token: str) -> bool:
+    """Whether a text has the characters of a token (`b64token`, RFC 6750, section 2.1)."""
+    stem = token.rstrip("=")
+    return bool(stem) and not stem.strip(_TOKEN_CHARACTERS)
+
+
+def _principal(owner: object) -> Principal:
+    principal = Principal(owner) if isinstance(owner, str) else owner
+    if not isinstance(principal, Principal):
+        raise TypeError(
+            f"StaticTokens: expected a Principal or its subject, got a {type(owner).__name__}"
+        )
+    if not principal.subject:
+        raise ValueError("StaticTokens: expected a subject that is not empty")
+    return principal
 
 
 def _digest(token: str) -> bytes:

@@ -31,7 +31,7 @@ Spec: TypeAlias = Mapping[str, Any] | str | os.PathLike[str]
 """An OpenAPI document: decoded, as the text of JSON or YAML, or the path of such a file."""
 
 DOCUMENT_BYTES = 64 * 1024 * 1024
-"""Most bytes of a document."""
+"""Most bytes of a document, and most characters of it with a copy for each alias."""
 
 OPERATIONS = 10_000
 """Most operations of a document."""
@@ -39,10 +39,14 @@ OPERATIONS = 10_000
 DOCUMENT_WORK = 5_000_000
 """Most parts of schemas that are converted for all operations together."""
 
+DOCUMENT_TEXT = 256 * 1024 * 1024
+"""Most characters of schemas and descriptions of all operations together."""
+
 _REFERENCES = 32  # followed in a row
 _METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace", "query")
 _YAML_TYPES = ("null", "bool", "int", "float")  # no dates: JSON has none
-_YAML_LEVELS = 200
+_NUMBER_CHARACTERS = 400  # longer numbers take long to read, and no double is longer
+_LEVELS = 200
 _YAML_WORDS = frozenset({"yes", "no", "on", "off"})
 
 
@@ -63,6 +67,9 @@ class Document:
     """
 
     def __init__(self, spec: Spec) -> None:
+        self._sizes = _Sizes()
+        if isinstance(spec, Mapping):
+            _check_size(self._sizes.of(spec))
         self.root = dict(spec) if isinstance(spec, Mapping) else _decoded(*_text_of(spec))
         version = self.root.get("openapi")
         if not isinstance(version, str) or not version.startswith("3."):
@@ -74,6 +81,7 @@ class Document:
             raise ValueError(f"spec: openapi: expected a version 3, got {safe_repr(version)}")
         self.is_3_0 = version.startswith("3.0")
         self._work = DOCUMENT_WORK
+        self._text = DOCUMENT_TEXT
         self._operations = 0
 
     def take_work(self) -> None:
@@ -85,6 +93,21 @@ class Document:
         self._work -= 1
         if self._work < 0:
             raise DocumentTooLargeError(f"spec: its schemas have more than {DOCUMENT_WORK} parts")
+
+    def take_text(self, value: Any) -> int:
+        """Count a value that an operation has from the document, and return its characters.
+
+        Raises:
+            ValueError: It is nested too deep.
+            DocumentTooLargeError: The operations have too many characters together.
+        """
+        size = self._sizes.of(value)
+        self._text -= size
+        if self._text < 0:
+            raise DocumentTooLargeError(
+                f"spec: expected operations with at most {DOCUMENT_TEXT} characters together"
+            )
+        return size
 
     def text(self, *names: str) -> str | None:
         """A text at a place of the document, if there is one."""
@@ -167,6 +190,37 @@ class DocumentTooLargeError(ValueError):
     """The document is too large as a whole, which leaving out an operation does not help."""
 
 
+class _Sizes:
+    """Characters of values as JSON, roughly; what occurs in many places is measured once."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[object, int]] = {}
+
+    def of(self, value: Any, levels: int = _LEVELS) -> int:
+        """The size of a value, with a copy for each place where a part of it occurs.
+
+        Raises:
+            ValueError: It is nested too deep, or within itself.
+        """
+        if isinstance(value, str | bytes):
+            return len(value) + 2
+        if not is_object(value) and not is_many(value):
+            return 2 + (value.bit_length() // 3 if isinstance(value, int) else 0)
+        if (known := self._known.get(id(value))) is not None:
+            return known[1]
+        if not levels:
+            raise ValueError("spec: it is nested too deep")
+        size = 2
+        if is_object(value):
+            for name, each in value.items():
+                size += len(str(name)) + 2 + self.of(each, levels - 1)
+        else:
+            for each in value:
+                size += self.of(each, levels - 1)
+        self._known[id(value)] = value, size  # with the value, whose id then stays its own
+        return size
+
+
 def object_member(node: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     """A member that is an object; an empty one if it is absent.
 
@@ -237,37 +291,105 @@ def _yaml(data: bytes) -> Any:
     loader: Any = type("JsonTypesLoader", (base,), {"yaml_implicit_resolvers": resolvers})
     loader.add_constructor("tag:yaml.org,2002:map", _yaml_object)
     loader.add_constructor("tag:yaml.org,2002:bool", _yaml_bool)
+    loader.add_constructor("tag:yaml.org,2002:int", _yaml_int)
+    loader.add_constructor("tag:yaml.org,2002:float", _yaml_float)
     try:
-        _check_levels(library.parse(data, Loader=base))
+        events = library.parse(data, Loader=base)
+        _check_size(_expanded_size(events))
         return library.load(data, Loader=loader)
-    except library.YAMLError as error:
+    except DocumentTooLargeError:
+        raise
+    except (library.YAMLError, ValueError, TypeError, LookupError, OverflowError) as error:
         raise ValueError(f"spec: not YAML: {safe_text(' '.join(str(error).split()))}") from error
 
 
-def _check_levels(events: Iterable[Any]) -> None:
-    """Refuse YAML that is nested so deep that composing it would overrun the stack.
+def _check_size(size: int) -> None:
+    """Refuse a document that is too large with a copy for each alias.
 
     Raises:
-        ValueError: It is.
+        DocumentTooLargeError: It is.
     """
-    level = 0
+    if size > DOCUMENT_BYTES:
+        raise DocumentTooLargeError(
+            f"spec: expected at most {DOCUMENT_BYTES} characters with a copy for each alias"
+        )
+
+
+def _expanded_size(events: Iterable[Any]) -> int:
+    """Characters of YAML with a copy for each alias, from its events: nothing is made of it yet.
+
+    Keys that merge objects copy while a document is read, and operations copy its values.
+
+    Raises:
+        ValueError: It is within itself.
+        DocumentTooLargeError: It is nested so deep that composing it would overrun the stack.
+    """
+    anchors: dict[str, int] = {}
+    within: list[tuple[str | None, int]] = []
+    size = 0
     for event in events:
         kind = type(event).__name__
+        anchor: str | None = getattr(event, "anchor", None)
         if kind.endswith("StartEvent"):
-            level += 1
+            within.append((anchor, size))
+            if anchor is not None:
+                anchors[anchor] = -1
+            size += 2
         elif kind.endswith("EndEvent"):
-            level -= 1
-        if level > _YAML_LEVELS:
-            raise ValueError("spec: it is nested too deep")
+            anchor, before = within.pop()
+            if anchor is not None:
+                anchors[anchor] = size - before
+        elif kind == "AliasEvent":
+            copied = anchors.get(anchor or "", 0)  # without an anchor it is no YAML
+            if copied < 0:
+                raise ValueError(f"the alias {safe_repr(anchor)} is within its own anchor")
+            size += copied
+        else:
+            size += len(event.value) + 2
+            if anchor is not None:
+                anchors[anchor] = len(event.value) + 2
+        if len(within) > _LEVELS:
+            raise DocumentTooLargeError("spec: it is nested too deep")
+    return size
 
 
 def _yaml_object(loader: Any, node: Any) -> Any:
+    if node.id != "mapping":
+        raise ValueError(f"expected a mapping, got a {node.id}")
     loader.flatten_mapping(node)
+    if any(key.id != "scalar" for key, _ in node.value):
+        raise ValueError("expected texts as keys")
     pairs = {str(key.value): value for key, value in node.value}
     return {name: loader.construct_object(value, deep=True) for name, value in pairs.items()}
 
 
 def _yaml_bool(loader: Any, node: Any) -> Any:
     """A boolean; `yes`, `no`, `on` and `off` are texts, as in YAML 1.2."""
-    is_word = node.value.lower() in _YAML_WORDS
-    return node.value if is_word else loader.construct_yaml_bool(node)
+    text = _yaml_text(node)
+    return text if text.lower() in _YAML_WORDS else loader.construct_yaml_bool(node)
+
+
+def _yaml_int(loader: Any, node: Any) -> Any:
+    """An integer; digits with colons are a text, as in YAML 1.2."""
+    text = _yaml_text(node)
+    is_number = ":" not in text and len(text) <= _NUMBER_CHARACTERS
+    return loader.construct_yaml_int(node) if is_number else text
+
+
+def _yaml_float(loader: Any, node: Any) -> Any:
+    """A number; digits with colons are a text, as in YAML 1.2."""
+    text = _yaml_text(node)
+    is_number = ":" not in text and len(text) <= _NUMBER_CHARACTERS
+    return loader.construct_yaml_float(node) if is_number else text
+
+
+def _yaml_text(node: Any) -> str:
+    """The text of a scalar that is tagged as another type.
+
+    Raises:
+        ValueError: It is no scalar.
+    """
+    if node.id != "scalar":
+        raise ValueError(f"expected a scalar, got a {node.id}")
+    text: str = node.value
+    return text

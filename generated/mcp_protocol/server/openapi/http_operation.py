@@ -19,9 +19,10 @@ import logging
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, TypedDict, Unpack
 from urllib.parse import quote, urlencode
 
+import anyio
 import msgspec
 
 from ..._wire import UNSET, encode, is_many, is_object
@@ -39,6 +40,9 @@ from .parameter_styles import (
     query_pairs,
     text_of,
 )
+
+HTTP_SECONDS = 30.0
+"""Seconds for a request with its whole response, unless the user sets others."""
 
 RESPONSE_BYTES = 16 * 1024 * 1024
 """Most bytes of the body of a response."""
@@ -158,22 +162,38 @@ class _Request:
     files: list[_Part] | None
 
 
+class OperationOptions(TypedDict):
+    """How operations are called.
+
+    Attributes:
+        slashes: Whether values in the path may have slashes, percent-encoded.
+        timeout: Seconds for a request with its whole response; `None` for no limit.
+    """
+
+    slashes: bool
+    timeout: float | None
+
+
 class OperationCaller:
     """Calls one operation.
 
     Args:
         operation: The operation.
         client: Returns the HTTP client.
-        slashes: Whether values in the path may have slashes, percent-encoded.
+        options: The same for all operations.
     """
 
     def __init__(
-        self, operation: Operation, client: Callable[[], HttpClient], *, slashes: bool
+        self,
+        operation: Operation,
+        client: Callable[[], HttpClient],
+        **options: Unpack[OperationOptions],
     ) -> None:
         self.operation = operation
         self.label = operation.route.label
         self._client = client
-        self._slashes = slashes
+        self._slashes = options["slashes"]
+        self._timeout = options["timeout"]
 
     async def answer(self, arguments: Mapping[str, Any]) -> _Answer:
         """The response, of whatever status.
@@ -185,27 +205,32 @@ class OperationCaller:
         client = self._client()
         request = self._request(arguments, client)
         body = bytearray()
+        status, reason, content_type = 0, "", ""
+        seconds = float("inf") if self._timeout is None else self._timeout
         try:
-            async with client.stream(
-                self.operation.route.method,
-                request.path,
-                content=request.content,
-                files=request.files,
-                params=request.query or None,
-                headers=request.headers,
-                cookies=request.cookies or None,
-            ) as response:
-                status = response.status_code
-                async for part in response.aiter_bytes():
-                    body += part
-                    if len(body) > RESPONSE_BYTES:
-                        break
-                content_type = response.headers.get("content-type") or ""
-                reason = response.reason_phrase
+            with anyio.move_on_after(seconds) as scope:
+                async with client.stream(
+                    self.operation.route.method,
+                    request.path,
+                    content=request.content,
+                    files=request.files,
+                    params=request.query or None,
+                    headers=request.headers,
+                    cookies=request.cookies or None,
+                ) as response:
+                    status = response.status_code
+                    async for part in response.aiter_bytes():
+                        body += part
+                        if len(body) > RESPONSE_BYTES:
+                            break
+                    content_type = response.headers.get("content-type") or ""
+                    reason = response.reason_phrase
         except Exception as error:  # those of any HTTP client
             name = type(error).__name__  # its text may have a secret of the URL
             _logger.warning("%s: no response: %s", self.label, name)
             raise ToolError(f"{self.label}: no response ({name})") from error
+        if scope.cancelled_caught:
+            raise ToolError(f"{self.label}: no whole response within {seconds:g} s")
         if len(body) > RESPONSE_BYTES:
             raise ToolError(f"{self.label}: the response has more than {RESPONSE_BYTES} bytes")
         return _Answer(status, reason, content_type, bytes(body))
@@ -377,12 +402,17 @@ class OperationResource(OperationCaller):
 
     Args:
         uri: Its URI or URI template.
+        options: See `OperationCaller`.
     """
 
     def __init__(
-        self, operation: Operation, client: Callable[[], HttpClient], uri: str, *, slashes: bool
+        self,
+        operation: Operation,
+        client: Callable[[], HttpClient],
+        uri: str,
+        **options: Unpack[OperationOptions],
     ) -> None:
-        super().__init__(operation, client, slashes=slashes)
+        super().__init__(operation, client, **options)
         self._uri = uri
 
     async def __call__(self, /, **values: Any) -> Contents:

@@ -25,7 +25,13 @@ from ..toolkit.content import ToolAnnotations
 from ..toolkit.decorators import Decorators
 from ..toolkit.registry import checked_tags
 from .document import Document, DocumentTooLargeError, Spec, object_member
-from .http_operation import HttpClient, OperationResource, OperationTool, resource_name
+from .http_operation import (
+    HttpClient,
+    OperationOptions,
+    OperationResource,
+    OperationTool,
+    resource_name,
+)
 from .operations import Operation, OperationReader
 from .route_maps import HTTPRoute, MCPType, RouteMap, RouteMapFunction, mapped
 from .schema_conversion import unique_name
@@ -33,8 +39,6 @@ from .schema_conversion import unique_name
 NAME_CHARACTERS = 64
 """Most characters of the name of a tool or resource: APIs of models allow no more."""
 
-HTTP_SECONDS = 30.0
-"""Timeout of an HTTP client that the server opens itself, for each step of a request."""
 
 _Lifespan: TypeAlias = Callable[[Any], AbstractAsyncContextManager[Any]]
 _Made = TypeVar("_Made", bound=Decorators)
@@ -63,6 +67,7 @@ class OpenApiServerBuilder:
         tags: Tags of everything.
         validate_output: Whether tools have output schemas.
         encoded_slashes: Whether values in paths may have slashes.
+        timeout: Seconds for a request with its whole response; `None` for no limit.
 
     Raises:
         ValueError: Not a document of OpenAPI 3, or no base URL.
@@ -82,9 +87,13 @@ class OpenApiServerBuilder:
         tags: Collection[str],
         validate_output: bool,
         encoded_slashes: bool,
+        timeout: float | None,
     ) -> None:
+        if timeout is not None and not timeout > 0:
+            raise ValueError(f"timeout: expected more than 0, got {timeout}")
         self._document = Document(spec)
-        self._client = CurrentClient(http_client, _base_url(self._document, http_client, base_url))
+        base_url = _base_url(self._document, http_client, base_url)
+        self._client = CurrentClient(http_client, base_url)
         self._own: Mapping[str, frozenset[str]] = {}
         if http_client is not None:
             self._own = {
@@ -97,7 +106,7 @@ class OpenApiServerBuilder:
         self._mcp_names = _checked_names(mcp_names)
         self._tags = checked_tags(tags)
         self._validate_output = validate_output
-        self._slashes = encoded_slashes
+        self._options: OperationOptions = {"slashes": encoded_slashes, "timeout": timeout}
         self._names = set(mcp_names.values())
         self._left_out: list[str] = []
 
@@ -197,6 +206,7 @@ class OpenApiServerBuilder:
         description = route.description or route.summary or route.label
         if route.deprecated:
             description = f"Deprecated. {description}"
+        self._document.take_text([route.summary, description])
         all_tags = self._tags | tags | route.tags
         if kind is MCPType.TOOL:
             if not self._validate_output:
@@ -209,7 +219,7 @@ class OpenApiServerBuilder:
                 input_schema=operation.input_schema,
                 output_schema=operation.output_schema,
                 tags=all_tags,
-            )(OperationTool(operation, self._client, slashes=self._slashes))
+            )(OperationTool(operation, self._client, **self._options))
         else:
             uri = _resource_uri(operation, name, kind)
             server.resource(
@@ -219,7 +229,7 @@ class OpenApiServerBuilder:
                 description=description,
                 mime_type=operation.mime_type,
                 tags=all_tags,
-            )(OperationResource(operation, self._client, uri, slashes=self._slashes))
+            )(OperationResource(operation, self._client, uri, **self._options))
         self._left_out += [f"{route.label}: {each}" for each in operation.left_out]
 
 
@@ -294,6 +304,8 @@ def _resource_uri(operation: Operation, name: str, kind: MCPType) -> str:
 class CurrentClient:
     """The HTTP client that a server opens with its lifespan; or the user's, which it leaves open.
 
+    An opened one has no timeouts of its own: requests have one.
+
     Args:
         given: The client of the user.
         base_url: The base URL of a client to open.
@@ -332,7 +344,7 @@ class CurrentClient:
         @asynccontextmanager
         async def opened(server: Any) -> AsyncGenerator[Any]:
             if self._client is None:
-                self._client = make(base_url=self._base_url, timeout=HTTP_SECONDS)
+                self._client = make(base_url=self._base_url, timeout=None)
             self._users += 1
             try:
                 async with nullcontext() if inner is None else inner(server) as state:

@@ -25,7 +25,7 @@ from ..._wire import is_many, is_object
 from ...foreign_text import safe_repr, safe_text
 from ...framing.http_headers import media_type
 from ...json_schema.validation import CheckedSchema
-from ...tool_results import WRAPPER
+from ...tool_results import WRAPPED_MARKER, WRAPPER
 from .document import Document, object_member
 from .parameter_styles import STYLES, Place
 from .route_maps import HTTPRoute
@@ -328,6 +328,7 @@ class OperationReader:
             }
             if "example" in parameter:
                 more["examples"] = [parameter["example"]]
+            self._converter.take_text(more)
             converted = {**converted, **more}
         return RequestParameter(
             argument=self._arguments.add(
@@ -506,6 +507,7 @@ class _ResponseReader:
             "type": "object",
             "properties": {WRAPPER: converted[0] if len(converted) == 1 else {"anyOf": converted}},
             "required": [WRAPPER],
+            WRAPPED_MARKER: True,
         }
         return _with_definitions(wrapped, definitions), True
 

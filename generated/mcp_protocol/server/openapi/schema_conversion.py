@@ -30,6 +30,9 @@ SCHEMA_NODES = 20_000
 SCHEMA_DEPTH = 64
 """Most levels of schemas within each other, without references."""
 
+SCHEMA_TEXT = 4 * 1024 * 1024
+"""Most characters of the values and texts in these schemas."""
+
 _DIALECTS = ("https://json-schema.org/draft/2020-12/schema", "https://spec.openapis.org/oas/3.")
 _REFUSED = ("$id", "$dynamicRef", "$recursiveRef")  # they lead elsewhere than `$ref` does here
 
@@ -41,7 +44,7 @@ _SCHEMAS = frozenset(
 )
 _SCHEMA_LISTS = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
 _SCHEMA_MAPS = frozenset({"properties", "patternProperties", "dependentSchemas"})
-_VALUES = frozenset({"const", "default"})
+_OTHER_VALUES = frozenset({"const", "default", "example"})
 _NULL: Mapping[str, Any] = {"type": "null"}
 _TYPES = frozenset({"string", "number", "integer", "boolean", "array", "object", "null"})
 
@@ -112,6 +115,7 @@ class SchemaConverter:
         self._hidden = "readOnly" if direction == "request" else "writeOnly"
         self._names: dict[str, str] = {}
         self._nodes = 0
+        self._text = 0
         self.left_out: list[str] = []
 
     def convert(self, schema: Any, depth: int = 0) -> Any:
@@ -135,9 +139,20 @@ class SchemaConverter:
             return self._keywords(schema, depth)
         if self._document.is_3_0:  # other keywords beside a reference have no effect there
             beside = {name: schema[name] for name in ("description",) if name in schema}
+            self.take_text(beside)
         else:
             beside = self._keywords(schema, depth)
         return {**beside, "$ref": f"#/$defs/{self._definition_name(schema['$ref'])}"}
+
+    def take_text(self, value: Any) -> None:
+        """Count a value that a schema has from the document.
+
+        Raises:
+            ValueError: The schemas have too many characters, or the value is nested too deep.
+        """
+        self._text += self._document.take_text(value)
+        if self._text > SCHEMA_TEXT:
+            raise ValueError(f"expected schemas with at most {SCHEMA_TEXT} characters")
 
     def definitions(self) -> dict[str, Any]:
         """The `$defs` that the schemas converted so far refer to."""
@@ -186,13 +201,17 @@ class SchemaConverter:
             elif keyword in _SCHEMA_MAPS and is_object(value):
                 members = self._members(keyword, value)
                 converted[keyword] = {name: self.convert(each, depth + 1) for name, each in members}
+            elif keyword not in _FORMS and keyword not in _OTHER_VALUES:
+                continue
             elif keyword == "pattern":
                 if self._is_searchable(value):
                     converted[keyword] = value
-            elif keyword in _VALUES or keyword in _FORMS:
-                converted[keyword] = value
-            elif keyword == "example":
-                converted.setdefault("examples", [value])
+            else:
+                self.take_text(value)
+                if keyword == "example":
+                    converted.setdefault("examples", [value])
+                else:
+                    converted[keyword] = value
         if is_object(properties := schema.get("properties")) and is_many(schema.get("required")):
             hidden = {name for name, each in properties.items() if self.is_hidden(each)}
             converted["required"] = [name for name in schema["required"] if name not in hidden]
@@ -208,6 +227,7 @@ class SchemaConverter:
         for name, schema in members.items():
             if keyword == "properties" and self.is_hidden(schema):
                 continue
+            self.take_text(name)
             if keyword != "patternProperties" or self._is_searchable(name):
                 yield name, schema
 

@@ -19,16 +19,8 @@ import msgspec
 from .context import Context
 
 
-class Depends(msgspec.Struct, frozen=True):
-    """In `Annotated[Db, Depends(open_db)]`: a function provides the value of the parameter.
-
-    The parameter is not part of the schema. The function is called once per call, however many
-    parameters need its value, and may take a `Context` and dependencies of its own. What it opens
-    is closed at the end of the call, if it is a generator, a function decorated by
-    `contextlib.contextmanager` or `asynccontextmanager`, a function with the return annotation
-    `AbstractContextManager[...]` or `AbstractAsyncContextManager[...]`, or a class of context
-    managers; the value is what the context manager yields. Any other value is passed as it is. A
-    plain function runs in a worker thread.
+class Dependency(msgspec.Struct, frozen=True):
+    """What `Depends` returns.
 
     Attributes:
         function: Provides the value.
@@ -42,6 +34,28 @@ class Depends(msgspec.Struct, frozen=True):
     def __post_init__(self) -> None:
         if not callable(self.function):
             raise TypeError(f"Depends: expected a function, got {self.function!r}")
+
+
+def Depends(function: Callable[..., Any]) -> Any:  # noqa: N802 - annotations name it like a class
+    """In `Annotated[Db, Depends(open_db)]`: a function provides the value of the parameter.
+
+    `db: Db = Depends(open_db)` says the same.
+
+    The parameter is not part of the schema. The function is called once per call, however many
+    parameters need its value, and may take a `Context` and dependencies of its own. What it opens
+    is closed at the end of the call, if it is a generator, a function decorated by
+    `contextlib.contextmanager` or `asynccontextmanager`, a function with the return annotation
+    `AbstractContextManager[...]` or `AbstractAsyncContextManager[...]`, or a class of context
+    managers; the value is what the context manager yields. Any other value is passed as it is. A
+    plain function runs in a worker thread.
+
+    Args:
+        function: Provides the value.
+
+    Raises:
+        TypeError: Not callable.
+    """
+    return Dependency(function)
 
 
 def source_name(function: Callable[..., Any]) -> str:

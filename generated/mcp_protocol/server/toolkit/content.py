@@ -104,10 +104,15 @@ class _FromFile(_Block, frozen=True, kw_only=True, tag=""):
 class _Media(_FromFile, frozen=True, tag=""):
     data: bytes = b""
     mime_type: str = ""
+    format: str | None = None
 
     kind: ClassVar[str] = ""
 
     def __post_init__(self) -> None:
+        if self.format is not None:
+            if self.mime_type:
+                raise ValueError("expected either mime_type or format, got both")
+            _set(self, mime_type=_media_type(self.format, self.kind), format=None)
         if self.path is not None:
             if self.data:
                 raise ValueError("expected either data or path, got both")
@@ -116,6 +121,9 @@ class _Media(_FromFile, frozen=True, tag=""):
                 name = os.fsdecode(self.path)
                 raise ValueError(f"{name!r}: expected {self.kind}*, got {mime_type}; set mime_type")
             _set(self, data=data, mime_type=mime_type, path=None)
+        if isinstance(self.data, str | os.PathLike):
+            kind = type(self.data).__name__
+            raise TypeError(f"data: expected bytes, got {kind}; a file is path=...")
         expect(self.data, bytes, "data")
         check_mime_type(self.mime_type)
 
@@ -126,6 +134,8 @@ class Image(_Media, frozen=True, tag="image"):
     Args:
         data: The bytes of its file.
         mime_type: Its MIME type; for a path, that of the file's ending by default.
+        format: The ending of such a file, such as `png`, instead of the MIME type; the attribute is
+            `None` then.
         path: A file, which is read at once; the attribute is `None` then.
     """
 
@@ -192,6 +202,7 @@ class File(EmbeddedResource, frozen=True, kw_only=True, tag="resource"):
         path: A file, which is read at once; the attribute is `None` then, like the next three.
         data: The contents, instead of a path.
         mime_type: Its MIME type; by default that of the ending of the path or the name.
+        format: The ending of such a file, such as `pdf`, instead of the MIME type.
         name: The last part of its URI, `file:///name`; by default that of the path. Where the file
             lies is not sent.
     """
@@ -200,9 +211,14 @@ class File(EmbeddedResource, frozen=True, kw_only=True, tag="resource"):
     path: FilePath | None = None
     data: bytes | None = None
     mime_type: str | None = None
+    format: str | None = None
     name: str | None = None
 
     def __post_init__(self) -> None:
+        if self.format is not None:
+            if self.mime_type:
+                raise ValueError("expected either mime_type or format, got both")
+            _set(self, mime_type=_guessed_mime_type(f"file.{self.format.lower()}"), format=None)
         if (self.path is None) == (self.data is None):
             raise ValueError("expected either data or path")
         name = self.name or "file"
@@ -246,12 +262,18 @@ class ToolResult(Wire, frozen=True, kw_only=True):
     Attributes:
         content: Blocks for the model, or a single one; made from `structured` if `None`.
         structured: The value of `structuredContent`.
+        structured_content: Another name for `structured`.
         meta: `_meta` of the result.
     """
 
     content: Sequence[Content | str] | Content | str | None = None
     structured: Any = msgspec.UNSET
+    structured_content: Any = msgspec.UNSET
     meta: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        if self.structured_content is not msgspec.UNSET:
+            _set(self, structured=self.structured_content)
 
 
 def present(**members: Any) -> dict[str, Any]:
@@ -329,6 +351,13 @@ def _guessed_mime_type(name: str) -> str:
     import mimetypes  # reads files of the system
 
     return mimetypes.guess_type(name, strict=False)[0] or _BINARY
+
+
+def _media_type(ending: str, kind: str) -> str:
+    """The MIME type of files with an ending, of a kind such as `image/`."""
+    ending = ending.lower().removeprefix(".")
+    guessed = _guessed_mime_type(f"file.{ending}")
+    return guessed if guessed.startswith(kind) else f"{kind}{ending}"
 
 
 def _is_text(mime_type: str) -> bool:

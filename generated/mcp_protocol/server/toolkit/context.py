@@ -15,14 +15,14 @@ and returns its result. In the event loop it returns a coroutine as ever, so
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar, Unpack, overload
 
 import anyio
 from msgspec import Raw
 
-from ..._wire import members_of
+from ..._wire import UNSET, members_of
 from ...channel import RequestId
 from ...protocol.negotiation import CAPABILITY, settings_of
 from ...protocol.uris import WEB_SCHEMES
@@ -36,6 +36,7 @@ from .client_features.input_required import (
 if TYPE_CHECKING:
     from typing_extensions import TypeVar as TypeVarWithDefault  # type checkers have it built in
 
+    from ...other_sdks import NoOptions
     from ..request_head import RequestHead
     from ..server_session import ServerSession
     from .client_features.elicitation import Accepted, Cancelled, Declined
@@ -48,7 +49,6 @@ if TYPE_CHECKING:
         Sampled,
         ToolChoice,
     )
-    from .other_sdks import NoOptions
     from .registry import Registry
 
 LogLevel: TypeAlias = Literal[
@@ -133,7 +133,7 @@ class Context(Generic[StateT]):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            from .other_sdks import attribute_error  # for the error only
+            from ...other_sdks import attribute_error  # for the error only
 
             raise attribute_error(self, "Context", name)
 
@@ -313,7 +313,7 @@ class Context(Generic[StateT]):
 
         Source: server/utilities/logging.
         """
-        if others:
+        if others or data is UNSET:
             raise _keyword_error("ctx.log", others)
         await self.request_context.log(level, data, logger)
 
@@ -321,13 +321,13 @@ class Context(Generic[StateT]):
         self, data: Any, logger: str | None = None, **others: Unpack[NoOptions]
     ) -> None:
         """Send a log message of level `debug`."""
-        if others:
+        if others or data is UNSET:
             raise _keyword_error("ctx.debug", others)
         await self.request_context.log("debug", data, logger)
 
     async def info(self, data: Any, logger: str | None = None, **others: Unpack[NoOptions]) -> None:
         """Send a log message of level `info`."""
-        if others:
+        if others or data is UNSET:
             raise _keyword_error("ctx.info", others)
         await self.request_context.log("info", data, logger)
 
@@ -335,7 +335,7 @@ class Context(Generic[StateT]):
         self, data: Any, logger: str | None = None, **others: Unpack[NoOptions]
     ) -> None:
         """Send a log message of level `warning`."""
-        if others:
+        if others or data is UNSET:
             raise _keyword_error("ctx.warning", others)
         await self.request_context.log("warning", data, logger)
 
@@ -343,7 +343,7 @@ class Context(Generic[StateT]):
         self, data: Any, logger: str | None = None, **others: Unpack[NoOptions]
     ) -> None:
         """Send a log message of level `error`."""
-        if others:
+        if others or data is UNSET:
             raise _keyword_error("ctx.error", others)
         await self.request_context.log("error", data, logger)
 
@@ -494,7 +494,7 @@ class Context(Generic[StateT]):
         self,
         messages: str | Sequence[MessageLike],
         *,
-        max_tokens: int,
+        max_tokens: int = 1024,
         system_prompt: str | None = None,
         temperature: float | None = None,
         stop_sequences: Sequence[str] | None = None,
@@ -629,10 +629,15 @@ class Context(Generic[StateT]):
         )
 
 
-def _keyword_error(call: str, names: Iterable[str]) -> TypeError:
-    from .other_sdks import keyword_error  # for the error only
+def _keyword_error(call: str, names: Collection[str]) -> TypeError:
+    from ...other_sdks import call_error, keyword_error  # for the error only
 
-    return keyword_error(call, names)
+    return keyword_error(call, names) if names else call_error(call, "expected data")
+
+
+# At run time `data` may be missing, so that the error can name it in place of another keyword.
+for _method in (Context.log, Context.debug, Context.info, Context.warning, Context.error):
+    _method.__defaults__ = (UNSET, None)
 
 
 class ThreadContext(Context[Any]):

@@ -14,15 +14,25 @@ sign and verify it.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Protocol, TypeAlias
 
-from ..._wire import UNWRITABLE, Raw, error_text, to_builtins
-from ...errors import InternalError, MethodNotFoundError
+from ..._wire import (
+    STRUCTS,
+    UNREADABLE,
+    UNWRITABLE,
+    Raw,
+    ValidationError,
+    error_text,
+    is_object,
+)
+from ...errors import InternalError, InvalidParamsError, MethodNotFoundError
 from ...facts import Method, Revision
 from ...protocol.lenient import is_made_of, recast
 from ...protocol.negotiation import CAPABILITY
 from ...runtime.request_context import RequestContext
+from ...values.value_types import to_json, value_type
 from . import signatures
 from .context import Context
 
@@ -34,10 +44,10 @@ class CustomMethod:
     """A request that the specification does not have.
 
     Args:
-        function: Takes the typed params if there are any, and optionally a `Context`.
+        function: Takes the params if there are any, and optionally a `Context`.
         name: The method on the wire.
-        params: Type of the params; `None` for a method without params.
-        result: Type of the result; `None` for an empty result.
+        params: Type of the params; `None` for the annotation of the parameter, or a dict.
+        result: Type of the result; `None` for any object.
         reserved: Names of the specification's methods.
         extension: The extension that the method belongs to, or `None`.
         names: Further names that the annotations may use.
@@ -63,29 +73,36 @@ class CustomMethod:
         names: Mapping[str, Any] | None = None,
     ) -> None:
         self.scopes: frozenset[str] = frozenset()
-        label = f"method {name!r}"
+        self._label = label = f"method {name!r}"
         if not name or name.startswith("rpc."):
             raise ValueError(f"{label}: expected a name that does not start with 'rpc.'")
         if name in reserved:
             raise ValueError(f"{label}: the specification has it already")
+        signature = signatures.read(function, label, names, _context_name(function))
+        parameters = list(signature.parameters.values())
+        if len(parameters) > 1 or (params is not None and not parameters):
+            taken = ", ".join(each.name for each in parameters) or "none"
+            raise TypeError(
+                f"{label}: expected a function of params, or of params and ctx, got {taken}"
+            )
+        if params is None and parameters:
+            params = parameters[0].annotation
+        if params in (None, Any, object, dict, Mapping):
+            params = dict[str, Any]
         self.row = Method(
             name=name,
             kind="request",
             sender="client",
-            params=params,
-            params_required=params is not None,
+            params=params if _is_struct(params) else dict[str, Any],
+            params_required=False,
             result=Any if result is None else result,
             capability=() if extension is None else (CAPABILITY, extension),
             items=None,
             python_name=name.replace("/", "_"),
         )
         self._extension = extension
-        signature = signatures.read(function, label, names)
-        parameters = list(signature.parameters)
-        if len(parameters) != (params is not None):
-            expected = "one parameter for the params" if params is not None else "no parameter"
-            raise TypeError(f"{label}: expected {expected}, got {', '.join(parameters) or 'none'}")
-        self._params = parameters[0] if parameters else None
+        self._params = parameters[0].name if parameters else None
+        self._kind = None if _is_struct(params) else value_type(params)
         self._context = signature.context
         self._call = signature.call
         self.dependencies = signature.dependencies
@@ -100,11 +117,53 @@ class CustomMethod:
             raise MethodNotFoundError(self.row.name)
         arguments: dict[str, Any] = {}
         if self._params is not None:
-            arguments[self._params] = context.request_context.params
+            arguments[self._params] = self._read(context.request_context.params)
         if self._context is not None:
             arguments[self._context] = context
         value = await self._call(**arguments)
-        return {} if value is None else to_builtins(value)
+        if value is None:
+            return {}
+        try:
+            result = to_json(value)
+        except UNWRITABLE as error:
+            raise InternalError(f"{self._label}: result: {error_text(error)}") from error
+        if not is_object(result):
+            got = type(value).__name__
+            raise InternalError(f"{self._label}: expected an object or None as result, got {got}")
+        return result
+
+    def _read(self, params: Any) -> Any:
+        """The params as the type of the function's parameter.
+
+        Raises:
+            InvalidParamsError: The params do not fit.
+        """
+        if self._kind is None:
+            return params
+        own = {name: value for name, value in params.items() if name != "_meta"}
+        try:
+            return self._kind.read(own)
+        except (ValidationError, *UNREADABLE) as error:
+            raise InvalidParamsError(f"{self._label}: params: {error_text(error)}") from None
+
+
+def _is_struct(kind: Any) -> bool:
+    """Whether a type is a model of the package's own kind, which a connection decodes."""
+    return isinstance(kind, type) and issubclass(kind, STRUCTS)
+
+
+def _context_name(function: Callable[..., Any]) -> str | None:
+    """The parameter that is the context if it has no annotation.
+
+    That is the second one, or the only one if it is called `ctx` or `context`.
+    """
+    try:
+        names = list(inspect.signature(function).parameters)
+    except (TypeError, ValueError):  # refused with a reason by `signatures.read`
+        return None
+    if len(names) == 1:
+        return names[0] if names[0] in ("ctx", "context") else None
+    return names[1] if len(names) == 2 else None
 
 
 class RevisionHandlers(Protocol):

@@ -17,7 +17,7 @@ import inspect
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, Unpack, overload
 
 from ...auth.scopes import checked_scopes
 from ...protocol.negotiation import CAPABILITY, check_extensions
@@ -32,8 +32,8 @@ from .registry import NO_CACHING, CacheHint, ItemRegistries, checked_tags, switc
 from .tools import FROM_SIGNATURE, FromSignature, Tool, ToolRunner
 
 if TYPE_CHECKING:
+    from ...other_sdks import NoOptions
     from .dependencies import Dependencies
-    from .other_sdks import NoOptions
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -61,6 +61,22 @@ def _adder(
     return add
 
 
+class AbsentAttribute:
+    """A class attribute that another SDK has; its error names what takes its place.
+
+    Args:
+        name: The attribute.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, value: object, owner: type) -> Any:
+        from ...other_sdks import attribute_error  # for the error only
+
+        raise attribute_error(owner, "Server", self._name)
+
+
 class Decorators(Dispatcher):
     """The decorators that register functions, and the methods that add, remove and hide them.
 
@@ -68,6 +84,7 @@ class Decorators(Dispatcher):
     also for clients that are connected. `add_resource` and `add_prompt` work the same way.
     """
 
+    @overload
     def tool(
         self,
         name: str | None = None,
@@ -79,13 +96,38 @@ class Decorators(Dispatcher):
         meta: Mapping[str, Any] | None = None,
         input_schema: Mapping[str, Any] | None = None,
         output_schema: Mapping[str, Any] | FromSignature | None = FROM_SIGNATURE,
+        structured: bool = True,
         scopes: Collection[str] = (),
         timeout: float | None = None,
         tags: Collection[str] = (),
         runner: ToolRunner | None = None,
         **others: Unpack[NoOptions],
-    ) -> Callable[[Function], Function]:
+    ) -> Callable[[Function], Function]: ...
+
+    @overload
+    def tool(self, function: Function, /) -> Function: ...
+
+    def tool(
+        self,
+        name: str | Callable[..., Any] | None = None,
+        *,
+        title: str | None = None,
+        description: str | None = None,
+        annotations: ToolAnnotations | Mapping[str, Any] | None = None,
+        icons: Sequence[Icon] = (),
+        meta: Mapping[str, Any] | None = None,
+        input_schema: Mapping[str, Any] | None = None,
+        output_schema: Mapping[str, Any] | FromSignature | None = FROM_SIGNATURE,
+        structured: bool = True,
+        scopes: Collection[str] = (),
+        timeout: float | None = None,
+        tags: Collection[str] = (),
+        runner: ToolRunner | None = None,
+        **others: Unpack[NoOptions],
+    ) -> Any:
         """Register the decorated function as a tool.
+
+        `@server.tool` without parentheses is `@server.tool()`.
 
         Args:
             name: Its name; that of the function by default.
@@ -95,7 +137,10 @@ class Decorators(Dispatcher):
             icons: Images for user interfaces.
             meta: `_meta` of the tool.
             input_schema: JSON Schema of the arguments, instead of one from the signature.
-            output_schema: JSON Schema of the structured result, or `None` for no structured result.
+            output_schema: JSON Schema of the structured result, instead of one from the return
+                annotation; `None` for none: objects alone are then structured, unchecked.
+            structured: Whether results have a structured value; with `False` they are content
+                alone, without an output schema.
             scopes: Scopes that a call needs, besides those of every request.
             timeout: Seconds that the function and its dependencies may take, the client's time for
                 answers to requests of the tool included; then the function is cancelled, and the
@@ -111,7 +156,8 @@ class Decorators(Dispatcher):
             ValueError: (from the decorator) The name, a schema or the timeout is invalid, or the
                 name is taken.
         """
-        _check_use(name, others, "tool")
+        own_name = None if callable(name) else name
+        _check_others(others, "tool")
         required = checked_scopes(scopes)
         hints = wire_of(annotations, ToolAnnotations, "annotations") if annotations else None
         members = _members(title, description, icons, meta, hints)
@@ -120,12 +166,14 @@ class Decorators(Dispatcher):
         def register(function: Function) -> Function:
             tool = Tool(
                 function,
-                name=name,
+                name=own_name,
                 members=members,
                 input_schema=input_schema,
                 output_schema=output_schema,
+                structured=structured,
                 names=names,
                 coerce=self._settings.coerce,
+                additional_properties=self._settings.additional_properties,
                 show_errors=self._settings.show_errors,
                 validation_seconds=self._settings.validation_seconds,
                 timeout=timeout,
@@ -134,7 +182,7 @@ class Decorators(Dispatcher):
             self._tools.add(tool.name, tool)
             return function
 
-        return register
+        return register(name) if callable(name) else register
 
     def resource(
         self,
@@ -177,7 +225,9 @@ class Decorators(Dispatcher):
         """
         from .resources import Resource  # loaded only if a server has resources
 
-        _check_use(uri, others, "resource")
+        if callable(uri):
+            raise TypeError('expected @server.resource("scheme://path"), got @server.resource')
+        _check_others(others, "resource")
         required = checked_scopes(scopes)
         if required and cache.scope != "private":
             cache = CacheHint(cache.ttl_ms, "private")
@@ -202,6 +252,7 @@ class Decorators(Dispatcher):
 
         return register
 
+    @overload
     def prompt(
         self,
         name: str | None = None,
@@ -213,8 +264,26 @@ class Decorators(Dispatcher):
         scopes: Collection[str] = (),
         tags: Collection[str] = (),
         **others: Unpack[NoOptions],
-    ) -> Callable[[Function], Function]:
+    ) -> Callable[[Function], Function]: ...
+
+    @overload
+    def prompt(self, function: Function, /) -> Function: ...
+
+    def prompt(
+        self,
+        name: str | Callable[..., Any] | None = None,
+        *,
+        title: str | None = None,
+        description: str | None = None,
+        icons: Sequence[Icon] = (),
+        meta: Mapping[str, Any] | None = None,
+        scopes: Collection[str] = (),
+        tags: Collection[str] = (),
+        **others: Unpack[NoOptions],
+    ) -> Any:
         """Register the decorated function as a prompt.
+
+        `@server.prompt` without parentheses is `@server.prompt()`.
 
         Args:
             name: Its name; that of the function by default.
@@ -232,18 +301,19 @@ class Decorators(Dispatcher):
         """
         from .prompts import Prompt  # loaded only if a server has prompts
 
-        _check_use(name, others, "prompt")
+        own_name = None if callable(name) else name
+        _check_others(others, "prompt")
         required = checked_scopes(scopes)
         members = _members(title, description, icons, meta)
         names = local_names(inspect.currentframe())
 
         def register(function: Function) -> Function:
-            prompt = Prompt(function, name=name, members=members, names=names)
+            prompt = Prompt(function, name=own_name, members=members, names=names)
             prompt.scopes, prompt.tags = required, checked_tags(tags)
             self._prompts.add(prompt.name, prompt)
             return function
 
-        return register
+        return register(name) if callable(name) else register
 
     add_tool = _adder(tool)
     add_resource = _adder(resource)
@@ -293,10 +363,18 @@ class Decorators(Dispatcher):
     ) -> Callable[[Function], Function]:
         """Register the decorated function for a request that the specification does not have.
 
+            @server.method("acme/thing")
+            async def thing(params, ctx):
+                return {"sent": params}
+
+        The function takes the params, the params and the context, or nothing. Params are a dict
+        without `_meta`, or as the annotation of the parameter says. The result is a dict, or an
+        object of a class with fields; `None` stands for a result without members.
+
         Args:
             name: The method on the wire.
-            params: Type of the params, such as a `msgspec.Struct`; `None` for a method without.
-            result: Type of the result; `None` for an empty one.
+            params: Type of the params, such as a `msgspec.Struct`, instead of the annotation.
+            result: Type of the result, by which it is checked; `None` for any object.
             extension: Identifier of the extension that the method belongs to. The server declares
                 the extension; the method exists for clients that declare it too.
             scopes: Scopes that the method needs, besides those of every request.
@@ -456,11 +534,9 @@ def _members(
     )
 
 
-def _check_use(first: object, others: Mapping[str, object], decorator: str) -> None:
-    """Refuse a decorator that was used without parentheses, or with options that do not exist."""
-    if callable(first):
-        raise TypeError(f"expected @server.{decorator}(...), got @server.{decorator}")
+def _check_others(others: Mapping[str, object], decorator: str) -> None:
+    """Refuse options that do not exist."""
     if others:
-        from .other_sdks import keyword_error  # for the error only
+        from ...other_sdks import keyword_error  # for the error only
 
         raise keyword_error(f"server.{decorator}", others)

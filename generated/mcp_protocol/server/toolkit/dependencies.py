@@ -34,7 +34,7 @@ import anyio
 import anyio.to_thread
 import msgspec
 
-from .callables import Depends, is_context, is_coroutine_function, resolved_hints, source_name
+from .callables import Dependency, is_context, is_coroutine_function, resolved_hints, source_name
 from .context import Context
 
 Function: TypeAlias = Callable[..., Any]
@@ -182,25 +182,23 @@ async def _entered_in_threads(manager: AbstractContextManager[Any]) -> typing.As
             await anyio.to_thread.run_sync(manager.__exit__, None, None, None)
 
 
-def dependency_of(annotation: Any, name: str, default: Any, label: str) -> Depends | None:
+def dependency_of(annotation: Any, name: str, default: Any, label: str) -> Dependency | None:
     """The `Depends` of a parameter; `None` if it has none.
 
     Raises:
         TypeError: The place of the `Depends` has no meaning.
     """
-    if isinstance(default, Depends):
-        raise TypeError(
-            f"{label}: parameter {name!r}: expected {name}: Annotated[<type>, Depends(...)], "
-            "got a Depends as default value"
-        )
     if typing.get_origin(annotation) in (Union, types.UnionType):
         if any(_notes(part) for part in typing.get_args(annotation)):
             raise TypeError(
                 f"{label}: parameter {name!r}: expected Annotated[<type> | None, Depends(...)], "
                 "got a union with an Annotated"
             )
-        return None
+        return default if isinstance(default, Dependency) else None
     notes = _notes(annotation)
+    if isinstance(default, Dependency):
+        notes.append(default)
+        default = inspect.Parameter.empty
     if not notes:
         return None
     if len(notes) > 1:
@@ -213,10 +211,10 @@ def dependency_of(annotation: Any, name: str, default: Any, label: str) -> Depen
     return notes[0]
 
 
-def _notes(annotation: Any) -> list[Depends]:
+def _notes(annotation: Any) -> list[Dependency]:
     if typing.get_origin(annotation) is not Annotated:
         return []
-    return [note for note in typing.get_args(annotation)[1:] if isinstance(note, Depends)]
+    return [note for note in typing.get_args(annotation)[1:] if isinstance(note, Dependency)]
 
 
 def provider_of(

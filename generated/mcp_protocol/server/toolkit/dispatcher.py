@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import msgspec
 
@@ -73,6 +73,7 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
         subscribe: Whether clients may subscribe to resources.
         logging: Whether log messages are sent.
         coerce: Whether texts in arguments of tools are converted to the types of the parameters.
+        additional_properties: What generated input schemas say of unknown arguments, if anything.
         show_errors: Whether results contain the text of unexpected exceptions of tools.
         capabilities: Capabilities to declare beyond those of registered features.
         low_level_handlers: Handlers that replace those of the toolkit.
@@ -92,6 +93,7 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     subscribe: bool
     logging: bool
     coerce: bool
+    additional_properties: Literal[False] | None
     show_errors: bool
     capabilities: Mapping[str, Any]
     low_level_handlers: LowLevelHandlers

@@ -40,7 +40,7 @@ def in_revision(
     Raises:
         ValidationError: The result lacks what the revision requires.
     """
-    shaped = {**NO_CACHING.wire(), **wire, **_user_meta(wire, origin)}
+    shaped = {**NO_CACHING.wire(), **_without_reserved_keys(wire, origin)}
     kinds = structs_in(method.result)
     if "content" in wire and not any(field_type(kind, "content") for kind in kinds):
         return _one_value(shaped, method, revision), ["content"]
@@ -79,12 +79,17 @@ def _usable_tool(tool: Mapping[str, Any], allowed: str) -> Mapping[str, Any]:
     return {name: value for name, value in tool.items() if name != "outputSchema"}
 
 
-def _user_meta(wire: Mapping[str, Any], origin: Revision) -> Mapping[str, Any]:
-    """`_meta` without the keys that belong to the protocol."""
+def _without_reserved_keys(wire: Mapping[str, Any], origin: Revision) -> Mapping[str, Any]:
+    """A result without the keys of its `_meta` that belong to the protocol."""
     meta = wire.get("_meta")
     if not is_object(meta):
-        return {}
-    return {"_meta": {k: v for k, v in meta.items() if not is_reserved_key(k, origin.facts)}}
+        return wire
+    kept = {key: value for key, value in meta.items() if not is_reserved_key(key, origin.facts)}
+    if len(kept) == len(meta):
+        return wire
+    if kept:
+        return {**wire, "_meta": kept}
+    return {name: value for name, value in wire.items() if name != "_meta"}
 
 
 def _lost(old: Any, new: Any, place: str) -> Iterator[str]:

@@ -84,7 +84,7 @@ class ServerRunner(msgspec.Struct, frozen=True, kw_only=True):
         _check_not_imported()
         if http is None:
             if options or path != "/mcp":
-                from .other_sdks import keyword_error  # for the error only
+                from ...other_sdks import keyword_error  # for the error only
 
                 raise keyword_error("server.run() over stdio", options or ("path",))
             from ..stdio_server import run_stdio  # not needed for HTTP
@@ -180,6 +180,11 @@ def run_workers(
     runner = make_runner()
     application = runner.asgi(path, **options)
     limits = runner.all_process_limits()
+    auth = options.get("auth")
+    if auth is not None:
+        from ..auth.protected import protected_by  # only protected servers need it
+
+        limits += protected_by(auth).process_limits()
     if refused := [limit.text for limit in limits if limit.is_refused]:
         raise ValueError(f"workers: {'; '.join(refused)}")
     make_application = partial(_worker_application, make_runner, os.urandom(32), path, options)

@@ -22,8 +22,8 @@ import math
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable, Mapping
-from functools import partial
-from typing import Any, Literal, TypeAlias
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import msgspec
 
@@ -31,10 +31,23 @@ from ..._wire import Raw, encode, is_object
 from ...channel import RequestId
 from ...errors import ProtocolError, ToolError
 from ...facts import Role
+from ...revisions import REVISIONS
 from ...runtime.request_context import Application, Principal, RequestContext
 from ..request_head import HTTP_REQUEST, RequestHead
 from .output_conversion import tool_result_builder
 from .sessions import session_id
+
+_PAST_MIDDLEWARE = frozenset(
+    {
+        "initialize",
+        "logging/setLevel",
+        "notifications/cancelled",
+        "ping",
+        "server/discover",
+        "subscriptions/listen",
+    }
+)
+"""Messages that the protocol itself handles."""
 
 RATE_LIMITED = 429
 """Code of the error that answers a request over the limit; `data` has `retryAfterSeconds`."""
@@ -65,6 +78,13 @@ class MiddlewareRequest:
         self.context = context
         self.state = state
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            from ...other_sdks import attribute_error  # for the error only
+
+            raise attribute_error(self, "MiddlewareRequest", name)
+
     @property
     def method(self) -> str:
         """The method, such as `tools/call`."""
@@ -83,6 +103,11 @@ class MiddlewareRequest:
     @property
     def params(self) -> Any:
         """The params in the type of the revision, or `None`."""
+        return self.context.params
+
+    @property
+    def message(self) -> Any:
+        """The params, by the name that FastMCP has for them."""
         return self.context.params
 
     @property
@@ -146,8 +171,73 @@ class MiddlewareRequest:
 Next: TypeAlias = Callable[[MiddlewareRequest], Awaitable[Any]]
 """Passes a message on. The result is in the type of the revision, `None` for a notification."""
 
-Middleware: TypeAlias = Callable[[MiddlewareRequest, Next], Awaitable[Any]]
+MiddlewareFunction: TypeAlias = Callable[[MiddlewareRequest, Next], Awaitable[Any]]
 """Returns the result of a request: that of `next`, a changed one, or its own."""
+
+
+class Middleware:
+    """Base of middleware that is a class, with a method for each kind of message.
+
+        class Audit(Middleware):
+            async def on_call_tool(self, request: MiddlewareRequest, next: Next) -> Any:
+                return await next(request)
+
+        server.middleware(Audit())
+
+    A message passes `on_message`, then `on_request` or `on_notification`, then the method of its
+    own: `on_` with the name that the message has as a method of `Client`, such as `on_call_tool`,
+    `on_list_tools`, `on_read_resource`, `on_get_prompt` and `on_complete`. Each coroutine gets the
+    message and the function that passes the message on, and returns the result, as any middleware.
+
+    Raises:
+        TypeError: (from a subclass) A method that begins with `on_` fits no message.
+    """
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        unknown = {name for name in vars(cls) if name.startswith("on_")} - _hooks()
+        if unknown:
+            raise TypeError(
+                f"{cls.__name__}: no message has {', '.join(sorted(unknown))}; expected "
+                f"{', '.join(sorted(_hooks()))}"
+            )
+
+    async def __call__(self, request: MiddlewareRequest, next: Next) -> Any:
+        """Pass a message through the methods."""
+        own = getattr(self, f"on_{request.context.method.python_name}", None)
+        every = self.on_notification if request.is_notification else self.on_request
+        for hook in (own, every, self.on_message):
+            if hook is not None:
+                next = partial(_call_hook, hook, next)
+        return await next(request)
+
+    async def on_message(self, request: MiddlewareRequest, next: Next) -> Any:
+        """Handle a request or a notification."""
+        return await next(request)
+
+    async def on_request(self, request: MiddlewareRequest, next: Next) -> Any:
+        """Handle a request."""
+        return await next(request)
+
+    async def on_notification(self, request: MiddlewareRequest, next: Next) -> Any:
+        """Handle a notification."""
+        return await next(request)
+
+
+def _call_hook(hook: MiddlewareFunction, next: Next, request: MiddlewareRequest) -> Awaitable[Any]:
+    return hook(request, next)
+
+
+@cache
+def _hooks() -> frozenset[str]:
+    """The methods of `Middleware`: those of every message, and of each that reaches middleware."""
+    names = {
+        row.python_name
+        for revision in REVISIONS.values()
+        for row in (*revision.client_requests.values(), *revision.client_notifications.values())
+        if row.name not in _PAST_MIDDLEWARE
+    }
+    return frozenset(f"on_{name}" for name in (*names, "message", "request", "notification"))
 
 
 class MiddlewareChain:
@@ -160,7 +250,10 @@ class MiddlewareChain:
     """
 
     def __init__(
-        self, application: Application, functions: list[Middleware], state: Callable[[], Any]
+        self,
+        application: Application,
+        functions: list[MiddlewareFunction],
+        state: Callable[[], Any],
     ) -> None:
         self._application = application
         self._functions = functions
@@ -214,7 +307,7 @@ def limit_rate(
     seconds: float = 1.0,
     per: Sender = "session",
     clock: Callable[[], float] = time.monotonic,
-) -> Middleware:
+) -> MiddlewareFunction:
     """Middleware that refuses requests, and drops notifications, over a rate.
 
         server.middleware(limit_rate(100, seconds=60))

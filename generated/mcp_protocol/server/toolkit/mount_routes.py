@@ -234,18 +234,16 @@ async def _items_of(
 
 
 async def _tool_result(mount: Mount, request: RequestContext) -> Any:
-    result = _readable(await mount.handle(request))
-    return _with_each(result, "content", partial(_moved_block, mount))
+    return _with_each(await mount.handle(request), "content", partial(_moved_block, mount))
 
 
 async def _prompt_result(mount: Mount, request: RequestContext) -> Any:
-    result = _readable(await mount.handle(request))
-    return _with_each(result, "messages", partial(_moved_message, mount))
+    return _with_each(await mount.handle(request), "messages", partial(_moved_message, mount))
 
 
 async def _read_result(mount: Mount, request: RequestContext, uri: str) -> Any:
     try:
-        result = _readable(await mount.handle(request))
+        result = await mount.handle(request)
     except ResourceNotFoundError as error:
         if error.uri != request.params.uri:
             raise
@@ -253,13 +251,15 @@ async def _read_result(mount: Mount, request: RequestContext, uri: str) -> Any:
     return _with_each(result, "contents", partial(_moved, mount))
 
 
-def _readable(result: Any) -> Any:
-    """A result whose members can be read."""
-    return msgspec.json.decode(result) if isinstance(result, Raw) else result
-
-
 def _with_each(result: Any, member: str, change: Callable[[Any], Any]) -> Any:
     """A result with each item of a list changed; the same object if nothing changed."""
+    if isinstance(result, Raw):
+        members: dict[str, Raw] = msgspec.json.decode(result, type=dict[str, Raw])
+        if member not in members:
+            return result
+        part = {member: msgspec.json.decode(members[member])}
+        changed_part = _with_each(part, member, change)
+        return result if changed_part is part else Raw(encode({**members, **changed_part}))
     items = _member(result, member)
     if not is_many(items):
         return result

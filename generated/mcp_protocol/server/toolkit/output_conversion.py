@@ -8,17 +8,19 @@
 
 For a tool the return annotation decides at registration:
 
-    str, None                         content: one text block, or none
+    None                              no content
     content, lists of content         content as returned
     object types (dataclass,          structured, with a schema; the same as JSON text in content
     TypedDict, Struct, dict)
-    any other type                    the same, but structured as {"result": value}, since two
-                                      revisions require an object; the text is the bare value
+    any other type (str, int, list)   the same, but structured as {"result": value}, since two
+                                      revisions require an object; the content is the bare value
     Annotated[ToolResult, X]          as X, for a function that builds its `ToolResult` of an X
     no annotation, Any, object        by the value: as its type above, without a schema; only
                                       objects become structured
+    any type, with structured=False   content alone: JSON text, or content as returned
 
-A value is validated against its schema before it is sent.
+A text stands in the content as it is, any other value as JSON, and a null not at all. A value is
+validated against its schema before it is sent; a `str` where the annotation is `str` is not.
 
 Results are built as wire objects of the newest form and converted to the revision's types: members
 that these types lack are dropped, and a content block of an unknown kind becomes a line of text.
@@ -39,6 +41,7 @@ import msgspec
 
 from ..._wire import UNSET, convert, encode, is_many, is_object
 from ...errors import InternalError
+from ...tool_results import WRAPPED_MARKER, WRAPPER
 from ...values.value_types import ValueType, to_json, value_type
 from . import signatures
 from .client_features.input_required import without_input_required
@@ -49,7 +52,7 @@ if TYPE_CHECKING:  # loaded only if a tool has a user-defined schema
     from ...json_schema.validation import Complaint, Deadline
 
 Blocks: TypeAlias = list[dict[str, Any]]
-Form: TypeAlias = Literal["content", "object", "wrapped", "by value"]
+Form: TypeAlias = Literal["content", "object", "wrapped", "text", "by value", "unstructured"]
 
 _VALUE = "toolResult"
 _STRUCTURED = "structuredContent"
@@ -73,7 +76,7 @@ class Output(msgspec.Struct, frozen=True):
     """The output conversion of one tool.
 
     Attributes:
-        form: The row of the module's table.
+        form: The row of the module's table; `text` is `wrapped` for the annotation `str`.
         kind: Type that values are written by, and validated against.
         schema: `outputSchema`, or `None` if there is none.
         complaint: Validates a value against a user-defined schema.
@@ -94,20 +97,23 @@ class Output(msgspec.Struct, frozen=True):
         """
         if isinstance(value, ToolResult):
             return self._explicit(value)
-        blocks = content_of(value) if self.form in ("content", "by value") else None
+        blocks = content_of(value) if self.form in _MAY_BE_CONTENT else None
         if blocks is not None:
             if self.complaint is not None:
                 raise OutputError("expected a value for the output schema, got content alone")
             return blocks, UNSET, None
         if self.form == "content":
+            if is_many(value) and all(isinstance(each, str) for each in value):
+                return list(map(wire_block, value)), UNSET, None
             raise OutputError(f"expected content, got {type(value).__name__}; {_CONTENT}")
         plain = self._validated(value)
-        text = {"type": "text", "text": _json(plain)}
-        if self.form == "wrapped":  # a list of any values may have images among them
-            return _blocks_among(value) or [text], {"result": plain}, None
-        if self.form == "by value" and self.complaint is None and not is_object(plain):
-            return [text], UNSET, None
-        return [text], plain, None
+        if self.form in _WRAPPED:  # a list of any values may have images among them
+            return _blocks_among(value) or _bare_content(plain), {WRAPPER: plain}, None
+        if self.form == "unstructured" or (
+            self.form == "by value" and self.complaint is None and not is_object(plain)
+        ):
+            return _bare_content(plain), UNSET, None
+        return _bare_content(plain), plain, None
 
     def _explicit(self, value: ToolResult) -> tuple[Blocks, Any, Mapping[str, Any] | None]:
         structured = value.structured
@@ -120,9 +126,9 @@ class Output(msgspec.Struct, frozen=True):
             single = isinstance(content, str) or is_content(content)
             blocks = [wire_block(block) for block in ([content] if single else content)]
         else:
-            blocks = [] if structured is UNSET else [{"type": "text", "text": _json(structured)}]
-        if self.form == "wrapped":
-            structured = {"result": structured}
+            blocks = [] if structured is UNSET else _bare_content(structured)
+        if self.form in _WRAPPED:
+            structured = {WRAPPER: structured}
         return blocks, structured, value.meta
 
     def _validated(self, value: Any) -> Any:
@@ -148,6 +154,17 @@ class Output(msgspec.Struct, frozen=True):
         error = await complaint_in_time(self.complaint, structured, deadline)
         if error:
             raise OutputError(f"the output schema is not kept: {error}")
+
+
+_MAY_BE_CONTENT: frozenset[Form] = frozenset({"content", "by value", "unstructured"})
+_WRAPPED: frozenset[Form] = frozenset({"wrapped", "text"})
+
+
+def _bare_content(plain: Any) -> Blocks:
+    """The content that repeats plain JSON data."""
+    if plain is None:
+        return []
+    return [{"type": "text", "text": plain if isinstance(plain, str) else _json(plain)}]
 
 
 def content_of(value: Any) -> Blocks | None:
@@ -196,6 +213,8 @@ def from_annotation(annotation: Any, label: str) -> Output:
             f"{label}: no JSON Schema for the return annotation ({reason}); "
             "output_schema=None sends such values without one"
         ) from error
+    if annotation is str:
+        return Output("text", kind, _wrapped(schema))
     schema = _with_object_root(schema)
     if schema.get("type") == "object" and type(None) not in typing.get_args(annotation):
         return Output("object", kind, schema)
@@ -231,22 +250,30 @@ def _wrapped(schema: dict[str, Any]) -> dict[str, Any]:
     definitions = schema.pop("$defs", None)
     wrapper: dict[str, Any] = {
         "type": "object",
-        "properties": {"result": schema},
-        "required": ["result"],
+        "properties": {WRAPPER: schema},
+        "required": [WRAPPER],
+        WRAPPED_MARKER: True,
     }
     return {**wrapper, "$defs": definitions} if definitions else wrapper
 
 
 def _is_content(annotation: Any) -> bool:
+    """Whether a type is `None`, or names blocks and nothing but blocks, texts and `None`."""
+    if annotation in (None, type(None)):
+        return True
+    return _names_block([annotation]) and _may_be_content(annotation)
+
+
+def _may_be_content(annotation: Any) -> bool:
     """Whether every value of a type is content: text, `None`, blocks, or lists with blocks."""
     origin, parts = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is Annotated:
-        return _is_content(parts[0])
+        return _may_be_content(parts[0])
     if origin in (Union, types.UnionType):
-        return all(_is_content(part) for part in parts)
+        return all(_may_be_content(part) for part in parts)
     if origin in (list, Sequence, tuple):
         inner = [part for part in parts if part is not Ellipsis]
-        return _names_block(inner) and all(_is_content(part) for part in inner)
+        return _names_block(inner) and all(_may_be_content(part) for part in inner)
     return annotation in (str, None, type(None)) or is_content_type(annotation)
 
 
@@ -283,6 +310,16 @@ class ContentResultBuilder:
     def text(self, text: str) -> Any:
         """A result with one text block, built without conversion."""
         return self._kind(content=[self._text(text=text)], **self._success_field)
+
+    def wrapped_text(self, text: str) -> Any:
+        """The same with the text as structured value too, where the revision has such values."""
+        if self._structured_content == "none":
+            return self.text(text)
+        return self._structured_kind(
+            content=[self._text(text=text)],
+            structured_content={WRAPPER: text},
+            **self._success_field,
+        )
 
     def failure(self, text: str) -> Any:
         """A result that reports a failure of the tool."""
@@ -329,6 +366,8 @@ class ValueResultBuilder:
     def text(self, text: str) -> Any:
         """A result whose value is a text."""
         return convert({_VALUE: text}, self._kind)
+
+    wrapped_text = text
 
     def failure(self, text: str) -> Any:
         """Report a failure of the tool by an error: such a result can't express one.

@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, 
 from contextlib import AbstractAsyncContextManager, nullcontext
 from contextvars import ContextVar
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeVar, Unpack
 
 from ...channel import Channel
 from ...facts import Revision
@@ -30,9 +30,9 @@ from ...runtime.request_context import Application, Principal
 from .. import serving
 from .callables import is_coroutine_function
 from .client_features.input_required import RequestStateSigner, StateKey
-from .content import Icon, expect, present, wire_of
+from .content import Icon, present, wire_of
 from .custom_handlers import LowLevelHandlers, RevisionHandlers
-from .decorators import Decorators
+from .decorators import AbsentAttribute, Decorators
 from .dispatcher import LIST_CHANGES, ServerSettings
 from .item_scopes import ForbiddenItems
 from .registry import Cacheable, CacheHint, cache_hints
@@ -46,9 +46,9 @@ if TYPE_CHECKING:
     from ..openapi.route_maps import RouteMap, RouteMapFunction
     from .direct_requests import DirectSession
     from .hosting import ServerRunner
-    from .middleware import Middleware, MiddlewareRequest, Next
+    from .middleware import MiddlewareFunction, MiddlewareRequest, Next
     from .mounting import Mountable
-    from .other_sdks import NoOptions
+    from ...other_sdks import NoOptions
     from ..asgi.app import AsgiApplication
     from ..asgi.routes import RouteHandler, Routes
     from ..asgi.settings import ServerHttpOptions
@@ -76,6 +76,9 @@ class Server(Decorators):
         logging: Whether `Context.log` and its variants send messages.
         coerce: Whether a text in a tool's arguments is converted where its function expects another
             type, since models send `"5"` for a number and `"[1]"` for a list.
+        additional_properties: With `False`, input schemas of tools that are made from signatures
+            and OpenAPI documents have `additionalProperties: false`. Some clients fail to read
+            that; unknown arguments are refused either way.
         show_errors: Whether results contain the text of a tool's unexpected exception; by default
             only the log does. The text of a `ToolError` is always sent.
         lifespan: Returns a context manager that is entered once per client, over HTTP once for all
@@ -83,6 +86,7 @@ class Server(Decorators):
         handlers: Rendered `ServerHandlers`, one per revision, which override the registered
             functions. Request states in their results are not signed.
         capabilities: Further capabilities to declare, such as `{"experimental": {...}}`.
+        middleware: Registered in order, as by `Server.middleware`.
         cache: Cache hints of lists and of the server's description: one hint for all, or one for
             each of `tools`, `prompts`, `resources`, `templates` and `discover`.
         state_key: Key for signing request states, at least 16 bytes, or several keys, of which the
@@ -122,10 +126,12 @@ class Server(Decorators):
         subscribe: bool = False,
         logging: bool = True,
         coerce: bool = True,
+        additional_properties: Literal[False] | None = None,
         show_errors: bool = False,
         lifespan: Lifespan | None = None,
         handlers: Sequence[RevisionHandlers] = (),
         capabilities: Mapping[str, Any] | None = None,
+        middleware: Sequence[MiddlewareFunction] = (),
         cache: CacheHint | Mapping[Cacheable, CacheHint] | None = None,
         state_key: StateKey | None = None,
         state_seconds: float = 1800.0,
@@ -144,7 +150,7 @@ class Server(Decorators):
         self._drain = drain
         self._max_concurrent_requests = max_concurrent_requests
         self._announcer = serving.Announcer()
-        self._middleware: list[Middleware] = []
+        self._middleware: list[MiddlewareFunction] = []
         self._served = False
         self._routes: Routes | None = None
         settings = ServerSettings(
@@ -162,6 +168,7 @@ class Server(Decorators):
             subscribe=subscribe,
             logging=logging,
             coerce=coerce,
+            additional_properties=additional_properties,
             show_errors=show_errors,
             capabilities=dict(capabilities or {}),
             low_level_handlers=LowLevelHandlers(handlers),
@@ -171,13 +178,17 @@ class Server(Decorators):
             forbidden_items=forbidden_items,
         )
         super().__init__(settings, self._announcer.announce)
+        for function in middleware:
+            self.middleware(function)
 
     @classmethod
     def from_openapi(
         cls,
-        spec: Spec,
+        spec: Spec | None = None,
         http_client: HttpClient | None = None,
         *,
+        openapi_spec: Spec | None = None,
+        client: HttpClient | None = None,
         name: str | None = None,
         base_url: str | None = None,
         route_maps: Sequence[RouteMap] = (),
@@ -186,6 +197,7 @@ class Server(Decorators):
         tags: Collection[str] = (),
         validate_output: bool = True,
         encoded_slashes: bool = False,
+        timeout: float | None = 30.0,
         **settings: Any,
     ) -> Self:
         """A server whose tools and resources make the HTTP requests of an OpenAPI document.
@@ -194,6 +206,8 @@ class Server(Decorators):
             spec: The document, version 3: decoded, as text of JSON or YAML, or the path of a file.
             http_client: Makes the requests, to its `base_url` and with its credentials; stays open.
                 By default the server opens a client of httpx2 while it runs.
+            openapi_spec: Another name for `spec`.
+            client: Another name for `http_client`.
             name: Name of the server; the title of the document by default.
             base_url: Where that client sends requests; the document's first server by default.
             route_maps: What operations become. The first match counts; others become tools.
@@ -202,18 +216,24 @@ class Server(Decorators):
             tags: Tags of everything, besides those of the document.
             validate_output: Whether the schemas of responses are output schemas.
             encoded_slashes: Whether values in a path may contain `/`, which is sent as `%2F`.
+            timeout: Seconds for a request with its whole response, whatever `http_client` allows;
+                `None` for no limit.
             settings: Further arguments of the class.
 
         Raises:
+            TypeError: There is no document.
             ValueError: The document can't be served at all, or a name is invalid or unknown.
             OSError: The file can't be read.
             MissingExtraError: `jsonschema`, `httpx2` or `pyyaml` is needed and not installed.
         """
         from ..openapi.openapi_server import OpenApiServerBuilder  # few servers are made so
 
+        document = openapi_spec if spec is None else spec
+        if document is None:
+            raise TypeError("from_openapi: expected an OpenAPI document as spec, got none")
         builder = OpenApiServerBuilder(
-            spec,
-            http_client,
+            document,
+            client if http_client is None else http_client,
             base_url=base_url,
             route_maps=route_maps,
             route_map_fn=route_map_fn,
@@ -221,13 +241,17 @@ class Server(Decorators):
             tags=tags,
             validate_output=validate_output,
             encoded_slashes=encoded_slashes,
+            timeout=timeout,
         )
         return builder.build(cls, name, settings)
 
     if not TYPE_CHECKING:
+        as_proxy = AbsentAttribute("as_proxy")
+        from_client = AbsentAttribute("from_client")
+        from_fastapi = AbsentAttribute("from_fastapi")
 
         def __getattr__(self, name: str) -> Any:
-            from .other_sdks import attribute_error  # for the error only
+            from ...other_sdks import attribute_error  # for the error only
 
             raise attribute_error(self, "Server", name)
 
@@ -307,6 +331,8 @@ class Server(Decorators):
         self._middleware.append(function)
         return function
 
+    add_middleware = middleware
+
     def mount(self, server: Server, prefix: str | None = None, **others: Unpack[NoOptions]) -> None:
         """Serve what another server has, under names with a prefix.
 
@@ -335,7 +361,11 @@ class Server(Decorators):
 
         if others:
             raise _keyword_error("server.mount", others)
-        expect(server, Server, "mount")
+        kind: type = type(server)
+        if not issubclass(kind, Server):
+            from ...other_sdks import call_error  # for the error only
+
+            raise call_error("server.mount", f"expected Server, got {kind.__name__}")
         if self._mounts is None:
             self._mounts = Mounts(self._mountable, routed)
             self._handlers.update(self._mounts.routed(self._handlers))
@@ -529,6 +559,7 @@ class Server(Decorators):
 
     def run(
         self,
+        transport: Literal["stdio"] | None = None,
         *,
         http: str | None = None,
         path: str = "/mcp",
@@ -542,6 +573,7 @@ class Server(Decorators):
         SIGINT and SIGTERM end the server. With standard streams, `print` writes to standard error.
 
         Args:
+            transport: `stdio` says no more than the default does.
             http: Address to listen at, such as `127.0.0.1:8000`. The default host is loopback; port
                 0 is any free port. `None` stands for standard streams.
             path: Path of the endpoint.
@@ -559,6 +591,10 @@ class Server(Decorators):
             ListenFailedError: Listening at the address failed.
             RunWhileImportedError: The module is being imported by `python -m <package> serve`.
         """
+        if transport is not None and (transport != "stdio" or http is not None):
+            from ...other_sdks import call_error  # for the error only
+
+            raise call_error("server.run", f"unexpected transport {transport!r}")
         self._runner(banner).run(
             http=http,
             path=path,
@@ -700,6 +736,6 @@ class Server(Decorators):
 
 
 def _keyword_error(call: str, names: Iterable[str]) -> TypeError:
-    from .other_sdks import keyword_error  # for the error only
+    from ...other_sdks import keyword_error  # for the error only
 
     return keyword_error(call, names)

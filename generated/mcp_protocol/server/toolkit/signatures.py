@@ -11,8 +11,8 @@ then converts its arguments with a single `msgspec.convert`. Arguments that do n
 once more: a number such as `5.0` is an integer in JSON Schema, and models send `"5"` or `"[1]"`
 where a number or a list is expected. Defaults are fields of the Struct, so converted arguments are
 complete. A parameter annotated with `Context` is not part of the Struct or
-the schema: the toolkit passes the context. Nor is one whose annotation has a `Depends`: see
-`dependencies`.
+the schema: the toolkit passes the context. Nor is one whose annotation or default is a `Depends`:
+see `dependencies`.
 
 Descriptions of parameters come from annotations and from the docstring: an `Args:` section
 (Google), `:param name:` fields (Sphinx) or a `Parameters` section (NumPy).
@@ -35,10 +35,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional, TypeAlias, Union
 import msgspec
 
 from ..._wire import UNREADABLE, error_text, is_many, is_object
-from ...foreign_text import safe_repr
 from ...values import type_schemas, value_types
 from ...values.value_types import ValueType
-from .callables import Depends, is_context, is_coroutine_function, resolved_hints
+from .callables import Dependency, is_context, is_coroutine_function, resolved_hints
 
 if TYPE_CHECKING:  # loaded only if a function has dependencies
     from .dependencies import Dependencies, Provider
@@ -47,11 +46,6 @@ _MISSING = inspect.Parameter.empty
 _CONTAINERS = frozenset({"array", "object", "null"})
 _COPIED: tuple[type, ...] = (list, dict, set, bytearray)
 _SHARED: tuple[type, ...] = (bool, int, float, str, bytes, tuple, frozenset, type(None))
-
-_LOCATED = r"(?s)(?P<what>.*?)(?: - at (?P<key>`key` in )?`\$(?P<path>[^`]*)`)?"
-_UNKNOWN = r"Object contains unknown field `(.*)`"
-_LACKING = r"Object missing required field `(.*)`"
-"""Error texts of msgspec. `re` compiles patterns when they are used first, and caches them."""
 
 _SPHINX = r"^:param\s+(?:[^:]*\s)?\*{0,2}(\w+):\s*(.*)$"
 _GOOGLE = r"^\*{0,2}(\w+)\s*(?:\([^)]*\))?:\s*(.*)$"
@@ -131,20 +125,28 @@ class Signature(msgspec.Struct, frozen=True, dict=True):
                 `"true"` to a boolean, `"[1]"` to a list. `5.0` is an integer in any case.
 
         Raises:
-            ValueError: The arguments do not fit; the text says which one, and why.
+            ValueError: The arguments do not fit; the text names each that does not, and why.
         """
         try:
             return self._converted(arguments, strict=True)
-        except (msgspec.ValidationError, RecursionError) as error:
-            first_error = error
+        except (msgspec.ValidationError, RecursionError):
+            pass
+        strict = not coerce
         try:
-            if coerce:
-                return self._converted(self._with_parsed_texts(arguments), strict=False)
-            return self._converted(_with_whole_numbers(arguments), strict=True)
-        except msgspec.ValidationError as error:
-            raise ValueError(self._readable(error_text(error), arguments)) from error
-        except RecursionError:
-            raise ValueError(self._readable(error_text(first_error), arguments)) from first_error
+            arguments = (_with_whole_numbers if strict else self._with_parsed_texts)(arguments)
+            return self._converted(arguments, strict=strict)
+        except (msgspec.ValidationError, RecursionError) as error:
+            from .argument_errors import argument_errors  # for the error only
+
+            errors = argument_errors(
+                {name: parameter.type.kind for name, parameter in self.parameters.items()},
+                [name for name, parameter in self.parameters.items() if parameter.required],
+                arguments,
+                allows_unknown=self.open,
+                strict=strict,
+                first=error_text(error),
+            )
+            raise ValueError(errors) from error
 
     def _converted(self, arguments: Mapping[str, Any], *, strict: bool) -> dict[str, Any]:
         return msgspec.structs.asdict(value_types.convert(arguments, self.struct, strict=strict))
@@ -201,40 +203,16 @@ class Signature(msgspec.Struct, frozen=True, dict=True):
                     properties[parameter.name].setdefault("default", default)
         if full.get("required"):
             schema["required"] = full["required"]
-        schema["additionalProperties"] = False
         if "$defs" in full:
             schema["$defs"] = full["$defs"]
         return schema
 
-    def _readable(self, text: str, arguments: Mapping[str, Any]) -> str:
-        """An error of msgspec in terms of the function's arguments."""
-        match = re.fullmatch(_LOCATED, text)
-        what, path = (match["what"], match["path"] or "") if match else (text, "")
-        where = path.removeprefix(".")
-        unknown, lacking = re.fullmatch(_UNKNOWN, what), re.fullmatch(_LACKING, what)
-        if unknown and not where:
-            known = ", ".join(self.parameters) or "none"
-            return f"unknown argument {unknown[1]!r}; expected: {known}"
-        if lacking:
-            inner = f"{where}.{lacking[1]}" if where else lacking[1]
-            return f"argument {inner!r}: required, but missing"
-        text = what[:1].lower() + what[1:].replace("`", "")
-        if match and match["key"]:
-            text = f"a key: {text}"
-        text += self._choices(what, where)
-        if where in arguments and ", got" not in text and "value" not in text:
-            text += f", got {safe_repr(arguments[where])}"
-        return f"argument {where!r}: {text}" if where else text
-
-    def _choices(self, what: str, where: str) -> str:
-        if not what.startswith("Invalid enum value") or where not in self.parameters:
-            return ""
-        choices: list[Any] = self.parameters[where].type.schema().get("enum", [])
-        return f"; expected one of {', '.join(map(repr, choices))}" if choices else ""
-
 
 def read(
-    function: Callable[..., Any], label: str, names: Mapping[str, Any] | None = None
+    function: Callable[..., Any],
+    label: str,
+    names: Mapping[str, Any] | None = None,
+    context_name: str | None = None,
 ) -> Signature:
     """The signature of a function that is being registered.
 
@@ -242,6 +220,7 @@ def read(
         function: A coroutine function, or another callable, which then runs in a worker thread.
         label: Its name in error texts.
         names: Further names that its annotations may use, such as the caller's locals.
+        context_name: Name of a parameter that gets the context without an annotation, if any.
 
     Raises:
         TypeError: The signature can't be served: `*args`, positional-only parameters, a generator,
@@ -267,12 +246,9 @@ def read(
         if parameter.kind is parameter.VAR_KEYWORD:
             has_kwargs = True
             continue
-        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.POSITIONAL_ONLY):
-            raise TypeError(
-                f"{label}: expected parameters that can be given by name, got {parameter}"
-            )
+        _check_kind(parameter, label)
         annotation = hints.get(name, Any)
-        if is_context(annotation):
+        if is_context(annotation) or (name == context_name and name not in hints):
             contexts.append(name)
             continue
         provider = _provider(name, annotation, parameter.default, label, names)
@@ -306,6 +282,11 @@ def read(
     )
 
 
+def _check_kind(parameter: inspect.Parameter, label: str) -> None:
+    if parameter.kind in (parameter.VAR_POSITIONAL, parameter.POSITIONAL_ONLY):
+        raise TypeError(f"{label}: expected parameters that can be given by name, got {parameter}")
+
+
 def _check_bound(function: Callable[..., Any], signature: inspect.Signature, label: str) -> None:
     """Refuse a method that is not bound to an object: nothing could give its `self`."""
     first = next(iter(signature.parameters.values()), None)
@@ -322,8 +303,8 @@ def _check_bound(function: Callable[..., Any], signature: inspect.Signature, lab
 def _provider(
     name: str, annotation: Any, default: Any, label: str, names: Mapping[str, Any] | None
 ) -> Provider | None:
-    """What provides the value of a parameter, if its annotation has a `Depends`."""
-    if Depends not in map(type, _notes_in(annotation)) and type(default) is not Depends:
+    """What provides the value of a parameter, if its annotation or its default is a `Depends`."""
+    if Dependency not in map(type, _notes_in(annotation)) and type(default) is not Dependency:
         return None
     from . import dependencies  # few functions have some
 

@@ -36,6 +36,7 @@ FromSignature: TypeAlias = Literal["from signature"]
 FROM_SIGNATURE: FromSignature = "from signature"
 
 _NAME = r"[A-Za-z0-9_.\-]{1,128}"
+_ADDITIONAL = "additionalProperties"
 _NO_ARGUMENTS: Mapping[str, Any] = {}
 _logger = logging.getLogger(__name__)
 
@@ -64,9 +65,11 @@ class Tool:
         name: Its name; that of the function by default.
         members: Further members of the wire object, such as `title`.
         input_schema: JSON Schema of the arguments, instead of one from the signature.
-        output_schema: JSON Schema of the structured result, or `None` for no structured result.
+        output_schema: JSON Schema of the structured result, or `None` for none.
+        structured: Whether results have a structured value.
         names: Further names that the annotations may use.
         coerce: Whether texts are converted to the types of the parameters.
+        additional_properties: What a generated input schema says of unknown arguments, if anything.
         show_errors: Whether results contain the text of unexpected exceptions.
         validation_seconds: Time limit for validating arguments, and then the result, against a
             user-defined schema. Validation moves to a worker thread after some milliseconds.
@@ -93,8 +96,10 @@ class Tool:
         members: Mapping[str, Any],
         input_schema: Mapping[str, Any] | None,
         output_schema: Mapping[str, Any] | FromSignature | None,
+        structured: bool,
         names: Mapping[str, Any] | None,
         coerce: bool,
+        additional_properties: Literal[False] | None = None,
         show_errors: bool,
         validation_seconds: float,
         timeout: float | None = None,
@@ -114,9 +119,9 @@ class Tool:
         self._coerce = coerce
         self._show_errors = show_errors
         self._validation_seconds = validation_seconds
-        schema = self._input_schema(input_schema)
+        schema = self._input_schema(input_schema, additional_properties)
         self.param_headers = param_headers_of(schema)
-        self._output = self._output_of(output_schema)
+        self._output = self._output_of(output_schema, structured)
         self._wire = present(
             name=self.name,
             inputSchema=schema,
@@ -166,8 +171,11 @@ class Tool:
             bound[signature.context] = context
         try:
             value = await self._call(**bound)
-            if type(value) is str and output.schema is None:
-                return results.text(value)
+            if type(value) is str:
+                if output.form == "text":
+                    return results.wrapped_text(value)
+                if output.schema is None:
+                    return results.text(value)
             if isinstance(value, InputRequired):
                 return value
             content, structured, meta = output.results(value)
@@ -212,14 +220,20 @@ class Tool:
 
         return Deadline.after(self._validation_seconds, "validation_seconds of the server")
 
-    def _input_schema(self, schema: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    def _input_schema(
+        self, schema: Mapping[str, Any] | None, additional_properties: Literal[False] | None
+    ) -> Mapping[str, Any]:
         signature = self._signature
+        closed = {} if additional_properties is None else {_ADDITIONAL: additional_properties}
         if schema is None:
             if signature.open:
                 raise TypeError(f"{self.label}: **kwargs needs an input_schema")
-            return signature.schema()
+            return signature.schema() | closed
         given, schema = schema, _object_schema(schema, f"{self.label}: input_schema")
-        from ...json_schema.validation import validator  # few tools have a schema of their own
+        from ...json_schema.validation import CheckedSchema, validator  # few tools have schemas
+
+        if isinstance(given, CheckedSchema) and not closed:  # arguments are checked by the other
+            schema.pop(_ADDITIONAL, None)
 
         self._input_complaint = validator(given, "an input_schema")
         properties: Mapping[str, Any] = schema.get("properties", {})
@@ -237,8 +251,12 @@ class Tool:
         return schema
 
     def _output_of(
-        self, schema: Mapping[str, Any] | FromSignature | None
+        self, schema: Mapping[str, Any] | FromSignature | None, structured: bool
     ) -> output_conversion.Output:
+        if not structured:
+            if is_object(schema):
+                raise TypeError(f"{self.label}: expected structured=True beside an output_schema")
+            return output_conversion.Output("unstructured")
         if schema is None:
             return output_conversion.Output("by value")
         if isinstance(schema, str):

@@ -261,7 +261,7 @@ class _AiohttpResponse:
         headers = self._response.headers
         return ", ".join(headers.getall(name)) if name in headers else None
 
-    async def read(self, limit: int, silence: float) -> bytes:
+    async def read(self, limit: int, silence: float, seconds: float) -> bytes:
         """See `Response.read`."""
         content = self._response.content
         if content.is_eof():
@@ -269,7 +269,7 @@ class _AiohttpResponse:
             if len(body) > limit:
                 raise too_long(limit)
             return body
-        return await read_parts(self, limit, silence)
+        return await read_parts(self, limit, silence, seconds)
 
     async def each_part(self, take: TakePart) -> None:
         """See `Response.each_part`."""

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
 import anyio
 
+from ...auth.challenges import parse_challenges
 from ...errors import (
     ConnectFailedError,
     ConnectionClosedError,
@@ -33,6 +34,7 @@ from ...foreign_text import safe_text
 from ...framing.http_headers import JSON, is_field_value, media_type
 from ...framing.line_framing import MESSAGE_LIMIT
 from ...framing.sse import MEDIA_TYPE
+from ...runtime.concurrency import pausable
 from .http_libraries import Library, Permits, Response, joined, same_origin, shown
 
 if TYPE_CHECKING:
@@ -77,6 +79,7 @@ class HttpRequests:
         client: A client of httpx2, which is not closed. Its timeout for reading does not count.
         connect_timeout: Seconds to make a connection.
         silence: Seconds for which a body, received or sent, may pause.
+        body_seconds: Seconds for a received body that is no event stream.
         limit: Longest message accepted, in bytes.
         authorizer: Adds an access token to each request.
 
@@ -94,13 +97,16 @@ class HttpRequests:
         client: httpx2.AsyncClient | None = None,
         connect_timeout: float = 10.0,
         silence: float = 60.0,
+        body_seconds: float = 600.0,
         limit: int = MESSAGE_LIMIT,
         authorizer: Authorizer | None = None,
     ) -> None:
         self.limit = limit
         self._authorizer = authorizer
         self._silence = silence
+        self._body_seconds = body_seconds
         self._make_fields = headers
+        self._auth = auth
         self._moved: dict[str, str] = {}
         self._library = open_library(connect_timeout, silence, client=client, auth=auth)
 
@@ -155,13 +161,13 @@ class HttpRequests:
                     continue
             if response.status in _SUCCESS:
                 return response
-            url = await self._redirected(method, url, response)
+            url = await self._redirected(method, url, response, every)
             redirects += 1
         raise ConnectFailedError(shown(url), f"more than {REDIRECTS} redirects")
 
     async def read(self, response: Response) -> bytes:
         """The whole body of a response; see `Response.read`."""
-        return await response.read(self.limit, self._silence)
+        return await response.read(self.limit, self._silence, self._body_seconds)
 
     async def discard(self, response: Response) -> None:
         """Finish a response. A short body is read, so that the connection can be used again."""
@@ -199,7 +205,9 @@ class HttpRequests:
                 f"{shown(response.url)}: expected {expected}, came {safe_text(coding)}"
             )
 
-    async def _redirected(self, method: str, url: str, response: Response) -> str:
+    async def _redirected(
+        self, method: str, url: str, response: Response, sent: HeaderFields
+    ) -> str:
         """The address that a redirect leads to, if it may be followed.
 
         Raises:
@@ -209,18 +217,40 @@ class HttpRequests:
         if response.status in (307, 308):
             target = joined(url, response.header("location") or "")
         if target is None or target == url or not same_origin(url, target):
-            raise await self._refusal(method, url, response)
+            raise await self._refusal(method, url, response, sent)
         if response.status == 308:
             self._moved[url] = target
         await self.discard(response)
         return target
 
-    async def _refusal(self, method: str, url: str, response: Response) -> HttpStatusError:
+    async def _refusal(
+        self, method: str, url: str, response: Response, sent: HeaderFields
+    ) -> HttpStatusError:
         body = await self._beginning(response)
         reason, location = response.reason, response.header("location")
         if location is not None and response.status in _REDIRECTION:
             reason = f"{safe_text(reason)} (a redirect to {_SECRET_PARTS.sub('', location)})"
-        return HttpStatusError(f"{method} {shown(url)}", response.status, reason, body)
+        more = ""
+        if response.status in (401, 403):
+            more = "; ".join(self._authorization_advice(response, sent, body))
+        return HttpStatusError(f"{method} {shown(url)}", response.status, reason, body, more)
+
+    def _authorization_advice(
+        self, response: Response, sent: HeaderFields, body: bytes
+    ) -> list[str]:
+        """What the server says of credentials in its challenges, and what to write for them."""
+        challenges = parse_challenges(response.header("www-authenticate") or "")
+        texts = (
+            each.parameters.get("error_description") or each.parameters.get("error") or ""
+            for each in challenges
+        )
+        reasons = [safe_text(text) for text in texts if text and text.encode() not in body]
+        advice = [f"the server's reason: {reason}" for reason in dict.fromkeys(reasons[:2])]
+        if response.status != 401:
+            return advice
+        if self._auth is not None or any(name.lower() == "authorization" for name in sent):
+            return [*advice, "the credentials of auth= or headers= were refused"]
+        return [*advice, "auth=OAuth('Name of the client') signs in, auth='...' sends a token"]
 
     async def _beginning(self, response: Response) -> bytes:
         """The beginning of a body, as far as it comes soon."""
@@ -296,15 +326,14 @@ class Posts:
             ResponseLostError: The time is over.
             ConnectionClosedError: The post was cancelled by `cancel`.
         """
-        deadline = anyio.current_time() + seconds
-        with anyio.CancelScope(deadline=deadline) as scope:
+        with anyio.move_on_after(seconds) as scope, pausable(scope):
             self._scopes.add(scope)
             try:
                 yield
                 return
             finally:
                 self._scopes.discard(scope)
-        if anyio.current_time() >= deadline:
+        if anyio.current_time() >= scope.deadline:
             raise ResponseLostError(
                 f"{shown(url)}: {method or 'an answer'} was not accepted within {seconds:g} s"
             )

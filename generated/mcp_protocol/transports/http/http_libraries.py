@@ -68,16 +68,17 @@ class Response(Protocol):
         """A header field, several values joined by commas; `None` if there is none."""
         ...
 
-    async def read(self, limit: int, silence: float) -> bytes:
+    async def read(self, limit: int, silence: float, seconds: float) -> bytes:
         """The whole body. The response is closed in the end.
 
         Args:
             limit: Longest body accepted, in bytes.
             silence: Seconds for which the body may pause.
+            seconds: Seconds for the whole body, however steadily it comes.
 
         Raises:
             FrameError: The body is over the limit.
-            ResponseLostError: The connection broke, or the body paused for too long.
+            ResponseLostError: The connection broke, or the body paused or took for too long.
         """
         ...
 
@@ -127,21 +128,23 @@ def too_long(limit: int) -> McpError:
     return TooLong(limit).error()
 
 
-async def read_parts(response: Response, limit: int, silence: float) -> bytes:
+async def read_parts(response: Response, limit: int, silence: float, seconds: float) -> bytes:
     """The whole body, read part by part; see `Response.read`."""
     body = bytearray()
+    end = anyio.current_time() + seconds
 
     async def take(part: bytes) -> None:
-        scope.deadline = anyio.current_time() + silence
+        scope.deadline = min(end, anyio.current_time() + silence)
         body.extend(part)
         if len(body) > limit:
             raise too_long(limit)
 
-    with anyio.CancelScope(deadline=anyio.current_time() + silence) as scope:
+    with anyio.CancelScope(deadline=min(end, anyio.current_time() + silence)) as scope:
         await response.each_part(take)
         return bytes(body)
-    text = f"{shown(response.url)}: the response body made no progress for {silence:g} s"
-    raise ResponseLostError(text)
+    is_late = anyio.current_time() >= end
+    reason = f"took more than {seconds:g} s" if is_late else f"made no progress for {silence:g} s"
+    raise ResponseLostError(f"{shown(response.url)}: the response body {reason}")
 
 
 def probe_options() -> list[tuple[int, int]]:

@@ -196,9 +196,9 @@ class _Httpx2Response:
         """See `Response.header`."""
         return self._response.headers.get(name)
 
-    async def read(self, limit: int, silence: float) -> bytes:
+    async def read(self, limit: int, silence: float, seconds: float) -> bytes:
         """See `Response.read`."""
-        return await read_parts(self, limit, silence)
+        return await read_parts(self, limit, silence, seconds)
 
     async def each_part(self, take: TakePart) -> None:
         """See `Response.each_part`.

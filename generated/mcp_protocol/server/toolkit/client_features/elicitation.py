@@ -64,6 +64,11 @@ class Accepted(msgspec.Struct, Generic[FormContent], frozen=True):
     content: FormContent
     action: Literal["accept"] = "accept"
 
+    @property
+    def data(self) -> FormContent:
+        """The content, by the name that other SDKs have for it."""
+        return self.content
+
 
 class Declined(msgspec.Struct, frozen=True):
     """The user declined."""
