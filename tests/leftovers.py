@@ -12,6 +12,7 @@ import gc
 import os
 import secrets
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -25,6 +26,9 @@ TASKS = Path("/proc/self/task")
 DESCRIPTORS = Path("/proc/self/fd")
 SHARED = ("multiprocessing.resource_tracker", "multiprocessing.forkserver")
 """In the command lines of processes that Python keeps until it ends itself."""
+
+SECONDS = 1.0
+"""How long a thread may take to close a descriptor after its test."""
 
 FAILED = 1
 
@@ -79,11 +83,18 @@ def leftovers() -> Iterator[None]:
     for process in left:
         with suppress(psutil.NoSuchProcess):
             process.kill()
-    if open_descriptors() - descriptors:
-        gc.collect()  # what nothing refers to any more is closed, with a warning of its own
-    names += sorted(open_descriptors() - descriptors)
+    names += sorted(left_open(descriptors))
     if names:
         pytest.fail(f"the test left behind: {', '.join(names)}", pytrace=False)
+
+
+def left_open(before: set[str]) -> set[str]:
+    """Descriptors that were not open before, and are not closed soon by a thread that ends."""
+    end = time.monotonic() + SECONDS
+    while (opened := open_descriptors() - before) and time.monotonic() < end:
+        gc.collect()  # what nothing refers to any more is closed, with a warning of its own
+        time.sleep(0.01)
+    return opened
 
 
 def children() -> set[int]:

@@ -193,7 +193,7 @@ NAMES: Mapping[str, str] = {
     "Shared": "Depends",
     "SignedJWTParameters": "PrivateKey",
     "SlidingWindowRateLimitingMiddleware": "limit_rate",
-    "StaticTokenVerifier": "Protected(..., verifier=function)",
+    "StaticTokenVerifier": "StaticTokens({token: subject})",
     "StdioServerParameters": _COMMAND,
     "StdioTransport": _COMMAND,
     "StreamableHttpTransport": "connect(url, headers=..., auth=...)",

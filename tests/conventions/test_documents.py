@@ -202,6 +202,7 @@ KNOWN = (
     | set(dir(builtins))
     | set(dir(typing))
     | {"ServerHandlers", "TypedDict", "Struct", "Structs", "TypedDicts"}
+    | {"Tasks", "MemoryTaskStore"}  # of packages with the extension
     | NOT_OURS
 )
 

@@ -231,8 +231,8 @@ def test_a_json_schema_as_value_is_a_map_whose_fixed_type_is_checked() -> None:
 
 
 def test_a_schema_with_types_of_its_own_is_an_object() -> None:
-    form = obj("type", type=const("object"), properties={"additionalProperties": ref("Field")})
-    normal = normal_of(Field=obj(a=TEXT), Ask=obj(form=form))
+    form = obj("type", type=const("object"), properties={"additionalProperties": ref("Part")})
+    normal = normal_of(Part=obj(a=TEXT), Ask=obj(form=form))
     assert normal.definitions["AskForm"].tag == ("type", "object")
 
 

@@ -166,7 +166,7 @@ class SimulatedResponse:
         """See `Response.header`."""
         return self._fields.get(name.lower())
 
-    async def read(self, limit: int, silence: float) -> bytes:
+    async def read(self, limit: int, silence: float, seconds: float) -> bytes:
         """See `Response.read`."""
         return self._body
 

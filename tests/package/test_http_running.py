@@ -188,11 +188,11 @@ def test_the_two_endpoints_of_the_older_transport_stand_beside(folder: Path) -> 
         assert server.path == "/here"
         request = f"GET /sse HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\n\r\n".encode()
         stream = server.ask(request)
-        place = re.search(rb"data: (messages\S+)", until(stream, b"session_id="))
+        place = re.search(rb"data: (/messages\S+)", until(stream, b"session_id="))
         assert place is not None
         body = encoded(initialize(HANDSHAKE[0]))
         post = head(server.port, {"Content-Length": str(len(body))}) + body
-        posted = server.ask(post.replace(b"/mcp", b"/" + place[1]))
+        posted = server.ask(post.replace(b"/mcp", place[1]))
         assert until(posted, b"\r\n\r\n").startswith(b"HTTP/1.1 202")
         answer = until(stream, b'"jsonrpc"')
         assert HANDSHAKE[0].encode() in answer

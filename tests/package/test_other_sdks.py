@@ -201,13 +201,6 @@ async def test_a_call_names_another_keyword(
             untyped.call_tool("double", {"number": 1}, **{keyword: None})
 
 
-@pytest.mark.parametrize("auth", ["oauth", "a-token"])
-async def test_a_text_as_authorization_names_another_argument(auth: str) -> None:
-    with pytest.raises(TypeError, match=r"^auth: .*use auth=OAuth\(\.\.\.\), or auth=Bearer"):
-        async with CONNECT("http://127.0.0.1:9/mcp", auth=auth):
-            pass
-
-
 def test_an_import_of_a_name_of_another_sdk_says_what_to_import() -> None:
     with pytest.raises(ImportError, match=r"^mcp_protocol has no FastMCP: use Server$"):
         exec("from mcp_protocol import FastMCP")

@@ -123,10 +123,6 @@ def _authorizer(
     """
     if auth is None:
         return None, None
-    if isinstance(auth, str):
-        from ..other_sdks import call_error  # for the error only
-
-        raise call_error("auth", "expected no text")
     from ..transports.http.http_client import Authorization
 
     if isinstance(auth, str):

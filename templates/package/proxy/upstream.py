@@ -394,6 +394,8 @@ class Upstream:
     async def _question(self, params: Any, context: RequestContext) -> Any:
         """The answer of a client to a request of the server."""
         raw = context.raw_params
+        if raw is None and params is not None:  # in the result of a call, not in a request
+            raw = Raw(encode(params))
         wire = {} if raw is None else msgspec.json.decode(raw, type=dict[str, Raw])
         return await self._answer(context.method.name, wire)
 

@@ -27,7 +27,7 @@ class Echo:
         self.store = pkg.root.MemoryTaskStore(**store)
         self.tasks = pkg.root.Tasks(self.server, store=self.store)
 
-        @self.server.tool(runner=self.tasks)
+        @self.server.tool(runner=self.tasks, structured=False)
         async def echo(size: int) -> str:
             return "x" * size
 

@@ -91,7 +91,9 @@ class AsgiApplication:
             self._check_routes(routes)
         if settings.protected is not None and settings.protected.resource:
             self._validator.allow([urlsplit(settings.protected.resource).hostname or ""])
-        self._trace = trace_of("server", service.secret_names_of)
+        trace = trace_of("server", service.secret_names_of)
+        if trace is not None:  # the file can be written; each event loop opens it for itself
+            trace.close()
         self._states: dict[object, LifespanState] = {}
         self._last: tuple[object, LifespanState] | None = None
 
@@ -301,7 +303,7 @@ class AsgiApplication:
         ):
             await http_response.not_allowed("POST").send(send)
         elif request.method == "GET":
-            out = send if self._trace is None else _TracedSend(send, self._trace)
+            out = send if state.trace is None else _TracedSend(send, state.trace)
             await sessions.get(request, receive, out)
         else:
             await sessions.delete(request, send)
@@ -310,8 +312,8 @@ class AsgiApplication:
         self, request: HttpRequest, state: LifespanState, receive: Receive, send: Send
     ) -> None:
         """Read a message and have it served by the revisions it belongs to."""
-        if self._trace is not None:
-            send = _TracedSend(send, self._trace)
+        if state.trace is not None:
+            send = _TracedSend(send, state.trace)
         bodies, quotas = state.bodies, state.quotas
         refused = check_post(request, self.settings.limits)
         if refused is not None:
@@ -323,8 +325,8 @@ class AsgiApplication:
             if isinstance(body, bytes):
                 quotas.in_flight += 1
                 try:
-                    if self._trace is not None:
-                        self._trace.received(body)
+                    if state.trace is not None:
+                        state.trace.received(body)
                     messages = jsonrpc.parse_messages(body)
                     message = None if jsonrpc.is_batch(body) else messages[0]
                     if state.authenticator is not None:
@@ -386,6 +388,7 @@ class LifespanState:
         sessions: Serves the revisions with sessions, if there are any.
         sse: Serves HTTP+SSE, if that is enabled.
         authenticator: Authenticates and authorizes requests, if the application is protected.
+        trace: Records the messages, if a trace is wanted.
     """
 
     def __init__(self, service: Service, settings: ServerHttpSettings) -> None:
@@ -400,6 +403,7 @@ class LifespanState:
         self.sessions = session_endpoint(service, settings, self.background, self.quotas)
         self.sse = sse_endpoints(service, settings, self.quotas, self.bodies)
         self.authenticator = authenticator_of(service, settings)
+        self.trace = trace_of("server", service.secret_names_of)
         if self.authenticator is not None:
             self.quotas.streams.deadline = self.authenticator.deadline
             if self.sse is not None:
@@ -454,6 +458,8 @@ class LifespanState:
 
     def _ended(self) -> None:
         self.over = True
+        if self.trace is not None:
+            self.trace.close()
 
     async def _watch_sessions(self) -> None:
         if self.sessions is not None:
