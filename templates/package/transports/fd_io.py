@@ -388,7 +388,8 @@ class ThreadedSource:
             while data and not self._ended:
                 self._room.acquire()
                 data = _read(self._fd)
-                from_thread.run_sync(self._take, data, token=token)
+                if not self._ended:  # else the event loop may have ended, and never responds
+                    from_thread.run_sync(self._take, data, token=token)
         os.close(self._fd)
 
     def _take(self, data: bytes) -> None:
@@ -465,7 +466,8 @@ class ThreadedSink:
             while job := self._queue.get():
                 broken = broken or not _write(self._fd, job.data)
                 job.written = not broken
-                from_thread.run_sync(job.done.set, token=token)
+                if job in self._open_jobs:  # else the event loop may have ended
+                    from_thread.run_sync(job.done.set, token=token)
         os.close(self._fd)
 
 
