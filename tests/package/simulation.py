@@ -6,8 +6,6 @@ and the same seed gives the same run. Where nothing is left to do for ever, the 
 
 from __future__ import annotations
 
-import asyncio
-import selectors
 from collections.abc import Awaitable, Callable, Mapping
 from importlib import import_module
 from random import Random
@@ -20,6 +18,7 @@ from trio.testing import MockClock
 from mcp_protocol.errors import McpError, ResponseLostError
 from mcp_protocol.transports.http.http_libraries import TakePart
 from package.http_server import Asked, Handler, Reply
+from package.virtual_clock import VirtualClockLoop
 
 Result = TypeVar("Result")
 
@@ -27,44 +26,23 @@ FOREVER = 24 * 3600.0
 """Virtual seconds after which a run counts as a deadlock."""
 
 
-class VirtualLoop(asyncio.SelectorEventLoop):
-    """An event loop of asyncio whose clock is moved to the next timer when nothing can run."""
-
-    def __init__(self) -> None:
-        super().__init__(_VirtualSelector(self))
-        self.now = 0.0
-
-    def time(self) -> float:
-        """The virtual time."""
-        return self.now
-
-
-class _VirtualSelector(selectors.SelectSelector):
-    def __init__(self, loop: VirtualLoop) -> None:
-        super().__init__()
-        self._loop = loop
-
-    def select(self, timeout: float | None = None) -> Any:
-        """Move the clock instead of waiting."""
-        if timeout is None or self._loop.now > FOREVER:
-            raise AssertionError("deadlock: nothing is left to do, and the run has not ended")
-        self._loop.now += max(0.0, timeout)
-        return []
-
-
 def simulate(backend: str, seed: int, main: Callable[[], Awaitable[Result]]) -> Result:
-    """Run a coroutine on a virtual clock."""
-    if backend == "asyncio":
-        return anyio.run(main, backend_options={"loop_factory": VirtualLoop})
-    run: Any = import_module("trio._core._run")  # its order of tasks has no other seed
-    run._r.seed(seed)
+    """Run a coroutine on a virtual clock.
+
+    Raises:
+        TimeoutError: Nothing is left to do, and the run has not ended.
+    """
+    options: dict[str, Any] = {"loop_factory": VirtualClockLoop}
+    if backend == "trio":
+        run: Any = import_module("trio._core._run")  # its order of tasks has no other seed
+        run._r.seed(seed)
+        options = {"clock": MockClock(autojump_threshold=0)}
 
     async def bounded() -> Result:
         with anyio.fail_after(FOREVER):
             return await main()
 
-    clock = MockClock(autojump_threshold=0)
-    return anyio.run(bounded, backend="trio", backend_options={"clock": clock})
+    return anyio.run(bounded, backend=backend, backend_options=options)
 
 
 class Network:
