@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -44,6 +45,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--models", choices=LIBRARIES, default=LIBRARIES[0], help=text)
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Give all processes of a run one new cache: tests that build the same package share it.
 
@@ -52,6 +54,10 @@ def pytest_configure(config: pytest.Config) -> None:
     is_first = not hasattr(config, "workerinput")
     if is_first:
         os.environ[CACHE_VARIABLE] = tempfile.mkdtemp(prefix="mcpgen-tests-")
+    failures = getattr(config, "failures_db", None)  # of pytest-rerunfailures, per worker
+    if not is_first and failures is not None:
+        # It asks for each test by two small writes; the second would wait 40 ms for the first.
+        failures.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     models = config.getoption("--models")
     if models != LIBRARIES[0]:
         if is_first:
