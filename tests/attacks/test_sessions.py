@@ -38,7 +38,7 @@ async def wait() -> str:
     await anyio.sleep_forever()
     return ""
 
-@server.tool()
+@server.tool(structured=False)
 async def shout(size: int) -> str:
     return "x" * size
 
