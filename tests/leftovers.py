@@ -27,6 +27,9 @@ DESCRIPTORS = Path("/proc/self/fd")
 SHARED = ("multiprocessing.resource_tracker", "multiprocessing.forkserver")
 """In the command lines of processes that Python keeps until it ends itself."""
 
+SHARING = "interop"
+"""The marker of tests that share peers, which start when the first test asks for one."""
+
 SECONDS = 1.0
 """How long a thread may take to close a descriptor after its test."""
 
@@ -71,9 +74,10 @@ def describe(process: psutil.Process) -> str:
 
 
 @pytest.fixture(autouse=True)
-def leftovers() -> Iterator[None]:
+def leftovers(request: pytest.FixtureRequest) -> Iterator[None]:
     """Fail a test whose processes or descriptors outlive it; end the processes."""
-    if not TASKS.is_dir():  # only Linux shows both cheaply
+    shares = request.node.get_closest_marker(SHARING) is not None
+    if shares or not TASKS.is_dir():  # only Linux shows both cheaply
         yield
         return
     processes, descriptors = children(), open_descriptors()
