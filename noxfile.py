@@ -410,11 +410,13 @@ def skeletons(session: nox.Session) -> None:
         for name, words in SKELETONS.items():
             words = tuple(word.replace("LISTS", f"{lists}") for word in words)
             session.run("mcpgen", "new", *words, "-o", name, "--mcpgen", f"{ROOT}")
+    # The session's own environment comes before that of the project on the path.
+    interpreter = ["--pythonpath", f"{scripts / 'python'}"]
     for name in sorted(SKELETONS, key=lambda name: "stdio" not in name):  # before HTTP is installed
         with session.chdir(work / "projects" / name):
             path = os.pathsep.join((f"{scripts}", os.environ["PATH"]))
             for program, *rest in ci_commands(Path(".github/workflows/ci.yml")):
-                more = [HERE_TOO] if program == "ruff" else []
+                more = {"ruff": [HERE_TOO], "pyright": interpreter}.get(program, [])
                 session.run(f"{scripts / program}", *rest, *more, external=True, env={"PATH": path})
 
 
