@@ -293,7 +293,8 @@ class OutputSchemas:
         if tool.complaint is None:
             from ..json_schema.flat_schemas import flat_complaint
 
-            tool.complaint = flat_complaint(tool.schema)
+            schema = tool.schema  # typed in revisions that name its members
+            tool.complaint = flat_complaint(schema if is_object(schema) else to_builtins(schema))
         if tool.complaint is None and self._can_check:
             try:
                 tool.complaint = await validator_in_time(tool.schema, "checking results", deadline)

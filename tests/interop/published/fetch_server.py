@@ -112,7 +112,7 @@ def part(text: str, start: int, length: int) -> str:
 def create_server(web: Web) -> Server:
     server = Server("mcp-fetch", version="1.0")
 
-    @server.tool(annotations=READS_THE_WEB)
+    @server.tool(structured=False, annotations=READS_THE_WEB)
     async def fetch(
         url: Annotated[AnyUrl, Field(description="the address of a page")],
         max_length: Length = 5000,

@@ -88,21 +88,21 @@ def opened(repo_path: str) -> git.Repo:
     return git.Repo(repo_path)
 
 
-@server.tool(annotations=READS)
+@server.tool(structured=False, annotations=READS)
 @git_errors()
 def git_status(repo_path: str) -> str:
     """What has changed in the working tree."""
     return f"Repository status:\n{opened(repo_path).git.status()}"
 
 
-@server.tool(annotations=READS)
+@server.tool(structured=False, annotations=READS)
 @git_errors()
 def git_diff_unstaged(repo_path: str, context_lines: int = LINES) -> str:
     """Changes that are not staged."""
     return f"Unstaged changes:\n{opened(repo_path).git.diff(f'--unified={context_lines}')}"
 
 
-@server.tool(annotations=READS)
+@server.tool(structured=False, annotations=READS)
 @git_errors()
 def git_diff_staged(repo_path: str, context_lines: int = LINES) -> str:
     """Changes that the next commit will have."""
@@ -110,7 +110,7 @@ def git_diff_staged(repo_path: str, context_lines: int = LINES) -> str:
     return f"Staged changes:\n{changes}"
 
 
-@server.tool(annotations=READS)
+@server.tool(structured=False, annotations=READS)
 @git_errors()
 def git_diff(repo_path: str, target: str, context_lines: int = LINES) -> str:
     """Changes since a branch or commit."""
@@ -120,7 +120,7 @@ def git_diff(repo_path: str, target: str, context_lines: int = LINES) -> str:
     return f"Diff with {target}:\n{repo.git.diff(f'--unified={context_lines}', target)}"
 
 
-@server.tool(annotations=WRITES)
+@server.tool(structured=False, annotations=WRITES)
 @git_errors()
 def git_commit(repo_path: str, message: str) -> str:
     """Commit what is staged."""
@@ -131,7 +131,7 @@ def git_commit(repo_path: str, message: str) -> str:
     return f"Changes committed successfully with hash {repo.index.commit(message).hexsha}"
 
 
-@server.tool(annotations=hints(again=True))
+@server.tool(structured=False, annotations=hints(again=True))
 @git_errors()
 def git_add(repo_path: str, files: Annotated[list[str], Field(min_length=1)]) -> str:
     """Stage files; `.` stages all."""
@@ -147,7 +147,7 @@ def git_add(repo_path: str, files: Annotated[list[str], Field(min_length=1)]) ->
     return "Files staged successfully"
 
 
-@server.tool(annotations=hints(destroys=True, again=True))
+@server.tool(structured=False, annotations=hints(destroys=True, again=True))
 @git_errors()
 def git_reset(repo_path: str) -> str:
     """Unstage everything."""
@@ -155,7 +155,7 @@ def git_reset(repo_path: str) -> str:
     return "All staged changes reset"
 
 
-@server.tool(annotations=READS)
+@server.tool(structured=False, annotations=READS)
 @git_errors()
 def git_log(
     repo_path: str,
@@ -172,7 +172,7 @@ def git_log(
     return "Commit history:\n" + "\n".join(map(entry, commits))
 
 
-@server.tool(annotations=WRITES)
+@server.tool(structured=False, annotations=WRITES)
 @git_errors()
 def git_create_branch(repo_path: str, branch_name: str, base_branch: str | None = None) -> str:
     """Create a branch from another one, or from the current one."""
@@ -188,7 +188,7 @@ def git_create_branch(repo_path: str, branch_name: str, base_branch: str | None 
     return f"Created branch '{branch_name}' from '{base.name}'"
 
 
-@server.tool(annotations=WRITES)
+@server.tool(structured=False, annotations=WRITES)
 @git_errors()
 def git_checkout(repo_path: str, branch_name: str) -> str:
     """Switch to a branch or commit."""
@@ -201,7 +201,7 @@ def git_checkout(repo_path: str, branch_name: str) -> str:
     return f"Switched to branch '{repo.active_branch.name}'"
 
 
-@server.tool(annotations=READS)
+@server.tool(structured=False, annotations=READS)
 @git_errors()
 def git_show(repo_path: str, revision: str) -> str:
     """A commit, or a file or folder of one as `revision:path`."""
@@ -220,7 +220,7 @@ def git_show(repo_path: str, revision: str) -> str:
     return head + "".join(f"    {line}\n" for line in message) + "".join(patches(commit))
 
 
-@server.tool(annotations=READS)
+@server.tool(structured=False, annotations=READS)
 @git_errors()
 def git_branch(
     repo_path: str, branch_type: Kind, contains: Sha = None, not_contains: Sha = None
