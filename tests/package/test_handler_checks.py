@@ -146,7 +146,7 @@ class Everything(ClientHandlers):
     roots = ("file:///a",)
     progress = 0  # type: ignore[assignment]  # data under the name of a handler
     cancelled = False  # type: ignore[assignment]  # data, as above
-    create_message = partial(tagged, "a")
+    create_message = staticmethod(partial(tagged, "a"))
     logging_message = Answering()
 
     class Sampling:

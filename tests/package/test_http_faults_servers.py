@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 from collections.abc import AsyncIterator, Iterator
 from functools import partial
-from itertools import count
 from typing import Any
 
 import anyio
@@ -28,9 +27,8 @@ from package.wire import PER_REQUEST, SESSIONS, SSE_ONLY
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 MEMO = "memo://one"
-
-
-KEYS = count()
+KEY = "k"
+"""The argument of a tool that works until it is released."""
 
 PAUSES = HttpTimeouts(first_pause=0.02, shortest_pause=0.02, longest_poll=0.02, longest_pause=0.05)
 client_of = partial(faults.client_of, timeouts=Timeouts(http=PAUSES))
@@ -38,24 +36,11 @@ reconnecting = partial(client_of, timeouts=Timeouts(retries=(0.05,) * 1000, http
 """A client whose retries last for as long as a server takes to start again."""
 
 
-@pytest.fixture(scope="module")
-def process() -> Iterator[HttpProcess]:
+@pytest.fixture
+def server() -> Iterator[HttpProcess]:
+    """A server that its test may end and start again."""
     with http_process(retry=0.02, drain=0.2, sse_path="/sse") as started:
         yield started
-
-
-@pytest.fixture
-def server(process: HttpProcess) -> HttpProcess:
-    """A server that runs: the test before may have ended it."""
-    if not process.runs:
-        process.start()
-    return process
-
-
-@pytest.fixture
-def key() -> str:
-    """What a tool is called with: no other test of this server uses it."""
-    return f"k{next(KEYS)}"
 
 
 @pytest.fixture(autouse=True)
@@ -70,16 +55,16 @@ def ignore(*report: object) -> None:
 
 @pytest.mark.parametrize("revision", EACH)
 async def test_a_call_dies_with_the_server_and_the_next_one_finds_the_one_started_after_it(
-    revision: str, server: HttpProcess, key: str
+    revision: str, server: HttpProcess
 ) -> None:
     outcome = Outcome()
     async with (
         reconnecting(server, revision) as client,
         anyio.create_task_group() as tasks,
     ):
-        call = partial(client.call_tool, "work", {"key": key}, on_progress=ignore)
+        call = partial(client.call_tool, "work", {"key": KEY}, on_progress=ignore)
         tasks.start_soon(outcome.run, call)
-        await server.until(f"working {key}")
+        await server.until(f"working {KEY}")
         server.kill()
         text = await outcome.failed(ResponseLostError)
         assert server.url in text
@@ -90,12 +75,12 @@ async def test_a_call_dies_with_the_server_and_the_next_one_finds_the_one_starte
         assert await called(client, "mark", key="c") == "c"
         assert await called(client, "marks") == "c"
         assert client.revision == revision
-    assert server.said(f"working {key}") == 1
+    assert server.said(f"working {KEY}") == 1
 
 
 @pytest.mark.parametrize("revision", SSE_ONLY)
 async def test_the_one_stream_of_a_client_dies_with_the_server_and_another_client_is_served(
-    revision: str, server: HttpProcess, key: str
+    revision: str, server: HttpProcess
 ) -> None:
     outcome = Outcome()
     how = {"revision": revision, "url": server.sse_url}
@@ -103,36 +88,36 @@ async def test_the_one_stream_of_a_client_dies_with_the_server_and_another_clien
         reconnecting(server, **how) as client,
         anyio.create_task_group() as tasks,
     ):
-        call = partial(client.call_tool, "work", {"key": key}, on_progress=ignore)
+        call = partial(client.call_tool, "work", {"key": KEY}, on_progress=ignore)
         tasks.start_soon(outcome.run, call)
-        await server.until(f"working {key}")
+        await server.until(f"working {KEY}")
         server.kill()
         await outcome.failed(ConnectionClosedError)
         await server.restarted()
         with pytest.raises(ConnectionClosedError) as closed:
-            await called(client, "mark", key=key)
+            await called(client, "mark", key=KEY)
         text_of(closed.value)
     async with reconnecting(server, **how) as client:
         assert await called(client, "marks") == ""
-    assert server.said(f"working {key}") == 1
+    assert server.said(f"working {KEY}") == 1
 
 
 @pytest.mark.parametrize("revision", ONE_OF_EACH)
 async def test_a_call_that_is_safe_is_asked_again_of_the_server_started_after_it(
-    revision: str, server: HttpProcess, key: str
+    revision: str, server: HttpProcess
 ) -> None:
     outcome = Outcome()
     async with (
         reconnecting(server, revision) as client,
         anyio.create_task_group() as tasks,
     ):
-        tasks.start_soon(outcome.run, partial(client.call_tool, "look", {"key": key}))
-        await server.until(f"working {key}")
+        tasks.start_soon(outcome.run, partial(client.call_tool, "look", {"key": KEY}))
+        await server.until(f"working {KEY}")
         server.kill()
         await server.restarted()
-        await server.until(f"working {key}", times=2)
-        await called(client, "release", key=key)
-        assert await outcome.text() == key
+        await server.until(f"working {KEY}", times=2)
+        await called(client, "release", key=KEY)
+        assert await outcome.text() == KEY
 
 
 @pytest.mark.parametrize("revision", PER_REQUEST)
@@ -173,18 +158,18 @@ async def check_back_after_restart(
 
 @pytest.mark.parametrize("revision", ONE_OF_EACH)
 async def test_calls_that_outlast_the_end_of_their_server_fail_readably(
-    revision: str, server: HttpProcess, key: str
+    revision: str, server: HttpProcess
 ) -> None:
     streaming, plain = Outcome(), Outcome()
     async with (
         reconnecting(server, revision) as client,
         anyio.create_task_group() as tasks,
     ):
-        call = partial(client.call_tool, "work", {"key": key}, on_progress=ignore)
+        call = partial(client.call_tool, "work", {"key": KEY}, on_progress=ignore)
         tasks.start_soon(streaming.run, call)
-        tasks.start_soon(plain.run, partial(client.call_tool, "work", {"key": f"{key}+"}))
-        await server.until(f"working {key}")
-        await server.until(rf"working {key}\+")
+        tasks.start_soon(plain.run, partial(client.call_tool, "work", {"key": f"{KEY}+"}))
+        await server.until(f"working {KEY}")
+        await server.until(rf"working {KEY}\+")
         server.send(signal.SIGTERM)
         for outcome in (streaming, plain):
             assert "the server is ending" in await outcome.failed(RemoteError)
@@ -192,7 +177,7 @@ async def test_calls_that_outlast_the_end_of_their_server_fail_readably(
         with pytest.raises(ConnectFailedError) as refused:
             await called(client, "add", a=1, b=2)
         text_of(refused.value)
-    for name in (key, f"{key}+"):
+    for name in (KEY, f"{KEY}+"):
         assert server.said(f"working {name}") == server.said(f"cancelled {name}") == 1
 
 
