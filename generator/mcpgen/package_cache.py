@@ -21,7 +21,7 @@ from mcpgen.build_request import BuildRequest, Source
 from mcpgen.schema.structure import canonical
 
 _KIND = "package"
-_LIBRARIES = ("datamodel-code-generator", "jinja2", "jsonschema", "ruff", "tree-sitter-typescript")
+_LIBRARIES = ("black", "datamodel-code-generator", "jinja2", "jsonschema", "tree-sitter-typescript")
 """Distributions that decide what is written or refused."""
 
 

@@ -2,8 +2,8 @@
 
 Files of `templates/package` are copied as they are, and so are the classes of facts; what ends in
 `.jinja` is rendered, what lies in `revision/` once per revision, in `extension/` once per extension
-of a revision, and formatted by Ruff. Parts that several templates include lie in `templates/stubs`.
-Only files that the selected parts need are made, and each gets a header.
+of a revision, and formatted by Black. Parts that several templates include lie in
+`templates/stubs`. Only files that the selected parts need are made, and each gets a header.
 """
 
 from __future__ import annotations

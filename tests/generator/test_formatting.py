@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpgen import formatting
+from mcpgen import cache, formatting
 from mcpgen.check import check
 from mcpgen.errors import OutputError
 
@@ -46,9 +46,30 @@ def test_modules_are_formatted_each_at_its_path() -> None:
     }
 
 
-def test_what_is_no_python_is_one_error() -> None:
-    with pytest.raises(OutputError, match=r"ruff could not format the modules: .*a\.py"):
-        formatting.formatted({"a.py": "def"})
+def test_many_modules_are_formatted_as_one_is() -> None:
+    source = "x = [  1 ]\n" * 5_000
+    sources = {f"{name}.py": f"{name} = 1\n{source}" for name in "abcd"}
+    alone = {path: formatting.formatted({path: text})[path] for path, text in sources.items()}
+    assert formatting.formatted(sources) == alone
+    assert [*formatting.formatted(sources)] == [*sources]
+
+
+@pytest.mark.parametrize("count", [0, 30_000])
+def test_what_is_no_python_is_one_error(count: int) -> None:
+    sources = {"long.py": "x = 1\n" * count, "b.py": "def", "c.py": "y = 1\n"}
+    with pytest.raises(OutputError, match=r"^black could not format b\.py: "):
+        formatting.formatted(sources)
+
+
+def test_a_long_module_is_formatted_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(cache.VARIABLE, raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    sources = {"long.py": "x = [  1 ]\n" * 1_000, "short.py": "x = [  1 ]\n"}
+    first = formatting.formatted(sources)
+    [entry] = cache.folder().glob("formatted-*")
+    before = entry.stat().st_ino
+    assert formatting.formatted(sources) == first
+    assert entry.stat().st_ino == before
 
 
 def test_the_suppression_in_every_header_gives_its_reason(built: Mapping[str, str]) -> None:
