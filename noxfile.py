@@ -23,7 +23,7 @@ from typing import NoReturn
 import nox
 
 nox.needs_version = ">=2024.10.9"
-nox.options.default_venv_backend = "none"  # see `install`: sessions share environments
+nox.options.default_venv_backend = "none"  # sessions share environments: see `install`
 nox.options.sessions = ["lint", "tests", "check", "package-single", "conformance"]
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # each process would compile all modules again
 
@@ -39,9 +39,10 @@ ENVIRONMENTS = ("test", "interop", "lint")
 
 REPEATED = ("--reruns=2", "--reruns-delay=1", "-rR")
 """Repeats failed tests, and names them: a busy machine may miss the time limits of some tests."""
-ON_ALL_CORES = ("--numprocesses=auto",)
-BY_FILE = ("--numprocesses=auto", "--dist=loadfile")
+ON_ALL_CORES = ("--numprocesses=auto", "--dist=loadfile")
 """Runs files of tests side by side: tests of one file share what takes long."""
+WHILE_WAITING = ("--numprocesses=2", "--dist=loadfile")
+"""Runs two files of tests side by side on any machine: they wait for peers most of the time."""
 WITHOUT_SESSION = (
     "not interop and not typing and not attack and not proxies and not history and not browser"
 )
@@ -57,6 +58,7 @@ OLDER_REVISIONS = [
 ]
 """All but the two newest revisions, which have the two lifecycles: with sessions and without."""
 BUILDERS = (
+    "tests/conventions/test_run_plugins.py",
     "tests/generator/test_adopt.py",
     "tests/generator/test_check.py",
     "tests/generator/test_check_server.py",
@@ -69,6 +71,7 @@ BUILDERS = (
     "tests/generator/test_new_project.py",
     "tests/generator/test_overrides.py",
     "tests/generator/test_package_cache.py",
+    "tests/generator/test_pipeline.py",
     "tests/generator/test_typescript.py",
     "tests/generator/test_update_report.py",
     "tests/requirements/test_recording.py",
@@ -203,7 +206,7 @@ def outcomes_of(session: nox.Session) -> Path:
     return session.cache_dir / "outcomes" / f"{session.name}.jsonl"
 
 
-def use(session: nox.Session, group: str) -> Path:
+def install(session: nox.Session, group: str) -> Path:
     """Run the programs of a group's environment from now on; it is made if pyproject.toml changed.
 
     It has pip, the dependencies, and mcpgen in place, so that coverage sees child processes too.
@@ -251,12 +254,13 @@ def run_tests(
 ) -> None:
     """Run pytest, and add its counts to those of the session.
 
-    Sessions that run at the same time have a cache of pytest each.
+    Sessions that run at the same time have a cache of pytest each, and one of built packages.
     """
     cache = f"cache_dir={session.cache_dir / 'pytest' / session.name}"
     outcomes = f"--outcomes={outcomes_of(session)}"
     command = (python, "-m", "pytest", "-o", cache, outcomes, *repeated, *words)
-    session.run(*command, env=dict(env or {}), external=python != "python")
+    packages = {"MCPGEN_TESTS_CACHE": f"{session.cache_dir.resolve() / 'built'}"}
+    session.run(*command, env=packages | dict(env or {}))
 
 
 def give_up(session: nox.Session, reason: str) -> NoReturn:
@@ -266,17 +270,17 @@ def give_up(session: nox.Session, reason: str) -> NoReturn:
     session.skip(reason)
 
 
-@nox.session
+@nox.session(name="install")
 @measured
-def install(session: nox.Session) -> None:
+def install_all(session: nox.Session) -> None:
     """Make what other sessions run in and talk to; they do so themselves where it is missing."""
     for group in ENVIRONMENTS:
-        use(session, group)
+        install(session, group)
     for version, interpreter in tested_interpreters().items():
-        use_other(session, version, interpreter)
+        install_other(session, version, interpreter)
     peers(session)
     conformance_suite(session)
-    use(session, "test")
+    install(session, "test")
     json_schema_suite(session)
 
 
@@ -288,7 +292,7 @@ def quick(session: nox.Session) -> None:
     Left out are older revisions, trio, slow tests, files of tests with sockets, processes or
     builds of many packages, and tests that have a session of their own.
     """
-    use(session, "test")
+    install(session, "test")
     without = [f"--ignore={path}" for path in BUILDERS]
     run_tests(session, "--quick", *without, *ON_ALL_CORES, *session.posargs, repeated=())
 
@@ -297,7 +301,7 @@ def quick(session: nox.Session) -> None:
 @measured
 def tests(session: nox.Session) -> None:
     """Unit, package, convention and requirement tests, but for slow ones and those on trio."""
-    use(session, "test")
+    install(session, "test")
     if session.posargs:
         run_tests(session, *session.posargs, repeated=())
         return
@@ -309,7 +313,7 @@ def tests(session: nox.Session) -> None:
 @measured
 def coverage(session: nox.Session) -> None:
     """Branch coverage of what `tests` runs, which takes twice as long so; fails below 95 %."""
-    use(session, "test")
+    install(session, "test")
     selected = ("-m", f"not slow and not trio and {WITHOUT_SESSION}")
     run_tests(session, *selected, *MEASURED, *ON_ALL_CORES)
     session.run("coverage", "report")
@@ -319,7 +323,7 @@ def coverage(session: nox.Session) -> None:
 @measured
 def tests_rest(session: nox.Session) -> None:
     """Slow tests and those on trio, which `tests` leaves out."""
-    use(session, "test")
+    install(session, "test")
     selected = ("-m", f"(slow or trio) and {WITHOUT_SESSION}")
     run_tests(session, *selected, *recorded(session), *ON_ALL_CORES)
 
@@ -332,7 +336,7 @@ def models_pydantic(session: nox.Session) -> None:
     Left out are slow tests, and files with sockets and processes, which move bytes. With words of
     pytest after `--`, these take the place of both choices.
     """
-    use(session, "test")
+    install(session, "test")
     without = ["-m", f"not slow and not trio and {WITHOUT_SESSION}", "--no-processes"]
     without += ["-k", " and ".join(f"not {name}" for name in OLDER_REVISIONS)]
     selected = (*(session.posargs or without), "tests/package")
@@ -351,7 +355,7 @@ def recorded(session: nox.Session) -> tuple[str]:
 @measured
 def requirements(session: nox.Session) -> None:
     """Binding rules were tested in each revision, by the last runs of `tests` and `tests-rest`."""
-    use(session, "test")
+    install(session, "test")
     records = (f"{record_of(session, name)}" for name in RECORDS)
     session.run("python", "-m", "tests.requirements.coverage", *records)
 
@@ -370,8 +374,8 @@ def tests_others(session: nox.Session) -> None:
     if not others:
         give_up(session, "found no other Python version, neither on the path nor of pyenv")
     for version, interpreter in others.items():
-        python = f"{use_other(session, version, interpreter) / 'python'}"
-        session.run(python, "-m", "mcpgen", "check", GOLDEN, external=True)
+        python = f"{install_other(session, version, interpreter) / 'python'}"
+        session.run(python, "-m", "mcpgen", "check", GOLDEN)
         without = [f"--ignore={path}" for path in CROWDS]
         without += ["-m", f"not slow and not trio and {WITHOUT_SESSION}"]
         without += ["-k", " and ".join(f"not {name}" for name in OLDER_REVISIONS)]
@@ -379,7 +383,7 @@ def tests_others(session: nox.Session) -> None:
         run_tests(session, *selected, *ON_ALL_CORES, python=python)
 
 
-def use_other(session: nox.Session, version: str, interpreter: str) -> Path:
+def install_other(session: nox.Session, version: str, interpreter: str) -> Path:
     """The programs of the environment with the group `test` for another version of Python."""
     packages = ("-e", ".", *nox.project.dependency_groups(PROJECT, "test"))
     folder = session.cache_dir / "environments" / f"python{version}"
@@ -424,7 +428,7 @@ def interpreter_files() -> Iterator[Path]:
 @measured
 def attacks(session: nox.Session) -> None:
     """Hostile peers against real processes, which keep answering in bounded time and memory."""
-    use(session, "test")
+    install(session, "test")
     run_tests(session, "-m", "attack", "tests/attacks", *session.posargs)
 
 
@@ -432,14 +436,14 @@ def attacks(session: nox.Session) -> None:
 @measured
 def lint(session: nox.Session) -> None:
     """Format, lint, and both type checkers, also over right and wrong snippets of user code."""
-    use(session, "lint")
+    install(session, "lint")
     session.run("black", "--check", "--quiet", *(path for path in CODE if path != "generated"))
     session.run("black", "--check", "--quiet", *rendered_files())
     session.run("ruff", "check", *CODE)
     typed = ("generator/mcpgen", GOLDEN, "noxfile.py", "tests")
     session.run("mypy", *typed, "--exclude=tests/typing/")
     session.run("pyright")
-    run_tests(session, "-m", "typing", "tests/typing", *BY_FILE, repeated=())
+    run_tests(session, "-m", "typing", "tests/typing", *ON_ALL_CORES, repeated=())
 
 
 def rendered_files() -> list[str]:
@@ -456,7 +460,7 @@ def rendered_files() -> list[str]:
 @measured
 def check(session: nox.Session) -> None:
     """The committed package is what the generator writes today."""
-    use(session, "test")
+    install(session, "test")
     session.run("mcpgen", "check", GOLDEN)
 
 
@@ -468,7 +472,7 @@ def package_single(session: nox.Session) -> None:
     Also: types alone run on msgspec alone, and `generated/` can be installed by itself.
     """
     work = Path(session.create_tmp()).resolve()
-    use(session, "test")
+    install(session, "test")
     session.run("python", "-m", "pip", "wheel", "-q", "--no-deps", "-w", f"{work / 'wheels'}", ".")
     wheel = max((work / "wheels").glob("mcpgen-*.whl"), key=lambda path: path.stat().st_mtime)
     tool = fresh(session, work / "tool", f"{wheel}")
@@ -479,23 +483,22 @@ def package_single(session: nox.Session) -> None:
         f"{tool / 'mcpgen'}",
         f"{work}",
         *(session.posargs or ["2024-11-05", "2025-06-18", "2026-07-28"]),
-        external=True,
     )
     types = fresh(session, work / "types", "msgspec")
     choose = ("--revision", "latest", "--parts", "types", "-o", f"{work / 'mcp_types'}", "--force")
-    session.run(f"{tool / 'mcpgen'}", *choose, external=True)
+    session.run(f"{tool / 'mcpgen'}", *choose)
     with session.chdir(work):
-        session.run(f"{types / 'python'}", "-c", READS_A_TOOL, external=True)
+        session.run(f"{types / 'python'}", "-c", READS_A_TOOL)
     ready = fresh(session, work / "ready", f"{ROOT / 'generated'}")
     with session.chdir(work):
-        session.run(f"{ready / 'python'}", "-c", CALLS_A_TOOL, external=True)
+        session.run(f"{ready / 'python'}", "-c", CALLS_A_TOOL)
 
 
 @nox.session
 @measured
 def skeletons(session: nox.Session) -> None:
     """Projects of `mcpgen new` as written: the commands of their CI pass in a fresh environment."""
-    use(session, "test")
+    install(session, "test")
     work = Path(session.create_tmp()).resolve()
     shutil.rmtree(work / "projects", ignore_errors=True)
     (work / "projects").mkdir()
@@ -505,6 +508,8 @@ def skeletons(session: nox.Session) -> None:
         for name, words in SKELETONS.items():
             words = tuple(word.replace("LISTS", f"{lists}") for word in words)
             session.run("mcpgen", "new", *words, "-o", name, "--mcpgen", f"{ROOT}")
+    # Of what projects import, one run of mypy leaves its findings to the next.
+    mypy_cache = {"MYPY_CACHE_DIR": f"{work / 'mypy'}"}
     # The session's own environment comes before that of the project on the path.
     interpreter = ["--pythonpath", f"{scripts / 'python'}"]
     for name in sorted(SKELETONS, key=lambda name: "stdio" not in name):  # before HTTP is installed
@@ -512,7 +517,7 @@ def skeletons(session: nox.Session) -> None:
             path = os.pathsep.join((f"{scripts}", os.environ["PATH"]))
             for program, *rest in ci_commands(Path(".github/workflows/ci.yml")):
                 more = {"ruff": [HERE_TOO], "pyright": interpreter}.get(program, [])
-                session.run(f"{scripts / program}", *rest, *more, external=True, env={"PATH": path})
+                session.run(f"{scripts / program}", *rest, *more, env={"PATH": path, **mypy_cache})
 
 
 def ci_commands(workflow: Path) -> list[list[str]]:
@@ -550,7 +555,7 @@ def history(session: nox.Session) -> None:
     specification = os.environ.get("MCP_SPEC")
     if not specification or not (ROOT / specification / HISTORY).is_file():
         give_up(session, f"MCP_SPEC names no folder with {HISTORY}")
-    use(session, "lint")
+    install(session, "lint")
     whole = "--whole" in session.posargs
     arguments = [word for word in session.posargs if word != "--whole"]
     environment = {"MCP_HISTORY": "all"} if whole else {}
@@ -565,13 +570,14 @@ def interop(session: nox.Session) -> None:
 
     What fails runs again: on a busy machine some peers start later than clients wait.
     """
-    use(session, "interop")
-    run_tests(session, "-m", "interop", "tests/interop", *session.posargs, env=peers(session))
+    install(session, "interop")
+    selected = ("-m", "interop", "tests/interop", *WHILE_WAITING)
+    run_tests(session, *selected, *session.posargs, env=peers(session))
 
 
 def peers(session: nox.Session) -> dict[str, str]:
     """Environment variables that name the peers, which are installed once and kept."""
-    scripts = use(session, "interop")
+    scripts = install(session, "interop")
     work = session.cache_dir.resolve() / "peers"
     work.mkdir(exist_ok=True)
     published = kept(session, work / "published", *PUBLISHED_SERVERS)
@@ -614,7 +620,7 @@ def old_python_peers(session: nox.Session, folder: Path) -> Path:
 @measured
 def proxies(session: nox.Session) -> None:
     """Silent calls, and cancelled ones, through nginx and HAProxy; it takes a minute and a half."""
-    use(session, "test")
+    install(session, "test")
     beside = Path(session.create_tmp()).resolve() / "httptools"  # uvicorn prefers it to h11
     install_into(session, shutil.which("python") or "python", "--target", f"{beside}", HTTPTOOLS)
     environment = {**proxy_programs(session), "PYTHONPATH": f"{beside}"}
@@ -653,9 +659,9 @@ def unpack_debian(session: nox.Session, folder: Path) -> None:
         return
     folder.mkdir(exist_ok=True)
     with session.chdir(folder):
-        session.run("apt-get", "-q", "download", *packages, external=True, success_codes=(0, 100))
+        session.run("apt-get", "-q", "download", *packages, success_codes=(0, 100))
         for package in sorted(folder.glob("*.deb")):
-            session.run("dpkg-deb", "--extract", f"{package}", f"{folder}", external=True)
+            session.run("dpkg-deb", "--extract", f"{package}", f"{folder}")
 
 
 @nox.session
@@ -665,7 +671,7 @@ def browser(session: nox.Session) -> None:
     program = chromium()
     if program is None:
         give_up(session, f"found no Chromium; `apt-get install {CHROMIUM[0]}` helps")
-    use(session, "interop")
+    install(session, "interop")
     selected = ("-m", "browser", "tests/browser", *session.posargs)
     run_tests(session, *selected, env={"MCP_CHROMIUM": program})
 
@@ -687,7 +693,7 @@ def conformance(session: nox.Session) -> None:
 
     Also: the official tests of JSON Schema against what checks arguments and results.
     """
-    use(session, "test")
+    install(session, "test")
     if not session.posargs:
         tests_of_schemas = {"MCP_JSON_SCHEMA_SUITE": json_schema_suite(session)}
         run_tests(session, "tests/conformance", repeated=(), env=tests_of_schemas)
@@ -725,7 +731,7 @@ def bench(session: nox.Session) -> None:
 
     Needs some four minutes; `-- --only SECTION` measures a part.
     """
-    use(session, "lint")
+    install(session, "lint")
     folder = npm_peers(session, Path(session.create_tmp()).resolve() / "npm", RIVALS)
     environment = {"MCP_NPM_PEERS": folder}
     session.run("python", "-m", "tests.benchmarks", *session.posargs, env=environment)

@@ -4,11 +4,11 @@
 and the names of those that passed only when they were repeated. A run that ends before its last
 hook writes nothing, so its session counts as failed.
 
-    python tests/outcomes.py FOLDER REPORT...
+    python tests/outcomes.py FOLDER [REPORT...]
 
 FOLDER has reports of `nox --report` (`REPORT.json`) and the outcomes of the sessions in them
-(`SESSION.jsonl`), where sessions add their CPU seconds. Prints the sessions, the longest first,
-with both kinds of seconds, the repeated tests, and as its last line
+(`SESSION.jsonl`), where sessions add their CPU seconds; without names, all reports there count.
+Prints the sessions, the longest first, the repeated tests, and as its last line
 `N passed, N failed, N skipped`. A missing report counts as one failure, and so does a failed
 session without a failed test. Exits 1 if anything failed, or if nothing was counted.
 """
@@ -153,6 +153,7 @@ def summarize(folder: Path, reports: Sequence[str]) -> tuple[str, bool]:
 
 
 if __name__ == "__main__":
-    text, succeeded = summarize(Path(sys.argv[1]), sys.argv[2:])
+    place = Path(sys.argv[1])
+    text, succeeded = summarize(place, sys.argv[2:] or [file.stem for file in place.glob("*.json")])
     print(text)
     sys.exit(not succeeded)

@@ -18,7 +18,7 @@ import pytest
 
 from generator.selections import MIDDLE, NEWEST, PAIRWISE, made, written
 
-pytestmark = [pytest.mark.typing, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.typing, pytest.mark.timeout(900)]
 
 CHOICES: tuple[tuple[str, str, tuple[str, ...], str], ...] = (
     *((*choice, "") for choice in PAIRWISE),
