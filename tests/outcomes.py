@@ -4,10 +4,11 @@
 and the names of those that passed only when they were repeated. A run that ends before its last
 hook writes nothing, so its session counts as failed.
 
-    python tests/outcomes.py FOLDER REPORT...
+    python tests/outcomes.py FOLDER [REPORT...]
 
 FOLDER has reports of `nox --report` (`REPORT.json`) and the outcomes of the sessions in them
-(`SESSION.jsonl`). Prints the sessions with their seconds, the repeated tests, and as its last line
+(`SESSION.jsonl`), where sessions add their CPU seconds; without names, all reports there count.
+Prints the sessions, the longest first, the repeated tests, and as its last line
 `N passed, N failed, N skipped`. A missing report counts as one failure, and so does a failed
 session without a failed test. Exits 1 if anything failed, or if nothing was counted.
 """
@@ -34,6 +35,8 @@ class Outcomes:
     skipped: int = 0
     repeated: list[str] = field(default_factory=list)
     """Names of the tests that failed at first, in the order of their failures."""
+    cpu: float = 0
+    """CPU seconds of a session and its child processes, which noxfile.py adds."""
 
     def add(self, other: Outcomes) -> None:
         """Count another run too."""
@@ -41,6 +44,7 @@ class Outcomes:
         self.failed += other.failed
         self.skipped += other.skipped
         self.repeated += other.repeated
+        self.cpu += other.cpu
 
 
 @dataclass(frozen=True)
@@ -130,21 +134,26 @@ def read_outcomes(folder: Path, session: str) -> Outcomes:
 def summarize(folder: Path, reports: Sequence[str]) -> tuple[str, bool]:
     """The closing lines, and whether all sessions succeeded and tests were counted."""
     total = Outcomes()
-    lines = [f"{'session':<18} {'seconds':>7} {'passed':>7} {'failed':>7} {'skipped':>7}"]
-    for session in (row for report in reports for row in read_sessions(folder, report)):
+    titles = ("seconds", "CPU", "passed", "failed", "skipped")
+    lines = [f"{'session':<18}" + "".join(f" {title:>7}" for title in titles)]
+    sessions = [row for report in reports for row in read_sessions(folder, report)]
+    for session in sorted(sessions, key=lambda row: -row.seconds):
         outcomes = read_outcomes(folder, session.name)
         if not session.succeeded and not outcomes.failed:
             outcomes.failed = 1
         total.add(outcomes)
         counts = (outcomes.passed, outcomes.failed, outcomes.skipped)
-        numbers = " ".join(f"{count:>7}" for count in counts)
-        lines.append(f"{session.name:<18} {session.seconds:>7.0f} {numbers}")
+        numbers = (session.seconds, outcomes.cpu, *counts)
+        lines.append(f"{session.name:<18}" + "".join(f" {number:>7.0f}" for number in numbers))
+    seconds = sum(session.seconds for session in sessions)
+    lines.append(f"{'together':<18} {seconds:>7.0f} {total.cpu:>7.0f}")
     lines += [f"repeated, then passed: {test}" for test in total.repeated]
     lines.append(f"{total.passed} passed, {total.failed} failed, {total.skipped} skipped")
     return "\n".join(lines), total.passed > 0 and not total.failed
 
 
 if __name__ == "__main__":
-    text, succeeded = summarize(Path(sys.argv[1]), sys.argv[2:])
+    place = Path(sys.argv[1])
+    text, succeeded = summarize(place, sys.argv[2:] or [file.stem for file in place.glob("*.json")])
     print(text)
     sys.exit(not succeeded)

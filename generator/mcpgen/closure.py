@@ -10,6 +10,7 @@ import ast
 import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import lru_cache
 
 _INIT = "__init__.py"
 
@@ -64,7 +65,7 @@ def imported(path: str, text: str, available: Collection[str]) -> Iterator[str]:
         LookupError: One of them is not available.
     """
     folder = path.split("/")[:-1]
-    for node in _imports(ast.parse(text, path)):
+    for node in _imports(text, path):
         base = [*folder[: len(folder) + 1 - node.level], *(node.module or "").split(".")]
         base = [part for part in base if part]
         own = _file(base, available)
@@ -85,17 +86,20 @@ def _file(module: list[str], available: Collection[str]) -> str | None:
     return next((path for path in candidates if path in available), None)
 
 
-def _imports(tree: ast.Module) -> Iterator[ast.ImportFrom]:
+@lru_cache(maxsize=512)  # what a process writes again is mostly the same: copied modules
+def _imports(text: str, path: str) -> tuple[ast.ImportFrom, ...]:
     """The relative imports of a module. They are statements, so no expression is looked into."""
-    left: list[ast.AST] = [tree]
+    relative: list[ast.ImportFrom] = []
+    left: list[ast.AST] = [ast.parse(text, path)]
     while left:
         node = left.pop()
         if isinstance(node, ast.ImportFrom):
             if node.level:
-                yield node
+                relative.append(node)
             continue
         for name in ("body", "orelse", "finalbody", "handlers", "cases"):
             left += getattr(node, name, ())
+    return tuple(relative)
 
 
 def dependencies(files: Mapping[str, str]) -> tuple[list[str], list[str]]:

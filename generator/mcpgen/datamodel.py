@@ -1,7 +1,8 @@
 """datamodel-code-generator: the source of models from plain definitions, here or in a process.
 
 Importing and running it takes longer than everything else that a package of types needs. A process
-of its own, started first, does that while schemas are read and other modules are rendered.
+of its own, started first, does that while schemas are read and other modules are rendered. Sources
+that were made before are kept, so that other parts of a package need no such process.
 
 What it is given has no references to anything else, so the result does not depend on where it
 runs.
@@ -20,9 +21,10 @@ import warnings
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from functools import cached_property
+from functools import cached_property, lru_cache
+from pathlib import Path
 from threading import Thread
-from typing import Any, TypedDict
+from typing import Any, Protocol, TypedDict
 
 from mcpgen import paths
 from mcpgen.json_types import Node
@@ -60,11 +62,17 @@ class Job(TypedDict):
 
 
 def source_of(job: Job) -> str:
-    """The source of a module, not yet formatted.
+    """The source of a module, not yet formatted; the last ones of this process are kept.
 
     Raises:
         Exception: Of whatever kind: datamodel-code-generator has no Python for a definition.
     """
+    return _source_of(pickle.dumps(job), paths.templates_dir() / "models")
+
+
+@lru_cache(maxsize=32)
+def _source_of(pickled: bytes, templates: Path) -> str:
+    job: Job = pickle.loads(pickled)
     # It takes long to import, and a package with a process for it needs it there only.
     from datamodel_code_generator import generate
     from datamodel_code_generator.enums import DataModelType, InputFileType
@@ -81,7 +89,6 @@ def source_of(job: Job) -> str:
             "field_constraints": True,
         },
     }
-    templates = paths.templates_dir() / "models"
     extra: defaultdict[str, dict[str, Any]] = defaultdict(dict)
     for name, values in job["extra"].items():
         extra[name] = {**values, "literal": literal}
@@ -116,18 +123,36 @@ def source_of(job: Job) -> str:
     return ascii_source(str(source))
 
 
+class KeptSources(Protocol):
+    """Sources that were made before, by their pickled jobs."""
+
+    def read(self, job: bytes) -> str | None:
+        """The source for a job, or `None` if it was not made."""
+
+    def write(self, job: bytes, source: str) -> None:
+        """Keep a source."""
+
+
 class Worker:
     """A process that makes sources; a context manager, which ends it.
 
     A source that it does not give, for whatever reason, is `None`: whoever asked makes it in this
     process, where an error can be explained.
+
+    Args:
+        kept: Sources that need no process.
     """
 
-    def __init__(self) -> None:
-        """Start the process, which begins with its imports."""
+    def __init__(self, kept: KeptSources | None = None) -> None:
+        self._kept = kept
         self._process: subprocess.Popen[bytes] | None = None
         self._exchange: Thread | None = None
         self._answer = b""
+        self._known: dict[str, str] = {}
+        self._missing: dict[str, bytes] = {}
+
+    def begin(self) -> None:
+        """Start the process, which begins with its imports."""
         with suppress(OSError):
             self._process = subprocess.Popen(
                 [sys.executable, "-c", _SERVE, *sys.path],
@@ -150,10 +175,19 @@ class Worker:
             self._process.communicate()
 
     def start(self, jobs: Mapping[str, Job]) -> None:
-        """Begin with all jobs there are, by path."""
-        if self._process is not None:
-            text = pickle.dumps(jobs)
-            self._exchange = Thread(target=self._communicate, args=(self._process, text))
+        """Begin with all jobs there are, by path; without those whose sources are kept."""
+        for path, job in jobs.items():
+            text = pickle.dumps(job)
+            source = self._kept.read(text) if self._kept is not None else None
+            if source is None:
+                self._missing[path] = text
+            else:
+                self._known[path] = source
+        if self._missing and self._process is None:
+            self.begin()
+        if self._missing and self._process is not None:
+            arguments = (self._process, pickle.dumps(self._missing))
+            self._exchange = Thread(target=self._communicate, args=arguments)
             self._exchange.start()
 
     def _communicate(self, process: subprocess.Popen[bytes], jobs: bytes) -> None:
@@ -162,6 +196,8 @@ class Worker:
 
     def source(self, path: str) -> str | None:
         """The source for a job; waits until all are made."""
+        if path in self._known:
+            return self._known[path]
         if self._exchange is not None:
             self._exchange.join()
         return self._sources.get(path)
@@ -172,6 +208,9 @@ class Worker:
             sources: dict[str, str] = json.loads(self._answer)
         except ValueError:  # it ended before it had an answer
             return {}
+        if self._kept is not None:
+            for path, source in sources.items():
+                self._kept.write(self._missing[path], source)
         return sources
 
 
@@ -182,7 +221,7 @@ def serve() -> None:
     sources: dict[str, str] = {}
     for path, job in pickle.load(sys.stdin.buffer).items():
         with suppress(Exception):  # of whatever kind: see Worker
-            sources[path] = source_of(job)
+            sources[path] = source_of(pickle.loads(job))
     sys.stdout.buffer.write(json.dumps(sources).encode())
 
 

@@ -4,6 +4,8 @@ A key covers everything that a build reads: mcpgen's code, templates and documen
 of the libraries that write output, Python's version, every known schema and its facts (the names of
 later revisions count in earlier ones), the files of the user, the options, and the place of the
 package, which its manifest records paths from.
+
+The models of revisions are kept by themselves too: packages of other parts have the same.
 """
 
 from __future__ import annotations
@@ -21,6 +23,8 @@ from mcpgen.build_request import BuildRequest, Source
 from mcpgen.schema.structure import canonical
 
 _KIND = "package"
+_MODELS = "models"
+_INPUTS = "inputs"
 _LIBRARIES = ("black", "datamodel-code-generator", "jinja2", "jsonschema", "tree-sitter-typescript")
 """Distributions that decide what is written or refused."""
 
@@ -37,7 +41,8 @@ def built(request: BuildRequest, report: Callable[[str], None]) -> dict[str, str
     Raises:
         McpgenError: A schema, its corrections or its facts are wrong.
     """
-    key = _key(request)
+    inputs = _inputs(request)
+    key = _digest(repr(request), inputs)
     kept = cache.read(_KIND, key)
     if kept is not None:
         entry: dict[str, Any] = json.loads(kept)
@@ -46,25 +51,47 @@ def built(request: BuildRequest, report: Callable[[str], None]) -> dict[str, str
         files: dict[str, str] = entry["files"]
         return files
     notes: list[str] = []
-    files = _build(request, notes.append)
-    if _key(request) == key:  # no input changed meanwhile
+    files = _build(request, notes.append, inputs)
+    if _inputs(request) == inputs:  # none changed meanwhile
         cache.write(_KIND, key, json.dumps({"files": files, "notes": notes}).encode())
     for note in notes:
         report(note)
     return files
 
 
-def _build(request: BuildRequest, report: Callable[[str], None]) -> dict[str, str]:
+def _build(request: BuildRequest, report: Callable[[str], None], inputs: str) -> dict[str, str]:
     from mcpgen.datamodel import Worker
 
-    with Worker() as worker:
+    with Worker(_Models(_tools())) as worker:
+        before = _digest(request.selection.models, inputs)
+        if cache.read(_INPUTS, before) is None:  # models of these are most likely not kept
+            worker.begin()
         from mcpgen import pipeline
 
-        return pipeline.build(request, report, worker)
+        files = pipeline.build(request, report, worker)
+    cache.write(_INPUTS, before, b"")
+    return files
 
 
-def _key(request: BuildRequest) -> str:
-    """Digest of everything that the package is built from.
+class _Models:
+    """Models in the cache, by their jobs and what else decides how they are written."""
+
+    def __init__(self, tools: list[str]) -> None:
+        self._tools = json.dumps(tools).encode()
+
+    def read(self, job: bytes) -> str | None:
+        kept = cache.read(_MODELS, self._key(job))
+        return None if kept is None else kept.decode()
+
+    def write(self, job: bytes, source: str) -> None:
+        cache.write(_MODELS, self._key(job), source.encode())
+
+    def _key(self, job: bytes) -> str:
+        return hashlib.sha256(job + self._tools).hexdigest()
+
+
+def _inputs(request: BuildRequest) -> str:
+    """Digest of everything that the package is built from but the request.
 
     A request shows all of its fields, with digests where they stand for files, save for the files
     that `build_request.inputs` covers.
@@ -73,14 +100,22 @@ def _key(request: BuildRequest) -> str:
         (build_request.inputs(source, request.errata), _content(source))
         for source in request.sources
     ]
-    tools = [
-        *(manifest.generator_fingerprint(), platform.python_version()),
-        *(version(name) for name in _LIBRARIES),
-    ]
     schemas = [manifest.combined(_files(paths.schema_dir()))]
     own = paths.own_schema_dir()
     schemas += [manifest.combined(_files(own))] if own is not None else []
-    return hashlib.sha256(json.dumps([repr(request), files, tools, schemas]).encode()).hexdigest()
+    return _digest(files, _tools(), schemas)
+
+
+def _tools() -> list[str]:
+    """Versions of what writes output."""
+    return [
+        *(manifest.generator_fingerprint(), platform.python_version()),
+        *(version(name) for name in _LIBRARIES),
+    ]
+
+
+def _digest(*values: object) -> str:
+    return hashlib.sha256(json.dumps(values).encode()).hexdigest()
 
 
 def _content(source: Source) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import outcomes
+from conventions.sources import text_of
 
 PLUGINS = "pytest_plugins = ['leftovers', 'outcomes']\n"
 FLAKY = """
@@ -144,6 +147,27 @@ def test_the_closing_line_sums_all_sessions(tmp_path: Path) -> None:
     text, succeeded = outcomes.summarize(tmp_path, ["first", "second"])
     assert text.endswith("\n12 passed, 0 failed, 0 skipped")
     assert succeeded
+
+
+def test_the_closing_lines_have_the_seconds_of_sessions(tmp_path: Path) -> None:
+    write_report(tmp_path, "first", tests="success")
+    write_counts(tmp_path, "tests", 3)
+    with (tmp_path / "tests.jsonl").open("a", encoding="utf-8") as file:
+        file.write('{"cpu": 7.4}\n')
+    rows = [line.split() for line in outcomes.summarize(tmp_path, ["first"])[0].splitlines()]
+    assert rows[0] == ["session", "seconds", "CPU", "passed", "failed", "skipped"]
+    assert rows[1] == ["tests", "2", "7", "3", "0", "0"]
+    assert rows[2] == ["together", "2", "7"]
+
+
+def test_ci_runs_all_that_nox_runs(root: Path) -> None:
+    default = re.search(
+        r"^nox.options.sessions = (\[.*\])$", text_of(root / "noxfile.py"), re.MULTILINE
+    )
+    in_ci = re.search(r"^sessions=\(([^)]*)\)$", text_of(root / ".ci" / "run"), re.MULTILINE)
+    assert default is not None
+    assert in_ci is not None
+    assert {*ast.literal_eval(default[1])} <= {*in_ci[1].split()}
 
 
 @pytest.mark.parametrize("result", ["failed", "aborted", "skipped"])

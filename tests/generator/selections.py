@@ -51,9 +51,10 @@ def made(
     return render.render_package(specs, "pkg", selection((chosen,), words, models))
 
 
-def written(files: Mapping[str, str], folder: Path) -> Path:
+def written(files: Mapping[str, str], folder: Path, name: str = "pkg") -> Path:
+    """The folder in which a package now lies."""
     for path, text in files.items():
-        place = folder / "pkg" / path
+        place = folder / name / path
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(text, "utf-8")
     return folder

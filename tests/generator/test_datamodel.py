@@ -65,5 +65,32 @@ def test_without_a_process_the_source_is_made_here(
 
 
 def test_a_process_without_jobs_is_ended() -> None:
-    with Worker():
-        pass
+    with Worker() as worker:
+        worker.begin()
+
+
+class Kept(dict[bytes, str]):
+    """Sources in memory."""
+
+    def read(self, job: bytes) -> str | None:
+        return self.get(job)
+
+    def write(self, job: bytes, source: str) -> None:
+        self[job] = source
+
+
+def test_sources_that_are_kept_need_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, job = job_of(**DEFINITIONS)
+    _, other = job_of(Near=DEFINITIONS["Near"])
+    kept = Kept()
+    with Worker(kept) as worker:
+        worker.start({"a.py": job})
+        assert worker.source("a.py") == source_of(job)
+    with Worker(kept) as worker:
+        worker.start({"a.py": job, "b.py": other})
+        assert worker.source("b.py") == source_of(other) != worker.source("a.py")
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    with Worker(kept) as worker:
+        worker.start({"a.py": job, "b.py": other})
+        assert worker.source("a.py") == source_of(job)
+        assert worker.source("b.py") == source_of(other)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sys
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -14,7 +15,7 @@ import pytest
 
 from generator.command_line import run
 from generator.test_fitting import definitions_of, saved
-from mcpgen import build_request, cache, package_cache, paths, schema
+from mcpgen import build_request, cache, models, package_cache, paths, schema
 from mcpgen.build_request import BuildRequest
 from mcpgen.parts import selection
 
@@ -49,6 +50,21 @@ def test_a_package_that_was_built_before_comes_out_of_the_cache(place: Path) -> 
     before = path.stat().st_ino
     assert built(REQUEST) == first
     assert path.stat().st_ino == before
+
+
+def test_models_that_another_package_has_come_out_of_the_cache(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = replace(REQUEST, selection=selection(("protocol",)))
+    with cache.disabled():
+        expected = built(wanted)
+    built(REQUEST)
+    kept = sorted(place.glob("models-*"))
+    assert len(kept) == 1
+    monkeypatch.setattr(sys, "executable", "/bin/false")  # no process could make them again
+    monkeypatch.setattr(models, "source_of", None)
+    assert built(wanted) == expected
+    assert sorted(place.glob("models-*")) == kept
 
 
 def test_notes_about_a_schema_file_come_out_of_the_cache_too(tmp_path: Path, place: Path) -> None:
