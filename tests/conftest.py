@@ -15,7 +15,7 @@ import pytest
 from mcpgen.names import LIBRARIES
 from requirements import REVISION_NAME
 
-pytest_plugins = ["leftovers", "outcomes", "requirements.recording"]
+pytest_plugins = ["leftovers", "outcomes", "reach", "requirements.recording"]
 
 ROOT = Path(__file__).resolve().parent.parent
 SPEC_VARIABLE = "MCP_SPEC"
