@@ -6,7 +6,8 @@ A mutant is applied in a copy of the repository: to the file that a person would
 is copied into the package, to the copy. The tests that reach it by the map of `reach.py` run until
 one fails: those that reach least code first, and after them the rest of their files, as far as
 their recorded seconds fit the time for one mutant. A test that fails with a mutant has to pass
-without it. Prints each mutant, and how many were killed, survived or were never reached.
+without it; if it does not, or if the tests do not end in time, the mutant is undecided. Prints each
+mutant, and how many were killed, survived or were never reached.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from mutants.copies import KILLED, SURVIVED, Copy, preload_libraries
+from mutants.copies import KILLED, SURVIVED, UNDECIDED, Copy, preload_libraries
 from mutants.mutations import Mutant, mutants_of
 from reach import COPIED, PACKAGE, ROOT, Reach, read
 
@@ -113,7 +114,8 @@ def main() -> None:
         print(f"{result}: {mutant.describe(text)}  [{detail}]", flush=True)
     reached = counts[KILLED] + counts[SURVIVED]
     share = f", {counts[KILLED] / reached:.0%} of those reached" if reached else ""
-    numbers = ", ".join(f"{counts[name]} {name}" for name in (KILLED, SURVIVED, NEVER_REACHED))
+    results = (KILLED, SURVIVED, UNDECIDED, NEVER_REACHED)
+    numbers = ", ".join(f"{counts[name]} {name}" for name in results)
     print(f"{numbers}{share}; {time.monotonic() - begin:.0f} s")
 
 
