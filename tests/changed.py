@@ -22,7 +22,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path, PurePosixPath
 
-from reach import COPIED, PACKAGE, ROOT, Reach, read
+from reach import ROOT, Reach, copy_of, read
 
 TESTS = ROOT / "tests"
 ROOMS = {"templates/package": "tests/package", "generator/mcpgen": "tests/generator"}
@@ -67,7 +67,7 @@ def concerned_by(path: str, reach: Reach) -> Iterator[str]:
         for importing in importers(path):
             yield from functions_in(tests_of(importing))
         return
-    reaching = reach.reaching_file(path.replace(COPIED, PACKAGE))
+    reaching = reach.reaching_file(copy_of(path)[0])
     yield from reaching
     if not reaching:
         for place in next(value for key, value in OTHERS.items() if path.startswith(key)):

@@ -119,6 +119,18 @@ def write(file: Path, reach: Reach) -> None:
     file.write_bytes(zlib.compress(reach.dump().encode()))
 
 
+def copy_of(path: str) -> tuple[str, str]:
+    """The copy of a template in the committed package, and the header before the same text.
+
+    Other files are their own copies.
+    """
+    copy = path.replace(COPIED, PACKAGE)
+    if copy == path or not (ROOT / copy).is_file():
+        return copy, ""
+    text = (ROOT / path).read_text("utf-8")
+    return copy, (ROOT / copy).read_text("utf-8").removesuffix(text)
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options of both."""
     text = "write which tests reach which lines"

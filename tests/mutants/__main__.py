@@ -24,7 +24,7 @@ from pathlib import Path
 
 from mutants.copies import KILLED, SURVIVED, UNDECIDED, Copy, preload_libraries
 from mutants.mutations import Mutant, mutants_of
-from reach import COPIED, PACKAGE, ROOT, Reach, read
+from reach import COPIED, ROOT, Reach, copy_of, read
 
 SOURCES = (COPIED, "generator/mcpgen/")
 NOT_MUTATED = ("windows_job.py",)
@@ -39,11 +39,12 @@ NEVER_REACHED = "never reached"
 
 def functions_for(mutant: Mutant, reach: Reach, breadth: Mapping[str, int]) -> list[str]:
     """The test functions for a mutant, the most specific first; none if no test reaches it."""
-    path = mutant.path.replace(COPIED, PACKAGE)
+    path, header = copy_of(mutant.path)
     if mutant.reached_by is None:
         reaching = reach.reaching_file(path)
     else:
-        reaching = reach.reaching(path, mutant.reached_by)
+        shift = header.count("\n")
+        reaching = reach.reaching(path, (line + shift for line in mutant.reached_by))
     reaching.sort(key=breadth.__getitem__)
     files = {name.partition("::")[0] for name in reaching}
     rest = [name for name in reach.tests if name.partition("::")[0] in files]

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from mutants.mutations import Mutant
-from reach import COPIED, PACKAGE, ROOT
+from reach import ROOT, copy_of
 
 KILLED, SURVIVED, UNDECIDED = "killed", "survived", "undecided"
 LONGEST = 240.0
@@ -81,11 +81,11 @@ class Copy:
 
         Two texts of one length that are written in one second have the same bytecode for Python.
         """
-        paths = [self.folder / path]
-        if path.startswith(COPIED):
-            paths.append(self.folder / path.replace(COPIED, PACKAGE))
-        for file in paths:
-            file.write_text(text, "utf-8")
+        for name, header in ((path, ""), copy_of(path)):
+            file = self.folder / name
+            if not file.is_file():
+                continue  # a part that the committed package lacks
+            file.write_text(header + text, "utf-8")
             for bytecode in file.parent.glob(f"__pycache__/{file.stem}.*.pyc"):
                 bytecode.unlink()
 

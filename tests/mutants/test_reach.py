@@ -94,10 +94,18 @@ def sets_of(*lines: tuple[str, int, int]) -> dict[str, dict[int, int]]:
 
 
 def map_of(*tests: str, seconds: Iterable[float] = ()) -> reach.Reach:
-    """A map in which the tests reach lines 1, 1 and 2, and so on, of one file."""
-    numbers = range(len(tests))
-    lines = sets_of(*((LINES, n + 1, sum(1 << each for each in numbers[n:])) for n in numbers))
+    """A map in which the tests reach lines 1, 1 and 2, and so on, of the template."""
+    numbers, header = range(len(tests)), reach.copy_of(TEMPLATE)[1].count("\n")
+    bits = (sum(1 << each for each in numbers[n:]) for n in numbers)
+    lines = sets_of(*((LINES, n + header + 1, each) for n, each in enumerate(bits)))
     return reach.Reach(list(tests), list(seconds) or [1.0] * len(tests), lines)
+
+
+def test_a_copy_is_its_template_below_a_header(root: Path) -> None:
+    path, header = reach.copy_of(TEMPLATE)
+    template = (root / TEMPLATE).read_text("utf-8")
+    assert (path, header + template) == (LINES, (root / LINES).read_text("utf-8"))
+    assert header
 
 
 def test_a_map_is_read_as_it_was_written(tmp_path: Path) -> None:
