@@ -51,7 +51,9 @@ RECORDS = ("tests", "tests-rest")
 """Sessions that record which requirements their tests prove; `requirements` judges all of them."""
 MEASURED = ("--cov", "--cov-report=", "--cov-fail-under=0")
 OLDEST_PYTHON = (3, 11)
-OTHERS_RUN = ("tests/package",)
+UNMONITORED = ("3.11",)
+"""Versions without `sys.monitoring`."""
+OTHERS_RUN = ("tests/package", "tests/mutants/test_reach.py")
 OLDER_REVISIONS = [
     row["name"]
     for row in nox.project.load_toml(ROOT / "schema" / "revisions.toml")["revision"][:-2]
@@ -202,6 +204,11 @@ def cpu_seconds() -> float:
 def record_of(session: nox.Session, name: str) -> Path:
     """The file in which a session records what its tests prove."""
     return session.cache_dir / "requirements" / f"{name}.tsv"
+
+
+def map_of(session: nox.Session) -> Path:
+    """The file that says which tests reach which lines; `map` writes it."""
+    return session.cache_dir / "reach.map"
 
 
 def outcomes_of(session: nox.Session) -> Path:
@@ -425,6 +432,59 @@ def interpreter_files() -> Iterator[Path]:
         for file in sorted(folder.glob("python3.*")):
             if re.fullmatch(r"python3\.\d+(\.exe)?", file.name):
                 yield file
+
+
+@nox.session(name="map", venv_backend="none")
+def record_map(session: nox.Session) -> None:
+    """Record which tests reach which lines, by the run of `tests`; `changed` and `mutants` ask."""
+    record_reach(session)
+
+
+def record_reach(session: nox.Session) -> None:
+    """Run tests on a version of Python that reports lines cheaply, and write the map."""
+    versions = other_interpreters() | {"{}.{}".format(*sys.version_info): sys.executable}
+    version = max(versions, key=lambda name: tuple(map(int, name.split("."))))
+    if version in UNMONITORED:
+        give_up(session, "found no Python 3.12 or newer, neither on the path nor of pyenv")
+    python = f"{install_other(session, version, versions[version]) / 'python'}"
+    selected = ("-m", f"not slow and not trio and {WITHOUT_SESSION}", "--quiet")
+    words = (f"--record-reach={map_of(session)}", *selected, *BY_FILE, *session.posargs)
+    run_tests(session, *words, python=python, repeated=())
+
+
+@nox.session
+def changed(session: nox.Session) -> None:
+    """Tests that a change against `main` concerns, by the last `map`; `-- --base REV` for another.
+
+    Without a map, the tests of `quick`.
+    """
+    install(session, "test")
+    recorded_map = map_of(session)
+    if not recorded_map.is_file():
+        session.log("no map of the tests; `nox -s map` records one. Running the tests of `quick`.")
+        without = [f"--ignore={path}" for path in BUILDERS]
+        run_tests(session, "--quick", *without, *ON_ALL_CORES, repeated=())
+        return
+    functions = Path(session.create_tmp()).resolve() / "functions.txt"
+    ask = ("python", "-m", "changed", f"{recorded_map}", f"{functions}", *session.posargs)
+    session.run(*ask, env={"PYTHONPATH": "tests"})
+    files = sorted({line.partition("::")[0] for line in functions.read_text("utf-8").split()})
+    if files:
+        selected = ("-m", f"not slow and not trio and {WITHOUT_SESSION}")
+        run_tests(session, f"--functions={functions}", *selected, *ON_ALL_CORES, *files)
+
+
+@nox.session
+def mutants(session: nox.Session) -> None:
+    """Tests fail when the code is wrong: a sample of mutants, each against what reaches it.
+
+    `-- --seed N --count 120 --room server/asgi` chooses. Records a map if there is none.
+    """
+    install(session, "test")
+    if not map_of(session).is_file():
+        record_reach(session)
+    ask = ("python", "-m", "mutants", f"{map_of(session)}", *session.posargs)
+    session.run(*ask, env={"PYTHONPATH": "tests"})
 
 
 @nox.session

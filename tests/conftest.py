@@ -15,7 +15,7 @@ import pytest
 from mcpgen.names import LIBRARIES
 from requirements import REVISION_NAME
 
-pytest_plugins = ["leftovers", "outcomes", "requirements.recording"]
+pytest_plugins = ["leftovers", "outcomes", "reach", "requirements.recording"]
 
 TESTS = Path(__file__).resolve().parent
 ROOT = TESTS.parent

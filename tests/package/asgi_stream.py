@@ -127,8 +127,10 @@ class Stream:
         """What the application receives."""
         if self._parts:
             part = self._parts.popleft()
-            more = bool(self._parts) or self._unfinished
-            return {"type": "http.request", "body": part, "more_body": more}
+            message: dict[str, Any] = {"type": "http.request", "body": part}
+            if self._parts or self._unfinished:
+                message["more_body"] = True  # a server may leave out that there is no more
+            return message
         await self._over.wait()
         return {"type": "http.disconnect"}
 

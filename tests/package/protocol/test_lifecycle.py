@@ -148,6 +148,18 @@ def test_requests_inbound_requests_outlive_a_second_initialize_in_their_own_revi
         assert json.loads(answer.data)["id"] == id
 
 
+@pytest.mark.parametrize("first", holding("lifecycle.initialize-first"))
+@pytest.mark.parametrize("second", holding("lifecycle.initialize-first"))
+def test_a_related_request_goes_to_the_peer_of_its_request(first: str, second: str) -> None:
+    server = ServerEnd(first, client={"roots": {}})
+    server.ask("tools/list", id=1)
+    server.say(initialize(second, id=2))
+    with pytest.raises(LocalProtocolError, match="not confirmed"):
+        server.connection.request("roots/list")
+    _, message = server.connection.request("roots/list", related_request_id=1)
+    assert message.revision.name == first
+
+
 @pytest.mark.parametrize("revision", holding("lifecycle.initialize-first"))
 def test_subscriptions_and_the_log_level_outlive_a_second_initialize(revision: str) -> None:
     server = ServerEnd(revision)

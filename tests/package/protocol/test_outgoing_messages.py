@@ -60,3 +60,14 @@ def test_messages_name_the_agreed_revision(revision: str) -> None:
     assert {str(message.revision and message.revision.name) for message in pair.messages} == {
         revision
     }
+
+
+@pytest.mark.parametrize("revision", ALL)
+@pytest.mark.parametrize("other", ALL)
+def test_a_result_of_another_revision_becomes_one_of_its_own(revision: str, other: str) -> None:
+    foreign = REVISIONS[other].client_requests["tools/list"].result
+    assert foreign is not None
+    pair = Pair(revision)
+    pair.ask("client", "tools/list")
+    pair.answer("server", foreign(tools=[]))
+    assert pair.wire[-1][1]["result"]["tools"] == []

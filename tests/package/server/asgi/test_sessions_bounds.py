@@ -202,8 +202,10 @@ async def test_what_waits_for_a_client_has_so_many_bytes(limit: str) -> None:
             async with http.stream("GET") as stream:
                 question = await stream.message()
                 assert len(question["params"]["message"]) == 6000
-                tasks.start_soon(asked, http, 3, 6000)
-                await stream.message()
+            tasks.start_soon(asked, http, 3, 6000)
+            await anyio.wait_all_tasks_blocked()
+            async with http.stream("GET") as stream:
+                assert (await stream.message())["id"] != question["id"]
             tasks.cancel_scope.cancel()
 
 

@@ -1,0 +1,124 @@
+"""Whether tests fail when the code is wrong: a sample of single mutations, each tested.
+
+    python -m mutants MAP --seed N --count 120 --room server/asgi
+
+A mutant is applied in a copy of the repository: to the file that a person would change and, if that
+is copied into the package, to the copy. The tests that reach it by the map of `reach.py` run until
+one fails: those that reach least code first, and after them the rest of their files, as far as
+their recorded seconds fit the time for one mutant. A test that fails with a mutant has to pass
+without it; if it does not, or if the tests do not end in time, the mutant is undecided. Prints each
+mutant, and how many were killed, survived or were never reached.
+"""
+
+from __future__ import annotations
+
+import argparse
+import queue
+import random
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from mutants.copies import KILLED, SURVIVED, UNDECIDED, Copy, preload_libraries
+from mutants.mutations import Mutant, mutants_of
+from reach import COPIED, ROOT, Reach, copy_of, read
+
+SOURCES = (COPIED, "generator/mcpgen/")
+NOT_MUTATED = ("windows_job.py",)
+"""Modules of other systems."""
+
+SIDE_BY_SIDE = 2
+TEST_SECONDS = 40.0
+"""How much recorded time of tests one mutant may take; the start of pytest is not counted."""
+
+NEVER_REACHED = "never reached"
+
+
+def functions_for(mutant: Mutant, reach: Reach, breadth: Mapping[str, int]) -> list[str]:
+    """The test functions for a mutant, the most specific first; none if no test reaches it."""
+    path, header = copy_of(mutant.path)
+    if mutant.reached_by is None:
+        reaching = reach.reaching_file(path)
+    else:
+        shift = header.count("\n")
+        reaching = reach.reaching(path, (line + shift for line in mutant.reached_by))
+    reaching.sort(key=breadth.__getitem__)
+    files = {name.partition("::")[0] for name in reaching}
+    rest = [name for name in reach.tests if name.partition("::")[0] in files]
+    seconds = dict(zip(reach.tests, reach.seconds, strict=True))
+    chosen: list[str] = []
+    total = 0.0
+    for name in dict.fromkeys([*reaching, *rest]):
+        total += seconds[name]
+        if chosen and total > TEST_SECONDS:
+            break
+        chosen.append(name)
+    return chosen
+
+
+def sample(seed: int, count: int, room: str) -> list[Mutant]:
+    """Some mutants of the modules whose paths begin with a room, in their order."""
+    candidates = [
+        mutant
+        for source in SOURCES
+        for file in sorted((ROOT / source).rglob("*.py"))
+        if file.name not in NOT_MUTATED
+        if f"{file.relative_to(ROOT / source)}".startswith(room)
+        or f"{file.relative_to(ROOT)}".startswith(room)
+        for mutant in mutants_of(file.relative_to(ROOT).as_posix(), file.read_text("utf-8"))
+    ]
+    return random.Random(seed).sample(candidates, min(count, len(candidates)))
+
+
+def outcomes(mutants: list[Mutant], reach: Reach) -> Iterator[tuple[Mutant, str, str]]:
+    """Each mutant with its result and what decided it, in the order of the mutants."""
+    breadth = reach.breadth()
+    with tempfile.TemporaryDirectory(prefix="mutants-") as name:
+        copies: queue.SimpleQueue[Copy] = queue.SimpleQueue()
+        for number in range(SIDE_BY_SIDE):
+            copies.put(Copy(Path(name, f"{number}")))
+
+        def judge(mutant: Mutant) -> tuple[Mutant, str, str]:
+            functions = functions_for(mutant, reach, breadth)
+            if not functions:
+                return mutant, NEVER_REACHED, ""
+            copy = copies.get()
+            try:
+                return mutant, *copy.judge(mutant, functions)
+            finally:
+                copies.put(copy)
+
+        with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
+            yield from pool.map(judge, mutants)
+
+
+def main() -> None:
+    """Read the arguments, test the mutants and print what became of each."""
+    parser = argparse.ArgumentParser(prog="mutants", description=__doc__.splitlines()[0])
+    parser.add_argument("map", type=Path, help="map of pytest --record-reach")
+    parser.add_argument("--seed", type=int, default=1, help="what chooses the sample")
+    parser.add_argument("--count", type=int, default=120, help="how many mutants")
+    parser.add_argument("--room", default="", help="beginning of a path, as server/asgi")
+    options = parser.parse_args()
+    counts: Counter[str] = Counter()
+    begin = time.monotonic()
+    preload_libraries()
+    reach = read(options.map)
+    for mutant, result, detail in outcomes(
+        sample(options.seed, options.count, options.room), reach
+    ):
+        counts[result] += 1
+        text = (ROOT / mutant.path).read_text("utf-8")
+        print(f"{result}: {mutant.describe(text)}  [{detail}]", flush=True)
+    reached = counts[KILLED] + counts[SURVIVED]
+    share = f", {counts[KILLED] / reached:.0%} of those reached" if reached else ""
+    results = (KILLED, SURVIVED, UNDECIDED, NEVER_REACHED)
+    numbers = ", ".join(f"{counts[name]} {name}" for name in results)
+    print(f"{numbers}{share}; {time.monotonic() - begin:.0f} s")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,119 @@
+"""Copies of the repository, in which mutants are applied and tested."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from mutants.mutations import Mutant
+from reach import ROOT, copy_of
+
+KILLED, SURVIVED, UNDECIDED = "killed", "survived", "undecided"
+LONGEST = 240.0
+"""After so many seconds of a clock, the tests of a mutant are ended."""
+
+PYTEST = (
+    *("-x", "-q", "--tb=no", "-rfE", "-m", "not slow and not trio", "--reruns=1", "--timeout=30"),
+    *("-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:hypothesispytest", "-p", "no:cov"),
+    *("-W", "ignore::pytest.PytestAssertRewriteWarning"),  # of plugins in `LIBRARIES`
+)
+LIBRARIES = ["aiohttp", "anyio", "hypothesis.strategies", "jsonschema", "msgspec", "pytest", "trio"]
+"""What takes long to import: every run of pytest is a fork of a process that has."""
+
+FORKS = multiprocessing.get_context("forkserver")
+FAILED_TEST = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", re.MULTILINE)
+
+
+class Copy:
+    """A copy of the repository, in which one mutant at a time is applied."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._passing: set[str] = set()
+        list_files = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+        listing = subprocess.run(list_files, cwd=ROOT, check=True, capture_output=True).stdout
+        for name in filter(None, listing.decode().split("\0")):
+            if (ROOT / name).is_file():
+                (folder / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(ROOT / name, folder / name)
+
+    def judge(self, mutant: Mutant, functions: list[str]) -> tuple[str, str]:
+        """The result of some test functions with a mutant, and what decided it."""
+        text = (self.folder / mutant.path).read_text("utf-8")
+        files = list(dict.fromkeys(name.partition("::")[0] for name in functions))
+        (self.folder / "functions.txt").write_text("\n".join(functions), "utf-8")
+        begin = time.monotonic()
+        self._write(mutant.path, mutant.apply(text))
+        try:
+            code, output = self._run("--functions=functions.txt", *files)
+        finally:
+            self._write(mutant.path, text)
+        if code == 0:
+            return SURVIVED, f"{len(functions)} test functions, {time.monotonic() - begin:.0f} s"
+        if code is None:
+            return UNDECIDED, f"no end after {LONGEST:.0f} s"
+        failed = FAILED_TEST.search(output)
+        if failed is None:
+            return KILLED, output.strip()[-200:]
+        test = failed.group(1)
+        if not self._passes(test):
+            return UNDECIDED, f"{test} fails without the mutant too"
+        return KILLED, test
+
+    def _passes(self, test: str) -> bool:
+        """Whether a test, or a file of tests, passes without a mutant."""
+        if test not in self._passing and self._run(test)[0] == 0:
+            self._passing.add(test)
+        return test in self._passing
+
+    def _write(self, path: str, text: str) -> None:
+        """Write a module, and its copy in the package; forget their bytecode.
+
+        Two texts of one length that are written in one second have the same bytecode for Python.
+        """
+        for name, header in ((path, ""), copy_of(path)):
+            file = self.folder / name
+            if not file.is_file():
+                continue  # a part that the committed package lacks
+            file.write_text(header + text, "utf-8")
+            for bytecode in file.parent.glob(f"__pycache__/{file.stem}.*.pyc"):
+                bytecode.unlink()
+
+    def _run(self, *words: str) -> tuple[int | None, str]:
+        """The exit code of pytest and its output; no code if it took too long."""
+        output = self.folder / "output.txt"
+        process = FORKS.Process(target=run_pytest, args=(self.folder, output, words))
+        process.start()
+        process.join(LONGEST)
+        if process.is_alive() and process.pid is not None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.join()
+            return None, ""
+        return process.exitcode, output.read_text("utf-8", "replace")
+
+
+def run_pytest(folder: Path, output: Path, words: Sequence[str]) -> None:
+    """Run pytest in a copy of the repository, as a process group of its own."""
+    os.setsid()
+    with output.open("wb") as file:
+        os.dup2(file.fileno(), sys.stdout.fileno())
+        os.dup2(file.fileno(), sys.stderr.fileno())
+    os.chdir(folder)
+    sources = (folder / "generator", folder / "generated")
+    os.environ["PYTHONPATH"] = os.pathsep.join(map(str, sources))
+    sys.exit(pytest.main([*PYTEST, *words]))
+
+
+def preload_libraries() -> None:
+    """Import what all runs need, in the process that they are forks of."""
+    FORKS.set_forkserver_preload(LIBRARIES)

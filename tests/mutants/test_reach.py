@@ -1,0 +1,189 @@
+"""The map of tests to lines, what runs by it, and which tests a change concerns."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+import changed
+import reach
+from mutants.__main__ import functions_for
+from mutants.mutations import Mutant
+
+LINES = "generated/mcp_protocol/framing/line_framing.py"
+TEMPLATE = "templates/package/framing/line_framing.py"
+TESTED = """
+from functools import cache
+import pytest
+from mcp_protocol.framing.line_framing import LineReader
+
+@cache
+def lines(): return LineReader(limit=9).feed(b"a\\n")
+
+@pytest.fixture(scope="module")
+def reader(): return LineReader(limit=9)
+
+@pytest.mark.parametrize("text", [b"a\\n", b"b\\n"])
+def test_feeds(text): LineReader(limit=9).feed(text)
+def test_has_a_reader(reader): pass
+def test_uses_the_cache(): lines()
+def test_does_nothing(): pass
+"""
+
+
+def run_pytest(folder: Path, root: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run the tests of a folder with the plugin."""
+    (folder / "conftest.py").write_text("pytest_plugins = ['reach']\n", "utf-8")
+    sources = " ".join(f"{root / name}" for name in ("generator", "generated", "tests"))
+    (folder / "pytest.ini").write_text(f"[pytest]\npythonpath = {sources}\n", "utf-8")
+    command = (sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", *words)
+    environment = {name: os.environ[name] for name in os.environ if not name.startswith("PYTEST")}
+    return subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="needs sys.monitoring")
+@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["one process", "workers"])
+def test_a_run_records_which_tests_reach_a_line(
+    root: Path, tmp_path: Path, workers: tuple[str, ...]
+) -> None:
+    for name in ("test_one.py", "test_two.py"):
+        (tmp_path / name).write_text(TESTED, "utf-8")
+    options = ("--record-reach=map", "--dist=loadfile", *workers)
+    done = run_pytest(tmp_path, root, *options)
+    assert done.returncode == 0, done.stdout
+    recorded = reach.read(tmp_path / "map")
+    reaching = {
+        f"{file}::{name}"
+        for file in ("test_one.py", "test_two.py")
+        for name in ("test_feeds", "test_has_a_reader", "test_uses_the_cache")
+    }
+    assert set(recorded.reaching_file(LINES)) == reaching
+    assert len(recorded.tests) == 8
+    assert min(recorded.seconds) > 0
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="has sys.monitoring")
+def test_python_without_monitoring_refuses_to_record(root: Path, tmp_path: Path) -> None:
+    done = run_pytest(tmp_path, root, "--record-reach=map")
+    assert "needs Python 3.12" in done.stderr
+
+
+def test_listed_functions_run_file_by_file(root: Path, tmp_path: Path) -> None:
+    for name in ("test_one.py", "test_two.py"):
+        (tmp_path / name).write_text(TESTED, "utf-8")
+    listed = ["test_two.py::test_feeds", "test_one.py::test_uses_the_cache"]
+    (tmp_path / "list").write_text("\n".join(listed), "utf-8")
+    done = run_pytest(tmp_path, root, "--functions=list")
+    ran = [line.partition(" ")[0] for line in done.stdout.splitlines() if " PASSED" in line]
+    assert [name.partition("[")[0] for name in ran] == [listed[0], listed[0], listed[1]]
+
+
+def sets_of(*lines: tuple[str, int, int]) -> dict[str, dict[int, int]]:
+    """The sets of a map: file, line and the tests as bits."""
+    sets: dict[str, dict[int, int]] = {}
+    for path, line, bits in lines:
+        sets.setdefault(path, {})[line] = bits
+    return sets
+
+
+def map_of(*tests: str, seconds: Iterable[float] = ()) -> reach.Reach:
+    """A map in which the tests reach lines 1, 1 and 2, and so on, of the template."""
+    numbers, header = range(len(tests)), reach.copy_of(TEMPLATE)[1].count("\n")
+    bits = (sum(1 << each for each in numbers[n:]) for n in numbers)
+    lines = sets_of(*((LINES, n + header + 1, each) for n, each in enumerate(bits)))
+    return reach.Reach(list(tests), list(seconds) or [1.0] * len(tests), lines)
+
+
+def test_a_copy_is_its_template_below_a_header(root: Path) -> None:
+    path, header = reach.copy_of(TEMPLATE)
+    template = (root / TEMPLATE).read_text("utf-8")
+    assert (path, header + template) == (LINES, (root / LINES).read_text("utf-8"))
+    assert header
+
+
+def test_a_map_is_read_as_it_was_written(tmp_path: Path) -> None:
+    written = map_of("a", "b", "c")
+    reach.write(tmp_path / "map", written)
+    assert reach.read(tmp_path / "map") == written
+
+
+def test_maps_of_workers_add_up() -> None:
+    total = reach.Reach()
+    total.add(reach.Reach(["a", "b"], [1, 0], sets_of(("x", 1, 0b01), ("x", 2, 0b01))))
+    total.add(reach.Reach(["a", "b"], [0, 2], sets_of(("x", 1, 0b10), ("y", 1, 0b10))))
+    lines = sets_of(("x", 1, 0b11), ("x", 2, 0b01), ("y", 1, 0b10))
+    assert total == reach.Reach(["a", "b"], [1, 2], lines)
+
+
+def mutant_at(*lines: int) -> Mutant:
+    """A mutant of the template that is run by some lines; by the import if by none."""
+    return Mutant(TEMPLATE, 1, "constant", 0, 0, "", frozenset(lines) or None)
+
+
+@pytest.mark.parametrize(
+    ("mutant", "functions"),
+    [
+        (mutant_at(3), ["b::z"]),
+        (mutant_at(2), ["b::z", "a::y", "a::x"]),
+        (mutant_at(9), []),
+        (mutant_at(), ["b::z", "a::x", "a::y"]),
+    ],
+)
+def test_a_mutant_meets_specific_tests_first(mutant: Mutant, functions: list[str]) -> None:
+    breadth = {"a::x": 2, "a::y": 3, "b::z": 1}
+    assert functions_for(mutant, map_of("a::x", "a::y", "b::z"), breadth) == functions
+
+
+def test_a_mutant_meets_no_more_tests_than_its_time_allows() -> None:
+    tests = map_of("a::w", "a::x", "a::y", seconds=[25, 14, 3])
+    assert functions_for(mutant_at(1), tests, {"a::w": 1, "a::x": 2, "a::y": 3}) == ["a::w", "a::x"]
+
+
+OF_THIS_FILE = "tests/mutants/test_reach.py::test_maps_of_workers_add_up"
+
+
+@pytest.mark.parametrize(
+    ("path", "files"),
+    [
+        (LINES, {"a"}),
+        (TEMPLATE, {"a"}),
+        ("tests/mutants/test_reach.py", {"tests/mutants/test_reach.py"}),
+        (
+            "tests/mutants/mutations.py",
+            {"tests/mutants/test_reach.py", "tests/mutants/test_mutations.py"},
+        ),
+        ("tests/generator/__snapshots__/test_cli.ambr", {"tests/generator/test_cli.py"}),
+    ],
+)
+def test_a_change_concerns_what_reaches_or_imports_it(path: str, files: set[str]) -> None:
+    functions = changed.concerned([path], map_of("a::x"))
+    assert {name.partition("::")[0] for name in functions} == files
+
+
+@pytest.mark.parametrize(
+    ("path", "function"),
+    [
+        ("tests/conftest.py", OF_THIS_FILE),
+        ("tests/reach.py", OF_THIS_FILE),
+        ("tests/generator/tiny/facts.toml", "tests/generator/test_render.py::"),
+        ("schema/docs.toml", "tests/generator/test_docs.py::"),
+        ("templates/package/framing/a.py.jinja", "tests/generator/test_render.py::"),
+        ("templates/package/framing/a.py.jinja", "tests/package/"),
+        ("docs/limits.md", "tests/conventions/test_documents.py::"),
+        ("pyproject.toml", "tests/conventions/test_distribution.py::"),
+    ],
+)
+def test_a_change_that_the_map_lacks_concerns_its_room(path: str, function: str) -> None:
+    assert any(name.startswith(function) for name in changed.concerned([path], reach.Reach()))
+
+
+def test_every_listed_place_of_tests_exists(root: Path) -> None:
+    places = {place for listed in changed.OTHERS.values() for place in listed}
+    assert [place for place in sorted(places) if not (root / place).exists()] == []
