@@ -29,12 +29,13 @@ from package.wire import (
     facts,
     request,
 )
+from requirements import EVERY_REVISION
 
 PARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 
 
-@pytest.mark.requirement("meta.key-format", "meta.prefix-format")
-@pytest.mark.requirement("meta.label-format", "meta.name-format")
+@pytest.mark.requirement("meta.key-format", "meta.prefix-format", revisions=EVERY_REVISION)
+@pytest.mark.requirement("meta.label-format", "meta.name-format", revisions=EVERY_REVISION)
 @pytest.mark.parametrize(
     ("key", "valid"),
     [

@@ -34,7 +34,9 @@ def test_a_tool_name_of_letters_digits_and_three_signs_is_fine(name: str) -> Non
     fresh().tool(name)(plain)
 
 
-@pytest.mark.requirement("tools.name-length", "tools.name-charset", "tools.name-no-special")
+@pytest.mark.requirement(
+    "tools.name-length", "tools.name-charset", "tools.name-no-special", revisions=EVERY_REVISION
+)
 @pytest.mark.parametrize("name", ["", "x" * 129, "a/b", "my tool", "a,b", "\u00e9"])
 def test_another_tool_name_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match="expected a name of 1 to 128 letters"):

@@ -566,7 +566,6 @@ class Lasting(Issuer):
         return {**super().metadata(), "scopes_supported": ["offline_access"]}
 
 
-@requirement("auth-flow.offline-access-only-if-listed")
 async def test_refresh_tokens_are_asked_for_where_there_is_a_user_only() -> None:
     async with protected(issuer=Lasting()) as (script, _):
         async with client_of(script, agreeing(script.issuer, scopes=["read"])) as client:
