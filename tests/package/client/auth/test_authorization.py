@@ -325,11 +325,12 @@ async def test_a_403_without_insufficient_scope_starts_no_flow(revision: str) ->
 async def test_a_token_that_is_refused_as_soon_as_it_is_given_ends_the_attempt(
     revision: str,
 ) -> None:
-    async with protected(revision) as (script, _):
+    async with protected(revision) as (script, server):
         script.issuer.valid = Refusing()
         with pytest.raises(HttpStatusError, match="401"):
             async with client_of(script, agreeing(script.issuer)):
                 pass
+        assert len([asked for asked in server.asked if asked.message]) == 2
         assert len(script.issuer.visits) == len(script.issuer.forms) == 1
 
 
