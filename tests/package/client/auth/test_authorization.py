@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,7 @@ OVER_HTTP = holding("auth-flow.401-at-any-request")
 """The revisions with authorization."""
 every_revision = pytest.mark.parametrize("revision", OVER_HTTP)
 with_metadata = pytest.mark.parametrize("revision", holding("auth-flow.resource-implemented"))
+CHALLENGE = ('error="insufficient_scope"', 'scope="write"', 'realm="a, b=c"')
 with_step_up = pytest.mark.parametrize("revision", holding("auth-scope.step-up-parse"))
 with_iss = pytest.mark.parametrize("revision", holding("auth-flow.iss-failure-aborts"))
 
@@ -238,7 +240,6 @@ async def test_a_task_that_is_cancelled_while_it_renews_blocks_no_other(tmp_path
     "auth-scope.step-up-response",
     "auth-scope.step-up-for-user",
     "auth-scope.step-up-reauthorize",
-    "auth-scope.step-up-parse",
 )
 @with_step_up
 async def test_a_call_that_needs_more_scopes_asks_the_user_for_them(revision: str) -> None:
@@ -303,6 +304,24 @@ async def test_a_user_who_denies_a_step_up_is_not_asked_again(revision: str) -> 
             with pytest.raises(HttpStatusError, match="403"):
                 await client.call_tool("echo")
         assert len(script.issuer.visits) == 2
+
+
+@requirement("auth-scope.step-up-parse")
+@with_step_up
+@pytest.mark.parametrize("parameters", list(permutations(CHALLENGE)), ids=", ".join)
+async def test_the_parameters_of_a_403_come_in_any_order(
+    revision: str, parameters: tuple[str, ...]
+) -> None:
+    async with protected(revision) as (script, _):
+
+        async def refuse(asked: Asked, reply: Reply) -> None:
+            await reply.whole(403, WWW_Authenticate=f"Bearer {', '.join(parameters)}")
+
+        script.once["tools/call"] = [refuse]
+        async with client_of(script, agreeing(script.issuer)) as client:
+            await client.call_tool("echo")
+        _, second = script.issuer.visits
+        assert "write" in second["scope"].split()
 
 
 @requirement("auth-scope.step-up-parse")

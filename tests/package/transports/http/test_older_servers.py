@@ -231,7 +231,7 @@ async def test_the_last_resort_is_a_get_for_the_older_transport(revision: str) -
 NARROW = holding("http-compat.fallback-400-404-405")
 WIDE = holding("http-compat.fallback-any-4xx")
 TRIED = [
-    *((name, status) for name in WIDE for status in (400, 403, 404, 405, 406, 415)),
+    *((name, status) for name in WIDE for status in (400, 403, 404, 405, 406, 410, 415, 422, 499)),
     *((name, status) for name in NARROW for status in (400, 404, 405)),
 ]
 NOT_TRIED = [
@@ -251,7 +251,9 @@ async def test_a_status_of_older_servers_leads_to_the_get(revision: str, status:
     older.revision = revision
     async with scripted(older) as (client, server):
         await client.list_tools()
-    assert server.order()[:3] == ["initialize", "GET", "initialize"]
+    targets = [(asked.what, asked.target.partition("?")[0]) for asked in server.asked[:3]]
+    assert targets == [("initialize", "/mcp"), ("GET", "/mcp"), ("initialize", "/messages")]
+    assert server.asked[1].fields["accept"] == "text/event-stream"
 
 
 @pytest.mark.requirement("http-compat.fallback-any-4xx", "http-compat.fallback-400-404-405")
