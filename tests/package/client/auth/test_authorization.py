@@ -349,7 +349,7 @@ async def test_a_token_that_is_refused_as_soon_as_it_is_given_ends_the_attempt(
         with pytest.raises(HttpStatusError, match="401"):
             async with client_of(script, agreeing(script.issuer)):
                 pass
-        assert len([asked for asked in server.asked if asked.message]) == 2
+        assert [asked.target for asked in server.asked if asked.verb == "POST"].count("/mcp") == 2
         assert len(script.issuer.visits) == len(script.issuer.forms) == 1
 
 
