@@ -176,7 +176,8 @@ def main() -> int:
         f"{claim}: counts nowhere: its test did not pass in a recorded run"
         for claim in idle_claims(made, known)
     ]
-    print(*faults, sep="\n", file=sys.stderr)
+    for fault in faults:
+        print(fault, file=sys.stderr)
     return 1 if faults else 0
 
 
