@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from generator.schemas import TEXT, any_of, const, normal_of, obj
+from leftovers import children
 from mcpgen import models
 from mcpgen.datamodel import Job, Worker, source_of
 from mcpgen.docstrings import Doc
@@ -65,8 +66,11 @@ def test_without_a_process_the_source_is_made_here(
 
 
 def test_a_process_without_jobs_is_ended() -> None:
+    before = children()
     with Worker() as worker:
         worker.begin()
+        assert len(children() - before) == 1
+    assert children() == before
 
 
 class Kept(dict[bytes, str]):

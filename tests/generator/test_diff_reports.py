@@ -165,6 +165,15 @@ def test_a_report_for_one_side_counts_for_that_side_alone(form: str, tmp_path: P
     assert "server that" not in head
 
 
+@pytest.mark.parametrize("form", ["text", "markdown", "html"])
+def test_standard_output_has_every_line_of_the_file(form: str, tmp_path: Path) -> None:
+    old, new = saved(tmp_path, "a.json"), saved(tmp_path, "b.json", **NEW)
+    words = ("diff", old, new, "--format", form)
+    shown = run(*words).out
+    run(*words, "-o", f"{tmp_path / 'report'}")
+    assert shown == (tmp_path / "report").read_text("utf-8")
+
+
 def test_a_report_is_written_to_a_file(tmp_path: Path) -> None:
     old, new = saved(tmp_path, "a.json"), saved(tmp_path, "b.json", **NEW)
     target = tmp_path / "diff.html"

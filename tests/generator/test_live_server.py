@@ -12,7 +12,7 @@ import pytest
 
 import mcp_protocol
 from generator.test_cli import NEWEST, run
-from generator.test_mirror import FORECAST, attacked
+from generator.test_mirror import FORECAST, HARMLESS, attacked, code_in
 from mcpgen.errors import MirrorError, UsageError
 from mcpgen.skeleton import live_server, mirror
 from mcpgen.skeleton.live_server import Target, lists, target
@@ -200,7 +200,7 @@ def test_hostile_lists_have_limits_too(text: str) -> None:
     lists_of_server = parse(attacked(text), "x")
     found = live_server.limits(mcp_protocol, lists_of_server)
     snapshot = mirror.Snapshot(lists_of_server, found, "Weather")
-    compile(mirror.module_text(mirror.build(snapshot, "protocol")), "<written>", "exec")
+    assert code_in(mirror.module_text(mirror.build(snapshot, "protocol"))) <= HARMLESS
 
 
 @pytest.mark.timeout(120)

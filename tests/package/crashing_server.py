@@ -22,6 +22,12 @@ async def number() -> int:
 
 
 @server.tool()
+async def pid() -> int:
+    """The id of this process."""
+    return os.getpid()
+
+
+@server.tool()
 async def crash() -> None:
     """End at once."""
     os._exit(3)

@@ -109,7 +109,6 @@ def name_of(part: str | Route) -> str:
     return part.name if isinstance(part, Route) else part
 
 
-@pytest.mark.requirement("http.keepalive-comments", "http.x-accel-buffering")
 @pytest.mark.parametrize("scenario", ANSWERED, ids=key_of)
 def test_a_call_is_answered_though_it_is_silent_for_longer_than_the_proxy_waits(
     scenario: Scenario, run: Run
@@ -124,7 +123,6 @@ def test_a_silent_call_can_be_cancelled_through_a_proxy(scenario: Scenario, run:
     assert run.value(scenario) == "cancelled"
 
 
-@pytest.mark.requirement("http.x-accel-buffering")
 @pytest.mark.parametrize("scenario", STREAMED, ids=key_of)
 def test_no_proxy_holds_comments_back(scenario: Scenario, run: Run) -> None:
     assert run.value(scenario) == "streamed"

@@ -7,7 +7,8 @@
 
 A claim counts for the revisions in the name of the test, where parametrization puts them. A test
 without a revision parameter declares its revisions, for example `revisions=("2025-11-25",)`, or
-`revisions=EVERY_REVISION`. A claim with neither counts for no revision.
+`revisions=EVERY_REVISION`. A claim that counts in no revision of its rule is an error of
+collection.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 
 Each file is a record of a test run (`pytest --record FILE`). Prints how many runtime entries of
 each area and revision have a test that ran and passed. Fails if a binding entry of a finished area
-has neither that nor an exception in one of its revisions.
+has neither that nor an exception in one of its revisions, or if a claim in a test counts nowhere.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from . import EVERY_REVISION
-from .entries import FINISHED_AREAS, Entry, LedgerError, exceptions, ledger
+from .entries import FINISHED_AREAS, TESTS, Claim, Entry, LedgerError, claims, exceptions, ledger
 
 Pair = tuple[str, str]
 """The id of a rule, and a revision."""
@@ -36,21 +36,46 @@ class Row:
     total: int
 
 
-def proven(records: Iterable[str], entries: Mapping[str, Entry]) -> set[Pair]:
-    """The rules and revisions in lines of records; only revisions that the rule holds in.
+@dataclass(frozen=True)
+class Proof:
+    """A rule in a revision, by a test that ran and passed.
+
+    Attributes:
+        pair: The rule and the revision.
+        file: The test file, relative to the folder of all tests.
+        test: The test function.
+    """
+
+    pair: Pair
+    file: str
+    test: str
+
+
+def proofs(records: Iterable[str], entries: Mapping[str, Entry]) -> set[Proof]:
+    """The proofs in lines of records; only for revisions that the rule holds in.
 
     Raises:
-        LedgerError: a line is not of the agreed form.
+        LedgerError: A line is not of the agreed form.
     """
-    pairs: set[Pair] = set()
+    known: set[Proof] = set()
     for line in records:
         id, _, rest = line.partition("\t")
-        revision, tab, _ = rest.partition("\t")
+        revision, tab, test = rest.partition("\t")
         if not tab or id not in entries:
             raise LedgerError(f"expected id, revision and test, got {line!r}")
-        held = entries[id].revisions
-        pairs |= {(id, each) for each in held if revision in (each, EVERY_REVISION)}
-    return pairs
+        path, *_, name = test.partition("[")[0].split("::")
+        file = path.removeprefix(f"{TESTS.name}/")
+        for each in entries[id].revisions:
+            if revision in (each, EVERY_REVISION):
+                known.add(Proof((id, each), file, name))
+    return known
+
+
+def idle_claims(made: Iterable[Claim], known: AbstractSet[Proof]) -> list[Claim]:
+    """The claims that count in no revision: their test did not pass, or not where the rule is."""
+    by_test = {(proof.pair[0], proof.file, proof.test) for proof in known}
+    by_file = {(id, file, "") for id, file, _ in by_test}
+    return [claim for claim in made if (claim.id, claim.file, claim.test) not in by_test | by_file]
 
 
 def excepted(entries: Mapping[str, Entry]) -> set[Pair]:
@@ -127,23 +152,33 @@ def main() -> int:
     parser.add_argument("records", nargs="+", type=Path)
     entries = ledger()
     try:
-        tested = proven(lines_of(parser.parse_args().records), entries)
+        known = proofs(lines_of(parser.parse_args().records), entries)
     except LedgerError as error:
         print(error, file=sys.stderr)
         return 1
+    tested = {proof.pair for proof in known}
     waived = excepted(entries)
     print(table(rows(entries, tested, waived)))
     print(
         "\nruntime entries with a test that passed / all; first MUST and MUST NOT, then (SHOULD "
         "and MAY)\n-n: excepted in exceptions.toml; *: the area is finished"
     )
-    missing = sorted(gaps(entries, tested | waived))
-    for id, revision in missing:
-        print(f"{id}: expected a test that passes in {revision}, or an exception", file=sys.stderr)
-    needless = sorted(tested & waived)
-    for id, revision in needless:
-        print(f"{id}: excepted in {revision}, and tested there", file=sys.stderr)
-    return 1 if missing or needless else 0
+    faults = [
+        f"{id}: expected a test that passes in {revision}, or an exception"
+        for id, revision in sorted(gaps(entries, tested | waived))
+    ]
+    faults += [
+        f"{id}: excepted in {revision}, and tested there"
+        for id, revision in sorted(tested & waived)
+    ]
+    made = (claim for by_id in claims().values() for claim in by_id)
+    faults += [
+        f"{claim}: counts nowhere: its test did not pass in a recorded run"
+        for claim in idle_claims(made, known)
+    ]
+    for fault in faults:
+        print(fault, file=sys.stderr)
+    return 1 if faults else 0
 
 
 if __name__ == "__main__":

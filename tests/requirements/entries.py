@@ -98,11 +98,19 @@ class Entry:
 
 @dataclass(frozen=True)
 class Claim:
-    """One id in one `requirement(...)` of one test file."""
+    """One id in one `requirement(...)` of one test file.
+
+    Attributes:
+        id: The id.
+        file: The test file, relative to the folder of all tests.
+        line: The line in it.
+        test: The test function that claims it; empty for a table of cases outside of functions.
+    """
 
     id: str
     file: str
     line: int
+    test: str = ""
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}: {self.id}"
@@ -168,16 +176,22 @@ def claims() -> dict[str, list[Claim]]:
 
 def claims_of(source: str, file: str) -> Iterator[Claim]:
     """The claims in the source of one test file."""
-    for node in ast.walk(ast.parse(source)):
-        if not isinstance(node, ast.Call) or _last_name(node.func) != "requirement":
-            continue
+    yield from _claims_in(ast.parse(source), file, "")
+
+
+def _claims_in(node: ast.AST, file: str, test: str) -> Iterator[Claim]:
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        test = node.name
+    if isinstance(node, ast.Call) and _last_name(node.func) == "requirement":
         for argument in node.args:
             match argument:
                 case ast.Constant(value=str(id)):
-                    yield Claim(id, file, argument.lineno)
+                    yield Claim(id, file, argument.lineno, test)
                 case _:
                     got = ast.unparse(argument)
                     raise LedgerError(f"{file}:{node.lineno}: expected a string literal, got {got}")
+    for child in ast.iter_child_nodes(node):
+        yield from _claims_in(child, file, test)
 
 
 def _last_name(function: ast.expr) -> str:

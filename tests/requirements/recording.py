@@ -1,4 +1,7 @@
-"""A pytest plugin that records which rules were proven in which revisions.
+"""A pytest plugin that checks claims of rules, and records which were proven in which revisions.
+
+A claim that counts in no revision of its rule is an error of collection, as is one of an unknown
+rule.
 
 `pytest --record FILE` appends one line per rule, revision and test that ran and passed:
 `id<TAB>revision<TAB>test`. A skipped or failed test leaves no line. With pytest-xdist, workers send
@@ -7,7 +10,7 @@ their reports to one process, which writes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -31,6 +34,21 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(_Claims())
         if not hasattr(config, "workerinput"):
             config.pluginmanager.register(_Recorder(file))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pycollect_makeitem(collector: pytest.Collector) -> Generator[None, object, object]:
+    """Check the claims of a function, of which all cases are known here.
+
+    Raises:
+        CollectError: A claim of it counts nowhere.
+    """
+    collected = yield
+    if isinstance(collected, list):
+        faults = faulty_claims([each for each in collected if isinstance(each, pytest.Item)])
+        if faults:
+            raise collector.CollectError("\n".join(faults))
+    return collected
 
 
 class _Claims:
@@ -59,6 +77,31 @@ class _Recorder:
             self._file.parent.mkdir(parents=True, exist_ok=True)
             with self._file.open("a", encoding="utf-8") as file:
                 file.writelines(self._lines)
+
+
+def faulty_claims(cases: Iterable[pytest.Item]) -> list[str]:
+    """Why claims of the cases of one test count in no revision of their rule."""
+    counted: dict[str, bool] = {}
+    for case in cases:
+        for marker in case.iter_markers("requirement"):
+            counted |= {id: counted.get(id, False) for id in marker.args}
+            for claim in claims_by(marker, case):
+                id, _, revision = claim.partition("\t")
+                counted[id] |= id in ledger() and revision in (
+                    EVERY_REVISION,
+                    *ledger()[id].revisions,
+                )
+    return [_fault(id) for id, counts in counted.items() if not counts]
+
+
+def _fault(id: str) -> str:
+    if id not in ledger():
+        return f"requirement {id!r}: no such rule in the ledger"
+    held = ", ".join(ledger()[id].revisions)
+    return (
+        f"requirement {id!r}: counts in none of the revisions that have the rule ({held}); name "
+        "them by parametrization, or declare `revisions=` (docs/contributing.md)"
+    )
 
 
 def claims_by(marker: pytest.Mark, item: pytest.Item) -> Iterator[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from requirements.coverage import Row, gaps, proven, rows
+from requirements.coverage import Proof, Row, gaps, idle_claims, proofs, rows
 from requirements.entries import (
     FINISHED_AREAS,
     Claim,
@@ -69,7 +69,9 @@ def test_the_exceptions_are_few() -> None:
 )
 def test_a_claim_is_found_however_the_marker_is_written(decorator: str) -> None:
     source = f"@{decorator}\ndef test_it() -> None: ...\n"
-    assert list(claims_of(source, "t.py")) == [Claim("a.b", "t.py", 1), Claim("a.c", "t.py", 1)]
+    assert list(claims_of(source, "t.py")) == [
+        Claim(id, "t.py", 1, "test_it") for id in ("a.b", "a.c")
+    ]
 
 
 @pytest.mark.parametrize("argument", ["ID", "f'{area}.x'", "*IDS", "1"])
@@ -92,15 +94,39 @@ def test_a_rule_is_settled_in_the_revisions_of_the_record_alone() -> None:
     known = {e.id: e for e in ledger().values() if e.id == "stdio.newline-delimited"}
     (entry,) = known.values()
     first, *others = entry.revisions
-    one = proven([f"{entry.id}\t{first}\ttest_it[{first}]"], known)
-    assert list(gaps(known, one)) == [(entry.id, revision) for revision in others]
-    assert list(gaps(known, proven([f"{entry.id}\t*\ttest_it"], known))) == []
-    assert list(gaps(known, proven([f"{entry.id}\t2000-01-01\ttest_it"], known))) == [
-        (entry.id, revision) for revision in entry.revisions
-    ]
+
+    def open_after(revision: str) -> list[str]:
+        settled = {proof.pair for proof in proofs([f"{entry.id}\t{revision}\tt.py::t"], known)}
+        return [revision for _, revision in gaps(known, settled)]
+
+    assert open_after(first) == others
+    assert open_after("*") == []
+    assert open_after("2000-01-01") == [first, *others]
 
 
 @pytest.mark.parametrize("line", ["", "a.b", "stdio.newline-delimited\t*", "no.such\t*\ttest"])
 def test_a_record_of_another_form_is_refused(line: str) -> None:
     with pytest.raises(LedgerError, match="expected id, revision and test"):
-        proven([line], ledger())
+        proofs([line], ledger())
+
+
+@pytest.mark.parametrize(
+    ("line", "idle"),
+    [
+        ("ping.answered\t2025-06-18\ttests/a/test_it.py::test_it[2025-06-18-x]", False),
+        ("ping.answered\t*\ttests/a/test_it.py::Test::test_it", False),
+        ("ping.answered\t2000-01-01\ttests/a/test_it.py::test_it", True),
+        ("ping.answered\t*\ttests/a/test_it.py::test_other", True),
+        ("ping.answered\t*\ttests/b/test_it.py::test_it", True),
+        ("stdio.utf8\t*\ttests/a/test_it.py::test_it", True),
+    ],
+)
+def test_a_claim_without_a_passed_test_counts_nowhere(line: str, idle: bool) -> None:
+    claim = Claim("ping.answered", "a/test_it.py", 1, "test_it")
+    assert idle_claims([claim], proofs([line], ledger())) == [claim] * idle
+
+
+def test_a_claim_of_a_table_counts_by_any_test_of_its_file() -> None:
+    claim = Claim("ping.answered", "a/test_it.py", 1)
+    passed = Proof(("ping.answered", "2025-06-18"), "a/test_it.py", "test_any")
+    assert idle_claims([claim], {passed}) == []

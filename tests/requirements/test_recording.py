@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -15,35 +16,59 @@ from requirements.recording import declared_revisions
 TESTS = """
 import pytest
 
-@pytest.mark.requirement("ping.a")
+@pytest.mark.requirement("ping.answered")
 @pytest.mark.parametrize("revision", ["2024-11-05", "2025-06-18"])
 def test_parametrized(revision): assert revision == "2024-11-05"
 
-@pytest.mark.requirement("ping.b", "ping.c", revisions=("2025-03-26", "interim-2026"))
+@pytest.mark.requirement("ping.either-side", "ping.no-params",
+    revisions=("2025-03-26", "interim-2026")))
 def test_declared(): pass
 
-@pytest.mark.requirement("ping.d", revisions="*")
+@pytest.mark.requirement("ping.periodic", revisions="*")
 def test_shared(): pass
 
-@pytest.mark.requirement("ping.e")
-def test_without_revision(): pass
+@pytest.mark.requirement("ping.removed")
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+def test_of_one_revision(revision): pass
 
-@pytest.mark.requirement("ping.f", revisions="*")
+@pytest.mark.requirement("ping.not-excessive", revisions="*")
 def test_skipped(): pytest.skip()
 
-@pytest.mark.requirement("ping.g", revisions="*")
+@pytest.mark.requirement("ping.failures-logged", revisions="*")
 @pytest.mark.xfail
 def test_failing(): assert False
 """
 
 RECORD = """\
-ping.a\t2024-11-05\ttest_it.py::test_parametrized[2024-11-05]
-ping.b\t2025-03-26\ttest_it.py::test_declared
-ping.b\tinterim-2026\ttest_it.py::test_declared
-ping.c\t2025-03-26\ttest_it.py::test_declared
-ping.c\tinterim-2026\ttest_it.py::test_declared
-ping.d\t*\ttest_it.py::test_shared
+ping.answered\t2024-11-05\ttest_it.py::test_parametrized[2024-11-05]
+ping.either-side\t2025-03-26\ttest_it.py::test_declared
+ping.either-side\tinterim-2026\ttest_it.py::test_declared
+ping.no-params\t2025-03-26\ttest_it.py::test_declared
+ping.no-params\tinterim-2026\ttest_it.py::test_declared
+ping.periodic\t*\ttest_it.py::test_shared
+ping.removed\t2025-11-25\ttest_it.py::test_of_one_revision[2025-11-25]
+ping.removed\t2026-07-28\ttest_it.py::test_of_one_revision[2026-07-28]
 """
+
+
+UNCOUNTED = {
+    "test_without_revision.py": '@pytest.mark.requirement("ping.answered")',
+    "test_other_revision.py": """
+@pytest.mark.requirement("ping.removed")
+@pytest.mark.parametrize("revision", ["2024-11-05", "2025-06-18"])""",
+    "test_declared.py": '@pytest.mark.requirement("ping.removed", revisions=("2024-11-05",))',
+    "test_second_id.py": '@pytest.mark.requirement("ping.removed", "ping.gone", revisions="*")',
+}
+"""Claims that count nowhere, by file."""
+
+
+def run_pytest(root: Path, folder: Path, *words: str) -> str:
+    """The output of pytest with the plugin, on files in a folder of its own."""
+    (folder / "pytest.ini").write_text(f"[pytest]\npythonpath = {root / 'tests'}\n", "utf-8")
+    (folder / "conftest.py").write_text("pytest_plugins = ['requirements.recording']\n", "utf-8")
+    command = (sys.executable, "-m", "pytest", "--quiet", "-p", "no:cacheprovider", *words)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    return done.stdout
 
 
 @pytest.mark.parametrize("workers", [(), ("--numprocesses=2",)], ids=["one process", "workers"])
@@ -51,13 +76,27 @@ def test_a_record_names_what_passed_and_where(
     root: Path, tmp_path: Path, workers: tuple[str, ...]
 ) -> None:
     (tmp_path / "test_it.py").write_text(TESTS, "utf-8")
-    (tmp_path / "pytest.ini").write_text(f"[pytest]\npythonpath = {root / 'tests'}\n", "utf-8")
-    (tmp_path / "conftest.py").write_text("pytest_plugins = ['requirements.recording']\n", "utf-8")
     record = tmp_path / "folder" / "record.tsv"
-    run = ("-m", "pytest", "--quiet", "-p", "no:cacheprovider", "--record", f"{record}", *workers)
-    done = subprocess.run([sys.executable, *run], cwd=tmp_path, capture_output=True, check=False)
-    assert b"1 failed" in done.stdout, done
+    output = run_pytest(root, tmp_path, "--record", f"{record}", *workers)
+    assert "1 failed" in output
     assert sorted(record.read_text("utf-8").splitlines()) == RECORD.splitlines()
+
+
+def test_a_claim_that_counts_nowhere_is_an_error_of_collection(root: Path, tmp_path: Path) -> None:
+    for name, marker in UNCOUNTED.items():
+        text = f"import pytest\n\n{marker}\ndef test_it(revision='x'): pass\n"
+        (tmp_path / name).write_text(text, "utf-8")
+    (tmp_path / "test_it.py").write_text(TESTS, "utf-8")
+    output = run_pytest(root, tmp_path, "--collect-only")
+    assert sorted(UNCOUNTED) == sorted(re.findall(r"^ERROR (\w+\.py)", output, re.MULTILINE))
+    assert "'ping.removed': counts in none of the revisions that have the rule" in output
+    assert "'ping.gone': no such rule in the ledger" in output
+
+
+def test_one_case_of_a_claimed_test_can_be_run_alone(root: Path, tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(TESTS, "utf-8")
+    case = "test_it.py::test_of_one_revision[2025-11-25]"
+    assert "1 passed" in run_pytest(root, tmp_path, case)
 
 
 @pytest.mark.parametrize(
@@ -65,10 +104,13 @@ def test_a_record_names_what_passed_and_where(
     [(EVERY_REVISION, ("*",)), (("2025-11-25",), ("2025-11-25",)), (None, None)],
 )
 def test_a_marker_declares_revisions(declared: object, expected: tuple[str, ...] | None) -> None:
-    assert declared_revisions(requirement.with_args("ping.a", revisions=declared).mark) == expected
+    assert (
+        declared_revisions(requirement.with_args("ping.answered", revisions=declared).mark)
+        == expected
+    )
 
 
 @pytest.mark.parametrize("declared", ["2025-11-25", (), ("2025-11-26",), 3])
 def test_a_marker_that_declares_no_revision_of_the_ledger_is_refused(declared: object) -> None:
     with pytest.raises(LedgerError, match="expected `revisions` to be EVERY_REVISION or a tuple"):
-        declared_revisions(requirement.with_args("ping.a", revisions=declared).mark)
+        declared_revisions(requirement.with_args("ping.answered", revisions=declared).mark)

@@ -223,10 +223,24 @@ def test_no_token_goes_to_a_server_without_tls(url: str, text: str) -> None:
     assert "secret" not in str(caught.value)
 
 
-def test_a_server_on_this_machine_needs_no_tls() -> None:
-    for url in ("http://localhost:3000/mcp", "http://127.0.0.1/mcp", "http://[::1]/mcp"):
-        AddressCheck(url, AddressRules()).check_server(url)
-    PRIVATE.check_server("http://mcp.internal/mcp")
+@pytest.mark.parametrize(
+    ("url", "rules"),
+    [
+        ("http://localhost:3000/mcp", AddressRules()),
+        ("http://127.0.0.1/mcp", AddressRules()),
+        ("http://[::1]/mcp", AddressRules()),
+        ("http://mcp.internal/mcp", AddressRules(plain_http=True)),
+    ],
+)
+def test_a_token_goes_without_tls_to_this_machine_or_where_allowed(
+    url: str, rules: AddressRules
+) -> None:
+    refused = False
+    try:
+        AddressCheck(url, rules).check_server(url)
+    except AuthorizationError:
+        refused = True
+    assert not refused
 
 
 def test_names_that_look_like_loopback_are_none() -> None:

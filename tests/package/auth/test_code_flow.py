@@ -383,7 +383,6 @@ def test_a_missing_endpoint_ends_the_flow_before_registration(member: str) -> No
     assert (world.asked, world.visited) == ([], [])
 
 
-@requirement("auth-security.no-credential-logging", revisions=EVERY_REVISION)
 def test_no_secret_is_in_the_text_of_a_value() -> None:
     world = World(
         {f"POST {ISSUER}/register": said({"client_id": "i", "client_secret": "hide"}, 201)}

@@ -120,7 +120,7 @@ async def test_a_call_that_is_open_at_the_end_of_the_session_fails(revision: str
         await call
 
 
-@pytest.mark.requirement("http.client-cancels-by-closing")
+@pytest.mark.requirement("http.client-cancels-by-closing", revisions=PER_REQUEST[-1:])
 async def test_over_http_the_cancellation_of_a_call_closes_its_stream() -> None:
     there = anyio.Event()
 

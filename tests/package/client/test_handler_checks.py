@@ -12,12 +12,19 @@ from mcp_protocol.client.base import Handlers
 from mcp_protocol.revisions import REVISIONS
 from package.wire import ALL
 
+pytestmark = pytest.mark.anyio
+
 ANSWER = {"action": "decline"}
 
 
-def opened(handlers: Any, revision: str | None = None) -> None:
-    """Prepare to open a session."""
-    connect(Server("s"), revision=revision, handlers=handlers)
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+def opened(handlers: Any, revision: str | None = None) -> Any:
+    """A session that is ready to be opened."""
+    return connect(Server("s"), revision=revision, handlers=handlers)
 
 
 def named(name: str, function: Any, base: type = ClientHandlers) -> Any:
@@ -205,8 +212,9 @@ class Mixed(Beside, Everything):  # type: ignore[misc]  # one is a helper, one i
 
 @pytest.mark.parametrize("revision", [None, *ALL])
 @pytest.mark.parametrize("handlers", [Everything(), Beside(), Mixed(), ClientHandlers()])
-def test_valid_handlers_are_never_refused(handlers: Any, revision: str | None) -> None:
-    opened(handlers, revision)
+async def test_valid_handlers_are_never_refused(handlers: Any, revision: str | None) -> None:
+    async with opened(handlers, revision) as client:
+        assert client.revision == (revision or ALL[-1])
 
 
 class Own:
@@ -218,9 +226,10 @@ class Own:
         return None
 
 
-def test_objects_that_choose_their_handlers_themselves_are_left_alone() -> None:
+async def test_objects_that_choose_their_handlers_themselves_are_left_alone() -> None:
     own: Handlers = Own()
-    opened(own)
+    async with opened(own) as client:
+        assert client.revision == ALL[-1]
 
 
 @pytest.mark.parametrize("revision", ALL)

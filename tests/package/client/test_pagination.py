@@ -122,7 +122,6 @@ async def test_an_empty_cursor_leads_to_a_further_page(revision: str) -> None:
     assert server.asked() == [{}, {"cursor": ""}]
 
 
-@pytest.mark.requirement("pagination.stable-cursors")
 @every
 @pytest.mark.parametrize("cursors", ["2", "23", "2343"], ids=len)
 async def test_a_list_whose_cursor_comes_again_is_refused_at_once(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -26,7 +28,7 @@ from package.wire import HANDSHAKE, PER_REQUEST
 
 pytestmark = pytest.mark.anyio
 
-SCRIPT = str(Path(__file__).with_name("crashing_server.py"))
+SCRIPT = str(Path(__file__).parents[1] / "crashing_server.py")
 AT_ONCE = Restart(limit=2, pauses=())
 both = pytest.mark.parametrize("revision", [HANDSHAKE[-1], PER_REQUEST[-1]])
 
@@ -67,7 +69,7 @@ async def test_a_process_that_ends_is_started_again_and_the_session_goes_on(
             await client.call_tool("crash")
         first, second = (client.start_call(number, client) for _ in range(2))
         assert (await first, await second) == (2, 2)
-        assert len(await client.list_tools()) == 5
+        assert len(await client.list_tools()) == 6
     assert "exit code 3" in caplog.text
     assert starts.read_text().split() == ["start"] * 2
 
@@ -92,6 +94,17 @@ async def test_an_interrupted_call_is_repeated_only_if_that_is_safe(
         with pytest.raises(ResponseLostError):
             await client.call_tool("crash")
         assert await number(client) == 3
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio", "trio"], indirect=True)
+async def test_a_call_to_a_process_that_has_ended_unseen_goes_to_the_next_one(
+    starts: Path,
+) -> None:
+    async with opened(starts, PER_REQUEST[-1]) as client:
+        pid = await client.call_tool("pid", returns=int)
+        os.kill(pid, signal.SIGKILL)
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)  # its end of the pipe is closed
+        assert await number(client) == 2
 
 
 @both

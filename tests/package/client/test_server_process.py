@@ -85,7 +85,9 @@ def runs(pid: int) -> bool:
     return not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] != "Z"
 
 
-@pytest.mark.requirement("versioning.detect-stdio", "stdio.probe-legacy-fallback")
+@pytest.mark.requirement(
+    "versioning.detect-stdio", "stdio.probe-legacy-fallback", revisions=PER_REQUEST
+)
 @pytest.mark.parametrize(
     ("failure", "heard"),
     [

@@ -214,7 +214,6 @@ async def test_null_is_a_value_and_not_the_absence_of_one(revision: str) -> None
         assert "None is not of type 'string'" in await refusal(client)
 
 
-@pytest.mark.requirement("content.structured-null-distinct")
 @pytest.mark.parametrize("revision", [name for name in VALIDATING if name not in ANY_JSON])
 async def test_null_is_no_value_where_only_objects_may_be_structured(revision: str) -> None:
     async with scripted(revision, giving(None), listing(COUNT), giving(None)) as (client, _):

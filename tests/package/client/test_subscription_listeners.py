@@ -192,6 +192,7 @@ async def test_a_subscription_lives_for_as_long_as_its_block(revision: str) -> N
                 await anext(changes)
             assert [said["method"] for said in server.heard] == [LISTEN]
         listen, cancelled = server.heard
+        assert cancelled["method"] == CANCELLED
         assert cancelled["params"] == {"requestId": listen["id"]}
         assert [change async for change in changes] == []
 

@@ -219,7 +219,7 @@ async def test_an_opening_without_answer_ends_in_time_and_closes_the_transport(
     assert silent.heard == []
 
 
-@pytest.mark.requirement("stdio.probe-legacy-fallback")
+@pytest.mark.requirement("stdio.probe-legacy-fallback", revisions=PER_REQUEST)
 @pytest.mark.parametrize("revision", HANDSHAKE)
 async def test_silence_to_the_probe_means_a_server_with_a_handshake(revision: str) -> None:
     class Deaf(FakeServer):

@@ -6,6 +6,7 @@ Source: ext-tasks/specification/draft/tasks.
 from __future__ import annotations
 
 import importlib
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -61,10 +62,13 @@ async def test_handlers_of_the_client_answer_what_a_task_asks_each_question_once
 @pytest.mark.requirement(
     "tasks-ext.cancel-request",
     "tasks-ext.no-cancelled-notification",
-    "tasks-ext.get-cancelled",
     revisions=SPOKEN,
 )
-async def test_a_call_that_is_given_up_cancels_its_task(pkg: Any) -> None:
+async def test_a_call_that_is_given_up_cancels_its_task(
+    pkg: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trace = tmp_path / "trace"
+    monkeypatch.setenv("MCP_TRACE", f"{trace}")
     work = Work(pkg)
     async with work.client(pkg) as client:
         with anyio.fail_after(10):
@@ -76,6 +80,14 @@ async def test_a_call_that_is_given_up_cancels_its_task(pkg: Any) -> None:
                     await anyio.lowlevel.checkpoint()
                 group.cancel_scope.cancel()
             await work.ended.wait()
+    records = [msgspec.json.decode(line) for line in trace.read_bytes().splitlines()]
+    sent = [
+        each["message"]["method"]
+        for each in records
+        if (each["channel"], each["direction"]) == ("client", "sent")
+    ]
+    assert sent.count("tasks/cancel") == 1
+    assert "notifications/cancelled" not in sent
 
 
 @pytest.mark.requirement("tasks-ext.persist-ids", revisions=SPOKEN)

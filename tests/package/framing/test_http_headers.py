@@ -19,6 +19,7 @@ from mcp_protocol.framing.http_headers import (
     value_text,
 )
 from mcp_protocol.protocol.param_headers import is_token
+from requirements import EVERY_REVISION
 
 
 @pytest.mark.requirement(
@@ -28,6 +29,7 @@ from mcp_protocol.protocol.param_headers import is_token
     "headers.sentinel-exact",
     "headers.empty-string",
     "headers.mcp-name-encoding",
+    revisions=EVERY_REVISION,
 )
 @pytest.mark.parametrize(
     ("text", "encoded"),
@@ -83,7 +85,9 @@ def test_half_a_surrogate_pair_has_no_header() -> None:
         encode_value("\ud800")
 
 
-@pytest.mark.requirement("headers.value-conversion", "headers.param-integer-range")
+@pytest.mark.requirement(
+    "headers.value-conversion", "headers.param-integer-range", revisions=EVERY_REVISION
+)
 @pytest.mark.parametrize(
     ("value", "text"),
     [
@@ -102,14 +106,14 @@ def test_a_value_of_the_body_has_one_text(value: Any, text: str) -> None:
     assert says(text, value)
 
 
-@pytest.mark.requirement("headers.param-integer-range")
+@pytest.mark.requirement("headers.param-integer-range", revisions=EVERY_REVISION)
 @pytest.mark.parametrize("value", [2**53, -(2**53), 1e300, 1.5, float("nan"), None, [1], {"a": 1}])
 def test_a_value_that_would_not_arrive_as_it_is_gets_no_header(value: Any) -> None:
     with pytest.raises(LocalProtocolError, match="for a header"):
         value_text(value)
 
 
-@pytest.mark.requirement("headers.values-case-sensitive")
+@pytest.mark.requirement("headers.values-case-sensitive", revisions=EVERY_REVISION)
 @pytest.mark.parametrize(
     ("header", "body", "same"),
     [

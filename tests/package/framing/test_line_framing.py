@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from mcp_protocol.errors import INVALID_REQUEST, LocalProtocolError
 from mcp_protocol.framing.line_framing import LineReader, TooLong, frame_line
+from requirements import EVERY_REVISION
 
 MESSAGES = [b'{"a":1}', '{"text":"\u00e9\U0001f600"}'.encode(), b"[1,2]", b'"\\n"']
 WIRE = b"".join(frame_line(message) for message in MESSAGES)
@@ -22,13 +23,13 @@ def read(reader: LineReader, wire: bytes, size: int) -> list[bytes | TooLong]:
     return found
 
 
-@pytest.mark.requirement("stdio.newline-delimited")
+@pytest.mark.requirement("stdio.newline-delimited", revisions=EVERY_REVISION)
 @pytest.mark.parametrize("size", [1, 2, 5, 16, len(WIRE) - 1, len(WIRE)])
 def test_messages_come_out_whole_wherever_the_pipe_cuts_them(size: int) -> None:
     assert read(LineReader(), WIRE, size) == MESSAGES
 
 
-@pytest.mark.requirement("stdio.newline-delimited")
+@pytest.mark.requirement("stdio.newline-delimited", revisions=EVERY_REVISION)
 def test_an_unfinished_line_waits_for_its_newline() -> None:
     reader = LineReader()
     assert reader.feed(b'{"a"') == []
@@ -72,7 +73,7 @@ def test_a_message_over_the_limit_becomes_an_error_that_names_the_limit() -> Non
     )
 
 
-@pytest.mark.requirement("stdio.no-embedded-newline")
+@pytest.mark.requirement("stdio.no-embedded-newline", revisions=EVERY_REVISION)
 def test_a_message_with_a_raw_newline_is_refused() -> None:
     with pytest.raises(LocalProtocolError, match="came a newline at byte 1"):
         frame_line(b"{\n}")
@@ -85,7 +86,7 @@ LINES = st.lists(
 )
 
 
-@pytest.mark.requirement("stdio.newline-delimited")
+@pytest.mark.requirement("stdio.newline-delimited", revisions=EVERY_REVISION)
 @given(lines=LINES, cuts=st.lists(st.integers(0, 400)), ends=st.sampled_from([b"\n", b"\r\n"]))
 def test_any_lines_survive_any_cuts(lines: list[bytes], cuts: list[int], ends: bytes) -> None:
     wire = b"".join(line + ends for line in lines)

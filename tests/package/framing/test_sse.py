@@ -19,6 +19,7 @@ from mcp_protocol.framing.sse import (
     encode_comment,
     encode_event,
 )
+from requirements import EVERY_REVISION
 
 Cut = Callable[[bytes], Iterator[bytes]]
 
@@ -85,7 +86,7 @@ EVENTS = [
 ]
 
 
-@pytest.mark.requirement("http.utf8")
+@pytest.mark.requirement("http.utf8", revisions=EVERY_REVISION)
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 @pytest.mark.parametrize("bom", [b"", b"\xef\xbb\xbf"], ids=["plain", "BOM"])
 def test_events_come_out_whole_wherever_the_network_cuts_them(
@@ -111,7 +112,7 @@ def test_an_event_is_there_as_soon_as_its_blank_line_begins() -> None:
     assert decode(b"data: b\n\n", decoder=decoder) == [ServerSentEvent(b"b")]
 
 
-@pytest.mark.requirement("http.comments-ignored")
+@pytest.mark.requirement("http.comments-ignored", revisions=EVERY_REVISION)
 @pytest.mark.parametrize("comment", [b":", b": ping", b":\xff\xfe", b":data: no"])
 @pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
 def test_comments_mean_nothing_wherever_they_stand(cut: Cut, comment: bytes, end: bytes) -> None:
@@ -129,7 +130,7 @@ def test_an_event_that_no_blank_line_closed_is_not_one(cut: Cut) -> None:
     assert decoder.last_id == "1"
 
 
-@pytest.mark.requirement("http.prime-event-not-a-message")
+@pytest.mark.requirement("http.prime-event-not-a-message", revisions=EVERY_REVISION)
 def test_an_event_without_data_sets_the_id_only(cut: Cut) -> None:
     decoder = EventDecoder()
     assert decode(b"id: 7\n\n", cut, decoder) == []

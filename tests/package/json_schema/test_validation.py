@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
+from itertools import permutations
 from typing import Any
 
+import jsonschema
 import pytest
 
 from mcp_protocol.errors import RemoteProtocolError
@@ -279,3 +281,34 @@ def test_a_large_value_may_take_as_much_work_as_it_is_large() -> None:
     rows[-1] = {"b": "x"}
     assert "'a' is a required property" in str(judge(rows))
     assert judge([{"a": 1}]) is None
+
+
+SCALAR_ITEMS = [
+    *({"type": name} for name in ("boolean", "integer", "null", "number", "string")),
+    {"type": "integer", "title": "Size", "minimum": 0},
+    {"type": "integer", "minimum": 0, "maximum": 3},
+    {"type": "number", "maximum": 1.5},
+    {"type": "string", "maxLength": 1},
+    {"type": ["null", "string"]},
+    {"type": "array"},
+    {"enum": [0, "a"]},
+]
+SCALARS = (-1, 0, 1.0, 1.5, 3, 4, True, None, "", "ab", [], {})
+
+
+@pytest.mark.parametrize("first", [None, {"type": "string"}], ids=["items", "after prefixItems"])
+@pytest.mark.parametrize("dialect", [DRAFT_7, DRAFT_2020])
+@pytest.mark.parametrize("items", SCALAR_ITEMS, ids=str)
+def test_each_item_of_scalars_is_judged_as_by_the_library(
+    items: Any, dialect: str, first: Any
+) -> None:
+    schema = {"$schema": dialect, "items": items}
+    schema |= {} if first is None else {"prefixItems": [first]}
+    ours = validator(schema, "testing")
+    library = jsonschema.validators.validator_for(schema)(schema)
+    for value in ([], 1, *([one] for one in SCALARS), *permutations(SCALARS, 2)):
+        array = list(value) if isinstance(value, tuple) else value
+        complaint = str(ours(array))
+        errors = list(library.iter_errors(array))
+        assert (complaint == "None") is (not errors), array
+        assert all(f"{error.json_path[1:]}: " in complaint for error in errors), array

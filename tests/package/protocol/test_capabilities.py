@@ -32,6 +32,7 @@ from package.wire import (
     request,
     speaking_to,
 )
+from requirements import EVERY_REVISION
 
 LISTS = {"tools": "tools/list", "prompts": "prompts/list", "resources": "resources/list"}
 EVERYTHING: Mapping[str, Any] = {
@@ -181,7 +182,7 @@ async def test_what_a_server_advertises_it_answers_and_nothing_else(revision: st
             assert ("result" in answer) is ("tools" in found)
 
 
-@pytest.mark.requirement("capabilities.presence-is-support")
+@pytest.mark.requirement("capabilities.presence-is-support", revisions=EVERY_REVISION)
 @pytest.mark.parametrize(
     ("capabilities", "path", "there"),
     [

@@ -20,6 +20,7 @@ from package.live import FakeServer, live, text_of
 from package.rules import holding
 from package.scripted import scripted
 from package.wire import ALL, HANDSHAKE, facts, meta_of, speaking_to
+from requirements import EVERY_REVISION
 
 HAVING = holding("extensions.capability-map")
 having = pytest.mark.parametrize("revision", HAVING)
@@ -116,7 +117,7 @@ async def test_an_identifier_of_the_prescribed_form_is_declared(
     assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
 
 
-@pytest.mark.requirement("extensions.reserved-namespace")
+@pytest.mark.requirement("extensions.reserved-namespace", revisions=EVERY_REVISION)
 def test_an_official_identifier_that_is_not_known_gives_a_warning(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

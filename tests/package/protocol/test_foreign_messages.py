@@ -220,8 +220,9 @@ async def test_a_client_outlives_every_depth_that_it_answers_with(anyio_backend:
             for deep in nested(depth):
                 await server.say(with_deep(asked, deep))
                 await server.say(request(SESSION, "ping", id=depth))
-                while (await server.next())["id"] != depth:
+                while (answer := await server.next())["id"] != depth:
                     pass
+                assert answer["result"] == {}
 
 
 @pytest.mark.parametrize("revision", [NEWEST, SESSION])

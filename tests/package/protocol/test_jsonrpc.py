@@ -23,6 +23,7 @@ from package.protocol.pair import Pair
 from package.rules import holding
 from package.samples import PARAMS, RESULTS
 from package.wire import ClientEnd, ServerEnd, request
+from requirements import EVERY_REVISION
 
 
 def tools_list(revision: str, **changed: Any) -> dict[str, Any]:
@@ -310,7 +311,7 @@ def test_a_malformed_response_fails_its_call(
     assert end.connection.open_requests == 0
 
 
-@pytest.mark.requirement("jsonrpc.result-object")
+@pytest.mark.requirement("jsonrpc.result-object", revisions=EVERY_REVISION)
 @pytest.mark.parametrize("result", [5, None, [], "x"], ids=repr)
 def test_even_a_method_of_any_result_needs_an_object(result: Any) -> None:
     row = Method(

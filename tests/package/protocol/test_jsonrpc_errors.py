@@ -37,6 +37,7 @@ from package.wire import (
     meta_of,
     request,
 )
+from requirements import EVERY_REVISION
 
 LEGACY_RANGE = range(-32019, -31999)
 RESERVED_RANGE = range(-32099, -32019)
@@ -243,7 +244,7 @@ def test_a_reserved_code_is_sent_only_if_it_is_defined(revision: str, code: int)
     assert shown["code"] == (code if code in defined else -32603)
 
 
-@pytest.mark.requirement("jsonrpc.code-32002-not-emitted")
+@pytest.mark.requirement("jsonrpc.code-32002-not-emitted", revisions=EVERY_REVISION)
 def test_a_missing_resource_has_the_code_of_the_revision() -> None:
     later = holding("jsonrpc.code-32002-not-emitted")
     for revision in REVISIONS:
@@ -314,7 +315,7 @@ def test_a_server_that_cannot_describe_itself_answers_an_internal_error(revision
     assert (answer["id"], answer["error"]["code"]) == (opening["id"], -32603)
 
 
-@pytest.mark.requirement("jsonrpc.rpc-prefix")
+@pytest.mark.requirement("jsonrpc.rpc-prefix", revisions=EVERY_REVISION)
 def test_a_method_of_ones_own_has_a_name_that_is_free() -> None:
     for name in ("rpc.test", "rpc.", "", "tools/list"):
         with pytest.raises(ValueError, match="method"):

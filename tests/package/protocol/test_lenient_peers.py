@@ -94,7 +94,7 @@ def test_a_dollar_notification_with_an_id_is_an_unknown_request(revision: str, r
 
 
 @pytest.mark.requirement("seed-compat.dollar-cancel-request", "seed-compat.dollar-progress")
-@pytest.mark.requirement("seed-compat.code-32800", "seed-compat.error-id-null")
+@pytest.mark.requirement("seed-compat.code-32800")
 @pytest.mark.parametrize("revision", holding("seed-compat.code-32800"))
 def test_none_of_it_is_ever_sent(revision: str) -> None:
     pair = Pair(revision)

@@ -28,6 +28,7 @@ from package.wire import (
     meta_of,
     request,
 )
+from requirements import EVERY_REVISION
 
 
 def properties(root: Path, revision: str, name: str) -> set[str]:
@@ -183,7 +184,7 @@ def test_a_second_initialize_that_is_refused_changes_nothing(revision: str, miss
     server.connection.request("roots/list")
 
 
-@pytest.mark.requirement("lifecycle.initialize-first")
+@pytest.mark.requirement("lifecycle.initialize-first", revisions=EVERY_REVISION)
 @pytest.mark.parametrize("state", State)
 @pytest.mark.parametrize("trigger", Trigger)
 def test_the_server_serves_in_each_state_what_the_table_has(state: State, trigger: Trigger) -> None:
@@ -251,7 +252,9 @@ def test_a_session_has_the_methods_of_its_revision_and_no_other(revision: str, r
             assert pair.sent(role)[-1]["method"] == method
 
 
-@pytest.mark.requirement("lifecycle.respect-version-must", "versioning.single-per-session")
+@pytest.mark.requirement(
+    "lifecycle.respect-version-must", "versioning.single-per-session", revisions=EVERY_REVISION
+)
 def test_sessions_of_one_server_answer_in_the_shapes_of_their_own_revisions(root: Path) -> None:
     pairs = [Pair(revision) for revision in holding("versioning.single-per-session")]
     for pair in pairs:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from itertools import product
 from types import FrameType
 from typing import Any
 
@@ -29,12 +30,13 @@ from package.wire import (
     facts,
     request,
 )
+from requirements import EVERY_REVISION
 
 PARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 
 
-@pytest.mark.requirement("meta.key-format", "meta.prefix-format")
-@pytest.mark.requirement("meta.label-format", "meta.name-format")
+@pytest.mark.requirement("meta.key-format", "meta.prefix-format", revisions=EVERY_REVISION)
+@pytest.mark.requirement("meta.label-format", "meta.name-format", revisions=EVERY_REVISION)
 @pytest.mark.parametrize(
     ("key", "valid"),
     [
@@ -126,15 +128,30 @@ def test_a_second_label_of_the_protocol_reserves_a_prefix(
     assert is_reserved_key(key, facts(revision)) is reserved
 
 
+FIRST_OR_LATER = holding("meta.reserved-prefix-2025-06-18")
+SECOND_LABEL = holding("meta.reserved-prefix-second-label")
+RESERVED = [
+    *product(FIRST_OR_LATER, ("mcp.dev/x", "tools.mcp.com/x", "modelcontextprotocol.io/x")),
+    *product(SECOND_LABEL, ("dev.mcp/x", "com.mcp.tools/x", "io.modelcontextprotocol/x")),
+]
+FREE = [
+    *product(FIRST_OR_LATER, ("dev.mcp/x", "com.example/x", "y")),
+    *product(SECOND_LABEL, ("mcp.dev/x", "com.example.mcp/x", "com.example/x", "y")),
+]
+
+
 @pytest.mark.requirement("meta.reserved-prefix-2025-06-18", "meta.reserved-prefix-second-label")
-def test_a_user_cannot_put_a_key_under_a_reserved_prefix() -> None:
-    keys = {"before-last-label": "mcp.dev/x", "second-label": "dev.mcp/x"}
-    for revision in holding("meta.key-format"):
-        key = keys[facts(revision).meta.reserved_prefix]
-        with pytest.raises(LocalProtocolError, match="reserved"):
-            ClientEnd(revision).ask("tools/list", meta={key: 1})
-        sent = ClientEnd(revision).ask("tools/list", meta={"com.example/x": 1, "y": [2]})
-        assert sent["params"]["_meta"].items() >= {"com.example/x": 1, "y": [2]}.items()
+@pytest.mark.parametrize(("revision", "key"), RESERVED)
+def test_a_user_cannot_put_a_key_under_a_reserved_prefix(revision: str, key: str) -> None:
+    with pytest.raises(LocalProtocolError, match="reserved"):
+        ClientEnd(revision).ask("tools/list", meta={key: 1})
+
+
+@pytest.mark.requirement("meta.reserved-prefix-2025-06-18", "meta.reserved-prefix-second-label")
+@pytest.mark.parametrize(("revision", "key"), FREE)
+def test_a_user_may_put_a_key_under_any_other_prefix(revision: str, key: str) -> None:
+    sent = ClientEnd(revision).ask("tools/list", meta={key: [1]})
+    assert sent["params"]["_meta"].items() >= {key: [1]}.items()
 
 
 @pytest.mark.requirement("meta.member-reserved")
@@ -269,6 +286,8 @@ def test_a_gateway_may_pass_on_the_keys_that_the_revision_defines(revision: str)
     for key in (keys.log_level, keys.related_task, keys.subscription_id):
         if key is not None:
             check_user_meta({key: "info"}, facts(revision))
+            with pytest.raises(LocalProtocolError, match="reserved"):
+                check_user_meta({f"{key}x": "info"}, facts(revision))
 
 
 @pytest.mark.parametrize("meta", [5, "x", [], True], ids=repr)

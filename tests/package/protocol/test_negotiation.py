@@ -21,6 +21,7 @@ from mcp_protocol.protocol.receiver import Event, Ignored, Opened, OpenFailed, S
 from mcp_protocol.revisions import REVISIONS
 from package.rules import holding, with_another
 from package.wire import ALL, HANDSHAKE, PER_REQUEST, described, encoded, meta_of, sent
+from requirements import EVERY_REVISION
 
 NEWEST, OLDEST = HANDSHAKE[-1], HANDSHAKE[0]
 INFO = {"name": "server", "version": "1"}
@@ -114,8 +115,8 @@ def test_the_client_confirms_a_handshake_before_anything_else(revision: str) -> 
     assert client.agreed() == revision
 
 
-@pytest.mark.requirement("lifecycle.initialized-notification", "lifecycle.initialize-result")
-@pytest.mark.requirement("versioning.identifier")
+@pytest.mark.requirement("lifecycle.initialized-notification", revisions=EVERY_REVISION)
+@pytest.mark.requirement("versioning.identifier", revisions=EVERY_REVISION)
 @pytest.mark.parametrize(
     ("answer", "kind"),
     [
@@ -153,7 +154,7 @@ def test_a_revision_that_the_client_does_not_speak_ends_the_opening(revision: st
         assert client.methods == ["initialize"]
 
 
-@pytest.mark.requirement("versioning.no-modern-in-initialize")
+@pytest.mark.requirement("versioning.no-modern-in-initialize", revisions=EVERY_REVISION)
 @pytest.mark.parametrize("chosen", PER_REQUEST)
 def test_a_handshake_cannot_end_in_a_revision_without_one(chosen: str) -> None:
     client = Newcomer()
@@ -174,7 +175,7 @@ def test_the_client_goes_on_with_any_revision_it_speaks(chosen: str) -> None:
     assert bool(sent(batched)) is REVISIONS[chosen].batching
 
 
-@pytest.mark.requirement("seed-compat.version-refused-by-error")
+@pytest.mark.requirement("seed-compat.version-refused-by-error", revisions=EVERY_REVISION)
 @pytest.mark.parametrize("code", [-32602, -32600])
 def test_the_client_tries_once_more_with_a_revision_that_a_refusal_names(code: int) -> None:
     client = Newcomer(LEGACY)
@@ -263,7 +264,7 @@ def test_silence_leads_to_initialize_and_a_late_refusal_changes_nothing() -> Non
     assert client.methods[2:] == ["notifications/initialized"]
 
 
-@pytest.mark.requirement("stdio.probe-modern-result")
+@pytest.mark.requirement("stdio.probe-modern-result", revisions=PER_REQUEST)
 def test_a_newer_server_that_was_slow_to_start_is_known_by_its_late_answer() -> None:
     client = Newcomer()
     client.wait_in_vain()

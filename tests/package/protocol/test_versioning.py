@@ -52,9 +52,11 @@ def test_a_server_agrees_to_any_revision_it_speaks(revision: str) -> None:
 
 
 @pytest.mark.requirement(
-    "versioning.server-counter-offer", "versioning.identifier", revisions=HANDSHAKE
+    "versioning.server-counter-offer",
+    "versioning.identifier",
+    "versioning.no-modern-in-initialize",
+    revisions=HANDSHAKE,
 )
-@pytest.mark.requirement("versioning.no-modern-in-initialize", revisions=PER_REQUEST)
 @pytest.mark.parametrize(
     "asked", ["1900-01-01", "2099-01-01", "2025-6-18", "2025-06-18 ", "", "x", *PER_REQUEST]
 )

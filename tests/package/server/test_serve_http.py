@@ -15,6 +15,7 @@ from mcp_protocol.server.asgi.uvicorn_adapter import parse_address
 from package.server.raw_http import head, whole
 from package.server.web_process import REVISION, SERVE, rest, run, started, until, write_server
 from package.wire import HANDSHAKE, SESSIONS, encoded, initialize
+from requirements import EVERY_REVISION
 
 LISTEN = {"notifications": {"toolsListChanged": True}}
 
@@ -26,7 +27,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.requirement("transport-security.bind-localhost")
+@pytest.mark.requirement("transport-security.bind-localhost", revisions=EVERY_REVISION)
 @pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("argv", [SERVE, ("web.py",)], ids=["command line", "server.run"])
 def test_it_says_where_it_serves_and_ends_with_a_signal(
@@ -42,7 +43,7 @@ def test_it_says_where_it_serves_and_ends_with_a_signal(
     assert took < 5
 
 
-@pytest.mark.requirement("lifecycle.shutdown-http")
+@pytest.mark.requirement("lifecycle.shutdown-http", revisions=SESSIONS[-1:])
 def test_open_streams_are_ended_and_do_not_hold_it_up(folder: Path) -> None:
     with started(folder) as server:
         listening = server.ask(whole(server.port, REVISION, "subscriptions/listen", LISTEN))

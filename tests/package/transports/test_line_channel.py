@@ -30,6 +30,7 @@ from mcp_protocol.transports.fd_io import (
 )
 from mcp_protocol.transports.line_channel import LineChannel, Sink, Source, stream_channel
 from package.wire import ALL, encoded, request
+from requirements import EVERY_REVISION
 
 pytestmark = pytest.mark.anyio
 
@@ -96,7 +97,9 @@ async def served(
     return accepted[0], client
 
 
-@pytest.mark.requirement("custom-transport.reuse-stdio-framing", "custom-transport.allowed")
+@pytest.mark.requirement(
+    "custom-transport.reuse-stdio-framing", "custom-transport.allowed", revisions=EVERY_REVISION
+)
 async def test_messages_pass_both_ways_until_one_end_closes(
     channels: tuple[LineChannel, LineChannel],
 ) -> None:

@@ -10,11 +10,12 @@ from anyio.lowlevel import checkpoint
 from mcp_protocol.channel import OutgoingMessage
 from mcp_protocol.errors import ConnectionClosedError, EndOfChannel
 from mcp_protocol.transports.memory import memory_pair
+from requirements import EVERY_REVISION
 
 pytestmark = pytest.mark.anyio
 
 
-@pytest.mark.requirement("custom-transport.allowed")
+@pytest.mark.requirement("custom-transport.allowed", revisions=EVERY_REVISION)
 async def test_what_one_end_sends_the_other_receives_in_order() -> None:
     a, b = memory_pair()
     for message in (b"1", b"2", b"3"):

@@ -56,7 +56,9 @@ async def test_a_command_becomes_a_child_process_that_answers() -> None:
     assert channel.exit_code == 0
 
 
-@pytest.mark.requirement("stdio.newline-delimited", "stdio.no-embedded-newline")
+@pytest.mark.requirement(
+    "stdio.newline-delimited", "stdio.no-embedded-newline", revisions=EVERY_REVISION
+)
 async def test_large_messages_of_many_tasks_stay_whole_even_if_cancelled() -> None:
     async with server(python(ECHO)) as channel:
         received: set[bytes] = set()
@@ -153,7 +155,7 @@ async def test_a_command_must_be_a_sequence_of_arguments(command: Any) -> None:
         await open_process(command)
 
 
-@pytest.mark.requirement("stdio.shutdown-by-server")
+@pytest.mark.requirement("stdio.shutdown-by-server", revisions=EVERY_REVISION)
 async def test_a_server_that_ends_later_is_the_end_of_the_channel() -> None:
     ends = "print('{}', flush=True); print('bye', file=sys.stderr); sys.exit(4)"
     async with server(python(ends)) as channel:
@@ -165,7 +167,7 @@ async def test_a_server_that_ends_later_is_the_end_of_the_channel() -> None:
             await channel.send(OutgoingMessage(b"1"))
 
 
-@pytest.mark.requirement("stdio.shutdown-by-server")
+@pytest.mark.requirement("stdio.shutdown-by-server", revisions=EVERY_REVISION)
 async def test_a_server_that_closes_its_output_is_the_end_of_the_channel() -> None:
     async with server(python("os.close(1); sys.stdin.read()")) as channel:
         with pytest.raises(EndOfChannel, match="closed its output"):
@@ -173,7 +175,9 @@ async def test_a_server_that_closes_its_output_is_the_end_of_the_channel() -> No
     assert channel.exit_code == 0
 
 
-@pytest.mark.requirement("stdio.stderr-client-choice", "stdio.stderr-not-an-error")
+@pytest.mark.requirement(
+    "stdio.stderr-client-choice", "stdio.stderr-not-an-error", revisions=EVERY_REVISION
+)
 async def test_standard_error_is_passed_on_line_by_line_and_is_no_failure() -> None:
     lines: list[str] = []
     writes = "sys.stderr.buffer.write('\u00e9\\r\\ntwo\\n\\xff'.encode('latin-1')); "
@@ -185,14 +189,16 @@ async def test_standard_error_is_passed_on_line_by_line_and_is_no_failure() -> N
     assert channel.stderr_tail == ("\ufffd", "two", "\ufffd")
 
 
-@pytest.mark.requirement("stdio.stderr-client-choice")
+@pytest.mark.requirement("stdio.stderr-client-choice", revisions=EVERY_REVISION)
 async def test_standard_error_goes_to_ours_by_default(capsys: pytest.CaptureFixture[str]) -> None:
     async with server(python("print('a word', file=sys.stderr, flush=True)", ECHO)):
         pass
     assert capsys.readouterr().err == "a word\n"
 
 
-@pytest.mark.requirement("stdio.stderr-client-choice", "stdio.stderr-any-logging")
+@pytest.mark.requirement(
+    "stdio.stderr-client-choice", "stdio.stderr-any-logging", revisions=EVERY_REVISION
+)
 async def test_much_standard_error_blocks_no_server_whoever_listens() -> None:
     def fails(text: str) -> None:
         raise RuntimeError(text)

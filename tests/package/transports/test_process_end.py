@@ -36,6 +36,7 @@ from package.processes import (
     python,
     server,
 )
+from requirements import EVERY_REVISION
 
 pytestmark = pytest.mark.anyio
 
@@ -64,6 +65,7 @@ async def test_a_dead_server_whose_child_holds_the_output_is_the_end_too(
     "stdio.no-shutdown-message",
     "stdio.shutdown-client-signals",
     "stdio.shutdown-client-portable",
+    revisions=EVERY_REVISION,
 )
 async def test_closing_ends_the_input_and_sends_no_signal_to_a_server_that_exits(
     tmp_path: Path,
@@ -81,7 +83,9 @@ async def test_closing_ends_the_input_and_sends_no_signal_to_a_server_that_exits
     assert (tmp_path / "read").read_bytes() == b'{"a":1}\n'
 
 
-@pytest.mark.requirement("stdio.shutdown-client-signals", "stdio.shutdown-client-portable")
+@pytest.mark.requirement(
+    "stdio.shutdown-client-signals", "stdio.shutdown-client-portable", revisions=EVERY_REVISION
+)
 async def test_a_server_that_ignores_the_end_of_input_gets_sigterm() -> None:
     handles = "signal.signal(signal.SIGTERM, lambda *_: sys.exit(7)); print('{}', flush=True)"
     async with server(python(handles, IGNORES_EOF), timeouts=IMPATIENT) as channel:
@@ -89,7 +93,9 @@ async def test_a_server_that_ignores_the_end_of_input_gets_sigterm() -> None:
     assert channel.exit_code == 7
 
 
-@pytest.mark.requirement("stdio.shutdown-client-signals", "stdio.shutdown-client-portable")
+@pytest.mark.requirement(
+    "stdio.shutdown-client-signals", "stdio.shutdown-client-portable", revisions=EVERY_REVISION
+)
 async def test_a_server_that_ignores_sigterm_too_is_killed(tmp_path: Path) -> None:
     trace = tmp_path / "trace"
     ignores = f"""

@@ -67,14 +67,19 @@ def run(command: list[str], wire: bytes, **env: str) -> subprocess.CompletedProc
     )
 
 
-@pytest.mark.requirement("stdio.streams", "stdio.newline-delimited", "stdio.shutdown-server-on-eof")
+@pytest.mark.requirement(
+    "stdio.streams",
+    "stdio.newline-delimited",
+    "stdio.shutdown-server-on-eof",
+    revisions=EVERY_REVISION,
+)
 def test_lines_in_are_lines_out_until_the_input_ends(backend: str) -> None:
     done = run(argv(backend), b'{"a":1}\r\n\n[2]\n"last, without newline"')
     assert done.stdout == b'{"a":1}\n[2]\n"last, without newline"\n'
     assert (done.returncode, done.stderr) == (0, b"")
 
 
-@pytest.mark.requirement("stdio.newline-delimited")
+@pytest.mark.requirement("stdio.newline-delimited", revisions=EVERY_REVISION)
 def test_a_message_in_two_writes_is_one_message(backend: str) -> None:
     with subprocess.Popen(
         argv(backend), stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment(), bufsize=0
@@ -99,7 +104,9 @@ def test_messages_are_utf8_whatever_the_locale(backend: str) -> None:
     assert done.stderr == b"\\u4e16\n"
 
 
-@pytest.mark.requirement("stdio.stdout-only-messages", "stdio.stderr-logging")
+@pytest.mark.requirement(
+    "stdio.stdout-only-messages", "stdio.stderr-logging", revisions=EVERY_REVISION
+)
 @pytest.mark.parametrize(
     "stray",
     [
@@ -120,7 +127,7 @@ def test_nothing_printed_reaches_the_client(stray: str) -> None:
     assert done.returncode == 0
 
 
-@pytest.mark.requirement("stdio.stdout-only-messages")
+@pytest.mark.requirement("stdio.stdout-only-messages", revisions=EVERY_REVISION)
 def test_what_was_printed_before_and_is_printed_after_goes_to_standard_error(backend: str) -> None:
     done = run(
         argv(
@@ -154,7 +161,7 @@ def test_large_messages_pass_whole_through_a_full_pipe(backend: str) -> None:
     assert run(argv(backend), wire).stdout == wire
 
 
-@pytest.mark.requirement("stdio.shutdown-server-on-eof")
+@pytest.mark.requirement("stdio.shutdown-server-on-eof", revisions=EVERY_REVISION)
 def test_a_client_that_no_longer_reads_is_an_error_of_the_channel(backend: str) -> None:
     during = (
         "try: await channel.send(OutgoingMessage(b'1'))\n"

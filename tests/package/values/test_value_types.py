@@ -28,6 +28,7 @@ from mcp_protocol.server.toolkit.signatures import read
 from package.respondent import accepted, responding, text_in
 from package.rules import holding
 from package.wire import ALL, facts, speaking_to
+from requirements import EVERY_REVISION
 
 every = pytest.mark.parametrize("revision", ALL)
 with_forms = pytest.mark.parametrize("revision", holding("elicitation.schema-flat"))
@@ -153,7 +154,7 @@ REFUSED: list[tuple[Any, Any, str]] = [
 ]
 
 
-@pytest.mark.requirement("tools.server-validates-inputs")
+@pytest.mark.requirement("tools.server-validates-inputs", revisions=EVERY_REVISION)
 @pytest.mark.parametrize(("kind", "value", "complaint"), REFUSED)
 def test_a_value_that_breaks_a_constraint_is_refused_with_its_place(
     kind: Any, value: Any, complaint: str

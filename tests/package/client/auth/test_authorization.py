@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,7 @@ OVER_HTTP = holding("auth-flow.401-at-any-request")
 """The revisions with authorization."""
 every_revision = pytest.mark.parametrize("revision", OVER_HTTP)
 with_metadata = pytest.mark.parametrize("revision", holding("auth-flow.resource-implemented"))
+CHALLENGE = ('error="insufficient_scope"', 'scope="write"', 'realm="a, b=c"')
 with_step_up = pytest.mark.parametrize("revision", holding("auth-scope.step-up-parse"))
 with_iss = pytest.mark.parametrize("revision", holding("auth-flow.iss-failure-aborts"))
 
@@ -238,7 +240,6 @@ async def test_a_task_that_is_cancelled_while_it_renews_blocks_no_other(tmp_path
     "auth-scope.step-up-response",
     "auth-scope.step-up-for-user",
     "auth-scope.step-up-reauthorize",
-    "auth-scope.step-up-parse",
 )
 @with_step_up
 async def test_a_call_that_needs_more_scopes_asks_the_user_for_them(revision: str) -> None:
@@ -307,6 +308,24 @@ async def test_a_user_who_denies_a_step_up_is_not_asked_again(revision: str) -> 
 
 @requirement("auth-scope.step-up-parse")
 @with_step_up
+@pytest.mark.parametrize("parameters", list(permutations(CHALLENGE)), ids=", ".join)
+async def test_the_parameters_of_a_403_come_in_any_order(
+    revision: str, parameters: tuple[str, ...]
+) -> None:
+    async with protected(revision) as (script, _):
+
+        async def refuse(asked: Asked, reply: Reply) -> None:
+            await reply.whole(403, WWW_Authenticate=f"Bearer {', '.join(parameters)}")
+
+        script.once["tools/call"] = [refuse]
+        async with client_of(script, agreeing(script.issuer)) as client:
+            await client.call_tool("echo")
+        _, second = script.issuer.visits
+        assert "write" in second["scope"].split()
+
+
+@requirement("auth-scope.step-up-parse")
+@with_step_up
 async def test_a_403_without_insufficient_scope_starts_no_flow(revision: str) -> None:
     async with protected(revision) as (script, _):
 
@@ -325,11 +344,12 @@ async def test_a_403_without_insufficient_scope_starts_no_flow(revision: str) ->
 async def test_a_token_that_is_refused_as_soon_as_it_is_given_ends_the_attempt(
     revision: str,
 ) -> None:
-    async with protected(revision) as (script, _):
+    async with protected(revision) as (script, server):
         script.issuer.valid = Refusing()
         with pytest.raises(HttpStatusError, match="401"):
             async with client_of(script, agreeing(script.issuer)):
                 pass
+        assert [asked.target for asked in server.asked if asked.verb == "POST"].count("/mcp") == 2
         assert len(script.issuer.visits) == len(script.issuer.forms) == 1
 
 
@@ -566,7 +586,6 @@ class Lasting(Issuer):
         return {**super().metadata(), "scopes_supported": ["offline_access"]}
 
 
-@requirement("auth-flow.offline-access-only-if-listed")
 async def test_refresh_tokens_are_asked_for_where_there_is_a_user_only() -> None:
     async with protected(issuer=Lasting()) as (script, _):
         async with client_of(script, agreeing(script.issuer, scopes=["read"])) as client:

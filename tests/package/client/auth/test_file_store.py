@@ -75,6 +75,17 @@ async def test_only_the_owner_can_read_a_record(tmp_path: Path) -> None:
     assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o700
 
 
+async def test_a_record_that_cannot_be_written_is_an_error_and_leaves_no_file(
+    tmp_path: Path,
+) -> None:
+    store = FileStore(tmp_path, encrypted=False)
+    in_its_place = store._path("key")
+    in_its_place.mkdir()
+    with pytest.raises(OSError, match="directory"):
+        await store.save("key", b"secret")
+    assert list(tmp_path.iterdir()) == [in_its_place]
+
+
 async def test_records_are_encrypted_where_there_is_a_keyring(
     tmp_path: Path, ring: Remembering
 ) -> None:

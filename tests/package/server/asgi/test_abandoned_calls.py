@@ -18,6 +18,8 @@ RESUMABLE = [revision for revision in SESSIONS if facts(revision).http.resumable
 WITH_BATCHES = "2025-03-26"
 ROOTS_CHANGED = {"jsonrpc": "2.0", "method": "notifications/roots/list_changed"}
 OFTEN = 0.01
+JUMPING = [pytest.param(("trio", {"clock": MockClock(autojump_threshold=0)}), id="trio")]
+"""An event loop with a clock that jumps when everybody waits: minutes pass at once."""
 
 sessions = pytest.mark.parametrize("revision", SESSIONS)
 
@@ -163,11 +165,7 @@ async def test_a_client_that_comes_back_too_late_finds_the_reason(revision: str)
         assert "Limits.abandoned_seconds" in answer["error"]["message"]
 
 
-@pytest.mark.parametrize(
-    "anyio_backend",
-    # A clock that jumps when everybody waits: minutes pass at once.
-    [pytest.param(("trio", {"clock": MockClock(autojump_threshold=0)}), id="trio")],
-)
+@pytest.mark.parametrize("anyio_backend", JUMPING)
 @pytest.mark.parametrize("revision", RESUMABLE)
 async def test_a_call_whose_client_came_back_goes_on_however_long(revision: str) -> None:
     patient = Patient()
@@ -181,6 +179,29 @@ async def test_a_call_whose_client_came_back_goes_on_however_long(revision: str)
             assert patient.cancelled == []
             patient.go.set()
             assert (await stream.message())["result"]["content"][0]["text"] == "done"
+
+
+@pytest.mark.parametrize("anyio_backend", JUMPING)
+@pytest.mark.parametrize("revision", RESUMABLE)
+async def test_calls_expire_in_the_order_in_which_clients_left(revision: str) -> None:
+    patient = Patient()
+    seconds = Limits().abandoned_seconds
+    async with asgi(patient.server) as http:
+        await http.initialize(revision)
+        last = await leave(http, revision, 1)
+        await anyio.sleep(seconds / 3)
+        await leave(http, revision, 2)
+        await anyio.sleep(seconds / 3)
+        await leave(http, revision, 3)
+        async with http.stream("GET", fields={"last-event-id": last}):
+            await anyio.sleep(seconds / 2)
+            assert patient.cancelled == []
+            await anyio.sleep(seconds / 3)
+            assert patient.cancelled == [2]
+            await anyio.sleep(seconds / 3)
+            assert patient.cancelled == [2, 3]
+        await anyio.sleep(seconds)
+        assert patient.cancelled == [2, 3, 1]
 
 
 async def test_each_request_of_a_batch_takes_a_place() -> None:

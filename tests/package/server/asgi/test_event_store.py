@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_protocol.server.asgi.event_store import MemoryEventStore
+from requirements import EVERY_REVISION
 
 
 async def after(store: MemoryEventStore, event: str) -> list[bytes] | None:
@@ -16,7 +17,9 @@ async def after(store: MemoryEventStore, event: str) -> list[bytes] | None:
     return None if found is None else [each.message for each in found[1]]
 
 
-@pytest.mark.requirement("http.event-id-unique", "http.event-id-per-stream-cursor")
+@pytest.mark.requirement(
+    "http.event-id-unique", "http.event-id-per-stream-cursor", revisions=EVERY_REVISION
+)
 async def test_what_came_after_an_event_on_its_own_stream_can_be_had() -> None:
     store = MemoryEventStore()
     ids: list[str] = []

@@ -19,6 +19,7 @@ from package.asgi_client import Http, asgi
 from package.asgi_stream import Reply, Stream
 from package.rules import holding
 from package.wire import HANDSHAKE, INITIALIZED, initialize, request
+from requirements import EVERY_REVISION
 
 
 class Paths(TypedDict):
@@ -387,7 +388,7 @@ async def test_a_stream_is_not_opened_for_who_takes_no_events() -> None:
         assert (await http.get("/sse", accept="application/json")).status == 406
 
 
-@pytest.mark.requirement("transport-security.validate-origin")
+@pytest.mark.requirement("transport-security.validate-origin", revisions=EVERY_REVISION)
 @pytest.mark.parametrize(("method", "path"), [("GET", "/sse"), ("POST", "/messages")])
 async def test_a_foreign_origin_is_refused_at_both_endpoints(method: str, path: str) -> None:
     async with asgi(tools(), **PATHS) as http:

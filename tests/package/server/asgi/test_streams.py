@@ -269,7 +269,6 @@ async def test_many_tasks_of_one_handler_may_begin_its_stream(revision: str) -> 
         assert "result" in reply.messages[-1]
 
 
-@pytest.mark.requirement("http.keepalive-comments")
 @sessions
 async def test_a_quiet_stream_gets_comments(revision: str) -> None:
     async with asgi(tools(), keep_alive=0.01) as http:

@@ -195,7 +195,7 @@ async def test_a_handler_that_waits_for_its_client_ends_with_the_session(
     assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
 
 
-@pytest.mark.requirement("http.session-terminate")
+@pytest.mark.requirement("http.session-terminate", revisions=("2025-06-18",))
 async def test_a_session_whose_client_is_gone_ends_though_a_handler_still_waits_for_it() -> None:
     waiting = Waiting()
     limits = Limits(idle=0.01)

@@ -10,6 +10,7 @@ import pytest
 from mcp_protocol import Context, Server, connect
 from package.asgi_client import SESSION, asgi
 from package.wire import INITIALIZED, SESSIONS, initialize, request
+from requirements import EVERY_REVISION
 
 CALL = {"name": "echo", "arguments": {"text": "hei"}}
 ASKING: dict[str, Any] = {"elicitation": {}, "sampling": {}, "roots": {}}
@@ -82,7 +83,7 @@ async def test_a_session_id_of_before_is_ignored(revision: str) -> None:
         assert reply.result["content"][0]["text"] == f"{revision} None"
 
 
-@pytest.mark.requirement("http.version-header-missing-default")
+@pytest.mark.requirement("http.version-header-missing-default", revisions=EVERY_REVISION)
 async def test_without_a_header_the_revision_is_that_of_clients_that_send_none() -> None:
     async with asgi(server_of(), stateless=True) as http:
         about = {"name": "about", "arguments": {}}
@@ -90,7 +91,7 @@ async def test_without_a_header_the_revision_is_that_of_clients_that_send_none()
         assert reply.result["content"][0]["text"] == "2025-03-26 None"
 
 
-@pytest.mark.requirement("http.get-reply", "http.session-delete-405")
+@pytest.mark.requirement("http.get-reply", "http.session-delete-405", revisions=SESSIONS[-1:])
 @pytest.mark.parametrize("method", ["GET", "DELETE"])
 async def test_there_is_no_stream_to_open_and_no_session_to_end(method: str) -> None:
     async with asgi(server_of(), stateless=True) as http:

@@ -15,6 +15,7 @@ from mcp_protocol.revisions import REVISIONS
 from mcp_protocol.server.toolkit import output_conversion, revision_types
 from mcp_protocol.server.toolkit.content import Annotations, Image, Text, ToolResult
 from package.wire import ALL, facts
+from requirements import EVERY_REVISION
 
 NEWEST = ALL[-1]
 MODELS: Any = importlib.import_module(f"mcp_protocol.r{NEWEST.replace('-', '_')}.models")
@@ -50,7 +51,7 @@ def test_content_of_generated_models_is_content_too(revision: str) -> None:
     assert content[2]["type"] in ("audio", "text")
 
 
-@pytest.mark.requirement("content.base64")
+@pytest.mark.requirement("content.base64", revisions=EVERY_REVISION)
 def test_data_of_generated_models_has_to_be_base64() -> None:
     image = MODELS.ImageContent(data="%%%", mime_type="image/png")
     with pytest.raises(ValueError, match="data: expected base64, got '%%%'"):
@@ -98,7 +99,7 @@ def test_these_annotations_mean_a_value_in_an_object(annotation: Any) -> None:
         (int, ToolResult(structured="x"), "Expected `int`, got `str`"),
     ],
 )
-@pytest.mark.requirement("tools.output-conforms")
+@pytest.mark.requirement("tools.output-conforms", revisions=EVERY_REVISION)
 def test_a_value_that_is_not_what_was_promised_does_not_pass(
     annotation: Any, value: Any, complaint: str
 ) -> None:
@@ -106,7 +107,7 @@ def test_a_value_that_is_not_what_was_promised_does_not_pass(
         output_conversion.from_annotation(annotation, "tool").results(value)
 
 
-@pytest.mark.requirement("tools.output-conforms")
+@pytest.mark.requirement("tools.output-conforms", revisions=EVERY_REVISION)
 async def test_content_alone_does_not_keep_a_schema() -> None:
     made = output_conversion.from_schema({"type": "object", "required": ["a"]})
     with pytest.raises(output_conversion.OutputError, match="got content alone"):
@@ -116,7 +117,7 @@ async def test_content_alone_does_not_keep_a_schema() -> None:
     assert made.results({"a": 1}) == ([{"type": "text", "text": '{"a":1}'}], {"a": 1}, None)
 
 
-@pytest.mark.requirement("content.structured-text-fallback")
+@pytest.mark.requirement("content.structured-text-fallback", revisions=EVERY_REVISION)
 def test_a_result_told_in_full_has_what_was_told() -> None:
     told = output_conversion.from_annotation(int, "tool").results(
         ToolResult(structured=3, meta={"k": 1})

@@ -8,11 +8,14 @@ from hypothesis import strategies as st
 
 from mcp_protocol.errors import InvalidParamsError
 from mcp_protocol.server.toolkit.registry import cursor_after, page_bounds
+from requirements import EVERY_REVISION
 
 KEYS = ["a", "b", "c", "d", "e"]
 
 
-@pytest.mark.requirement("pagination.next-cursor-if-more", "pagination.opaque-cursor")
+@pytest.mark.requirement(
+    "pagination.next-cursor-if-more", "pagination.opaque-cursor", revisions=EVERY_REVISION
+)
 @given(keys=st.lists(st.text(), unique=True, max_size=30), size=st.integers(1, 40))
 def test_pages_hold_every_item_once_and_in_order(keys: list[str], size: int) -> None:
     found: list[str] = []
@@ -25,14 +28,14 @@ def test_pages_hold_every_item_once_and_in_order(keys: list[str], size: int) -> 
     assert found == keys
 
 
-@pytest.mark.requirement("pagination.stable-cursors")
+@pytest.mark.requirement("pagination.stable-cursors", revisions=EVERY_REVISION)
 def test_a_cursor_means_the_same_place_after_others_came_and_went() -> None:
     cursor = cursor_after("tools", "b")
     assert page_bounds("tools", KEYS, cursor, 2) == (2, 4, cursor_after("tools", "d"))
     assert page_bounds("tools", ["b", "c", "x"], cursor, 2) == (1, 3, None)
 
 
-@pytest.mark.requirement("pagination.invalid-cursor-error")
+@pytest.mark.requirement("pagination.invalid-cursor-error", revisions=EVERY_REVISION)
 @pytest.mark.parametrize(
     "cursor",
     [

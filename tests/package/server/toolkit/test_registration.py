@@ -18,7 +18,15 @@ from mcp_protocol.server.toolkit.content import (
     Message,
 )
 from mcp_protocol.server.toolkit.server import Server
+from package.wire import PER_REQUEST, speaking_to
 from requirements import EVERY_REVISION
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
 
 
 def fresh() -> Server:
@@ -29,12 +37,23 @@ def plain() -> str:
     return "x"
 
 
+async def listed(server: Server) -> list[dict[str, Any]]:
+    """The tools of a server, as a client of the newest revision sees them."""
+    async with speaking_to(server, PER_REQUEST[-1]) as end:
+        tools: list[dict[str, Any]] = (await end.ask("tools/list"))["result"]["tools"]
+    return tools
+
+
 @pytest.mark.parametrize("name", ["x", "x" * 128, "getUser", "DATA_EXPORT_v2", "admin.tools-list"])
-def test_a_tool_name_of_letters_digits_and_three_signs_is_fine(name: str) -> None:
-    fresh().tool(name)(plain)
+async def test_a_tool_name_of_letters_digits_and_three_signs_is_fine(name: str) -> None:
+    server = fresh()
+    server.tool(name)(plain)
+    assert [tool["name"] for tool in await listed(server)] == [name]
 
 
-@pytest.mark.requirement("tools.name-length", "tools.name-charset", "tools.name-no-special")
+@pytest.mark.requirement(
+    "tools.name-length", "tools.name-charset", "tools.name-no-special", revisions=EVERY_REVISION
+)
 @pytest.mark.parametrize("name", ["", "x" * 129, "a/b", "my tool", "a,b", "\u00e9"])
 def test_another_tool_name_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match="expected a name of 1 to 128 letters"):
@@ -147,7 +166,9 @@ def test_a_header_mark_that_is_malformed_or_misplaced_is_refused(
         fresh().tool(input_schema={"type": "object", "properties": properties})(accepts)
 
 
-@pytest.mark.requirement("tools.x-mcp-header-reachable", "tools.x-mcp-header-token")
+@pytest.mark.requirement(
+    "tools.x-mcp-header-reachable", "tools.x-mcp-header-token", revisions=PER_REQUEST[-1:]
+)
 @pytest.mark.parametrize(
     "properties",
     [
@@ -155,16 +176,22 @@ def test_a_header_mark_that_is_malformed_or_misplaced_is_refused(
         {"a": {"type": "object", "properties": {"b": marked("Deep")}}},
     ],
 )
-def test_a_header_mark_on_a_reachable_property_is_kept(properties: dict[str, Any]) -> None:
-    fresh().tool(input_schema={"type": "object", "properties": properties})(accepts)
+async def test_a_header_mark_on_a_reachable_property_is_kept(properties: dict[str, Any]) -> None:
+    server = fresh()
+    server.tool(input_schema={"type": "object", "properties": properties})(accepts)
+    (tool,) = await listed(server)
+    assert tool["inputSchema"]["properties"] == properties
 
 
-def test_a_parameter_is_marked_by_its_annotation() -> None:
+async def test_a_parameter_is_marked_by_its_annotation() -> None:
     mark = msgspec.Meta(extra_json_schema={"x-mcp-header": "Region"})
 
     def query(region: Annotated[str, mark]) -> None: ...
 
-    fresh().tool()(query)
+    server = fresh()
+    server.tool()(query)
+    (tool,) = await listed(server)
+    assert tool["inputSchema"]["properties"]["region"]["x-mcp-header"] == "Region"
 
 
 def accepts(**arguments: Any) -> None: ...

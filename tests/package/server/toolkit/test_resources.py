@@ -15,6 +15,7 @@ from mcp_protocol.server.toolkit.content import Annotations, Contents, Icon
 from mcp_protocol.server.toolkit.context import Context
 from mcp_protocol.server.toolkit.server import Server
 from package.wire import ALL, HANDSHAKE, PER_REQUEST, UPDATED, RawEnd, facts, speaking_to
+from requirements import EVERY_REVISION
 
 every = pytest.mark.parametrize("revision", ALL)
 legacy = pytest.mark.parametrize("revision", HANDSHAKE)
@@ -219,7 +220,9 @@ CLIMBING = [
 HARMLESS = ["a", "a..b", "...", "a%2Fb%2Fc", "100%25", "caf%C3%A9", "ab:c", ".hidden"]
 
 
-@pytest.mark.requirement("resources.sanitize-file-paths", "resources.validate-uris")
+@pytest.mark.requirement(
+    "resources.sanitize-file-paths", "resources.validate-uris", revisions=EVERY_REVISION
+)
 @pytest.mark.parametrize("uri", ["docs://{}", "tree://h/a/{}", "tree://h/a?base={}"])
 @pytest.mark.parametrize("value", CLIMBING)
 @pytest.mark.parametrize("request_name", ["resources/read", "resources/subscribe"])

@@ -173,7 +173,10 @@ def paged() -> Server:
 
 
 @pytest.mark.requirement(
-    "pagination.next-cursor-if-more", "pagination.opaque-cursor", "pagination.operations"
+    "pagination.next-cursor-if-more",
+    "pagination.opaque-cursor",
+    "pagination.operations",
+    "pagination.stable-cursors",
 )
 @every
 @pytest.mark.parametrize(("method", "member", "key"), METHODS)

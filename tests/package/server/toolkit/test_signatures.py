@@ -17,6 +17,7 @@ from mcp_protocol.server.toolkit.signatures import (
     parameter_descriptions,
     read,
 )
+from requirements import EVERY_REVISION
 
 
 class Unit(enum.Enum):
@@ -84,7 +85,7 @@ def test_parameters_become_properties_and_the_context_does_not() -> None:
     assert set(schema["$defs"]) == {"Unit", "Place", "Options", "Range"}
 
 
-@pytest.mark.requirement("tools.no-parameter-schema")
+@pytest.mark.requirement("tools.no-parameter-schema", revisions=EVERY_REVISION)
 def test_a_function_without_parameters_takes_only_the_empty_object() -> None:
     def nothing() -> None: ...
 
@@ -126,7 +127,7 @@ COMPLAINTS: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.requirement("tools.server-validates-inputs")
+@pytest.mark.requirement("tools.server-validates-inputs", revisions=EVERY_REVISION)
 @pytest.mark.parametrize(("arguments", "complaint"), COMPLAINTS)
 def test_a_bad_argument_is_named_with_what_was_expected_and_what_came(
     arguments: dict[str, Any], complaint: str

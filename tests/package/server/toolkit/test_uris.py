@@ -40,7 +40,7 @@ MATCHES = [
 ]
 
 
-@pytest.mark.requirement("resources.templates-rfc6570")
+@pytest.mark.requirement("resources.templates-rfc6570", revisions=EVERY_REVISION)
 @pytest.mark.parametrize(("template", "uri", "values"), MATCHES)
 def test_a_uri_gives_back_the_values_it_was_made_of(
     template: str, uri: str, values: dict[str, str] | None
@@ -48,7 +48,7 @@ def test_a_uri_gives_back_the_values_it_was_made_of(
     assert UriTemplate(template).match(uri) == values
 
 
-@pytest.mark.requirement("resources.templates-rfc6570")
+@pytest.mark.requirement("resources.templates-rfc6570", revisions=EVERY_REVISION)
 @given(a=st.text(min_size=1), b=st.text(min_size=1))
 @pytest.mark.parametrize("template", ["x://{a}/{b}", "x://h{/a}/k{?b}", "x:{a,b}", "x:{a}{.b}x"])
 def test_what_the_library_expands_is_read_back(template: str, a: str, b: str) -> None:
@@ -110,7 +110,9 @@ def test_a_uri_starts_with_a_scheme_and_has_no_spaces(text: str, good: bool) -> 
     assert is_uri(text) is good
 
 
-@pytest.mark.requirement("resources.sanitize-file-paths", "resources.validate-uris")
+@pytest.mark.requirement(
+    "resources.sanitize-file-paths", "resources.validate-uris", revisions=EVERY_REVISION
+)
 @pytest.mark.parametrize(
     "uri",
     [
@@ -190,7 +192,7 @@ def test_what_matches_is_what_the_same_regular_expression_matches(
     assert (values is not None) == (re.fullmatch(pattern, whole) is not None)
 
 
-@pytest.mark.requirement("resources.validate-uris")
+@pytest.mark.requirement("resources.validate-uris", revisions=EVERY_REVISION)
 def test_a_uri_may_have_so_many_characters() -> None:
     longest = "x:" + "a" * (URI_LIMIT - 2)
     assert check_requested(longest) == longest

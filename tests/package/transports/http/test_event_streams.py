@@ -372,7 +372,6 @@ async def test_what_a_server_asks_on_that_stream_is_answered(revision: str) -> N
     assert answer.fields["mcp-session-id"] == "abc"
 
 
-@pytest.mark.requirement("http-compat.handle-removals")
 @pytest.mark.parametrize("status", [400, 404, 405, 501])
 async def test_a_server_without_such_a_stream_is_no_error(
     revision: str, status: int, caplog: pytest.LogCaptureFixture

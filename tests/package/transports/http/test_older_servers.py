@@ -16,6 +16,7 @@ from package.http_script import Script, SseScript, discovered, error, opened, re
 from package.http_server import Asked, Handler, HttpServer, Reply
 from package.rules import holding
 from package.wire import ALL, PER_REQUEST, SESSIONS, SSE_ONLY, STREAMABLE, facts
+from requirements import EVERY_REVISION
 
 pytestmark = pytest.mark.anyio
 
@@ -66,6 +67,7 @@ async def test_one_address_is_enough_whatever_the_server_speaks(spoken: str) -> 
     "http-compat.modern-first",
     "http.version-header-every-post",
     "headers.metadata-on-each-post",
+    revisions=(MODERN,),
 )
 async def test_a_modern_request_is_tried_first_and_enough_for_a_modern_server() -> None:
     async with scripted(Script(MODERN), revision=None) as (client, server):
@@ -170,7 +172,7 @@ async def test_a_server_that_names_its_revisions_gets_one_of_them() -> None:
     assert offered == NEWEST
 
 
-@pytest.mark.requirement("http.version-retry")
+@pytest.mark.requirement("http.version-retry", revisions=(MODERN,))
 async def test_a_server_that_refuses_what_it_names_is_asked_once_more() -> None:
     code = facts(MODERN).errors.unsupported_revision
     refusal = failing(code, 400, supported=[MODERN], requested=MODERN)
@@ -188,7 +190,7 @@ async def test_a_server_that_refuses_what_it_names_is_asked_once_more() -> None:
         assert server.order() == ["server/discover"] * 2
 
 
-@pytest.mark.requirement("http.version-retry")
+@pytest.mark.requirement("http.version-retry", revisions=(MODERN,))
 async def test_no_revision_in_common_is_an_error_after_one_attempt() -> None:
     code = facts(MODERN).errors.unsupported_revision
     script = Script(MODERN)
@@ -229,7 +231,7 @@ async def test_the_last_resort_is_a_get_for_the_older_transport(revision: str) -
 NARROW = holding("http-compat.fallback-400-404-405")
 WIDE = holding("http-compat.fallback-any-4xx")
 TRIED = [
-    *((name, status) for name in WIDE for status in (400, 403, 404, 405, 406, 415)),
+    *((name, status) for name in WIDE for status in (400, 403, 404, 405, 406, 410, 415, 422, 499)),
     *((name, status) for name in NARROW for status in (400, 404, 405)),
 ]
 NOT_TRIED = [
@@ -249,7 +251,9 @@ async def test_a_status_of_older_servers_leads_to_the_get(revision: str, status:
     older.revision = revision
     async with scripted(older) as (client, server):
         await client.list_tools()
-    assert server.order()[:3] == ["initialize", "GET", "initialize"]
+    targets = [(asked.what, asked.target.partition("?")[0]) for asked in server.asked[:3]]
+    assert targets == [("initialize", "/mcp"), ("GET", "/mcp"), ("initialize", "/messages")]
+    assert server.asked[1].fields["accept"] == "text/event-stream"
 
 
 @pytest.mark.requirement("http-compat.fallback-any-4xx", "http-compat.fallback-400-404-405")
@@ -263,7 +267,7 @@ async def test_another_status_is_reported(revision: str, status: int) -> None:
     assert server.order() == ["initialize"]
 
 
-@pytest.mark.requirement("http-compat.fallback-400-404-405-body")
+@pytest.mark.requirement("http-compat.fallback-400-404-405-body", revisions=(MODERN,))
 @pytest.mark.parametrize("refusal", [failing(-32601, 404), *(failing(code, 400) for code in CODES)])
 async def test_an_error_of_a_modern_server_is_no_hint_at_the_older_transport(
     refusal: Handler,
@@ -278,7 +282,7 @@ async def test_an_error_of_a_modern_server_is_no_hint_at_the_older_transport(
     assert server.order() == ["server/discover", "initialize"]
 
 
-@pytest.mark.requirement("http-compat.fallback-400-404-405-body")
+@pytest.mark.requirement("http-compat.fallback-400-404-405-body", revisions=(MODERN,))
 @pytest.mark.parametrize("status", [400, 404, 405])
 @pytest.mark.parametrize("body", [b"", b"<html>", b'{"detail": "Not Found"}'])
 async def test_a_refusal_without_such_an_error_is_a_hint(status: int, body: bytes) -> None:
@@ -287,7 +291,7 @@ async def test_a_refusal_without_such_an_error_is_a_hint(status: int, body: byte
     assert server.order()[:4] == ["server/discover", "initialize", "GET", "initialize"]
 
 
-@pytest.mark.requirement("http-compat.get-expects-endpoint")
+@pytest.mark.requirement("http-compat.get-expects-endpoint", revisions=EVERY_REVISION)
 @pytest.mark.parametrize(
     ("get", "reason"),
     [
@@ -310,7 +314,7 @@ async def test_an_address_that_speaks_neither_is_reported_with_both_reasons(
     assert reason in why
 
 
-@pytest.mark.requirement("http-compat.get-expects-endpoint")
+@pytest.mark.requirement("http-compat.get-expects-endpoint", revisions=EVERY_REVISION)
 async def test_a_stream_whose_first_event_is_another_is_not_the_older_transport() -> None:
     async def get(asked: Asked, reply: Reply) -> None:
         await reply.stream()
@@ -350,7 +354,7 @@ async def test_a_refusal_of_initialize_that_names_revisions_is_followed() -> Non
         assert len(server.of("initialize")) == 2
 
 
-@pytest.mark.requirement("http-compat.era-cached")
+@pytest.mark.requirement("http-compat.era-cached", revisions=(MODERN,))
 async def test_a_modern_answer_that_offers_a_handshake_only_is_followed() -> None:
     async def discover(asked: Asked, reply: Reply) -> None:
         await reply.json(result(asked, **discovered(NEWEST)))

@@ -65,7 +65,7 @@ async def test_a_session_is_ended_even_if_the_one_who_closes_it_is_cancelled(
     assert [asked.fields["mcp-session-id"] for asked in server.of("DELETE")] == ["s"]
 
 
-@pytest.mark.requirement("http.session-delete", "http-compat.handle-removals")
+@pytest.mark.requirement("http.session-delete")
 async def test_a_server_without_sessions_gets_no_session_header(revision: str) -> None:
     async with scripted(Script(revision)) as (client, server):
         await client.list_tools()

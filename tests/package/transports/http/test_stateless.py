@@ -275,7 +275,7 @@ async def test_input_is_given_by_asking_again(revision: str) -> None:
     assert server.of("response") == []
 
 
-@pytest.mark.requirement("http.shutdown-by-close", "http.no-sessions")
+@pytest.mark.requirement("http.no-sessions")
 async def test_closing_ends_what_is_under_way_and_says_nothing(revision: str) -> None:
     there = anyio.Event()
     failures: list[Exception] = []

@@ -14,6 +14,7 @@ from mcp_protocol.server.toolkit.client_features.input_required import ELICITATI
 from package.respondent import refusal_code, responding, text_in
 from package.rules import holding
 from package.wire import ALL, PER_REQUEST, speaking_to
+from requirements import EVERY_REVISION
 
 WITH_URLS = holding("elicitation.url-valid")
 with_urls = pytest.mark.parametrize("revision", WITH_URLS)
@@ -200,7 +201,11 @@ async def test_a_request_can_be_refused_until_its_user_has_been_somewhere(revisi
         assert (await client.end.receive())["params"] == {"elicitationId": "id1"}
 
 
-@pytest.mark.requirement("elicitation.required-error-data", "elicitation.required-error-url-mode")
+@pytest.mark.requirement(
+    "elicitation.required-error-data",
+    "elicitation.required-error-url-mode",
+    revisions=EVERY_REVISION,
+)
 def test_the_error_names_at_least_one_page_and_gives_each_an_id() -> None:
     with pytest.raises(ValueError, match="expected a URL elicitation"):
         URLElicitationRequiredError()

@@ -348,7 +348,6 @@ async def test_the_state_of_a_handler_is_sealed_and_comes_back_whole(revision: s
     assert forged["error"]["code"] == -32602
 
 
-@pytest.mark.requirement("mrtr.unsupported-methods")
 @pytest.mark.parametrize("revision", HANDSHAKE)
 async def test_where_servers_send_requests_no_result_asks_for_input(revision: str) -> None:
     server = Server("own")

@@ -13,6 +13,7 @@ from mcp_protocol.server.toolkit.client_features.input_required import (
     STATE_LIMIT,
     RequestStateSigner,
 )
+from requirements import EVERY_REVISION
 
 KEY, OTHER, THIRD = bytes(16), bytes(range(32)), b"x" * 16
 PAYLOAD = '{"state": "\u00e9\\n"}'.encode()
@@ -28,7 +29,9 @@ def test_what_was_signed_verifies_in_another_process(size: int) -> None:
     assert signer().verify(signer().sign(payload, b"request"), b"request") == payload
 
 
-@pytest.mark.requirement("mrtr.state-integrity", "mrtr.state-reject-invalid")
+@pytest.mark.requirement(
+    "mrtr.state-integrity", "mrtr.state-reject-invalid", revisions=EVERY_REVISION
+)
 def test_no_character_of_a_state_can_be_changed() -> None:
     signed = signer().sign(PAYLOAD, b"request")
     for at, character in enumerate(signed):
@@ -40,7 +43,7 @@ def test_no_character_of_a_state_can_be_changed() -> None:
             signer().verify(signed[:at] + signed[at + 1 :], b"request")
 
 
-@pytest.mark.requirement("mrtr.state-untrusted")
+@pytest.mark.requirement("mrtr.state-untrusted", revisions=EVERY_REVISION)
 @pytest.mark.parametrize(
     "text", ["", ".", "x", "%%%", "\ud800.\ud800", "A" * 2**20, "e30.e30", "=.=", "a.b.c"]
 )
@@ -55,7 +58,7 @@ def test_nothing_can_be_added_to_a_state(more: str) -> None:
         signer().verify(signer().sign(PAYLOAD, b"request") + more, b"request")
 
 
-@pytest.mark.requirement("mrtr.state-bound-to-request")
+@pytest.mark.requirement("mrtr.state-bound-to-request", revisions=EVERY_REVISION)
 def test_a_state_is_for_one_request_of_one_server() -> None:
     signed = signer().sign(PAYLOAD, b"request")
     with pytest.raises(InvalidParamsError, match="not of another"):
@@ -64,14 +67,14 @@ def test_a_state_is_for_one_request_of_one_server() -> None:
         signer(name="other").verify(signed, b"request")
 
 
-@pytest.mark.requirement("mrtr.state-integrity")
+@pytest.mark.requirement("mrtr.state-integrity", revisions=EVERY_REVISION)
 def test_no_name_of_a_server_runs_into_what_it_signs() -> None:
     signed = signer(name="s\nABCD").sign(PAYLOAD, b"request")
     with pytest.raises(InvalidParamsError, match="unaltered"):
         signer(name="s").verify(f"ABCD\n{signed}", b"request")
 
 
-@pytest.mark.requirement("mrtr.state-expiry")
+@pytest.mark.requirement("mrtr.state-expiry", revisions=EVERY_REVISION)
 def test_a_state_expires(monkeypatch: pytest.MonkeyPatch) -> None:
     now = time.time()
     signed = signer(seconds=60).sign(PAYLOAD, b"request")

@@ -26,6 +26,7 @@ from package.respondent import ASK, HI, SAMPLED, TOOL, responding, text_in
 from package.rules import holding
 from package.server.toolkit.client_features.sampler import sampled
 from package.wire import ALL, HANDSHAKE, PER_REQUEST, speaking_to
+from requirements import EVERY_REVISION
 
 every = pytest.mark.parametrize("revision", ALL)
 WITH_TOOLS = holding("sampling.no-tools-without-capability")
@@ -241,7 +242,7 @@ async def test_an_option_out_of_its_range_does_not_leave(revision: str, options:
         await sampled(revision, **options)
 
 
-@pytest.mark.requirement("sampling.priorities-range")
+@pytest.mark.requirement("sampling.priorities-range", revisions=EVERY_REVISION)
 @pytest.mark.parametrize("name", ["cost_priority", "speed_priority", "intelligence_priority"])
 @pytest.mark.parametrize("value", [-0.1, 1.1, float("nan")])
 def test_a_priority_is_a_number_from_0_to_1(name: str, value: float) -> None:
