@@ -37,6 +37,7 @@ __all__ = [
     "ValidationError",
     "always_sent",
     "asdict",
+    "constant_of",
     "convert",
     "decoder",
     "encode",
@@ -362,6 +363,11 @@ class Untagged(metaclass=UntaggedType):
     """
 
     variants: ClassVar[tuple[Variant, ...]] = ()
+
+
+def constant_of(kind: StructType, name: str) -> Any:
+    """The value of a member that is constant, by Python name; `UNSET` for any other name."""
+    return getattr(kind, name, UNSET)
 
 
 def tag_of(kind: StructType) -> tuple[str, str] | None:
