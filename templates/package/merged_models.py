@@ -69,9 +69,7 @@ class MergedType(type):
             present = {name for name, value in members.items() if _is_present(value)}
             required = {name for name, field in own.items() if field.required}
             constants = {
-                name
-                for name in present - own.keys()
-                if constant_of(struct, name) == members[name]
+                name for name in present - own.keys() if constant_of(struct, name) == members[name]
             }
             if required <= members.keys() and present - constants <= own.keys():
                 nullable = {name for name, field in own.items() if field.default is UNSET}

@@ -36,16 +36,16 @@ else:
     class MessageType(msgspec.StructMeta):
         """The metaclass. Decoding does not pass through it."""
 
-        def __call__(cls, *args: Any, **members: Any) -> Any:
+        def __call__(self, *args: Any, **members: Any) -> Any:
             """An object with these members.
 
             Raises:
                 TypeError: The class has no such member, or requires another one.
             """
             try:
-                return _create(cls, *args, **members)
+                return _create(self, *args, **members)
             except TypeError:
-                own = _own_members(cls, members)
+                own = _own_members(self, members)
                 if own == members:
                     raise
-            return _create(cls, *args, **own)
+            return _create(self, *args, **own)

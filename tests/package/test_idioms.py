@@ -350,7 +350,7 @@ async def test_results_of_the_protocol_are_sent_as_they_are(revision: str) -> No
         for uri, count in (("data://one", 1), ("data://two", 2)):
             read = (await untyped.read_resource(uri)).contents
             assert [to_builtins(each) for each in read] == [to_builtins(contents)] * count
-        (tool, _) = await untyped.list_tools()
+        tool, _ = await untyped.list_tools()
         assert getattr(tool, "output_schema", None) is None
 
 
@@ -379,7 +379,8 @@ async def test_a_tool_result_may_report_a_failure(revision: str) -> None:
     untyped: Any
     async with connect(server, revision=revision) as untyped:
         result = await untyped.call_tool("report")
-        assert (result.is_error, [block.text for block in result.content]) == (True, ["late", "very"])
+        assert result.is_error
+        assert [block.text for block in result.content] == ["late", "very"]
 
 
 async def test_a_tool_result_has_its_structured_content() -> None:

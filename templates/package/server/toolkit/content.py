@@ -25,9 +25,7 @@ else:
     FilePath = Any  # msgspec has no such type, and never decodes one
 
 
-class Wire(
-    msgspec.Struct, metaclass=MessageType, frozen=True, rename="camel", omit_defaults=True
-):
+class Wire(msgspec.Struct, metaclass=MessageType, frozen=True, rename="camel", omit_defaults=True):
     """Base: camelCase on the wire; members that are `None` are left out."""
 
 
