@@ -362,6 +362,7 @@ async def test_a_complete_result_names_the_type_of_its_value(kind: Any) -> None:
         return kind(content=[TextContent(text="late")], structured_content={"late": late})
 
     server.add_tool(report)
+    tool: Any
     (tool,) = await server.list_tools()
     assert tool.output_schema["properties"] == {"late": {"type": "integer"}}
     assert (await server.call_tool("report", {"late": 3})).structured_content == {"late": 3}
