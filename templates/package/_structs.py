@@ -19,6 +19,7 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType, ValidationError
 
 from ._unions import UntaggedType, Variant, is_many, is_object, shown
+from .message_type import MessageType
 
 __all__ = [
     "EXTRA",
@@ -95,7 +96,13 @@ asdict = msgspec.structs.asdict
 T = TypeVar("T")
 
 
-class Struct(msgspec.Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True):
+class Struct(
+    msgspec.Struct,
+    metaclass=MessageType,
+    frozen=True,
+    omit_defaults=True,
+    repr_omit_defaults=True,
+):
     """An object of the protocol: members that are absent are neither sent nor shown."""
 
     extra: ClassVar[Mapping[str, Any]] = MappingProxyType({})

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -31,12 +33,20 @@ from mcp_protocol import (
     connect_sync,
     models,
 )
+from mcp_protocol._wire import to_builtins
+from mcp_protocol.revisions import FOLDERS
 from mcp_protocol.testing import connected
 from package.wire import ALL
 
 pytestmark = pytest.mark.anyio
 
 HANDSHAKE = ALL[-2]
+models_of_a_revision = importlib.import_module(f"mcp_protocol.{FOLDERS[ALL[-1]]}.models")
+
+
+@dataclass
+class Report:
+    late: int
 
 
 def answer() -> int:
@@ -266,10 +276,112 @@ async def test_message_types_are_made_with_their_constant_or_without(
     assert (result.content[0].text, result.content[0].type) == ("rain", "text")
 
 
-def test_a_constant_of_another_value_is_refused() -> None:
-    untyped: Any = TextContent
-    with pytest.raises(TypeError, match="TextContent: expected members that one revision has"):
-        untyped(text="rain", type="image")
+MADE_AS_ELSEWHERE = [
+    ("TextContent", {"type": "text", "text": "rain"}),
+    ("ImageContent", {"type": "image", "data": "aQ==", "mimeType": "image/png"}),
+    ("ResourceLink", {"type": "resource_link", "uri": "data://a", "name": "a"}),
+    ("EmbeddedResource", {"type": "resource", "resource": mcp_protocol.Contents("data://a", "a")}),
+    ("CallToolResult", {"content": [], "isError": True}),
+    ("Tool", {"name": "a", "inputSchema": {"type": "object"}}),
+    ("ToolAnnotations", {"readOnlyHint": True}),
+    ("Icon", {"src": "a.png", "mimeType": "image/png"}),
+]
+
+
+@pytest.mark.parametrize(("name", "members"), MADE_AS_ELSEWHERE)
+@pytest.mark.parametrize("revision", [None, *ALL[2:]])
+def test_message_types_take_constants_and_names_of_the_wire(
+    name: str, members: dict[str, Any], revision: str | None
+) -> None:
+    module: Any = mcp_protocol
+    if revision is not None:
+        folder = FOLDERS[revision]
+        module = importlib.import_module(f"mcp_protocol.{folder}.models")
+        if "resource" in members:
+            members = {**members, "resource": module.TextResourceContents(uri="data://a", text="a")}
+        if not hasattr(module, name):
+            pytest.skip("the revision has no such type")
+    made = to_builtins(getattr(module, name)(**members))
+    for wire_name in members.keys() - {"resource"}:
+        assert made[wire_name] == members[wire_name]
+
+
+@pytest.mark.parametrize("module", [mcp_protocol, models_of_a_revision])
+def test_a_constant_of_another_value_is_refused(module: Any) -> None:
+    with pytest.raises(TypeError):
+        module.TextContent(text="rain", type="image")
+    with pytest.raises(TypeError):
+        module.ImageContent(type="image", mimeType="image/png")
+
+
+@pytest.mark.parametrize("revision", ALL)
+async def test_results_of_the_protocol_are_sent_as_they_are(revision: str) -> None:
+    server = Server("results")
+    rain = TextContent(text="rain")
+
+    @server.tool
+    def whole() -> models.CallToolResult:
+        return models.CallToolResult(content=[rain], structured_content={"mm": 3}, meta={"a/b": 1})
+
+    @server.tool
+    def failed() -> models.CallToolResult:
+        return models.CallToolResult(content=[rain, rain], is_error=True)
+
+    @server.prompt
+    def ask() -> models.GetPromptResult:
+        message = models.PromptMessage(role="assistant", content=rain)
+        return models.GetPromptResult(messages=[message], description="Weather.")
+
+    contents = models.TextResourceContents(uri="data://b", text="rain", mime_type="text/csv")
+    server.add_resource(lambda: contents, "data://one", name="one")
+    server.add_resource(
+        lambda: models.ReadResourceResult(contents=[contents, contents]), "data://two", name="two"
+    )
+    untyped: Any
+    async with connect(server, revision=revision) as untyped:
+        result = to_builtins(await untyped.call_tool("whole"))
+        assert [block["text"] for block in result["content"]] == ["rain"]
+        assert result["_meta"]["a/b"] == 1
+        assert result.get("structuredContent", {"mm": 3}) == {"mm": 3}
+        result = await untyped.call_tool("failed")
+        assert (result.is_error, len(result.content)) == (True, 2)
+        prompt = await untyped.get_prompt("ask")
+        assert (prompt.description, prompt.messages[0].role) == ("Weather.", "assistant")
+        for uri, count in (("data://one", 1), ("data://two", 2)):
+            read = (await untyped.read_resource(uri)).contents
+            assert [to_builtins(each) for each in read] == [to_builtins(contents)] * count
+        tool, _ = await untyped.list_tools()
+        assert getattr(tool, "output_schema", None) is None
+
+
+@pytest.mark.parametrize("kind", [ToolResult, models.CallToolResult])
+async def test_a_complete_result_names_the_type_of_its_value(kind: Any) -> None:
+    server = Server("results")
+
+    def report(late: Any) -> Annotated[kind, Report]:
+        return kind(content=[TextContent(text="late")], structured_content={"late": late})
+
+    server.add_tool(report)
+    tool: Any
+    (tool,) = await server.list_tools()
+    assert tool.output_schema["properties"] == {"late": {"type": "integer"}}
+    assert (await server.call_tool("report", {"late": 3})).structured_content == {"late": 3}
+    assert (await server.call_tool("report", {"late": "x"})).is_error
+
+
+@pytest.mark.parametrize("revision", ALL)
+async def test_a_tool_result_may_report_a_failure(revision: str) -> None:
+    server = Server("results")
+
+    def report() -> Annotated[ToolResult, Report]:
+        return ToolResult(content=["late", "very"], is_error=True)
+
+    server.add_tool(report)
+    untyped: Any
+    async with connect(server, revision=revision) as untyped:
+        result = await untyped.call_tool("report")
+        assert result.is_error
+        assert [block.text for block in result.content] == ["late", "very"]
 
 
 async def test_a_tool_result_has_its_structured_content() -> None:

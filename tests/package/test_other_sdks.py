@@ -225,7 +225,8 @@ def test_a_message_type_names_the_module_that_has_it() -> None:
             r"module mcp_protocol.types: use mcp_protocol\.models$",
         ),
         ("from mcp_protocol import types", r"types: use mcp_protocol\.models$"),
-        ("import mcp_protocol.exceptions", "use errors"),
+        ("import mcp_protocol.exceptions", r"exceptions: use mcp_protocol\.errors$"),
+        ("from mcp_protocol import METHOD_NOT_FOUND", r"FOUND: use mcp_protocol\.errors$"),
         ("from mcp_protocol.server.fastmcp import FastMCP", "use Server$"),
         ("from mcp_protocol.server.fastmcp.prompts import base", "use Server$"),
         ("from mcp_protocol.server import lowlevel", r"use Server\(handlers="),
@@ -238,6 +239,34 @@ def test_an_import_of_a_module_of_another_sdk_says_what_to_import(
 ) -> None:
     with pytest.raises(ImportError, match=f"^mcp_protocol has no .*{alternative}"):
         exec(statement)
+
+
+@pytest.mark.parametrize(
+    ("statement", "text"),
+    [
+        ("from mcp_protocol.server import FastMCP", "server has no FastMCP: use Server"),
+        ("from mcp_protocol.server import Server", "server has no Server: use mcp_protocol.Server"),
+        ("from mcp_protocol.client import Client", "client has no Client: use mcp_protocol.Client"),
+        ("from mcp_protocol.client import Root", "client has no Root: use mcp_protocol.Root"),
+        (
+            "from mcp_protocol.client import ElicitResult",
+            "client has no ElicitResult: use mcp_protocol.models.ElicitResult",
+        ),
+        (
+            "from mcp_protocol.server.auth import JWTVerifier",
+            "server.auth has no JWTVerifier: use JwtVerifier",
+        ),
+    ],
+)
+def test_an_import_from_a_subpackage_says_what_to_import(statement: str, text: str) -> None:
+    with pytest.raises(ImportError) as error:
+        exec(statement)
+    assert str(error.value) == f"mcp_protocol.{text}"
+
+
+def test_any_other_name_of_a_subpackage_is_not_there() -> None:
+    with pytest.raises(ImportError, match=r"^cannot import name 'nothing' from 'mcp_protocol\.ser"):
+        exec("from mcp_protocol.server import nothing")
 
 
 def test_any_other_module_is_not_there() -> None:
