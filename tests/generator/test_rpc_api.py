@@ -37,7 +37,7 @@ def only(found: RpcApi) -> Call:
     return call
 
 
-def test_arguments_have_names_of_their_own_whatever_a_coroutine_needs() -> None:
+def test_arguments_keep_their_names_whatever_a_coroutine_needs() -> None:
     names = ["timeout", "timeout_", "self", "result", "in_thread", "fields", "value"]
     properties: dict[str, Any] = dict.fromkeys(names, TEXT)
     call = only(asking(obj(**properties)))
@@ -105,7 +105,7 @@ def test_params_of_several_kinds_stay_whole() -> None:
     assert shown(call) == [("params", "models.AskRequestParams | Mapping[str, Any]", True)]
 
 
-def test_an_object_may_be_given_as_a_wire_object_and_nothing_else_may() -> None:
+def test_an_object_may_be_passed_as_a_wire_object_only() -> None:
     many = {"type": "array", "items": ref("A")}
     params = obj("a b c d", a=ref("A"), b=ref("Either"), c=many, d=ref("Word"))
     parts: dict[str, Any] = {"A": obj("a", a=TEXT), "B": obj("b", b=TEXT)}
@@ -132,7 +132,7 @@ def test_a_handler_gets_none_where_params_may_be_absent() -> None:
     assert found.client.notifications[0].params == "None"
 
 
-def test_what_the_client_answers_by_itself_is_no_argument_and_no_answer() -> None:
+def test_what_the_client_handles_itself_is_no_argument_or_answer() -> None:
     known = facts_of(
         client={"ask": ("AskResult", "MoreResult")}, defaults={"MoreResult": {"type": "more"}}
     )
@@ -194,7 +194,7 @@ def test_a_face_over_revisions_says_which_of_them_have_a_message() -> None:
     assert call.result == "models.AskResult | models.TaskResult"
 
 
-def test_params_that_are_whole_in_one_revision_are_whole_over_all() -> None:
+def test_params_whole_in_one_revision_are_whole_in_all() -> None:
     whole = asking(any_of("A", "B"), A=obj("a", a=TEXT), B=obj("b", b=TEXT))
     merged = only(rpc_api.merge({"1": asking(obj("x", x=TEXT)), "2": whole}))
     assert merged.whole

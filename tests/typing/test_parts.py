@@ -44,7 +44,7 @@ def test_pyright_finds_nothing_in_strict_mode(
     checked_by_pyright(tmp_path)
 
 
-def test_neither_finds_anything_in_a_package_with_models_of_pydantic(tmp_path: Path) -> None:
+def test_neither_reports_errors_in_a_package_of_pydantic_models(tmp_path: Path) -> None:
     written(made("all", "all", (MIDDLE, NEWEST), "pydantic"), tmp_path)
     checked(tmp_path, "mypy", "--strict", "--cache-dir=cache", "pkg")
     checked_by_pyright(tmp_path)

@@ -61,7 +61,7 @@ def test_a_misnamed_handler_is_an_error_that_names_the_right_one(
         opened(named(name, usual, base))
 
 
-def test_a_misnamed_handler_with_wrong_parameters_is_an_error_too() -> None:
+def test_a_misnamed_handler_with_wrong_parameters_is_an_error() -> None:
     async def elicitation(self: Any, message: str) -> Any:
         return ANSWER
 
@@ -218,7 +218,7 @@ class Own:
         return None
 
 
-def test_objects_that_choose_their_handlers_themselves_are_left_alone() -> None:
+def test_objects_that_choose_their_own_handlers_are_not_checked() -> None:
     own: Handlers = Own()
     opened(own)
 

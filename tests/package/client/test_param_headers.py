@@ -308,7 +308,7 @@ async def test_where_there_are_no_headers_marks_mean_nothing(revision: str) -> N
 
 
 @pytest.mark.parametrize("revision", [name for name in ALL if name not in MARKED])
-async def test_in_revisions_without_marks_they_mean_nothing_over_http_either(
+async def test_in_revisions_without_param_headers_none_are_sent(
     revision: str,
 ) -> None:
     async with mirroring(revision, listing(bad=schema(a=mark("")), t=CITY)) as end:
@@ -325,7 +325,7 @@ def refused(revision: str, code: int | None = None) -> dict[str, Any]:
 @pytest.mark.requirement("headers.mismatch-refresh")
 @marked
 @pytest.mark.parametrize("raw", [False, True])
-async def test_a_call_refused_for_its_headers_is_made_again_with_those_of_the_new_list(
+async def test_a_call_with_outdated_headers_is_retried_with_new_ones(
     revision: str, raw: bool
 ) -> None:
     older, newer = listing(t=schema(n={"type": "integer"})), listing(t=CITY)
@@ -346,7 +346,7 @@ async def test_a_call_refused_for_its_headers_is_made_again_with_those_of_the_ne
 
 @pytest.mark.requirement("headers.mismatch-refresh")
 @marked
-async def test_a_tool_that_was_never_listed_is_listed_once_its_call_is_refused(
+async def test_a_tool_never_listed_is_listed_once_its_call_is_refused(
     revision: str,
 ) -> None:
     async with mirroring(revision, refused(revision), listing(t=CITY), TEXT) as end:
@@ -368,7 +368,7 @@ async def test_a_call_that_stays_refused_is_an_error(revision: str) -> None:
 
 
 @marked
-async def test_where_there_are_no_headers_a_refusal_for_them_is_just_an_error(
+async def test_without_param_headers_a_refusal_for_them_is_an_error(
     revision: str,
 ) -> None:
     async with scripted(revision, refused(revision)) as (client, server):
@@ -378,7 +378,7 @@ async def test_where_there_are_no_headers_a_refusal_for_them_is_just_an_error(
 
 
 @marked
-async def test_marks_are_read_from_lists_that_are_asked_for_by_wire_name(revision: str) -> None:
+async def test_param_headers_are_read_from_lists_had_by_wire_name(revision: str) -> None:
     changed = schema(region=mark("Area"))
     async with mirroring(revision, listing(t=CITY), listing(t=changed)) as end:
         await end.client.request("tools/list")

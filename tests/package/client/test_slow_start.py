@@ -185,7 +185,7 @@ def test_a_process_that_is_restarted_may_be_as_slow(
 
 
 @backends
-def test_a_call_that_is_made_as_the_process_ends_goes_to_the_next_one(
+def test_a_call_made_as_the_process_ends_goes_to_the_next_one(
     monkeypatch: pytest.MonkeyPatch, backend: str
 ) -> None:
     restart = Restart(pauses=(0.0,))

@@ -48,7 +48,7 @@ class Forgetful:
 
 @pytest.mark.requirement("seed-compat.stateless-cursor-error")
 @pytest.mark.parametrize("revision", holding("seed-compat.stateless-cursor-error"))
-async def test_a_cursor_that_the_server_forgot_ends_the_list_with_its_error(revision: str) -> None:
+async def test_a_cursor_forgotten_by_the_server_ends_the_list_in_error(revision: str) -> None:
     server = Forgetful()
     async with connect(server, revision=revision) as client:
         with pytest.raises(RemoteError, match="unknown cursor") as refused:

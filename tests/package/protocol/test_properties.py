@@ -37,7 +37,7 @@ calm = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 @pytest.mark.requirement("progress.token-unique", "progress.tokens-tracked")
 @every
-def test_ten_thousand_requests_have_ten_thousand_ids_and_none_is_kept(revision: str) -> None:
+def test_ten_thousand_requests_have_distinct_ids_and_keep_none(revision: str) -> None:
     client = ClientEnd(revision)
     seen = set()
     for _ in range(10_000):
@@ -128,9 +128,7 @@ class Wire:
 @both_kinds
 @given(steps=STEPS)
 @settings(calm, max_examples=150)
-def test_every_request_settles_exactly_once_however_messages_cross(
-    revision: str, steps: list[Step]
-) -> None:
+def test_each_request_settles_once_however_messages_cross(revision: str, steps: list[Step]) -> None:
     wire = Wire(revision)
     for what, number in steps:
         wire.step(what, number)
@@ -215,7 +213,7 @@ def models(revision: str) -> dict[str, Any]:
 @every
 @given(data=st.data())
 @settings(calm, max_examples=300)
-def test_what_the_schema_describes_is_the_same_json_after_decoding_and_encoding(
+def test_schema_data_is_the_same_json_after_a_round_trip(
     revision: str, data: st.DataObject
 ) -> None:
     name, kind = data.draw(st.sampled_from(sorted(models(revision).items())))

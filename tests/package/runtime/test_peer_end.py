@@ -22,7 +22,7 @@ legacy = pytest.mark.parametrize("revision", HANDSHAKE)
 
 
 @every
-async def test_what_is_inbound_requests_is_finished_when_the_client_says_no_more(
+async def test_inbound_requests_finish_after_the_client_has_closed(
     revision: str,
 ) -> None:
     finish, started = anyio.Event(), anyio.Event()
@@ -133,7 +133,7 @@ class HalfClosed(Channel):
 
 
 @every
-async def test_closing_from_another_task_ends_every_call_with_one_plain_error(
+async def test_closing_from_another_task_ends_all_calls_with_one_error(
     revision: str,
 ) -> None:
     server = FakeServer(revision)
@@ -161,7 +161,7 @@ async def test_closing_from_another_task_ends_every_call_with_one_plain_error(
 
 
 @every
-async def test_a_server_that_hangs_up_fails_the_calls_and_those_that_follow(revision: str) -> None:
+async def test_a_server_that_hangs_up_fails_current_and_later_calls(revision: str) -> None:
     server = FakeServer(revision)
     async with connect(server, revision=revision) as client, anyio.create_task_group() as tasks:
 
@@ -213,7 +213,7 @@ class Broken(FakeServer):
 
 @every
 @pytest.mark.parametrize("failure", [OSError("gone"), ValueError("gone"), anyio.EndOfStream()])
-async def test_a_transport_that_fails_in_its_own_way_is_the_end_of_the_connection(
+async def test_an_unknown_transport_error_ends_the_connection(
     revision: str, failure: Exception
 ) -> None:
     server = Broken(revision, failure, "receive")
@@ -229,7 +229,7 @@ async def test_a_transport_that_fails_in_its_own_way_is_the_end_of_the_connectio
 
 
 @every
-async def test_a_request_that_can_not_be_sent_fails_for_its_caller_alone(revision: str) -> None:
+async def test_a_request_that_cannot_be_sent_fails_its_caller_alone(revision: str) -> None:
     server = Broken(revision, OSError("full"), "send")
     async with connect(server, revision=revision) as client, anyio.create_task_group() as tasks:
         server.broken = True
@@ -245,7 +245,7 @@ async def test_a_request_that_can_not_be_sent_fails_for_its_caller_alone(revisio
 
 
 @every
-async def test_a_frame_that_can_not_be_read_is_answered_and_the_next_is_served(
+async def test_an_unreadable_frame_is_answered_and_the_next_is_served(
     revision: str,
 ) -> None:
     class Torn(MemoryChannel):

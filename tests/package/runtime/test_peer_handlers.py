@@ -55,7 +55,7 @@ FAILURES: list[tuple[Callable[[], BaseException], int, str]] = [
 @every
 @pytest.mark.parametrize(("failure", "code", "text"), FAILURES)
 @pytest.mark.parametrize("waits", [False, True])
-async def test_whatever_a_handler_raises_is_one_answer_and_the_next_is_served(
+async def test_any_error_of_a_handler_is_one_answer_and_no_end(
     revision: str, failure: Callable[[], BaseException], code: int, text: str, waits: bool
 ) -> None:
     async def fail(exchange: RequestContext) -> Any:
@@ -73,7 +73,7 @@ async def test_whatever_a_handler_raises_is_one_answer_and_the_next_is_served(
 
 
 @every
-async def test_the_session_knows_the_code_for_a_resource_that_is_not_there(revision: str) -> None:
+async def test_the_session_knows_the_code_for_a_missing_resource(revision: str) -> None:
     async def missing(exchange: RequestContext) -> Any:
         raise ResourceNotFoundError(exchange.params.uri)
 
@@ -115,7 +115,7 @@ async def test_what_a_handler_sets_in_its_context_is_gone_in_the_next(revision: 
 
 
 @every
-async def test_a_handler_runs_in_one_task_from_its_first_step_to_its_last(revision: str) -> None:
+async def test_a_handler_runs_in_one_task_from_start_to_end(revision: str) -> None:
     async def scopes(exchange: RequestContext) -> Any:
         before = anyio.get_current_task().id
         async with anyio.create_task_group() as tasks:

@@ -137,7 +137,7 @@ async def test_a_client_without_a_handler_is_not_asked() -> None:
 
 
 @pytest.mark.parametrize("revision", ALL)
-def test_the_row_of_a_method_has_the_facts_that_are_found_by_its_name(revision: str) -> None:
+def test_the_row_of_a_method_has_the_facts_of_its_name(revision: str) -> None:
     chosen = REVISIONS[revision]
     tables = (
         chosen.client_requests,

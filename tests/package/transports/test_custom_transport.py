@@ -236,7 +236,7 @@ async def test_a_binding_is_told_which_request_a_message_belongs_to(revision: st
 
 
 @legacy
-async def test_what_a_server_asks_while_it_serves_belongs_to_what_it_serves(revision: str) -> None:
+async def test_server_requests_during_a_call_relate_to_that_call(revision: str) -> None:
     async def ask(exchange: RequestContext) -> Any:
         await exchange.request("roots/list")
         return RESULTS["tools/call"]

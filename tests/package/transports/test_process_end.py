@@ -45,7 +45,7 @@ def lifeline(tmp_path: Path) -> Lifeline:
     return Lifeline(tmp_path)
 
 
-async def test_a_dead_server_whose_child_holds_the_output_is_the_end_too(
+async def test_a_dead_server_whose_child_holds_the_output_has_ended(
     lifeline: Lifeline,
 ) -> None:
     starts = "print('{}', flush=True); subprocess.Popen([sys.executable, '-c', child + ends, "
@@ -65,7 +65,7 @@ async def test_a_dead_server_whose_child_holds_the_output_is_the_end_too(
     "stdio.shutdown-client-signals",
     "stdio.shutdown-client-portable",
 )
-async def test_closing_ends_the_input_and_sends_no_signal_to_a_server_that_exits(
+async def test_closing_ends_the_input_and_signals_no_server_that_exits(
     tmp_path: Path,
 ) -> None:
     records = f"""

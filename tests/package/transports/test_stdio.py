@@ -121,7 +121,7 @@ def test_nothing_printed_reaches_the_client(stray: str) -> None:
 
 
 @pytest.mark.requirement("stdio.stdout-only-messages")
-def test_what_was_printed_before_and_is_printed_after_goes_to_standard_error(backend: str) -> None:
+def test_printed_text_before_and_after_goes_to_standard_error(backend: str) -> None:
     done = run(
         argv(
             backend,
@@ -155,7 +155,7 @@ def test_large_messages_pass_whole_through_a_full_pipe(backend: str) -> None:
 
 
 @pytest.mark.requirement("stdio.shutdown-server-on-eof")
-def test_a_client_that_no_longer_reads_is_an_error_of_the_channel(backend: str) -> None:
+def test_a_client_that_stopped_reading_is_a_channel_error(backend: str) -> None:
     during = (
         "try: await channel.send(OutgoingMessage(b'1'))\n"
         "            except ConnectionClosedError as error: print(error); break"
@@ -197,7 +197,7 @@ def test_an_input_that_is_the_null_device_has_ended(backend: str) -> None:
     assert (done.stdout, done.stderr) == (b"", b"")
 
 
-def test_sockets_serve_as_streams_even_if_standard_error_is_the_same(backend: str) -> None:
+def test_sockets_serve_as_streams_even_shared_with_stderr(backend: str) -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
         fd = theirs.fileno()

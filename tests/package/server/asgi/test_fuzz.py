@@ -140,7 +140,7 @@ def test_any_body_under_any_header_fields_gets_a_proper_answer(
 @pytest.mark.parametrize("session", SESSIONS)
 @calm
 @given(bodies, headers)
-def test_any_body_within_a_session_gets_a_proper_answer_and_harms_no_other(
+def test_any_body_in_a_session_is_answered_and_harms_no_other(
     caplog: pytest.LogCaptureFixture, session: str, body: bytes, fields: dict[str, str | None]
 ) -> None:
     web = Web()
@@ -165,7 +165,7 @@ def test_any_body_within_a_session_gets_a_proper_answer_and_harms_no_other(
 @pytest.mark.parametrize("revision", SSE_ONLY)
 @calm
 @given(bodies, headers)
-def test_any_body_posted_to_a_stream_of_events_gets_a_proper_answer_and_the_stream_goes_on(
+def test_any_body_posted_to_an_sse_stream_is_answered_safely(
     caplog: pytest.LogCaptureFixture, revision: str, body: bytes, fields: dict[str, str | None]
 ) -> None:
     async def run() -> None:

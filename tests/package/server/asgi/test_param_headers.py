@@ -72,7 +72,7 @@ FITTING: list[tuple[dict[str, Any], dict[str, str]]] = [
 )
 @each
 @pytest.mark.parametrize(("arguments", "fields"), FITTING)
-async def test_a_call_whose_fields_say_what_its_arguments_are_is_served(
+async def test_a_call_whose_fields_repeat_its_arguments_is_served(
     revision: str, arguments: dict[str, Any], fields: dict[str, str]
 ) -> None:
     web = Web()

@@ -65,7 +65,7 @@ async def test_head_and_comments_come_before_the_answer_on_the_socket(
             await connection.until(b'"result"')
 
 
-async def test_the_proxy_gives_up_on_a_call_whose_answer_has_to_be_json(
+async def test_the_proxy_gives_up_on_a_call_that_must_answer_in_json(
     server: HttpProcess,
 ) -> None:
     async with IdleProxy(server.port, PATIENCE) as proxy, raw(proxy.port) as connection:

@@ -83,7 +83,7 @@ async def test_a_session_id_of_before_is_ignored(revision: str) -> None:
 
 
 @pytest.mark.requirement("http.version-header-missing-default")
-async def test_without_a_header_the_revision_is_that_of_clients_that_send_none() -> None:
+async def test_without_a_header_the_revision_is_that_of_silent_clients() -> None:
     async with asgi(server_of(), stateless=True) as http:
         about = {"name": "about", "arguments": {}}
         reply = await http.post(request("2025-03-26", "tools/call", about))
@@ -121,9 +121,7 @@ async def test_what_needs_a_session_is_refused_with_the_reason(
 
 @outer
 @pytest.mark.parametrize("tool", ["roots", "ping"])
-async def test_a_tool_that_asks_the_client_gets_an_error_with_the_reason(
-    revision: str, tool: str
-) -> None:
+async def test_a_tool_that_asks_the_client_gets_an_error(revision: str, tool: str) -> None:
     async with asgi(server_of(), stateless=True) as http:
         call = {"name": tool, "arguments": {}}
         reply = await http.post(request(revision, "tools/call", call), **version(revision))

@@ -98,7 +98,7 @@ def test_open_arguments_need_a_schema() -> None:
     fresh().tool(input_schema={"type": "object"})(takes_all)
 
 
-def test_a_schema_of_ones_own_without_the_library_says_what_to_install(
+def test_a_schema_without_its_library_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "jsonschema", None)

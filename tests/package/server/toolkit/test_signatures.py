@@ -85,7 +85,7 @@ def test_parameters_become_properties_and_the_context_does_not() -> None:
 
 
 @pytest.mark.requirement("tools.no-parameter-schema")
-def test_a_function_without_parameters_takes_only_the_empty_object() -> None:
+def test_a_function_without_parameters_takes_only_empty_objects() -> None:
     def nothing() -> None: ...
 
     empty = {"type": "object", "properties": {}}
@@ -128,7 +128,7 @@ COMPLAINTS: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.requirement("tools.server-validates-inputs")
 @pytest.mark.parametrize(("arguments", "complaint"), COMPLAINTS)
-def test_a_bad_argument_is_named_with_what_was_expected_and_what_came(
+def test_a_bad_argument_is_named_with_expected_and_actual_value(
     arguments: dict[str, Any], complaint: str
 ) -> None:
     with pytest.raises(ValueError, match="argument") as caught:

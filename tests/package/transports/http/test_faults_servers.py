@@ -69,7 +69,7 @@ def ignore(*report: object) -> None:
 
 
 @pytest.mark.parametrize("revision", EACH)
-async def test_a_call_dies_with_the_server_and_the_next_one_finds_the_one_started_after_it(
+async def test_a_call_dies_with_the_server_and_the_next_one_succeeds(
     revision: str, server: HttpProcess, key: str
 ) -> None:
     outcome = Outcome()
@@ -94,7 +94,7 @@ async def test_a_call_dies_with_the_server_and_the_next_one_finds_the_one_starte
 
 
 @pytest.mark.parametrize("revision", SSE_ONLY)
-async def test_the_one_stream_of_a_client_dies_with_the_server_and_another_client_is_served(
+async def test_the_only_stream_of_a_client_dies_with_the_server(
     revision: str, server: HttpProcess, key: str
 ) -> None:
     outcome = Outcome()
@@ -118,7 +118,7 @@ async def test_the_one_stream_of_a_client_dies_with_the_server_and_another_clien
 
 
 @pytest.mark.parametrize("revision", ONE_OF_EACH)
-async def test_a_call_that_is_safe_is_asked_again_of_the_server_started_after_it(
+async def test_a_safe_call_is_repeated_at_the_restarted_server(
     revision: str, server: HttpProcess, key: str
 ) -> None:
     outcome = Outcome()
@@ -148,7 +148,7 @@ async def test_a_subscription_comes_back_with_the_server_and_says_so(
 
 
 @pytest.mark.parametrize("revision", SESSIONS[-1:])
-async def test_what_is_listened_to_in_a_session_comes_back_with_the_next_one(
+async def test_listening_in_a_session_continues_in_the_next_one(
     revision: str, server: HttpProcess
 ) -> None:
     async with (
@@ -172,7 +172,7 @@ async def check_back_after_restart(
 
 
 @pytest.mark.parametrize("revision", ONE_OF_EACH)
-async def test_calls_that_outlast_the_end_of_their_server_fail_readably(
+async def test_calls_that_outlast_their_server_fail_readably(
     revision: str, server: HttpProcess, key: str
 ) -> None:
     streaming, plain = Outcome(), Outcome()
@@ -197,7 +197,7 @@ async def test_calls_that_outlast_the_end_of_their_server_fail_readably(
 
 
 @pytest.mark.parametrize("revision", ONE_OF_EACH)
-async def test_calls_that_are_done_soon_are_answered_by_a_server_that_ends(revision: str) -> None:
+async def test_calls_that_end_soon_are_answered_by_a_stopping_server(revision: str) -> None:
     outcome = Outcome()
     with http_process(drain=30) as server:
         async with (

@@ -311,9 +311,7 @@ def forms_of_params(revision: str) -> list[Any]:
 
 
 @pytest.mark.parametrize("form", range(3), ids=["object", "json", "struct"])
-def test_headers_are_taken_from_the_params_without_reading_the_message(
-    revision: str, form: int
-) -> None:
+def test_headers_come_from_params_without_parsing_the_message(revision: str, form: int) -> None:
     message = OutgoingMessage(
         b"no JSON",
         "request",

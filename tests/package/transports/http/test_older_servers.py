@@ -67,7 +67,7 @@ async def test_one_address_is_enough_whatever_the_server_speaks(spoken: str) -> 
     "http.version-header-every-post",
     "headers.metadata-on-each-post",
 )
-async def test_a_modern_request_is_tried_first_and_enough_for_a_modern_server() -> None:
+async def test_a_modern_request_comes_first_and_suffices_if_answered() -> None:
     async with scripted(Script(MODERN), revision=None) as (client, server):
         await client.list_tools()
     first = server.asked[0]
@@ -107,7 +107,7 @@ NOT_MODERN: Mapping[str, Handler] = {
     "http-compat.unrecognized-400-fallback", "http-compat.era-cached", revisions=PER_REQUEST
 )
 @pytest.mark.parametrize("refusal", NOT_MODERN)
-async def test_what_no_modern_server_says_leads_to_initialize_and_stays_there(
+async def test_answers_of_no_modern_server_lead_to_initialize(
     refusal: str,
 ) -> None:
     script = Script(NEWEST)
@@ -265,7 +265,7 @@ async def test_another_status_is_reported(revision: str, status: int) -> None:
 
 @pytest.mark.requirement("http-compat.fallback-400-404-405-body")
 @pytest.mark.parametrize("refusal", [failing(-32601, 404), *(failing(code, 400) for code in CODES)])
-async def test_an_error_of_a_modern_server_is_no_hint_at_the_older_transport(
+async def test_an_error_of_a_modern_server_does_not_suggest_http_sse(
     refusal: Handler,
 ) -> None:
     async def late(asked: Asked, reply: Reply) -> None:
@@ -296,9 +296,7 @@ async def test_a_refusal_without_such_an_error_is_a_hint(status: int, body: byte
         (refusing(405), "HTTP 405"),
     ],
 )
-async def test_an_address_that_speaks_neither_is_reported_with_both_reasons(
-    get: Handler, reason: str
-) -> None:
+async def test_an_address_that_speaks_neither_has_both_reasons(get: Handler, reason: str) -> None:
     script = Older(refusing(404))
     script.on["GET"] = get
     async with HttpServer(script) as server:
@@ -311,7 +309,7 @@ async def test_an_address_that_speaks_neither_is_reported_with_both_reasons(
 
 
 @pytest.mark.requirement("http-compat.get-expects-endpoint")
-async def test_a_stream_whose_first_event_is_another_is_not_the_older_transport() -> None:
+async def test_a_stream_with_another_first_event_is_not_http_sse() -> None:
     async def get(asked: Asked, reply: Reply) -> None:
         await reply.stream()
         await reply.event({"jsonrpc": "2.0", "method": "notifications/message"})
@@ -334,7 +332,7 @@ async def test_a_transport_that_was_asked_for_is_not_left() -> None:
     assert server.of("GET") == []
 
 
-async def test_a_refusal_of_initialize_that_names_revisions_is_followed() -> None:
+async def test_a_refusal_of_initialize_with_revisions_is_followed() -> None:
     older = SESSIONS[0]
 
     async def initialize(asked: Asked, reply: Reply) -> None:
@@ -351,7 +349,7 @@ async def test_a_refusal_of_initialize_that_names_revisions_is_followed() -> Non
 
 
 @pytest.mark.requirement("http-compat.era-cached")
-async def test_a_modern_answer_that_offers_a_handshake_only_is_followed() -> None:
+async def test_a_modern_answer_with_only_a_handshake_is_followed() -> None:
     async def discover(asked: Asked, reply: Reply) -> None:
         await reply.json(result(asked, **discovered(NEWEST)))
 
@@ -363,7 +361,7 @@ async def test_a_modern_answer_that_offers_a_handshake_only_is_followed() -> Non
 
 
 @pytest.mark.parametrize("revision", PER_REQUEST)
-async def test_a_client_of_a_modern_revision_alone_reports_an_older_server(revision: str) -> None:
+async def test_a_client_of_a_modern_revision_reports_an_older_server(revision: str) -> None:
     for script in (Script(NEWEST), SseScript(SSE_ONLY[-1])):
         with pytest.raises(McpError, match=r"HTTP 40\d"):
             async with scripted(script, revision=revision):

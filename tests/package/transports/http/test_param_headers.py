@@ -79,7 +79,7 @@ async def test_marked_arguments_leave_as_fields_each_once(revision: str) -> None
 
 @pytest.mark.requirement("headers.mismatch-refresh")
 @marked
-async def test_a_refusal_for_fields_is_put_right_by_another_look_at_the_list(
+async def test_a_refusal_for_fields_is_solved_by_listing_again(
     revision: str,
 ) -> None:
     async def refuse(asked: Asked, reply: Reply) -> None:

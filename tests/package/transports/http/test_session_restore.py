@@ -122,7 +122,7 @@ async def test_silence_about_what_was_kept_does_not_hold_up_a_call(revision: str
             assert await client.list_tools()
 
 
-async def test_a_listener_is_told_to_look_again_and_subscribed_in_the_new_session(
+async def test_a_listener_is_subscribed_anew_and_reads_again(
     revision: str,
 ) -> None:
     script = Standing(revision)
