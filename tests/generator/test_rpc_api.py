@@ -157,7 +157,7 @@ def task_api() -> RpcApi:
     )
 
 
-def test_no_face_asks_for_a_task_so_none_gets_one() -> None:
+def test_no_client_requests_a_task_so_none_gets_one() -> None:
     call = only(task_api())
     assert shown(call) == [("x", "str", True)]
     assert call.answer == "models.AskResult"
@@ -174,7 +174,7 @@ def test_a_client_has_handlers_for_what_is_asked_inside_results() -> None:
     assert found.server.requests == ()
 
 
-def test_a_face_over_revisions_takes_what_any_of_them_takes() -> None:
+def test_a_client_of_revisions_accepts_what_any_of_them_does() -> None:
     old = asking(obj("a b", a=TEXT, b=TEXT))
     new = asking(obj("a b c", a=COUNT, b=TEXT, c=TEXT))
     call = only(rpc_api.merge({"1": old, "2": new}))
@@ -185,7 +185,7 @@ def test_a_face_over_revisions_takes_what_any_of_them_takes() -> None:
     ]
 
 
-def test_a_face_over_revisions_says_which_of_them_have_a_message() -> None:
+def test_a_client_of_revisions_names_those_with_a_message() -> None:
     merged = rpc_api.merge({"1": task_api(), "2": derived(), "3": derived()})
     assert "Only in 1." in only(merged).doc
     both = rpc_api.merge({"1": task_api(), "2": asking(obj("x", x=TEXT))})

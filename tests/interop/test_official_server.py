@@ -23,7 +23,7 @@ class Listening(ClientHandlers):
     def __init__(self) -> None:
         self.logs: list[Any] = []
 
-    async def logging_message(self, params: Any, exchange: RequestContext) -> None:
+    async def logging_message(self, params: Any, ctx: RequestContext) -> None:
         self.logs.append((params.level, params.logger, params.data))
 
 

@@ -184,8 +184,8 @@ async def test_a_request_that_may_not_ask_for_input_does_not_get_any(revision: s
 async def test_a_client_declares_what_its_handlers_can_do(revision: str) -> None:
     seen: list[Mapping[str, Any]] = []
 
-    async def look(exchange: RequestContext) -> Any:
-        seen.append(exchange.peer_capabilities)
+    async def look(ctx: RequestContext) -> Any:
+        seen.append(ctx.peer_capabilities)
         return TEXT
 
     async with live(App(look), revision, handlers=Answers()) as (client, _):

@@ -193,7 +193,7 @@ def test_a_call_made_as_the_process_ends_goes_to_the_next_one(
     assert times == pytest.approx([1.0, 2.0, 3.0])
 
 
-async def test_output_on_standard_error_is_noticed_each_time() -> None:
+async def test_each_output_on_standard_error_is_reported() -> None:
     writes = "import sys\nfor line in sys.stdin: print(line, file=sys.stderr, flush=True)"
     command = [sys.executable, "-c", writes]
     lines: list[bool] = []

@@ -136,7 +136,7 @@ async def test_each_listener_hears_its_own_subscription(revision: str) -> None:
 
 @pytest.mark.requirement("subscriptions.ack-checked", "subscriptions.ack-subset")
 @modern
-async def test_a_listener_knows_the_agreement_and_is_warned_otherwise(
+async def test_a_listener_knows_what_was_agreed_or_is_warned(
     revision: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     server = Server("tools only")

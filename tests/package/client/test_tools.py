@@ -164,7 +164,7 @@ async def test_names_are_told_apart_by_case(revision: str) -> None:
 
 @pytest.mark.requirement("tools.x-mcp-header-ignored-elsewhere")
 @every
-async def test_marks_for_http_headers_mean_nothing_elsewhere(revision: str) -> None:
+async def test_schemas_of_param_headers_change_nothing_elsewhere(revision: str) -> None:
     marked = {"type": "object", "properties": {"n": {"type": "number", "x-mcp-header": ""}}}
     tools = {"tools": [{"name": "t", "inputSchema": marked}]}
     async with scripted(revision, tools, TEXT) as (client, _):

@@ -51,7 +51,7 @@ class Willing:
     def mcp_handler(self, method: Method) -> Any:
         """The same coroutine function for each method."""
 
-        async def answer(params: Any, exchange: RequestContext) -> Any:
+        async def answer(params: Any, ctx: RequestContext) -> Any:
             return None
 
         return answer

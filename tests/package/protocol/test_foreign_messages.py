@@ -382,7 +382,7 @@ async def test_log_lines_about_a_peer_are_short_and_on_one_line(
 ) -> None:
     caplog.set_level(logging.DEBUG, "mcp_protocol")
 
-    async def wait(exchange: Any) -> Any:
+    async def wait(ctx: Any) -> Any:
         await anyio.sleep_forever()
 
     async with speaking_to(App(wait), SESSION) as end:

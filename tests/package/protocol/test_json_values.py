@@ -90,9 +90,9 @@ def test_a_null_that_was_meant_is_written(value: Any) -> None:
 async def test_a_handler_result_that_is_no_json_fails_its_request(
     make: Callable[[], Any], anyio_backend: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def answer(exchange: Any) -> Any:
-        if exchange.params.name == "good":
-            return await names_back(exchange)
+    async def answer(ctx: Any) -> Any:
+        if ctx.params.name == "good":
+            return await names_back(ctx)
         return {"content": [], "structuredContent": {"value": make()}, "_meta": {"a/b": make()}}
 
     for revision in (HANDSHAKE[-1], ALL[-1]):
@@ -268,7 +268,7 @@ def test_a_form_takes_integers_that_no_float_can_hold(kind: str) -> None:
 async def test_a_result_that_is_fresh_beyond_all_numbers_is_taken(
     revision: str, anyio_backend: str
 ) -> None:
-    async def answer(exchange: Any) -> Any:
+    async def answer(ctx: Any) -> Any:
         return {"tools": [], "ttlMs": 10**400, "cacheScope": "public"}
 
     async with live(App(answer), revision) as (client, record):

@@ -30,14 +30,14 @@ class Forgetful:
     def __init__(self) -> None:
         self.asked: list[Any] = []
 
-    async def handle(self, exchange: RequestContext) -> Any:
-        cursor = exchange.params.cursor
+    async def handle(self, ctx: RequestContext) -> Any:
+        cursor = ctx.params.cursor
         self.asked.append(cursor)
         if len(self.asked) > 1:
             raise InvalidParamsError("unknown cursor")
         return {"tools": [{"name": "a", "inputSchema": {"type": "object"}}], "nextCursor": "2"}
 
-    async def notified(self, exchange: RequestContext) -> None:
+    async def notified(self, ctx: RequestContext) -> None:
         """Hear, and do nothing."""
 
     async def serve(self, channel: Channel) -> None:

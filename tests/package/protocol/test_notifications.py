@@ -77,10 +77,10 @@ def test_a_notification_of_the_table_reaches_the_application(revision: str) -> N
 class Clumsy:
     """An application that fails whatever comes."""
 
-    async def handle(self, exchange: RequestContext) -> Any:
+    async def handle(self, ctx: RequestContext) -> Any:
         raise LookupError("the secret of /home/user/server.py")
 
-    async def notified(self, exchange: RequestContext) -> None:
+    async def notified(self, ctx: RequestContext) -> None:
         raise LookupError("the secret of /home/user/server.py")
 
     async def serve(self, channel: Channel) -> None:

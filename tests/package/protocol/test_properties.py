@@ -138,9 +138,9 @@ def test_each_request_settles_once_however_messages_cross(revision: str, steps: 
     assert wire.server.inbound_requests == ()
 
 
-async def work(exchange: RequestContext) -> Any:
+async def work(ctx: RequestContext) -> Any:
     """A tool that takes as many steps as it is told to, and may fail."""
-    arguments = exchange.params.arguments
+    arguments = ctx.params.arguments
     for _ in range(arguments["steps"]):
         await anyio.lowlevel.checkpoint()
     if arguments["fails"]:
@@ -163,11 +163,11 @@ def test_a_thousand_calls_aborted_at_any_moment_each_settle_once(
     ]
     outcomes: dict[int, list[str]] = {number: [] for number, *_ in plans}
 
-    async def call(client: Any, number: int, steps: int, patience: int, fails: bool) -> None:
+    async def call(client: Any, number: int, steps: int, rounds: int, fails: bool) -> None:
         arguments = {"n": number, "steps": steps, "fails": fails}
 
         async def abort(scope: anyio.CancelScope) -> None:
-            for _ in range(patience):
+            for _ in range(rounds):
                 await anyio.lowlevel.checkpoint()
             scope.cancel()
 

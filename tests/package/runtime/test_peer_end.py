@@ -27,10 +27,10 @@ async def test_inbound_requests_finish_after_the_client_has_closed(
 ) -> None:
     finish, started = anyio.Event(), anyio.Event()
 
-    async def work(exchange: RequestContext) -> Any:
+    async def work(ctx: RequestContext) -> Any:
         started.set()
         await finish.wait()
-        return await names_back(exchange)
+        return await names_back(ctx)
 
     channel = HalfClosed()
     async with anyio.create_task_group() as tasks:
@@ -50,7 +50,7 @@ async def test_inbound_requests_finish_after_the_client_has_closed(
 async def test_what_does_not_finish_in_time_is_cut_off(revision: str) -> None:
     started, cut = anyio.Event(), anyio.Event()
 
-    async def work(exchange: RequestContext) -> Any:
+    async def work(ctx: RequestContext) -> Any:
         started.set()
         try:
             await anyio.sleep_forever()
@@ -74,14 +74,14 @@ async def test_a_request_to_a_client_that_says_no_more_fails_at_once(revision: s
     outcome: list[str] = []
     asking = anyio.Event()
 
-    async def ask(exchange: RequestContext) -> Any:
+    async def ask(ctx: RequestContext) -> Any:
         for _ in range(2):
             try:
                 asking.set()
-                await exchange.request("roots/list")
+                await ctx.request("roots/list")
             except ConnectionClosedError as error:
                 outcome.append(str(error))
-        return await names_back(exchange)
+        return await names_back(ctx)
 
     channel = HalfClosed()
     with anyio.fail_after(10):

@@ -30,8 +30,8 @@ from package.processes import (
     DEADLINE,
     ECHO,
     IGNORES_EOF,
-    IMPATIENT,
     PACKAGE_ROOT,
+    SHORT_TIMEOUTS,
     Lifeline,
     python,
     server,
@@ -84,7 +84,7 @@ async def test_closing_ends_the_input_and_signals_no_server_that_exits(
 @pytest.mark.requirement("stdio.shutdown-client-signals", "stdio.shutdown-client-portable")
 async def test_a_server_that_ignores_the_end_of_input_gets_sigterm() -> None:
     handles = "signal.signal(signal.SIGTERM, lambda *_: sys.exit(7)); print('{}', flush=True)"
-    async with server(python(handles, IGNORES_EOF), timeouts=IMPATIENT) as channel:
+    async with server(python(handles, IGNORES_EOF), timeouts=SHORT_TIMEOUTS) as channel:
         assert await channel.receive() == b"{}"
     assert channel.exit_code == 7
 
@@ -100,8 +100,8 @@ async def test_a_server_that_ignores_sigterm_too_is_killed(tmp_path: Path) -> No
     os.write(trace, b"EOF ")
     while True: signal.pause()
     """
-    patience = ShutdownTimeouts(after_eof=1, after_terminate=0.3, after_kill=DEADLINE)
-    async with server(python(ignores), timeouts=patience) as channel:
+    timeouts = ShutdownTimeouts(after_eof=1, after_terminate=0.3, after_kill=DEADLINE)
+    async with server(python(ignores), timeouts=timeouts) as channel:
         assert await channel.receive() == b"{}"
         started = time.monotonic()
     assert time.monotonic() - started < DEADLINE / 2
@@ -115,7 +115,7 @@ async def test_closing_leaves_no_child_of_the_server_behind(
     lifeline: Lifeline, parent: str, child: str
 ) -> None:
     starts = f"subprocess.Popen([sys.executable, '-c', child + {child}, {lifeline.path!r}])\n"
-    async with server(python(CHILD, starts, parent), timeouts=IMPATIENT):
+    async with server(python(CHILD, starts, parent), timeouts=SHORT_TIMEOUTS):
         await lifeline.up()
     await lifeline.cut()
 
@@ -158,7 +158,7 @@ async def test_a_cancelled_client_leaves_no_process_behind(lifeline: Lifeline) -
     held: list[ProcessChannel] = []
 
     async def client() -> None:
-        async with server(python(CHILD, starts, IGNORES_EOF), timeouts=IMPATIENT) as channel:
+        async with server(python(CHILD, starts, IGNORES_EOF), timeouts=SHORT_TIMEOUTS) as channel:
             held.append(channel)
             await channel.receive()
 

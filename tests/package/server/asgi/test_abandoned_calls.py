@@ -231,11 +231,11 @@ class Notified:
         outer = self
 
         class Noting(Server):
-            async def notified(self, exchange: Any) -> None:
-                if exchange.method.name == ROOTS_CHANGED["method"]:
+            async def notified(self, ctx: Any) -> None:
+                if ctx.method.name == ROOTS_CHANGED["method"]:
                     outer.begun += 1
                     try:
-                        await exchange.peer.request("ping")
+                        await ctx.peer.request("ping")
                     finally:
                         outer.ended.set()
 

@@ -263,7 +263,7 @@ async def test_notifications_of_a_batch_are_handled_one_by_one(revision: str) ->
     running = most = 0
 
     class Noting(Server):
-        async def notified(self, exchange: Any) -> None:
+        async def notified(self, ctx: Any) -> None:
             nonlocal running, most
             running += 1
             most = max(most, running)

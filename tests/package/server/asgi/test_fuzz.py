@@ -206,7 +206,7 @@ def test_any_method_at_any_path_gets_a_proper_answer(
 
 @calm
 @given(st.dictionaries(st.sampled_from(sorted(MARKED["properties"])), anything), headers)
-def test_any_arguments_of_a_tool_with_marks_get_a_proper_answer(
+def test_any_arguments_with_param_headers_are_answered(
     caplog: pytest.LogCaptureFixture, arguments: dict[str, Any], fields: dict[str, str | None]
 ) -> None:
     message = request(REVISION, "tools/call", {"name": "marked", "arguments": arguments})

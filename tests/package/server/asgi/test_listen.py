@@ -123,8 +123,8 @@ async def test_the_acknowledgement_leaves_out_what_is_not_announced(
             asgi(web.server) as http,
             http.asking(revision, LISTEN, params) as stream,
         ):
-            honoured = (await stream.message())["params"]["notifications"]
-            assert honoured == ({"toolsListChanged": True} if announced else {})
+            acknowledged = (await stream.message())["params"]["notifications"]
+            assert acknowledged == ({"toolsListChanged": True} if announced else {})
             assert not stream.ended
 
 

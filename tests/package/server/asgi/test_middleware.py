@@ -65,7 +65,7 @@ async def test_middleware_may_authenticate_and_handlers_know_the_user(revision: 
         assert reply.result["content"][0]["text"] == "bob"
 
 
-async def test_leaving_is_noticed_through_middleware() -> None:
+async def test_a_disconnect_is_seen_through_middleware() -> None:
     web = Web()
 
     async def passing(request: Any, call_next: Any) -> Any:

@@ -160,9 +160,9 @@ def test_a_header_mark_on_a_reachable_property_is_kept(properties: dict[str, Any
 
 
 def test_a_parameter_is_marked_by_its_annotation() -> None:
-    mark = msgspec.Meta(extra_json_schema={"x-mcp-header": "Region"})
+    header = msgspec.Meta(extra_json_schema={"x-mcp-header": "Region"})
 
-    def query(region: Annotated[str, mark]) -> None: ...
+    def query(region: Annotated[str, header]) -> None: ...
 
     fresh().tool()(query)
 

@@ -25,8 +25,8 @@ class Recorder(Server):
         super().__init__("recorder", page_size=page_size)
         self.results: list[Any] = []
 
-    def handle(self, exchange: RequestContext) -> Coroutine[Any, Any, Any]:
-        return self._recorded(super().handle(exchange))
+    def handle(self, ctx: RequestContext) -> Coroutine[Any, Any, Any]:
+        return self._recorded(super().handle(ctx))
 
     async def _recorded(self, handler: Coroutine[Any, Any, Any]) -> Any:
         self.results.append(await handler)

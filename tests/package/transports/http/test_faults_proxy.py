@@ -220,8 +220,8 @@ async def test_half_an_answer_then_silence_ends_at_the_call_timeout(
 async def test_a_stalled_document_is_given_up_without_a_call_timeout(
     revision: str, server: HttpProcess, key: str
 ) -> None:
-    patience = Timeouts(silence=0.3, http=PAUSES)
-    async with between(server, revision, timeouts=patience) as (client, proxy):
+    timeouts = Timeouts(silence=0.3, http=PAUSES)
+    async with between(server, revision, timeouts=timeouts) as (client, proxy):
         proxy.plan = once(Fault(down=150, then="silence"))
         with pytest.raises(ResponseLostError, match="made no progress"):
             await called(client, "mark", key=key)

@@ -106,8 +106,8 @@ async def test_half_an_answer_ends_at_the_timeout_and_closes(
 async def test_a_body_that_stands_still_is_lost(revision: str, own: httpx2.AsyncClient) -> None:
     script = Script(revision)
     script.once["tools/call"] = [half_a_body]
-    patience = Timeouts(silence=0.2, retries=(0.0,), http=PAUSES)
-    async with scripted(script, http_client=own, timeouts=patience) as (client, _):
+    timeouts = Timeouts(silence=0.2, retries=(0.0,), http=PAUSES)
+    async with scripted(script, http_client=own, timeouts=timeouts) as (client, _):
         with pytest.raises(ResponseLostError, match="made no progress"):
             await client.call_tool("echo", {})
 
