@@ -26,7 +26,7 @@ from package.wire import HANDSHAKE, PER_REQUEST
 
 pytestmark = pytest.mark.anyio
 
-SCRIPT = str(Path(__file__).with_name("crashing_server.py"))
+SCRIPT = str(Path(__file__).parents[1] / "crashing_server.py")
 AT_ONCE = Restart(limit=2, pauses=())
 both = pytest.mark.parametrize("revision", [HANDSHAKE[-1], PER_REQUEST[-1]])
 

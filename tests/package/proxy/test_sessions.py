@@ -27,7 +27,7 @@ from package.wire import HANDSHAKE
 pytestmark = pytest.mark.anyio
 
 STREAMABLE = HANDSHAKE[1:]
-CRASHING = str(Path(__file__).with_name("crashing_server.py"))
+CRASHING = str(Path(__file__).parents[1] / "crashing_server.py")
 far_side = pytest.mark.parametrize("far", [SESSION, NEWEST])
 
 

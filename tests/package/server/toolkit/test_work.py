@@ -97,7 +97,7 @@ def toolkit_frames() -> list[str]:
     names: list[str] = []
     frame: FrameType | None = sys._getframe()
     while frame is not None:
-        if "toolkit" in frame.f_globals["__name__"].split("."):
+        if frame.f_globals["__name__"].startswith("mcp_protocol.server.toolkit."):
             names.append(frame.f_code.co_name)
         frame = frame.f_back
     return names
