@@ -58,8 +58,8 @@ def serving(target: str, folder: Path) -> Iterator[str]:
     """The URL at which a module's server is served over HTTP meanwhile, at a free port."""
     command = [*SERVE, target, "--http", "127.0.0.1:0"]
     with subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True) as process:
-        patience = threading.Timer(SECONDS, process.kill)
-        patience.start()
+        killer = threading.Timer(SECONDS, process.kill)
+        killer.start()
         try:
             assert process.stderr is not None
             told = process.stderr.readline()
@@ -70,7 +70,7 @@ def serving(target: str, folder: Path) -> Iterator[str]:
             process.terminate()
             expect(f"{target}, told to end", "0", str(process.wait(SECONDS)))
         finally:
-            patience.cancel()
+            killer.cancel()
             process.kill()
 
 

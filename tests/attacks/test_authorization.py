@@ -355,7 +355,7 @@ NUMBERS = dict.fromkeys(("expires_in", "interval", "client_secret_expires_at"), 
 
 
 @pytest.mark.parametrize("kind", ["code", "device"])
-def test_numbers_beyond_all_floats_and_stray_returns_stop_no_sign_in(
+def test_numbers_beyond_floats_and_stray_returns_stop_no_sign_in(
     kind: str, tmp_path: Path, hostile: HostileServer
 ) -> None:
     names = ("mcp", "oauth-authorization-server", "register", "device", "token")
@@ -366,7 +366,7 @@ def test_numbers_beyond_all_floats_and_stray_returns_stop_no_sign_in(
 @pytest.mark.parametrize(
     "document", ["mcp", "oauth-authorization-server", "register", "device", "token"]
 )
-def test_a_document_nested_without_end_is_an_error_of_the_package(
+def test_a_deeply_nested_document_is_an_error_of_the_package(
     document: str, tmp_path: Path, hostile: HostileServer
 ) -> None:
     hostile.raw[document] = b'{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}"

@@ -204,9 +204,7 @@ def test_hostile_rules_are_refused(case: str, root: Path, tmp_path: Path) -> Non
     assert not (tmp_path / "outside.py").exists()
 
 
-def test_adopting_writes_no_file_far_away_that_only_a_record_names(
-    root: Path, tmp_path: Path
-) -> None:
+def test_adopting_writes_no_file_outside_that_a_record_names(root: Path, tmp_path: Path) -> None:
     inner = tmp_path / "checkout"
     inner.mkdir()
     (tmp_path / "far.toml").write_text("")

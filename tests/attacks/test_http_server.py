@@ -108,7 +108,7 @@ def peak(server: HttpProcess) -> float:
         ({"Accept": "text/plain"}, 413),
     ],
 )
-def test_a_client_that_writes_all_before_it_reads_sees_why_it_is_refused(
+def test_a_client_that_writes_first_still_reads_the_refusal(
     fields: dict[str, str], status: int
 ) -> None:
     with serving() as (server, honest):
@@ -202,7 +202,7 @@ def test_an_array_of_millions_costs_no_more_than_its_own_bytes(transport: str) -
 
 
 @pytest.mark.parametrize("confirmed", [False, True])
-def test_sessions_keep_so_many_bytes_whatever_clients_say_of_themselves(confirmed: bool) -> None:
+def test_descriptions_of_clients_take_bounded_bytes_of_sessions(confirmed: bool) -> None:
     dense = {"experimental": {"x": {"y": "?"}}}
     text = encoded(initialize(REVISION, dense)).replace(b'"?"', b"[" + b"[]," * 20_000 + b"[]]")
     with serving(session_bytes=8 * MIB) as (server, honest):

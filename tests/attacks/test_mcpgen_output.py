@@ -51,9 +51,7 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_a_package_survives_runs_that_are_killed_and_none_leaves_anything(
-    tmp_path: Path, root: Path
-) -> None:
+def test_a_package_survives_killed_runs_which_leave_nothing(tmp_path: Path, root: Path) -> None:
     target = tmp_path / "pkg"
     for number in range(KILLED):
         writer = start(root, ["-c", WRITER, target, number, 10_000])

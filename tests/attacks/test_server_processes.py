@@ -186,7 +186,7 @@ def test_workers_that_die_again_and_again_cost_little(tmp_path: Path) -> None:
         assert server.end()[0] == 0
 
 
-def test_the_key_of_request_states_is_in_no_command_and_no_environment(tmp_path: Path) -> None:
+def test_the_state_key_is_in_no_command_line_or_environment(tmp_path: Path) -> None:
     write_server(tmp_path)
     with started(tmp_path, *WORKERS) as server:
         call(server, "child")

@@ -156,7 +156,7 @@ def test_a_line_nested_to_the_recursion_limit_is_answered(
     ids=["id", "method", "token", "array"],
 )
 @pytest.mark.parametrize("revision", HANDSHAKE[:2])
-def test_a_line_of_megabytes_gets_a_short_answer_and_takes_little_memory(
+def test_a_line_of_megabytes_takes_a_short_answer_and_memory(
     tmp_path: Path, revision: str, line: bytes
 ) -> None:
     with target(tmp_path, revision) as server:

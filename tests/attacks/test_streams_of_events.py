@@ -61,7 +61,7 @@ RESUMABLE = [
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
-async def test_a_server_that_wants_to_be_asked_at_once_is_asked_a_few_times() -> None:
+async def test_a_server_that_demands_instant_polling_is_polled_rarely() -> None:
     revision = RESUMABLE[-1]
     numbers = iter(range(1_000_000))
 

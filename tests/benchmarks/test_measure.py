@@ -64,7 +64,7 @@ def test_a_target_is_not_judged_without_its_contender() -> None:
     assert Line("work", {OURS: 1.0, FASTMCP: 1.0}, (AtMost(SDK, 1 / 9),)).met
 
 
-def test_contenders_take_turns_and_the_median_of_the_rounds_counts() -> None:
+def test_contenders_alternate_and_the_median_round_counts() -> None:
     turns: list[str] = []
     times = {"a": iter([1.0, 50.0, 3.0]), "b": iter([9.0, 7.0, 8.0])}
 

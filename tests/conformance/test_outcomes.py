@@ -55,7 +55,7 @@ def outcome(*checks: Check) -> Outcome:
 GOOD = Check("good", "SUCCESS", "")
 
 
-def test_scenarios_are_known_by_revision_with_the_extensions_of_authorization(
+def test_scenarios_of_a_revision_include_those_of_authorization(
     tmp_path: Path,
 ) -> None:
     suite = suite_that_makes(tmp_path, {})
@@ -67,13 +67,13 @@ def test_scenarios_are_known_by_revision_with_the_extensions_of_authorization(
     assert suite.task_scenarios() == ["tasks-lifecycle"]
 
 
-def test_results_of_scenarios_in_folders_are_found_by_their_whole_name(tmp_path: Path) -> None:
+def test_results_in_nested_folders_are_read_by_their_whole_name(tmp_path: Path) -> None:
     suite = suite_that_makes(tmp_path, {"auth/basic": [entry("SUCCESS")]})
     result = suite.against_client("client", "auth/basic", "2025-11-25", tmp_path / "out")
     assert result.passed
 
 
-def test_a_scenario_that_left_no_checks_fails_and_an_extension_is_left_out(tmp_path: Path) -> None:
+def test_a_scenario_without_checks_fails_but_no_extension_does(tmp_path: Path) -> None:
     made = {"server-ping": [entry("SUCCESS")], "server-tasks-lifecycle": [entry("FAILURE")]}
     suite = suite_that_makes(tmp_path, made)
     outcomes = list(suite.against_server("http://x", "2025-11-25", tmp_path / "out"))
@@ -108,7 +108,7 @@ def test_a_client_that_fails_after_passing_checks_has_failed(tmp_path: Path) -> 
         ("SUCCESS", True, "2/2"),
     ],
 )
-def test_a_warning_fails_a_scenario_and_what_was_not_checked_does_not_count(
+def test_a_warning_fails_a_scenario_and_skipped_checks_do_not(
     status: str, passed: bool, score: str
 ) -> None:
     judged = outcome(GOOD, Check("other", status, "why"))

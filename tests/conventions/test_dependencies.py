@@ -82,7 +82,7 @@ def third_party(modules: set[str]) -> set[str]:
         "import mcp_protocol.testing",
     ],
 )
-def test_importing_the_package_loads_the_core_dependencies_and_no_more(statement: str) -> None:
+def test_importing_the_package_loads_only_core_dependencies(statement: str) -> None:
     assert third_party(loaded_by(statement)) <= CORE | BROUGHT_ALONG | {"mcp_protocol"}
 
 
@@ -150,7 +150,7 @@ def test_the_extras_for_authorization_bring_what_it_imports(extra: str, files: l
     assert imported - CORE == names
 
 
-def test_the_committed_package_is_what_the_generator_writes_today() -> None:
+def test_the_committed_package_is_what_the_generator_writes() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "mcpgen", "check", shown(PACKAGE)],
         cwd=ROOT,

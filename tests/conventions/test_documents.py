@@ -94,7 +94,7 @@ def test_every_block_is_of_a_language_that_a_test_knows() -> None:
 
 
 @pytest.mark.parametrize("name", documents.examples())
-def test_a_named_file_stands_in_one_place_and_has_the_syntax_of_its_name(name: str) -> None:
+def test_a_named_file_occurs_once_and_has_the_syntax_of_its_name(name: str) -> None:
     found = [block for block in documents.blocks() if (block.role, block.name) == ("example", name)]
     assert len(found) == 1
     match Path(name).suffix:

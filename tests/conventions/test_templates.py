@@ -228,7 +228,7 @@ def test_a_text_of_a_project_holds_checked_values_alone(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", [path for path in EVERY if not is_text(path)], ids=shown)
-def test_a_template_writes_values_as_literals_and_nothing_in_quotes(path: Path) -> None:
+def test_a_template_writes_values_as_literals_and_quotes_nothing(path: Path) -> None:
     assert faults(text_of(path)) == []
 
 

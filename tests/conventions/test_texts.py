@@ -136,6 +136,6 @@ def waits(path: Path) -> Iterator[str]:
                 yield f"{shown(path)}:{node.lineno}: {ast.unparse(node)}"
 
 
-def test_a_test_is_named_by_a_sentence_and_neither_sleeps_nor_mocks() -> None:
+def test_a_test_is_named_by_a_sentence_without_sleeps_or_mocks() -> None:
     tests = sorted(TESTS.rglob("test_*.py"))
     assert [line for path in tests for line in (*vague_names(path), *waits(path))] == []

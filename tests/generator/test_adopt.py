@@ -97,7 +97,7 @@ def test_the_adopted_rules_are_told_and_kept_in_a_file(snapshot: SnapshotAsserti
     assert record["adopted"] == {"file": f"../{RULES}", "digest": digest}
 
 
-def test_adopting_again_adds_to_the_rules_and_keeps_what_a_person_wrote() -> None:
+def test_adopting_again_adds_rules_and_keeps_what_a_person_wrote() -> None:
     edit(DOCSTRING, METHOD)
     run("-q", "adopt", "pkg")
     edit(("[rules.Annotations-docstring]", "# a remark\n[rules.ours]"), path=RULES)
@@ -132,7 +132,7 @@ def test_nothing_is_written_if_an_edit_becomes_no_rule(snapshot: SnapshotAsserti
     assert not Path(RULES).exists()
 
 
-def test_partial_adopts_the_rest_and_leaves_refused_edits_in_place(
+def test_partial_adopts_the_rest_and_leaves_refused_edits(
     snapshot: SnapshotAssertion,
 ) -> None:
     edit(DOCSTRING, METHOD, BODY)
@@ -231,7 +231,7 @@ def test_the_rules_can_lie_elsewhere_but_in_one_file_only() -> None:
     assert Path("rules.toml").read_text("utf-8").count("[rules.") == 2
 
 
-def test_rules_that_the_package_was_made_without_are_not_mixed_in() -> None:
+def test_rules_the_package_was_made_without_are_not_mixed_in() -> None:
     edit(DOCSTRING)
     run("-q", "adopt", "pkg")
     shutil.rmtree("pkg")
@@ -247,7 +247,7 @@ def test_rules_that_the_package_was_made_without_are_not_mixed_in() -> None:
     assert DEFAULT[1] not in Path(MODELS).read_text("utf-8")
 
 
-def test_rules_edited_by_hand_are_noticed_by_check_and_replayed_by_update() -> None:
+def test_check_sees_rules_edited_by_hand_and_update_applies_them() -> None:
     edit(DOCSTRING)
     run("-q", "adopt", "pkg")
     edit(("Our hints", "Their hints"), path=RULES)
@@ -348,7 +348,7 @@ def _refused(path: Path, target: Path) -> Path:
     raise PermissionError(13, "Permission denied")
 
 
-def test_a_method_of_a_client_is_adopted_and_its_neighbours_are_told_apart() -> None:
+def test_a_client_method_is_adopted_among_similar_neighbours() -> None:
     words = ("-q", "-r", "latest", "--parts", "client", "--transport", "stdio", "-o", "peer")
     assert run(*words).code == 0
     client = f"peer/{FOLDER}/client.py"

@@ -216,7 +216,7 @@ def test_every_awkward_name_can_be_that_of_a_message(part: int, tmp_path: Path) 
     check_messages(NAMES[part::PARTS], tmp_path)
 
 
-def test_the_generator_knows_the_public_names_of_the_bases_of_stubs() -> None:
+def test_the_generator_knows_the_public_names_of_stub_bases() -> None:
     public = {name for kind in STUB_BASES for base in kind.__mro__[:-1] for name in vars(base)} | {
         name for kind in STUB_BASES for base in kind.__mro__ for name in _annotated(base)
     }

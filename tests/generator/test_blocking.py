@@ -54,7 +54,7 @@ def test_public_methods_are_derived_in_their_order() -> None:
     }
 
 
-def test_a_blocking_method_has_the_signature_and_the_docstring_of_its_original() -> None:
+def test_a_blocking_method_has_the_original_signature_and_docs() -> None:
     request = {method.name: method for method in derived(SOURCE)}["request"]
     assert request.parameters == (
         "self, name: str, *, timeout: float | None=None, on_progress: OnProgress | None=None"
@@ -63,7 +63,7 @@ def test_a_blocking_method_has_the_signature_and_the_docstring_of_its_original()
     assert dedent(" " * 8 + request.doc).startswith('"""Send a request.\n\nArgs:\n    name: The')
 
 
-def test_arguments_are_passed_by_name_and_callbacks_run_in_threads() -> None:
+def test_arguments_pass_by_name_and_callbacks_run_in_threads() -> None:
     request = {method.name: method for method in derived(SOURCE)}["request"]
     assert request.arguments == (
         "name=name",

@@ -57,7 +57,7 @@ def test_a_package_just_written_is_up_to_date_without_rendering(
     assert reasons(report) == []
 
 
-def test_a_check_of_an_unchanged_package_imports_nothing_that_takes_long(package: Path) -> None:
+def test_checking_an_unchanged_package_imports_nothing_slow(package: Path) -> None:
     code = (
         "import sys\n"
         "from pathlib import Path\n"
@@ -109,7 +109,7 @@ def retouched(directory: Path) -> None:
     ],
     ids=["missing", "generator", "inputs", "no manifest", "other text"],
 )
-def test_a_package_is_only_unchanged_if_building_would_change_nothing(
+def test_unchanged_means_that_building_would_change_nothing(
     package: Path, change: Callable[[Path], object]
 ) -> None:
     request = commands.requested(commands.Wanted((REVISION,)), package, errata=True)

@@ -179,7 +179,7 @@ def test_a_defect_is_reported_as_its_rule_alone(rule: str) -> None:
 @pytest.mark.parametrize(
     "rule", ["", "stdio.shutdown-server-on-eof", *stateless.DEFECTS, *stateless.BEFORE]
 )
-def test_a_defect_without_a_handshake_is_reported_as_its_rule_alone(rule: str) -> None:
+def test_a_defect_without_a_handshake_breaks_its_rule_alone(rule: str) -> None:
     target = f"{STATELESS} {rule or 'none'}"
     _, findings = checked(target, "--revision", stateless.REVISION, *deadline(rule))
     assert broken(findings) == ([rule] if rule else [])
@@ -187,20 +187,20 @@ def test_a_defect_without_a_handshake_is_reported_as_its_rule_alone(rule: str) -
 
 @pytest.mark.slow
 @pytest.mark.parametrize("rule", ["", *stateless_http.HTTP_DEFECTS])
-def test_a_defect_over_http_without_sessions_is_reported_as_its_rule_alone(rule: str) -> None:
+def test_a_defect_over_stateless_http_breaks_its_rule_alone(rule: str) -> None:
     with stateless_http.serving(rule) as address:
         _, findings = checked(address, "--revision", stateless.REVISION, "--timeout", "5")
     assert broken(findings) == ([rule] if rule else [])
 
 
 @pytest.mark.parametrize("rule", ["jsonrpc.code-parse-error", "jsonrpc.code-invalid-request"])
-def test_an_error_without_id_is_not_taken_for_the_answer_to_a_later_request(rule: str) -> None:
+def test_an_error_without_id_answers_no_later_request(rule: str) -> None:
     words = ("--revision", REVISIONS[-1], "--rule", rule)
     code, findings = checked(f"{RAW} {rule} 0.15", *words)
     assert (code, broken(findings)) == (1, [rule])
 
 
-def test_messages_over_several_lines_are_found_though_none_is_an_answer() -> None:
+def test_messages_over_several_lines_are_read_though_no_answer() -> None:
     rule = "stdio.no-embedded-newline"
     words = ("--revision", REVISIONS[-1], "--rule", rule, "--rule", "jsonrpc", "--timeout", "0.5")
     code, findings = checked(f"{RAW} {rule}", *words)
@@ -239,7 +239,7 @@ def test_a_server_that_cannot_be_checked_is_one_error(
     assert "Traceback" not in done.err
 
 
-def test_a_server_that_answers_whatever_it_is_asked_speaks_no_stateless_revision(
+def test_a_server_that_answers_anything_is_not_stateless(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "server.py").write_text(
@@ -281,7 +281,7 @@ def test_a_broken_should_fails_only_if_that_is_asked_for() -> None:
     assert checked(*words, "--fail-on", "warning")[0] == 1
 
 
-def test_tools_that_may_change_something_are_called_only_by_leave() -> None:
+def test_tools_that_may_change_something_need_permission() -> None:
     words = (f"{RAW} unsafe", "--rule", "tools.output-conforms", "--revision", REVISIONS[-1])
     [skipped] = checked(*words)[1]["outcomes"]
     assert skipped["state"] == "not applicable"
@@ -300,7 +300,7 @@ def test_the_text_and_the_page_name_rule_reason_and_page() -> None:
     assert f"| error | [ping.answered]({page}" in done.out
 
 
-def test_a_rule_is_shown_while_it_is_checked_on_a_terminal_or_on_request(root: Path) -> None:
+def test_the_current_rule_is_shown_on_a_terminal_or_on_request(root: Path) -> None:
     revision = REVISIONS[-1]
     words = ("check-server", f"{RAW} none", "--revision", revision, "--rule", "ping")
     piped, verbose = run(*words), run(*words, "--verbose")

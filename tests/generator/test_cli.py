@@ -167,7 +167,7 @@ def test_what_is_asked_wrongly_is_said_in_one_line_with_code_2(
         ["--schema", "nowhere", "-o", "pkg"],
     ],
 )
-def test_what_the_command_line_does_not_know_is_one_line_with_code_2(
+def test_bad_words_of_the_command_line_are_one_line_and_code_2(
     words: list[object], capsys: pytest.CaptureFixture[str]
 ) -> None:
     code, text = failed(words, capsys)
@@ -351,7 +351,7 @@ def test_strict_makes_a_guess_an_error_until_it_is_stated(root: Path, tmp_path: 
     assert run(root, *words, "--facts", "own.toml", cwd=tmp_path) == Ended(0, "", "")
 
 
-def test_strict_refuses_facts_that_are_carried_over_until_a_file_states_them(
+def test_strict_refuses_facts_carried_over_until_a_file_has_them(
     root: Path, tmp_path: Path
 ) -> None:
     document = json.loads((schema.entry("2025-11-25").folder / "schema.json").read_text())
@@ -378,9 +378,7 @@ def test_strict_refuses_facts_that_are_carried_over_until_a_file_states_them(
     assert "polling" not in (tmp_path / "pkg" / "rdraft" / "methods.py").read_text()
 
 
-def test_a_transport_that_no_revision_has_is_refused_and_nothing_written(
-    root: Path, tmp_path: Path
-) -> None:
+def test_a_transport_that_no_revision_has_is_refused(root: Path, tmp_path: Path) -> None:
     ended = run(root, "-q", "-r", OLDEST, "--transport", "http", "-o", "pkg", cwd=tmp_path)
     assert ended.code == 2
     assert ended.err.startswith("mcpgen: error: --transport: expected one that a chosen revision")
@@ -443,9 +441,7 @@ def test_an_update_repeats_what_the_manifest_says(root: Path, tmp_path: Path) ->
     assert "which is not there: name it with --schema FILE" in lost.err
 
 
-def test_an_update_moves_on_to_another_revision_and_keeps_the_rest(
-    root: Path, tmp_path: Path
-) -> None:
+def test_an_update_changes_the_revision_and_keeps_the_rest(root: Path, tmp_path: Path) -> None:
     run(root, "-q", "-r", OLDEST, "--parts", "types", "-o", "pkg", cwd=tmp_path)
     ended = run(root, "update", "pkg", "--revision", "latest", cwd=tmp_path)
     assert ended.code == 0

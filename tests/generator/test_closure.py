@@ -22,7 +22,7 @@ def test_what_is_imported_is_needed(late: tuple[str, ...]) -> None:
     assert found == {path: text for path, text in MODULES.items() if path != "other.py"}
 
 
-def test_a_file_that_takes_time_comes_after_all_that_are_known_to_be_needed() -> None:
+def test_a_slow_file_comes_after_all_that_are_surely_needed() -> None:
     order: list[str] = []
 
     def text_of(path: str) -> str:

@@ -67,7 +67,7 @@ def test_an_update_says_what_was_renamed_and_what_is_gone(older: Path) -> None:
     assert "gone: NeverSeenAgain is no longer a public name of the package" in lines
 
 
-def test_an_update_that_is_refused_says_nothing_of_what_it_would_do(older: Path) -> None:
+def test_a_refused_update_reports_no_planned_changes(older: Path) -> None:
     (older / "__main__.py").write_text("edited = True\n")
     done = run("update", "older_pkg")
     assert done.code == 1

@@ -45,9 +45,7 @@ def test_a_package_that_is_current_is_ok(tmp_path: Path, package: Path) -> None:
     assert findings(tmp_path)[f"package {package}"]["text"] == "up to date"
 
 
-def test_an_edited_package_is_wrong_and_the_command_that_mends_it_is_named(
-    tmp_path: Path, package: Path
-) -> None:
+def test_an_edited_package_is_wrong_and_a_command_repairs_it(tmp_path: Path, package: Path) -> None:
     (package / "errors.py").write_text("mine = 1\n")
     result = doctor(tmp_path)
     assert result.exit_code == 1

@@ -270,7 +270,7 @@ def test_the_diff_finds_what_the_list_of_changes_names(named: Named) -> None:
 
 
 @pytest.mark.parametrize("step", STEPS, ids=lambda step: step[1])
-def test_numbers_that_a_draft_called_integers_are_numbers_in_every_revision(
+def test_integers_of_a_draft_are_numbers_in_every_revision(
     step: tuple[str, str],
 ) -> None:
     """The newest list names it, but no published file had it."""

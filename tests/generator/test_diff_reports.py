@@ -113,7 +113,7 @@ def test_the_page_shows_every_change_and_needs_no_other_file() -> None:
     assert "@import" not in page.html(found)
 
 
-def test_every_change_of_the_page_can_be_filtered_by_who_is_affected() -> None:
+def test_changes_of_the_page_can_be_filtered_by_affected_side() -> None:
     found = small()
     held = re.findall(r'data-severity="(\w+)" data-parties="([^"]*)"', page.html(found))
     expected = sorted((c.severity, ";".join(c.affected)) for c in found.changes)

@@ -204,7 +204,7 @@ def test_a_rule_names_its_change_and_its_mirror_the_way_back(pair: Pair) -> None
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: f"{pair.rule}-{pair.place}")
-def test_a_small_change_has_no_other_rule_than_those_of_types_around_it(pair: Pair) -> None:
+def test_a_small_change_has_its_rule_and_those_of_nearby_types(pair: Pair) -> None:
     types = {"TYPE_ADDED", "TYPE_REMOVED", "TYPE_RENAMED", "METHOD_REMOVED"}
     rules = {rule for rule, place in found(*sides(pair)) if place != SIZE or pair.place == SIZE}
     assert rules - types - {pair.rule} == set()
@@ -237,7 +237,7 @@ def test_a_mirror_has_the_opposite_kind() -> None:
     assert wrong == []
 
 
-def test_a_tightened_field_of_a_request_affects_the_client_that_sends() -> None:
+def test_a_tightened_request_field_affects_the_sending_client() -> None:
     (change,) = changes(protocol(), protocol(**params("color size", size=COUNT)))
     assert change.affected == ("client that sends",)
     assert change.directions == ("client to server",)
@@ -245,7 +245,7 @@ def test_a_tightened_field_of_a_request_affects_the_client_that_sends() -> None:
     assert change.is_breaking
 
 
-def test_a_loosened_field_of_a_result_affects_the_client_that_receives() -> None:
+def test_a_loosened_result_field_affects_the_receiving_client() -> None:
     (change,) = changes(protocol(), protocol(PaintResult=obj("", area=COUNT)))
     assert change.rule.id == "FIELD_MADE_OPTIONAL"
     assert change.affected == ("client that receives",)

@@ -106,7 +106,7 @@ def test_a_check_reads_nothing_through_a_linked_directory(target: Path, elsewher
         check(target)
 
 
-def test_a_file_of_the_user_in_the_place_of_a_new_directory_is_kept(target: Path) -> None:
+def test_a_user_file_in_place_of_a_new_directory_is_kept(target: Path) -> None:
     (target / "r2").write_text("mine\n")
     with pytest.raises(OutputError, match="nothing was written: File exists: r2"):
         output.write(target, package(SECOND), force=True)
@@ -123,7 +123,7 @@ def test_links_of_the_user_stay_where_mcpgen_has_no_file(target: Path, elsewhere
     assert check(target).edited == ()
 
 
-def test_a_package_behind_a_link_is_written_and_checked_where_it_is(target: Path) -> None:
+def test_a_package_behind_a_link_is_written_where_it_lies(target: Path) -> None:
     link = target.with_name("link")
     link.symlink_to(target)
     output.write(link, package(SECOND))
@@ -176,14 +176,14 @@ def test_a_run_that_died_between_the_renames_is_undone(target: Path) -> None:
     assert names(target.parent) == ["pkg"]
 
 
-def test_a_check_after_a_run_that_died_between_the_renames_undoes_it_too(target: Path) -> None:
+def test_a_check_also_undoes_a_run_that_died_between_renames(target: Path) -> None:
     target.rename(target.with_name(f".pkg.{MARK}.old"))
     left_over(target, "new")
     assert check(target).edited == ()
     assert names(target.parent) == ["pkg"]
 
 
-def test_both_packages_stay_if_the_user_put_one_in_the_place_of_the_lost_one(target: Path) -> None:
+def test_both_packages_stay_if_the_user_restored_the_lost_one(target: Path) -> None:
     left_over(target, "old")
     left_over(target, "new")
     output.write(target, package(SECOND))
@@ -191,7 +191,7 @@ def test_both_packages_stay_if_the_user_put_one_in_the_place_of_the_lost_one(tar
 
 
 @pytest.mark.parametrize("failing", [1, 2, 3])
-def test_an_interrupt_at_any_rename_leaves_a_package_that_the_next_run_finds(
+def test_an_interrupt_at_any_rename_leaves_a_usable_package(
     target: Path, monkeypatch: pytest.MonkeyPatch, failing: int
 ) -> None:
     rename, calls = Path.rename, 0
@@ -235,7 +235,7 @@ def test_the_lock_file_of_a_run_that_died_is_no_lock(target: Path) -> None:
     ],
     ids=["write", "check of what is not up to date"],
 )
-def test_a_run_that_waits_too_long_for_another_says_for_which_file(
+def test_a_run_that_waits_too_long_names_the_locked_file(
     target: Path, monkeypatch: pytest.MonkeyPatch, run: Callable[[Path], object]
 ) -> None:
     monkeypatch.setattr(directory, "LOCK_SECONDS", 0.01)

@@ -100,7 +100,7 @@ def test_the_field_that_breaks_a_message_is_named(tmp_path: Path) -> None:
     assert found[REVISIONS[-1]]["nearest"]["params"]["_meta"] == META
 
 
-def test_a_member_that_a_revision_does_not_know_is_named_and_does_no_harm(tmp_path: Path) -> None:
+def test_an_unknown_member_is_named_and_does_no_harm(tmp_path: Path) -> None:
     found = verdicts(tmp_path, MESSAGES["call-with-a-task"])
     assert found["2025-06-18"]["accepted"]
     assert found["2025-06-18"]["ignored"] == ["/params/task"]

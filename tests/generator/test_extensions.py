@@ -49,7 +49,7 @@ def files_of(*paths: Path, revision: str = HAVING) -> Mapping[str, str]:
     )
 
 
-def test_an_extension_adds_its_own_modules_and_rows_of_the_method_tables_alone() -> None:
+def test_an_extension_adds_only_its_modules_and_method_rows() -> None:
     plain, extended = files_of(), files_of(PAINT)
     added = {path for path in extended if path not in plain}
     folder = "r2026_07_28/paint"
@@ -61,7 +61,7 @@ def test_an_extension_adds_its_own_modules_and_rows_of_the_method_tables_alone()
     assert "extensions" not in json.loads(plain["mcpgen.json"])
 
 
-def test_the_same_bytes_come_of_the_same_extensions_in_the_same_order(tmp_path: Path) -> None:
+def test_same_extensions_in_same_order_give_the_same_bytes(tmp_path: Path) -> None:
     other = written(tmp_path, AskRequest=request_of("ask"), AskResult=obj(text=TEXT))
     once, again = files_of(PAINT, other), files_of(PAINT, other)
     assert once == again
@@ -72,7 +72,7 @@ def test_the_same_bytes_come_of_the_same_extensions_in_the_same_order(tmp_path: 
     }
 
 
-def test_a_message_has_the_members_that_messages_of_the_revision_have(tmp_path: Path) -> None:
+def test_a_message_has_the_members_of_messages_of_the_revision(tmp_path: Path) -> None:
     path = written(
         tmp_path,
         AskRequest=request_of("ask", obj("text", text=TEXT)),
@@ -86,7 +86,7 @@ def test_a_message_has_the_members_that_messages_of_the_revision_have(tmp_path: 
     assert 'result_type: str = always_sent("complete", name="resultType")' in result
 
 
-def test_definitions_that_the_file_repeats_of_the_revision_are_those_of_the_revision(
+def test_definitions_repeated_from_the_revision_are_its_own(
     tmp_path: Path,
 ) -> None:
     published = schema.load(HAVING, errata=False).definitions
@@ -104,7 +104,7 @@ def test_definitions_that_the_file_repeats_of_the_revision_are_those_of_the_revi
     assert "class TextContent" not in models
 
 
-def test_a_result_that_is_an_object_and_a_union_is_the_union_of_the_objects(tmp_path: Path) -> None:
+def test_a_result_of_object_and_union_is_a_union_of_objects(tmp_path: Path) -> None:
     done = obj("status text", status=const("done"), text=TEXT)
     failed = obj("status code", status=const("failed"), code={"type": "integer"})
     path = written(
@@ -219,9 +219,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_a_bad_extension_is_an_error_with_its_place_and_nothing_is_written(
-    tmp_path: Path, case: str
-) -> None:
+def test_a_bad_extension_is_an_error_with_its_place(tmp_path: Path, case: str) -> None:
     definitions, text = BAD[case]
     done = generated(tmp_path, written(tmp_path, **definitions))
     assert done.code in (1, 2)
@@ -230,13 +228,13 @@ def test_a_bad_extension_is_an_error_with_its_place_and_nothing_is_written(
     assert not (tmp_path / "pkg").exists()
 
 
-def test_no_revision_with_a_capability_for_extensions_is_an_error(tmp_path: Path) -> None:
+def test_extensions_without_a_capable_revision_are_an_error(tmp_path: Path) -> None:
     done = generated(tmp_path, PAINT, revision=WITHOUT)
     assert f"expected a revision whose capabilities have 'extensions', got {WITHOUT}" in done.err
     assert not (tmp_path / "pkg").exists()
 
 
-def test_revisions_without_the_capability_stay_without_the_extension(tmp_path: Path) -> None:
+def test_revisions_without_the_capability_get_no_extension(tmp_path: Path) -> None:
     package = tmp_path / "pkg"
     words = ("-q", "-r", HAVING, "-r", WITHOUT, "--parts", "types", "--extension", str(PAINT))
     assert run(*words, "-o", str(package)).code == 0
@@ -298,7 +296,7 @@ export type AskResult = Result & { answer: string };
 """
 
 
-def test_typescript_may_import_types_of_the_revision_under_names_of_its_own(tmp_path: Path) -> None:
+def test_typescript_may_import_revision_types_under_own_names(tmp_path: Path) -> None:
     path = tmp_path / "ask.ts"
     path.write_text(TYPESCRIPT, encoding="utf-8")
     assert generated(tmp_path, path).err == ""
@@ -310,7 +308,7 @@ def test_typescript_may_import_types_of_the_revision_under_names_of_its_own(tmp_
     assert "answer: str" in models.partition("class AskResult(")[2].partition("class ")[0]
 
 
-def test_typescript_with_a_name_that_neither_has_is_an_error_with_line_and_column(
+def test_an_unknown_name_in_typescript_has_its_line_and_column(
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "ask.ts"

@@ -51,7 +51,7 @@ def test_facts_name_only_methods_that_the_schema_has(name: str) -> None:
     assert named <= methods(name)
 
 
-def test_facts_of_methods_are_about_methods_that_a_revision_or_an_extension_has() -> None:
+def test_facts_of_methods_are_about_methods_that_exist() -> None:
     in_schemas = set().union(*(methods(name) for name in NAMES))
     for name in NAMES:
         for method, stated in facts.load(name).methods.items():
@@ -61,7 +61,7 @@ def test_facts_of_methods_are_about_methods_that_a_revision_or_an_extension_has(
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_names_a_thing_in_the_name_header_is_a_member_of_the_params(name: str) -> None:
+def test_the_name_header_repeats_a_member_of_the_params(name: str) -> None:
     loaded, stated = schema.load(name), facts.load(name)
     found = derive(normalize(loaded, stated), stated)
     params = {
@@ -75,7 +75,7 @@ def test_what_names_a_thing_in_the_name_header_is_a_member_of_the_params(name: s
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_filter_member_is_one_that_the_filter_of_the_newest_revision_has(name: str) -> None:
+def test_a_filter_member_is_one_of_the_newest_revisions_filter(name: str) -> None:
     members = schema.load(NEWEST).definitions["SubscriptionFilter"]["properties"]
     beside = {method for method, row in facts.load(NEWEST).methods.items() if row.extension}
     rows = facts.load(name).methods.items()
@@ -83,7 +83,7 @@ def test_a_filter_member_is_one_that_the_filter_of_the_newest_revision_has(name:
     assert stated == set(members)
 
 
-def test_a_revision_overrides_one_fact_of_a_method_and_keeps_the_others(tmp_path: Path) -> None:
+def test_a_revision_overrides_one_fact_of_a_method_alone(tmp_path: Path) -> None:
     path = changed(tmp_path, r'^"tools/call" = {.*$', '"tools/call" = { idempotent = true }')
     before, after = facts.load(NEWEST).method("tools/call"), facts.load_file(path).method(
         "tools/call"
@@ -124,7 +124,7 @@ def test_facts_name_only_capabilities_that_the_schema_has(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_facts_name_only_definitions_and_fields_that_the_schema_has(name: str) -> None:
+def test_facts_name_only_definitions_and_fields_of_the_schema(name: str) -> None:
     found, definitions = facts.load(name), schema.load(name).definitions
     results = {*found.results.client.values(), *found.results.server.values()}
     named = {*found.renamed, *found.defaults, *(one for types in results for one in types)}
@@ -141,7 +141,7 @@ def test_later_names_are_names_of_a_later_revision(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_requests_that_may_ask_for_input_are_those_whose_response_says_so(name: str) -> None:
+def test_requests_may_ask_for_input_where_their_response_says_so(name: str) -> None:
     definitions = schema.load(name).definitions
     said = {
         definition.removesuffix("ResultResponse")

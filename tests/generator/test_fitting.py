@@ -90,7 +90,7 @@ def test_what_the_schema_lacks_falls_away(tmp_path: Path) -> None:
     assert found.guesses == ()
 
 
-def test_a_required_member_has_the_default_that_a_later_revision_has_for_it(
+def test_a_required_member_defaults_as_in_a_later_revision(
     tmp_path: Path,
 ) -> None:
     definitions = definitions_of(WITH_EMPTY)
@@ -191,7 +191,7 @@ def test_structured_content_is_what_its_schema_allows(tmp_path: Path) -> None:
     assert fitted(tmp_path, definitions).facts.behaviour.structured_content == "none"
 
 
-def test_a_file_states_what_differs_and_a_stated_fact_is_no_guess(tmp_path: Path) -> None:
+def test_a_file_states_what_differs_and_its_facts_are_no_guesses(tmp_path: Path) -> None:
     definitions = with_request(WITH_EMPTY, "Paint", "tools/paint")
     stated = """
         based_on = "2025-11-25"
@@ -219,7 +219,7 @@ def carried_in(found: FittedFacts) -> dict[str, Any]:
     return {fact.pointer: fact.value for fact in found.carried}
 
 
-def test_what_only_the_prose_of_the_nearest_revision_states_is_carried_over(
+def test_facts_in_prose_of_the_nearest_revision_are_carried_over(
     tmp_path: Path,
 ) -> None:
     found = fitted(tmp_path, with_request(WITH_EMPTY, "Paint", "tools/paint"))
@@ -260,7 +260,7 @@ def test_what_the_schema_states_is_not_carried_over(tmp_path: Path) -> None:
     assert {"/methods/tools~1call/named_by", "/meta/trace_keys"} <= carried.keys()
 
 
-def test_guesses_are_not_carried_over_and_what_a_file_states_is_neither(tmp_path: Path) -> None:
+def test_neither_guesses_nor_stated_facts_are_carried_over(tmp_path: Path) -> None:
     definitions = with_request(WITH_EMPTY, "Paint", "tools/paint")
     before = fitted(tmp_path, definitions)
     guessed = {guess.pointer for guess in before.guesses}
@@ -283,9 +283,7 @@ def test_guesses_are_not_carried_over_and_what_a_file_states_is_neither(tmp_path
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_facts_of_a_schema_as_text_give_the_same_facts_and_leave_none_to_guess(
-    tmp_path: Path, name: str
-) -> None:
+def test_facts_written_as_text_are_read_back_without_guesses(tmp_path: Path, name: str) -> None:
     more = {"PaintResult": obj(colour=TEXT)}
     path = saved(tmp_path, with_request(name, "Paint", "paint/x", **more))
     loaded = schema.load_file(path)

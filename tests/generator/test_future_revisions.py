@@ -289,7 +289,7 @@ def test_what_a_draft_changes_is_in_its_package(
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_draft_with_every_change_is_a_package_that_can_be_imported(
+def test_a_draft_with_every_change_is_an_importable_package(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     each = [(change, AWKWARD[at % len(AWKWARD)]) for at, change in enumerate(CHANGES)]

@@ -37,7 +37,7 @@ def python(code: str, *words: str) -> list[str]:
     return [sys.executable, "-c", code, *words]
 
 
-def test_hooks_run_in_order_in_the_project_and_are_given_the_package(project: Path) -> None:
+def test_hooks_run_in_order_in_the_project_with_the_package(project: Path) -> None:
     write = "import os, sys; print(os.getcwd(), *sys.argv[1:], file=open('log', 'a'))"
     with_hooks(project, python(write, "{output}"), python(write, "$HOME; {output}/x"))
     done = run()
@@ -59,7 +59,7 @@ def test_a_check_runs_no_hook_and_an_update_does(project: Path) -> None:
     assert (project / "log").read_text() == "xx"
 
 
-def test_a_hook_that_fails_is_shown_with_its_output_and_stops_the_rest(project: Path) -> None:
+def test_a_failing_hook_is_shown_with_output_and_stops_the_rest(project: Path) -> None:
     fail = python("import sys; print('it is \\x1b[31mred'); sys.exit(7)")
     with_hooks(project, fail, python("open('log', 'a')"))
     done = run()
@@ -80,9 +80,7 @@ def test_a_program_that_is_not_there_is_named(project: Path) -> None:
 
 
 @pytest.mark.parametrize("end", ["", "; sys.exit(1)"], ids=["succeeds", "fails too"])
-def test_a_hook_that_changes_the_package_fails_and_its_changes_are_undone(
-    end: str, project: Path
-) -> None:
+def test_a_hook_that_changes_the_package_fails_and_is_undone(end: str, project: Path) -> None:
     edit = "(p / '_wire.py').write_text('x'); (p / '__init__.py').unlink(); (p / 'own.py').touch()"
     code = f"import pathlib, sys; p = pathlib.Path(sys.argv[1]); {edit}{end}"
     with_hooks(project, python(code, "{output}"))

@@ -305,7 +305,7 @@ def test_a_reference_to_a_server_is_never_fetched(
 
 
 @pytest.mark.parametrize("case", DEFINITIONS)
-def test_a_hostile_definition_is_refused_in_one_line_that_names_it(
+def test_a_hostile_definition_is_refused_by_name_in_one_line(
     case: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     definitions, expected = DEFINITIONS[case]
@@ -316,7 +316,7 @@ def test_a_hostile_definition_is_refused_in_one_line_that_names_it(
 
 
 @pytest.mark.parametrize("case", TEXTS)
-def test_a_hostile_text_is_refused_in_one_line_that_names_the_place(
+def test_a_hostile_text_is_refused_by_place_in_one_line(
     case: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     content, expected = TEXTS[case]
@@ -437,7 +437,7 @@ FACTS: dict[str, tuple[str, str]] = {
 
 
 @pytest.mark.parametrize("case", FACTS)
-def test_hostile_facts_are_refused_in_one_line_that_names_the_place(
+def test_hostile_facts_are_refused_by_place_in_one_line(
     case: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     content, expected = FACTS[case]
@@ -473,7 +473,7 @@ NAMES = {
 
 
 @pytest.mark.parametrize("case", NAMES)
-def test_a_definition_that_python_cannot_spell_gets_a_readable_name(
+def test_a_definition_that_is_no_identifier_gets_a_readable_name(
     case: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     published, name = NAMES[case]

@@ -61,7 +61,7 @@ def test_opening_sessions_takes_a_little_more() -> None:
     assert found.typing == "TYPE_CHECKING, Any, ClassVar, Literal, overload"
 
 
-def test_opening_sessions_without_an_event_loop_takes_what_its_methods_name() -> None:
+def test_blocking_session_openers_import_what_their_methods_name() -> None:
     found = imports.of_connect_sync(Messages((call(),), (call(),)), Messages((call(),), ()))
     assert found.abc == "Awaitable, Mapping"
     assert found.typing == "TYPE_CHECKING, Any, ClassVar, Literal, overload"
@@ -69,7 +69,7 @@ def test_opening_sessions_without_an_event_loop_takes_what_its_methods_name() ->
     assert (found.request_context, found.pending_requests) == ("RequestContext", "OnProgress")
 
 
-def test_a_client_of_one_revision_without_an_event_loop_has_no_handlers() -> None:
+def test_a_blocking_client_of_one_revision_has_no_handlers() -> None:
     found = imports.of_client_sync(Messages((call(),), (call(),)))
     assert (found.abc, found.typing) == ("Mapping", "TYPE_CHECKING, Any")
     assert (found.stubs, found.errors, found.request_context) == ("", "", "")

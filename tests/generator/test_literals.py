@@ -53,7 +53,7 @@ def formatted(source: str) -> str:
 
 
 @given(values)
-def test_a_literal_is_ascii_and_is_read_as_the_value_it_was_made_from(value: Any) -> None:
+def test_a_literal_is_ascii_and_evaluates_to_its_value(value: Any) -> None:
     source = literal(value)
     assert source.isascii()
     assert ast.literal_eval(source) == value

@@ -42,7 +42,7 @@ def test_a_fingerprint_is_a_sha256_that_does_not_see_line_ends(tmp_path: Path) -
     assert manifest.file_fingerprint(path) == expected
 
 
-def test_the_fingerprint_of_several_files_sees_names_and_not_order(tmp_path: Path) -> None:
+def test_the_fingerprint_of_files_depends_on_names_not_on_order(tmp_path: Path) -> None:
     one, two = tmp_path / "1", tmp_path / "2"
     one.write_text("1")
     two.write_text("2")
@@ -62,7 +62,7 @@ def test_the_fingerprint_of_several_files_sees_names_and_not_order(tmp_path: Pat
         ("schema/revisions.toml", False),
     ],
 )
-def test_the_generators_fingerprint_sees_templates_docs_and_shared_facts(
+def test_the_generator_fingerprint_covers_templates_and_docs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, counts: bool
 ) -> None:
     monkeypatch.setattr("mcpgen.paths.data_root", lambda: tmp_path)
@@ -122,7 +122,7 @@ def test_a_file_within_the_package_is_taken(tmp_path: Path, path: str) -> None:
         ),
     ],
 )
-def test_texts_that_mcpgen_never_writes_are_refused_and_shown_safely(
+def test_texts_that_mcpgen_never_writes_are_refused_and_escaped(
     tmp_path: Path, change: dict[str, object], pointer: str
 ) -> None:
     record = json.loads(manifest.new("pkg", manifest.Options(errata=True), {}, FILES).text())

@@ -166,7 +166,7 @@ FORM = obj("message form", message=TEXT, form=OPEN)
 URL = obj("message url", message=TEXT, url=TEXT)
 
 
-def test_an_object_that_became_a_union_counts_as_the_member_of_its_shape() -> None:
+def test_an_object_that_became_a_union_is_its_member_by_shape() -> None:
     newer = {**FORM, "properties": {**FORM["properties"], "mode": TEXT}}
     found = merged(
         old={"Ask": FORM},

@@ -55,7 +55,7 @@ def test_the_unions_by_direction_say_who_sends_what() -> None:
     ]
 
 
-def test_two_messages_of_one_sender_may_not_have_one_name_in_python() -> None:
+def test_two_messages_of_a_sender_need_different_python_names() -> None:
     with pytest.raises(
         SchemaError, match='a Python name of its own, got "ask", as AskReq'
     ) as raised:
@@ -188,7 +188,7 @@ def test_a_list_without_pages_is_told_by_its_method(
     assert [(row.items, row.item) for row in found.all] == [(items, items and "Tool")]
 
 
-def test_a_result_with_a_cursor_for_which_no_param_asks_is_no_list() -> None:
+def test_a_result_with_a_cursor_without_its_param_is_no_list() -> None:
     found = derived(
         ListToolsRequest=request("tools/list"),
         ListToolsResult=obj(nextCursor=TEXT, tools=many("Tool")),

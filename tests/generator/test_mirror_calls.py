@@ -103,14 +103,14 @@ async def test_a_tool_that_fails_raises_what_it_said(calls: Any, mirror: Any) ->
     assert (raised.value.tool, raised.value.result.is_error) == ("forecast", True)
 
 
-async def test_the_server_holds_arguments_against_the_schema_of_the_mirrored_one(
+async def test_the_server_validates_arguments_by_the_mirrored_schema(
     calls: Any, mirror: Any, protocol: Any
 ) -> None:
     with pytest.raises((mirror.ToolCallError, protocol.RemoteError), match="days"):
         await calls.forecast(city="Oslo", days=8)
 
 
-async def test_names_that_python_keeps_for_itself_are_sent_as_the_server_knows_them(
+async def test_names_reserved_in_python_are_sent_by_their_wire_names(
     calls: Any,
 ) -> None:
     assert text_of(await calls.set_alarm(class_="rain", self_=True)) == "rain True UNSET"

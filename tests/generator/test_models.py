@@ -142,7 +142,7 @@ def test_an_absent_member_is_none_and_is_not_sent(wire: Any) -> None:
     assert wire.encode(said) == wire.encode(decoded)
 
 
-def test_an_absent_member_is_told_from_null_where_null_is_a_value(wire: Any) -> None:
+def test_absent_and_null_differ_where_null_is_a_value(wire: Any) -> None:
     decoded = wire.decoder(wire.models.Message)(message(any=None).encode())
     assert (decoded.gone, decoded.any) == (wire.UNSET, None)
     decoded = wire.decoder(wire.models.Message)(message(gone=None).encode())
@@ -206,7 +206,7 @@ def test_a_json_schema_keeps_everything(wire: Any) -> None:
     assert through(wire, "Tool", json.dumps(tool)) == tool
 
 
-def test_a_member_that_is_always_sent_may_be_called_like_the_tag_of_others() -> None:
+def test_a_constant_member_may_have_the_name_of_another_tag() -> None:
     normal = normal_of(
         Ask=obj("rpc method", rpc=const("2.0"), method=const("ask")),
         Answer=obj("rpc", rpc=const("2.0"), answer=TEXT),
@@ -261,7 +261,7 @@ def test_no_type_is_named_after_anything_but_a_definition(wire: Any) -> None:
     assert own == objects | told
 
 
-def test_what_the_code_generator_cannot_do_is_an_error_of_the_schema(
+def test_what_the_code_generator_cannot_do_is_a_schema_error(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def generate(text: str, **options: Any) -> str:

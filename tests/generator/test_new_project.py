@@ -101,9 +101,7 @@ def test_a_new_project_has_its_package_and_is_up_to_date(
     assert not [path for path in tmp_path.rglob(".*") if "mcpgen" in path.name]
 
 
-def test_an_update_writes_the_package_anew_and_leaves_the_users_files_alone(
-    root: Path, tmp_path: Path
-) -> None:
+def test_an_update_rewrites_the_package_and_no_file_of_the_user(root: Path, tmp_path: Path) -> None:
     made = run(root, "new", "server", "weather", "-q", "-r", OLDEST, cwd=tmp_path)
     assert made == Ended(0, "", "")
     project = tmp_path / "weather"
@@ -118,9 +116,7 @@ def test_an_update_writes_the_package_anew_and_leaves_the_users_files_alone(
     assert user_files(project) == before
 
 
-def test_a_project_may_start_from_lists_in_a_file_and_follows_them(
-    root: Path, tmp_path: Path
-) -> None:
+def test_a_project_may_start_from_lists_in_a_file_it_follows(root: Path, tmp_path: Path) -> None:
     lists = tmp_path / "tools.json"
     lists.write_text(json.dumps(WEATHER))
     words = ("new", "server", "weather", "-r", "latest", "--from", "tools.json")

@@ -73,14 +73,14 @@ def test_lists_and_maps_add_nothing_to_a_name() -> None:
     ]
 
 
-def test_the_nearest_later_revision_names_what_this_one_leaves_unnamed() -> None:
+def test_the_nearest_later_revision_names_unnamed_types() -> None:
     near = {"CallRequest": obj(params=ref("CallParams")), "CallParams": obj(to=TEXT)}
     far = {"CallRequest": obj(params=ref("Other")), "Other": obj(to=TEXT)}
     normal = normal_of(later=(near, far), CallRequest=obj(params=obj(to=obj(name=TEXT))))
     assert list(normal.definitions) == ["CallRequest", "CallParams", "CallParamsTo"]
 
 
-def test_a_definition_that_is_renamed_later_still_takes_names_from_there() -> None:
+def test_a_definition_renamed_later_still_takes_names_from_there() -> None:
     later = {"ErrorResponse": obj(error=ref("Error")), "Error": obj(code=COUNT)}
     normal = normal_of(
         later=(later,),
@@ -106,7 +106,7 @@ def test_a_name_that_is_taken_by_something_else_gets_a_number() -> None:
     assert list(normal.definitions["ToolBox"].properties) == ["a"]
 
 
-def test_a_union_and_the_union_of_its_items_have_names_of_their_own() -> None:
+def test_a_union_and_the_union_of_its_items_have_two_names() -> None:
     inner = any_of("Text", "Blob")
     outer = {"anyOf": [ref("Text"), {"type": "array", "items": inner}]}
     normal = normal_of(Text=obj("a", a=TEXT), Blob=obj("b", b=TEXT), Message=obj(content=outer))
@@ -165,7 +165,7 @@ def test_an_inline_object_like_an_official_one_shares_its_name() -> None:
     assert normal.definitions["Old"].properties["notes"] == ref("Notes")
 
 
-def test_a_union_within_a_definition_gets_a_name_and_one_that_is_official_keeps_it() -> None:
+def test_an_inner_union_gets_a_name_and_an_official_one_keeps_it() -> None:
     normal = normal_of(
         Text=obj(text=TEXT),
         Blob=obj(blob=TEXT),
@@ -177,12 +177,12 @@ def test_a_union_within_a_definition_gets_a_name_and_one_that_is_official_keeps_
     assert message.properties["extra"] == ref("MessageExtra")
 
 
-def test_an_inline_variant_is_named_after_what_it_says_or_requires() -> None:
+def test_an_inline_variant_is_named_after_its_const_or_required() -> None:
     union = {"oneOf": [obj(kind=const("far")), obj("near", near=TEXT), TEXT]}
     assert list(normal_of(Place=union).definitions) == ["Place", "PlaceFar", "PlaceNear"]
 
 
-def test_an_inline_variant_that_requires_nothing_is_named_after_its_first_member() -> None:
+def test_an_optional_inline_variant_is_named_after_a_member() -> None:
     normal = normal_of(Place={"anyOf": [TEXT, obj(near=TEXT, far=TEXT)]})
     assert ref("PlaceNear") in normal.definitions["Place"].members
 
@@ -209,7 +209,7 @@ def test_meta_is_always_a_map(meta: Any) -> None:
     assert normal_of(Call=obj(_meta=meta)).definitions["Call"].properties["_meta"] == ANY_MAP
 
 
-def test_the_known_keys_of_meta_keep_their_type_under_its_official_name() -> None:
+def test_known_keys_of_meta_keep_their_official_type_name() -> None:
     later = {"Call": obj(_meta=ref("CallMeta")), "CallMeta": obj(token=TEXT)}
     normal = normal_of(later=(later,), Call=obj(_meta=obj(token=TEXT)))
     assert normal.definitions["CallMeta"].properties == {"token": TEXT}
@@ -223,7 +223,7 @@ def test_what_is_open_and_knows_only_meta_is_a_map() -> None:
     assert normal.definitions["Reply"].properties["result"] == ANY_MAP
 
 
-def test_a_json_schema_as_value_is_a_map_whose_fixed_type_is_checked() -> None:
+def test_a_json_schema_as_value_is_a_map_with_a_checked_type() -> None:
     schema = obj("type", type=const("object"), properties={"type": "object"})
     tool = normal_of(Tool=obj("input", input=schema)).definitions["Tool"]
     assert tool.properties["input"] == ANY_MAP

@@ -55,7 +55,7 @@ def test_lines_end_alike_on_every_system(target: Path) -> None:
     assert (target / "__init__.py").read_bytes() == b"one = 1\n"
 
 
-def test_a_second_run_replaces_what_changed_and_leaves_nothing_stale(target: Path) -> None:
+def test_a_second_run_replaces_changes_and_leaves_nothing_stale(target: Path) -> None:
     written = output.write(target, package(SECOND))
     assert tree(target) == SECOND
     assert not (target / "r1").exists()
@@ -132,7 +132,7 @@ def test_a_file_edited_by_hand_is_named_and_kept(target: Path, path: str) -> Non
     assert tree(target) == {**FIRST, path: "mine\n"}
 
 
-def test_a_file_of_the_user_in_the_way_of_a_new_one_is_named_and_kept(target: Path) -> None:
+def test_a_user_file_in_the_way_of_a_new_one_is_named_and_kept(target: Path) -> None:
     (target / "r2").mkdir()
     (target / "r2" / "models.py").write_text("mine\n")
     with pytest.raises(OutputError, match=r"edited by hand: r2/models\.py;"):

@@ -60,9 +60,7 @@ def test_a_stub_that_others_include_is_a_template_too(project: Path) -> None:
     assert done.err.splitlines()[-1] == f"mcpgen: error: own/{name}:1: 'nothing' is undefined"
 
 
-def test_a_check_and_an_update_use_the_templates_that_the_manifest_names(
-    project: Path, override: Path
-) -> None:
+def test_check_and_update_use_the_templates_of_the_manifest(project: Path, override: Path) -> None:
     begin_with(override, "# ours")
     generate()
     record = json.loads((project / "pkg" / manifest.NAME).read_text())
@@ -97,7 +95,7 @@ def test_a_package_without_overrides_records_none(project: Path, override: Path)
         "{% include 'stubs/none.jinja' %}",
     ],
 )
-def test_a_template_that_cannot_be_rendered_is_named_with_its_line(
+def test_a_template_that_fails_to_render_is_named_with_its_line(
     line: str, project: Path, override: Path, snapshot: SnapshotAssertion
 ) -> None:
     begin_with(override, line)
@@ -148,7 +146,7 @@ def newer_template(override: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return METHODS
 
 
-def test_an_override_of_an_older_template_is_an_error_that_leads_to_what_changed(
+def test_an_override_of_an_older_template_leads_to_the_changes(
     newer_template: str, snapshot: SnapshotAssertion
 ) -> None:
     done = generate()

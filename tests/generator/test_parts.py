@@ -73,7 +73,7 @@ print(*pkg.__all__)
 
 
 @pairwise
-def test_a_choice_imports_with_its_own_dependencies_alone_and_shows_what_it_has(
+def test_a_choice_imports_with_its_own_dependencies_alone(
     tmp_path: Path, chosen: str, transports: str, revisions: tuple[str, ...]
 ) -> None:
     files = made(chosen, transports, revisions)
@@ -192,7 +192,7 @@ def foreign_imports(text: str) -> Iterator[str]:
         ),
     ],
 )
-def test_a_choice_names_no_dependency_of_another_even_for_type_checkers(
+def test_a_choice_names_no_other_dependency_even_for_checkers(
     chosen: str, transports: str, expected: set[str]
 ) -> None:
     files = made(chosen, transports, (MIDDLE,))
@@ -220,7 +220,7 @@ PARAM_HEADERS = "protocol/param_headers.py"
 
 
 @pytest.mark.parametrize("revision", NAMES[1:-1])
-def test_a_package_of_sessions_alone_has_no_endpoint_without_sessions(revision: str) -> None:
+def test_a_package_of_sessions_alone_has_no_stateless_endpoint(revision: str) -> None:
     files = made("all", "all", (revision,))
     draft = facts.load(revision).draft.method is not None
     assert STATELESS not in files
@@ -300,7 +300,7 @@ def test_every_module_begins_with_its_origin_and_how_to_change_it() -> None:
         (("types",), ("all",), Selection(("types",))),
     ],
 )
-def test_parts_and_transports_are_words_with_commas_or_several_words(
+def test_parts_and_transports_are_words_or_words_with_commas(
     chosen: tuple[str, ...], transports: tuple[str, ...], expected: Selection
 ) -> None:
     assert selection(chosen, transports) == expected
@@ -328,7 +328,7 @@ def test_a_transport_that_no_revision_has_is_refused() -> None:
         features(selection((), ("http",)), old)
 
 
-def test_http_with_sse_brings_streamable_http_where_a_revision_has_it() -> None:
+def test_http_with_sse_includes_streamable_http_where_it_exists() -> None:
     both = [facts.load(name) for name in (OLDEST, NEWEST)]
     assert features(selection((), ("http+sse",)), both).http
     assert not features(selection((), ("http+sse",)), both[:1]).http

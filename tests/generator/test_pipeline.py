@@ -64,24 +64,20 @@ def test_the_import_name_begins_with_the_packages_around_it(
     ("name", "proposal"),
     [("my-pkg", "my_pkg"), ("class", "class_"), ("3d", "mcp_3d"), ("a.b c", "a_b_c")],
 )
-def test_a_name_that_python_cannot_import_is_refused_with_a_proposal(
-    name: str, proposal: str
-) -> None:
+def test_a_name_that_cannot_be_imported_is_refused_with_another(name: str, proposal: str) -> None:
     with pytest.raises(UsageError, match=f"got '{name}'; try -o out/{proposal}$"):
         build_request.package_name(Path("out") / name)
 
 
 @pytest.mark.parametrize("name", ["json", "asyncio", *sorted(build_request.RUNTIME)])
-def test_a_name_that_would_hide_a_module_is_refused_with_a_proposal(name: str) -> None:
+def test_a_name_that_would_hide_a_module_is_refused_with_another(name: str) -> None:
     expected = f"expected a name that no other module has, got '{name}'; try -o out/{name}_protocol"
     with pytest.raises(UsageError, match=f"{expected}$"):
         build_request.package_name(Path("out") / name)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_file_gets_the_facts_of_the_nearest_revision_whatever_its_folder_is_called(
-    tmp_path: Path, name: str
-) -> None:
+def test_a_file_gets_the_facts_of_its_nearest_revision(tmp_path: Path, name: str) -> None:
     document = json.loads((schema.entry(name).folder / "schema.json").read_text())
     document.get("$defs", document.get("definitions"))["Colour"] = {"type": "string"}
     path = tmp_path / "2031-02-03" / "schema.json"
@@ -101,7 +97,7 @@ def test_a_file_may_bring_its_own_facts(tmp_path: Path) -> None:
     assert source.facts == tmp_path / "facts.toml"
 
 
-def test_inputs_are_fingerprinted_with_corrections_only_where_they_apply() -> None:
+def test_inputs_are_fingerprinted_with_corrections_that_apply() -> None:
     known = build_request.known_source(NAMES[-1])
     for source in (known, build_request.file_source(known.schema)):
         assert build_request.inputs(source, errata=True) != build_request.inputs(

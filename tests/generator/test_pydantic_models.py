@@ -116,7 +116,7 @@ def test_what_is_read_or_refused_is_what_structs_read_or_refuse(
     assert outcome(read, types.package.encode, data) == expected
 
 
-def test_a_model_is_a_frozen_pydantic_model_with_keywords_and_wire_names(types: Models) -> None:
+def test_a_model_is_frozen_with_keywords_and_wire_names(types: Models) -> None:
     models, _ = types.both(NEWEST)
     tool: Any = models.Tool(name="a", input_schema={"type": "object"})
     assert issubclass(models.Tool, pydantic.BaseModel)

@@ -88,7 +88,7 @@ def test_a_new_package_has_no_old_names(place: Path) -> None:
     assert "__getattr__" not in (place / "kept_pkg/models.py").read_text()
 
 
-def test_a_name_that_a_newer_revision_gives_to_an_inline_object_leaves_the_old_one(
+def test_a_newer_name_of_an_inline_object_does_not_rename_it(
     place: Path, models: Import, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before, after = "ClientCapabilitiesElicitation", "ElicitationModes"

@@ -108,7 +108,7 @@ def test_the_garbage_collector_is_left_as_it_was() -> None:
         assert gc.isenabled() is before
 
 
-def test_types_of_several_revisions_are_merged_and_load_none_of_them(tmp_path: Path) -> None:
+def test_types_of_several_revisions_are_merged_and_load_none(tmp_path: Path) -> None:
     later = replace(tiny_spec(), name="2031-01-01", folder=folder("2031-01-01"))
     files = render.render_package([tiny_spec(), later], "tiny")
     for path, text in files.items():

@@ -37,7 +37,7 @@ def only(found: RpcApi) -> Call:
     return call
 
 
-def test_arguments_have_names_of_their_own_whatever_a_coroutine_needs() -> None:
+def test_arguments_keep_their_names_whatever_a_coroutine_needs() -> None:
     names = ["timeout", "timeout_", "self", "result", "in_thread", "fields", "value"]
     properties: dict[str, Any] = dict.fromkeys(names, TEXT)
     call = only(asking(obj(**properties)))
@@ -105,7 +105,7 @@ def test_params_of_several_kinds_stay_whole() -> None:
     assert shown(call) == [("params", "models.AskRequestParams | Mapping[str, Any]", True)]
 
 
-def test_an_object_may_be_given_as_a_wire_object_and_nothing_else_may() -> None:
+def test_an_object_may_be_passed_as_a_wire_object_only() -> None:
     many = {"type": "array", "items": ref("A")}
     params = obj("a b c d", a=ref("A"), b=ref("Either"), c=many, d=ref("Word"))
     parts: dict[str, Any] = {"A": obj("a", a=TEXT), "B": obj("b", b=TEXT)}
@@ -132,7 +132,7 @@ def test_a_handler_gets_none_where_params_may_be_absent() -> None:
     assert found.client.notifications[0].params == "None"
 
 
-def test_what_the_client_answers_by_itself_is_no_argument_and_no_answer() -> None:
+def test_what_the_client_handles_itself_is_no_argument_or_answer() -> None:
     known = facts_of(
         client={"ask": ("AskResult", "MoreResult")}, defaults={"MoreResult": {"type": "more"}}
     )
@@ -157,7 +157,7 @@ def task_api() -> RpcApi:
     )
 
 
-def test_no_face_asks_for_a_task_so_none_gets_one() -> None:
+def test_no_client_requests_a_task_so_none_gets_one() -> None:
     call = only(task_api())
     assert shown(call) == [("x", "str", True)]
     assert call.answer == "models.AskResult"
@@ -174,7 +174,7 @@ def test_a_client_has_handlers_for_what_is_asked_inside_results() -> None:
     assert found.server.requests == ()
 
 
-def test_a_face_over_revisions_takes_what_any_of_them_takes() -> None:
+def test_a_client_of_revisions_accepts_what_any_of_them_does() -> None:
     old = asking(obj("a b", a=TEXT, b=TEXT))
     new = asking(obj("a b c", a=COUNT, b=TEXT, c=TEXT))
     call = only(rpc_api.merge({"1": old, "2": new}))
@@ -185,7 +185,7 @@ def test_a_face_over_revisions_takes_what_any_of_them_takes() -> None:
     ]
 
 
-def test_a_face_over_revisions_says_which_of_them_have_a_message() -> None:
+def test_a_client_of_revisions_names_those_with_a_message() -> None:
     merged = rpc_api.merge({"1": task_api(), "2": derived(), "3": derived()})
     assert "Only in 1." in only(merged).doc
     both = rpc_api.merge({"1": task_api(), "2": asking(obj("x", x=TEXT))})
@@ -194,7 +194,7 @@ def test_a_face_over_revisions_says_which_of_them_have_a_message() -> None:
     assert call.result == "models.AskResult | models.TaskResult"
 
 
-def test_params_that_are_whole_in_one_revision_are_whole_over_all() -> None:
+def test_params_whole_in_one_revision_are_whole_in_all() -> None:
     whole = asking(any_of("A", "B"), A=obj("a", a=TEXT), B=obj("b", b=TEXT))
     merged = only(rpc_api.merge({"1": asking(obj("x", x=TEXT)), "2": whole}))
     assert merged.whole

@@ -105,7 +105,7 @@ def test_a_file_is_of_the_revision_that_its_name_or_folder_says(
     assert schema.load_file(path).revision == revision
 
 
-def test_a_file_with_the_structure_of_a_known_revision_is_that_revision(tmp_path: Path) -> None:
+def test_a_file_with_the_structure_of_a_revision_counts_as_it(tmp_path: Path) -> None:
     document = json.loads((schema.entry(NAMES[-1]).folder / "schema.json").read_text())
     document["$defs"]["Tool"]["description"] = "A tool."
     loaded = schema.load_file(saved(tmp_path, document))
@@ -113,7 +113,7 @@ def test_a_file_with_the_structure_of_a_known_revision_is_that_revision(tmp_path
     assert loaded.errata == schema.load(NAMES[-1]).errata
 
 
-def test_a_file_of_unknown_structure_gets_the_corrections_of_the_nearest_that_fit(
+def test_an_unknown_structure_gets_the_nearest_corrections(
     tmp_path: Path,
 ) -> None:
     row = schema.entry(NAMES[-1])
@@ -134,7 +134,7 @@ def test_a_file_of_unknown_structure_gets_the_corrections_of_the_nearest_that_fi
 @pytest.mark.parametrize(
     ("container", "other"), [("$defs", "definitions"), ("definitions", "$defs")]
 )
-def test_a_reference_into_the_other_container_resolves_and_is_noted(
+def test_a_reference_into_the_other_container_is_resolved(
     tmp_path: Path, container: str, other: str
 ) -> None:
     tool = {"properties": {"a": {"$ref": f"#/{other}/PingRequest"}}}
@@ -154,7 +154,7 @@ def test_definitions_under_both_keys_are_all_there(tmp_path: Path) -> None:
     assert loaded.notes == ()
 
 
-def test_definitions_with_names_that_collide_get_distinct_ones_and_notes(tmp_path: Path) -> None:
+def test_definitions_whose_names_collide_get_distinct_ones(tmp_path: Path) -> None:
     named = {"foo-bar": {}, "FooBar": {}, "foo.bar": {"$ref": "#/$defs/foo-bar"}}
     loaded = schema.load_file(saved(tmp_path, small("$defs", **named)))
     assert loaded.definitions["FooBar3"] == {"$ref": "#/$defs/FooBar2"}
@@ -201,9 +201,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_what_is_no_schema_of_the_protocol_is_refused_with_a_pointer(
-    tmp_path: Path, case: str
-) -> None:
+def test_what_is_no_protocol_schema_is_refused_with_a_pointer(tmp_path: Path, case: str) -> None:
     document, expected = WRONG[case]
     path = saved(tmp_path, document)
     with pytest.raises(SchemaError) as raised:

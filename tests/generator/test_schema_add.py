@@ -93,7 +93,7 @@ def test_the_next_command_of_the_report_runs_as_printed(folder: str, tmp_path: P
     assert run(*command).code == 0
 
 
-def test_no_option_is_printed_for_a_folder_that_the_environment_names(
+def test_no_option_is_printed_for_a_folder_of_the_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = draft(tmp_path)
@@ -157,7 +157,7 @@ def test_what_is_written_has_the_facts_of_the_nearest_revision(with_draft: Path)
     assert {name: loaded.method(name) for name in base.methods} == base.methods
 
 
-def test_the_same_structure_under_another_date_leaves_all_facts_to_be_checked(
+def test_a_known_structure_with_another_date_needs_checked_facts(
     tmp_path: Path,
 ) -> None:
     path = saved(tmp_path, definitions_of(BASE))
@@ -167,7 +167,7 @@ def test_the_same_structure_under_another_date_leaves_all_facts_to_be_checked(
     assert same.undocumented == ()
 
 
-def test_a_revision_of_the_user_is_in_the_list_and_can_be_compared(own: Path) -> None:
+def test_a_revision_of_the_user_is_listed_and_comparable(own: Path) -> None:
     row = run("list").out.splitlines()[-1]
     assert row.startswith(f"{NAME}  final   per request")
     compared = run("diff", BASE, NAME).out
@@ -188,7 +188,7 @@ def test_a_message_is_explained_by_a_revision_of_the_user(own: Path) -> None:
     assert f"{BASE}: refused at /method" in explained
 
 
-def test_a_package_of_a_revision_of_the_user_is_written_and_checked(own: Path) -> None:
+def test_a_package_of_a_user_revision_is_written_and_checked(own: Path) -> None:
     assert run("-q", "-r", NAME, "--parts", "types", "-o", "pkg").code == 0
     assert "PaintResult" in (own.parent / "pkg/r2027_01_15/models.py").read_text()
     assert run("check", "pkg").out == "pkg: up to date\n"
@@ -200,7 +200,7 @@ def test_a_package_of_a_revision_of_the_user_is_written_and_checked(own: Path) -
     assert run("check", "pkg").out == "pkg: up to date\n"
 
 
-def test_a_package_whose_folder_of_revisions_is_not_named_says_so(
+def test_a_package_names_its_missing_folder_of_revisions(
     own: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run("-q", "-r", NAME, "--parts", "types", "-o", "pkg")
@@ -226,7 +226,7 @@ def test_a_project_with_a_revision_of_the_user_names_the_folder(
     assert run("update", "weather").code == 0
 
 
-def test_documentation_of_the_user_is_about_revisions_of_the_user_alone(own: Path) -> None:
+def test_documentation_of_the_user_covers_user_revisions_alone(own: Path) -> None:
     (own / "docs.toml").write_text(
         '[pages]\npaint = "server/paint"\n'
         '[types.Tool]\npage = "paint"\nfields = { colour = "Its colour." }\n'
@@ -340,7 +340,7 @@ def test_what_a_run_that_was_killed_left_behind_is_removed(tmp_path: Path) -> No
     assert tree(tmp_path).keys() == {"revisions.toml", NAME, f"{NAME}/schema.json"}
 
 
-def test_rows_are_added_in_order_and_leave_the_others_as_they_are(tmp_path: Path) -> None:
+def test_rows_are_added_in_order_and_leave_the_others(tmp_path: Path) -> None:
     path = tmp_path / "revisions.toml"
     for name in ("2027-03-01", "2027-01-15", "2027-02-01"):
         folders.write(tmp_path, replace(ROW, name=name), {})

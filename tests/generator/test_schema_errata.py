@@ -48,9 +48,7 @@ def test_corrections_leave_the_digest_alone() -> None:
         ("JSONObject", {"a": [1.5, None, {"b": None}]}),
     ],
 )
-def test_messages_that_the_published_schema_forbids_by_mistake_are_valid(
-    definition: str, message: Any
-) -> None:
+def test_messages_forbidden_by_schema_mistakes_are_valid(definition: str, message: Any) -> None:
     assert not validator(NEWEST, definition, errata=False).is_valid(message)
     validator(NEWEST, definition).validate(message)
 
@@ -118,7 +116,7 @@ def test_entries_are_applied_in_order(tmp_path: Path) -> None:
     assert apply({"a": 1}, [first, then], "schema.json") == {"a": [0, "x"]}
 
 
-def test_only_entries_that_find_their_old_value_fit_another_schema() -> None:
+def test_corrections_that_find_their_old_value_fit_other_schemas() -> None:
     first = Erratum(pointer="/a", old=1, new=[0, 1], reason="r", source="s")
     then = Erratum(pointer="/a/1", old=1, new="x", reason="r", source="s")
     gone = Erratum(pointer="/b/c", old=1, new=2, reason="r", source="s")

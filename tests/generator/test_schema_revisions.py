@@ -73,7 +73,7 @@ def test_a_list_that_is_not_there_is_named(tmp_path: Path) -> None:
         read_revisions(tmp_path / "revisions.toml")
 
 
-def test_a_relative_folder_is_looked_for_in_the_current_directory(
+def test_a_relative_folder_is_relative_to_the_current_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(paths.SCHEMAS_VARIABLE, "own")

@@ -21,7 +21,7 @@ def checkout(folder: Path, text: str) -> Path:
     return folder
 
 
-def test_a_file_that_differs_in_prose_only_has_the_same_structure(tmp_path: Path) -> None:
+def test_a_file_that_differs_in_prose_has_the_same_structure(tmp_path: Path) -> None:
     document = json.loads((ROW.folder / "schema.json").read_text())
     document["$defs"]["Tool"]["description"] = "A tool."
     verdict = schema.verify(ROW, checkout(tmp_path, json.dumps(document)))

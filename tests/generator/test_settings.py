@@ -50,7 +50,7 @@ def test_several_packages_are_an_array_of_tables(tmp_path: Path) -> None:
     assert [package.output for package in found.packages] == ["b", "a"]
 
 
-def test_the_settings_are_those_of_the_nearest_folder_that_has_some(tmp_path: Path) -> None:
+def test_settings_come_from_the_nearest_folder_that_has_some(tmp_path: Path) -> None:
     inner = saved(tmp_path, ONE) / "src" / "acme"
     inner.mkdir(parents=True)
     saved(inner, "[project]\nname = 'mcpgen-user'\n")

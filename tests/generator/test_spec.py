@@ -53,14 +53,14 @@ def test_a_method_that_both_may_send_has_a_constant_for_each(specs: list[Revisio
     assert pings == {"CLIENT_PING", "SERVER_PING"}
 
 
-def test_only_revisions_with_requests_of_the_server_let_it_send_some(
+def test_only_revisions_with_server_requests_let_a_server_send(
     specs: list[RevisionSpec],
 ) -> None:
     for revision in specs:
         assert bool(revision.tables.server_requests) is (revision.lifecycle == "HANDSHAKE")
 
 
-def test_only_where_a_json_value_may_be_absent_has_a_package_two_kinds_of_nothing(
+def test_a_package_has_unset_only_if_json_values_may_be_absent(
     specs: list[RevisionSpec],
 ) -> None:
     newest, *others = specs
@@ -81,7 +81,7 @@ def test_items_of_a_page_have_their_python_name(specs: list[RevisionSpec]) -> No
     assert rows["tools/call"] is None
 
 
-def test_a_schema_without_the_types_of_a_connection_gets_empty_ones() -> None:
+def test_a_schema_without_connection_types_gets_empty_ones() -> None:
     source = schema_of(
         AskRequest=obj("method", method=const("ask")),
         AskResult=obj(x=TEXT),
@@ -92,7 +92,7 @@ def test_a_schema_without_the_types_of_a_connection_gets_empty_ones() -> None:
     assert built.models.normal.definitions["Implementation"].properties == {}
 
 
-def test_a_type_of_a_connection_under_another_name_is_that_of_the_member_that_holds_it() -> None:
+def test_a_renamed_connection_type_is_that_of_its_member() -> None:
     source = schema_of(
         Who=obj(name=TEXT),
         InitializeRequestParams=obj(clientInfo=ref("Who")),

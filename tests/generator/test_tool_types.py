@@ -122,7 +122,7 @@ def test_a_root_without_named_members_has_no_class(schema: Any, reason: str) -> 
     assert (types.classes, types.taken) == ([], {"Taken"})
 
 
-def test_optional_members_have_the_default_of_the_schema_or_are_left_out() -> None:
+def test_optional_members_have_the_schema_default_or_are_absent() -> None:
     schema = {
         "type": "object",
         "properties": {
@@ -147,7 +147,7 @@ def test_optional_members_have_the_default_of_the_schema_or_are_left_out() -> No
     ]
 
 
-def test_names_that_collide_or_mean_something_in_python_are_changed() -> None:
+def test_names_that_collide_or_are_python_keywords_are_changed() -> None:
     wires = ["class", "self", "ctx", "a-b", "a_b", "list", "1st", "\u043f\u043e\u0433", "__init__"]
     assert field_names(wires) == {
         "class": "class_",

@@ -182,13 +182,13 @@ def test_a_declaration_is_a_definition(text: str) -> None:
     assert read(DECLARED + used + text)["A"] == DECLARATIONS[text]
 
 
-def test_an_alias_of_a_type_that_nothing_refers_to_before_is_a_copy() -> None:
+def test_an_alias_of_a_type_without_earlier_reference_is_a_copy() -> None:
     found = read("interface Cat { name: string } type A = Cat; interface Uses { a: A } type B = A;")
     assert found["A"] == found["Cat"]
     assert found["B"] == {"$ref": "#/$defs/Cat"}
 
 
-def test_alternatives_stand_in_the_order_in_which_the_file_first_names_their_types() -> None:
+def test_alternatives_have_the_order_of_their_first_mention() -> None:
     text = """
         type All = Last | First | Middle | Last[];
         interface First {}
@@ -223,7 +223,7 @@ LOST = {
 
 
 @pytest.mark.parametrize("type_", LOST)
-def test_what_the_published_json_loses_is_lost_in_the_form_for_recognition_only(type_: str) -> None:
+def test_losses_of_the_published_json_are_for_recognition_only(type_: str) -> None:
     assert member(type_, fidelity=Fidelity.PUBLISHED) == LOST[type_]
     assert member(type_) != LOST[type_]
 
@@ -307,11 +307,11 @@ COMMENTS = {
 
 
 @pytest.mark.parametrize("comment", COMMENTS)
-def test_the_description_is_the_comment_without_tags_and_with_links_as_text(comment: str) -> None:
+def test_a_description_is_the_comment_without_tags_and_links(comment: str) -> None:
     assert read_comment(comment).text == COMMENTS[comment]
 
 
-def test_the_last_documentation_comment_before_a_declaration_describes_it(tmp_path: Path) -> None:
+def test_the_last_comment_before_a_declaration_describes_it(tmp_path: Path) -> None:
     text = """
         /** Another. */
         /** A tool. */
@@ -353,13 +353,11 @@ def test_constants_are_kept_with_their_values(tmp_path: Path, text: str) -> None
 @pytest.mark.parametrize(
     "text", ["const A = f();", "const A: string[];", "const A = `${1}`;", "const A = { b: 1 };"]
 )
-def test_a_constant_without_a_plain_value_is_no_part_of_the_schema(
-    tmp_path: Path, text: str
-) -> None:
+def test_a_constant_without_a_plain_value_is_not_in_the_schema(tmp_path: Path, text: str) -> None:
     assert schema.load_file(saved(tmp_path, SMALL + text)).constants == {"JSONRPC_VERSION": "2.0"}
 
 
-def test_a_file_in_typescript_gives_the_schema_of_the_same_file_in_json(tmp_path: Path) -> None:
+def test_typescript_gives_the_schema_of_the_same_file_in_json(tmp_path: Path) -> None:
     loaded = schema.load_file(saved(tmp_path, SMALL, "2031-02-03/schema.ts"))
     meta = {"additionalProperties": {}, "type": "object"}
     ping = obj(
@@ -399,7 +397,7 @@ def test_every_revision_comes_back_from_typescript(tmp_path: Path, name: str) ->
     assert loaded.revision == name
 
 
-def test_a_package_is_generated_from_typescript_and_checked_against_it(tmp_path: Path) -> None:
+def test_a_package_is_generated_and_checked_from_typescript(tmp_path: Path) -> None:
     name = schema.revisions()[0].name
     text = typescript_of(schema.load(name).definitions)
     path = saved(tmp_path, text, f"{name}/schema.ts")
@@ -459,7 +457,7 @@ def test_tree_sitter_is_loaded_for_typescript_only(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
-def test_a_schema_of_three_thousand_lines_is_read_in_well_under_a_second() -> None:
+def test_a_schema_of_three_thousand_lines_is_read_in_a_second() -> None:
     declaration = """
 /**
  * A thing among many. See {{@link Thing{0} | itself}}.

@@ -85,7 +85,7 @@ declare const PetSchema: z.ZodDiscriminatedUnion<[
 """
 
 
-def test_a_type_that_is_written_out_in_full_is_a_reference_to_the_first_of_its_shape() -> None:
+def test_a_repeated_inline_type_refers_to_the_first_of_its_shape() -> None:
     found = read(IMPORT + SAME)
     cat, dog = {"$ref": "#/$defs/Cat"}, {"$ref": "#/$defs/Dog"}
     assert found["Dog"]["properties"]["friends"]["items"] == cat
@@ -128,7 +128,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("type_", WRONG)
-def test_a_type_of_zod_without_a_schema_is_refused_with_its_place(type_: str) -> None:
+def test_a_type_of_zod_without_a_schema_is_refused_by_place(type_: str) -> None:
     with pytest.raises(TypeScriptError, match=r"^s\.ts:2:\d+: expected ") as raised:
         described(type_)
     assert raised.value.expected == WRONG[type_]

@@ -86,9 +86,7 @@ def run(folder: Path, program: str) -> None:
 
 
 @pytest.mark.parametrize("name", [NAMES[0], NAMES[-1]])
-def test_a_package_serves_tools_and_prompts_though_nothing_decides_their_content(
-    name: str, tmp_path: Path
-) -> None:
+def test_a_package_serves_tools_and_prompts_of_undecided_content(name: str, tmp_path: Path) -> None:
     definitions, key = published(name)
     definitions |= {"Odd": obj(odd=TEXT), "Odder": obj(odder=TEXT)}
     odd = [{"$ref": f"#/{key}/{each}"} for each in ("Odd", "Odder")]
@@ -112,9 +110,7 @@ UNIONS = {
 
 
 @pytest.mark.parametrize("case", UNIONS)
-def test_a_member_that_nothing_decides_takes_any_value_and_keeps_it(
-    case: str, tmp_path: Path
-) -> None:
+def test_an_undecided_member_accepts_and_keeps_any_value(case: str, tmp_path: Path) -> None:
     definitions, key = published(NAMES[-1])
     definitions["Tool"]["properties"]["odd"] = {"anyOf": UNIONS[case]}
     reported = written(tmp_path, key, definitions, ("types",))

@@ -53,7 +53,7 @@ def test_members_are_told_by_the_values_of_a_member() -> None:
     )
 
 
-def test_a_const_that_may_be_missing_tells_nothing_of_its_own_member() -> None:
+def test_an_optional_const_does_not_discriminate_its_variant() -> None:
     form, link = obj("ask", ask=TEXT, mode=const("form")), obj("mode", mode=const("url"))
     assert chosen_tests(Form=form, Link=link, U=any_of("Form", "Link")) == (
         Variant("Form", required=("ask",)),
@@ -152,7 +152,7 @@ UNDECIDED: dict[str, tuple[dict[str, Any], list[Any], str]] = {
 
 
 @pytest.mark.parametrize("case", UNDECIDED)
-def test_a_member_that_nothing_decides_is_any_json_value_and_the_place_is_noted(case: str) -> None:
+def test_an_undecided_member_is_json_and_its_place_is_noted(case: str) -> None:
     definitions, members, why = UNDECIDED[case]
     normal = normal_of(**definitions, U={"anyOf": members}, Message=obj(content=ref("U")))
     found = decided(normal)
@@ -179,7 +179,7 @@ def test_a_union_that_nothing_refers_to_may_stay_undecided(case: str) -> None:
     assert decided(normal) == Decided(normal, {})
 
 
-def test_a_union_around_one_that_nothing_decides_takes_any_json_value_as_well() -> None:
+def test_a_union_around_an_undecided_one_also_takes_any_json() -> None:
     normal = normal_of(
         Inner={"anyOf": [TEXTS, COUNTS]},
         A=A,

@@ -39,7 +39,7 @@ def test_a_newer_revision_is_compared_with_the_newest_one_before(
     assert report(run("update", "pkg", "--revision", "latest")) == snapshot
 
 
-def test_a_draft_that_was_edited_is_compared_with_its_state_before(
+def test_an_edited_draft_is_compared_with_its_state_before(
     place: Path, snapshot: SnapshotAssertion
 ) -> None:
     saved(place, with_request(OLD, "Paint", "tools/paint"))
@@ -61,7 +61,7 @@ def test_a_state_that_is_not_known_is_not_compared(
     assert report(run("update", "pkg")) == ""
 
 
-def test_an_update_that_changes_no_schema_says_nothing_of_the_protocol() -> None:
+def test_an_update_without_schema_changes_reports_no_protocol() -> None:
     run("-q", "-r", OLD, *FEW, "-o", "pkg")
     assert report(run("update", "pkg", "--parts", "protocol")) == ""
 

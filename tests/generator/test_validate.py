@@ -63,7 +63,7 @@ def busy_server() -> Server:
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("revision", REVISIONS)
-async def test_what_a_generated_package_says_is_valid_in_every_revision(
+async def test_messages_of_a_generated_package_are_valid_in_revisions(
     revision: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trace = tmp_path / "trace.jsonl"
@@ -139,7 +139,7 @@ def test_a_line_that_is_no_message_is_a_problem(tmp_path: Path) -> None:
     assert problem["what"] == "invalid message"
 
 
-def test_the_end_of_a_connection_is_no_problem_but_a_lost_message_is(tmp_path: Path) -> None:
+def test_a_lost_message_is_a_problem_and_a_closed_connection_not(tmp_path: Path) -> None:
     failed = {"direction": "received", "channel": "client", "pid": 1, "error": "a line too long"}
     ended = {**failed, "error": "the other end closed the channel"}
     lines = [*rows(("sent", HELLO)), failed, *rows(("received", EMPTY)), ended]

@@ -132,7 +132,7 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "history"
 
 
-def test_a_published_state_becomes_a_package_that_serves_a_tool_call(
+def test_a_published_state_is_a_package_that_serves_a_tool_call(
     history: Path, tmp_path: Path, name: str, typed: bool
 ) -> None:
     path = history / name

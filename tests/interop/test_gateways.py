@@ -130,7 +130,7 @@ async def visit_officially(client: mcp.Client) -> None:
 
 
 @pytest.mark.parametrize("gateway", TO_HTTP)
-async def test_a_client_of_all_revisions_meets_our_server_behind_a_gateway(
+async def test_a_client_of_all_revisions_works_behind_a_gateway(
     gateway: str, url_of: Callable[[str], str], environment: dict[str, str]
 ) -> None:
     """Release 3 of supergateway ends at the probe, and is started anew."""
@@ -142,7 +142,7 @@ async def test_a_client_of_all_revisions_meets_our_server_behind_a_gateway(
 
 @pytest.mark.parametrize("server", ["ours", "official"])
 @pytest.mark.parametrize("gateway", TO_HTTP)
-async def test_a_client_of_one_revision_meets_a_server_behind_a_gateway(
+async def test_a_client_of_one_revision_works_behind_a_gateway(
     gateway: str, server: str, url_of: Callable[[str], str], environment: dict[str, str]
 ) -> None:
     revision = HANDSHAKE[0] if server == "ours" else HANDSHAKE[-1]
@@ -179,7 +179,7 @@ def path_of(gateway: str) -> str:
     return "sse" if gateway.endswith("sse") else "mcp"
 
 
-async def test_clients_one_after_another_meet_our_server_over_pipes_behind_a_gateway(
+async def test_clients_take_turns_with_our_stdio_server_by_a_gateway(
     gateway_to_ours: tuple[str, str],
 ) -> None:
     gateway, url = gateway_to_ours
@@ -189,7 +189,7 @@ async def test_clients_one_after_another_meet_our_server_over_pipes_behind_a_gat
             await visit(client)
 
 
-async def test_the_official_client_meets_our_server_over_pipes_behind_a_gateway(
+async def test_the_official_client_uses_our_stdio_server_by_a_gateway(
     gateway_to_ours: tuple[str, str],
 ) -> None:
     gateway, url = gateway_to_ours
@@ -199,7 +199,7 @@ async def test_the_official_client_meets_our_server_over_pipes_behind_a_gateway(
 
 
 @pytest.mark.parametrize("gateway", ["supergateway 4 sse", "supergateway 4 stateful"])
-async def test_our_client_meets_the_official_server_over_pipes_behind_a_gateway(
+async def test_our_client_uses_the_official_stdio_server_by_a_gateway(
     gateway: str, environment: dict[str, str]
 ) -> None:
     with serving_stdio(gateway, OFFICIAL, environment) as url:

@@ -147,7 +147,7 @@ def test_a_closed_stream_is_taken_up_where_the_revision_has_that(visit: dict[str
     assert bool(resumed) == (visit["revision"] in RESUMING and visit["kind"] == "http")
 
 
-def test_without_sessions_there_is_nothing_but_posts_with_their_headers(
+def test_without_sessions_all_requests_are_posts_with_headers(
     visit: dict[str, Any],
 ) -> None:
     if visit["revision"] != STATELESS:

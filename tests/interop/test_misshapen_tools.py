@@ -26,7 +26,7 @@ def left_out(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 
 @pytest.mark.parametrize("revision", [None, HANDSHAKE[0]])
-async def test_the_good_tool_of_a_server_of_files_is_listed_and_the_others_are_named(
+async def test_a_file_server_lists_its_good_tool_and_names_the_others(
     revision: str | None, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING)

@@ -23,7 +23,7 @@ class Listening(ClientHandlers):
     def __init__(self) -> None:
         self.logs: list[Any] = []
 
-    async def logging_message(self, params: Any, exchange: RequestContext) -> None:
+    async def logging_message(self, params: Any, ctx: RequestContext) -> None:
         self.logs.append((params.level, params.logger, params.data))
 
 
@@ -43,7 +43,7 @@ def client(session: tuple[Any, Listening]) -> Any:
     return session[0]
 
 
-async def test_the_newest_revision_of_both_is_agreed_when_none_is_asked_for() -> None:
+async def test_the_newest_common_revision_is_negotiated_by_default() -> None:
     async with connect(COMMAND) as client:
         assert client.revision == SUPPORTED_PROTOCOL_VERSIONS[-1]
         assert client.server_info["name"] == "official"

@@ -32,7 +32,7 @@ async def test_an_old_server_is_connected_without_a_setting(command: list[str]) 
         assert text_of(await client.call_tool("add", {"a": 1, "b": 2})) == "3"
 
 
-async def test_an_old_server_is_started_once_where_the_handshake_is_pinned(
+async def test_an_old_server_starts_once_where_the_handshake_is_pinned(
     command: list[str], capfd: pytest.CaptureFixture[str]
 ) -> None:
     async with connect(command, revision="handshake") as client:

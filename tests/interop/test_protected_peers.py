@@ -207,7 +207,7 @@ async def test_a_user_signs_in_at_the_issuer_of_a_server(
         assert "mcp:read" in await text_of(client, "whoami")
 
 
-async def test_an_issuer_with_a_slash_too_many_is_another_issuer_by_default() -> None:
+async def test_an_issuer_with_one_slash_more_is_another_by_default() -> None:
     with running(fastmcp, is_resource_server=True) as (url, issuer):
         with pytest.raises(AuthorizationError, match="not the expected issuer"):
             async with connect(url, auth=signed_in(user(**ALICE))):

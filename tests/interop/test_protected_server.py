@@ -217,7 +217,7 @@ def limiting(*session_scopes: str) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
-async def test_the_official_client_has_the_scopes_of_a_session_from_the_start(
+async def test_the_official_client_has_session_scopes_from_the_start(
     revision: str,
 ) -> None:
     with limiting("files:write") as url:
@@ -234,7 +234,7 @@ async def test_the_official_client_has_the_scopes_of_a_session_from_the_start(
 
 @pytest.mark.filterwarnings("ignore:Using in-memory token storage")
 @pytest.mark.parametrize("revision", REVISIONS)
-async def test_the_client_of_fastmcp_has_the_scopes_of_a_session_from_the_start(
+async def test_the_fastmcp_client_has_session_scopes_from_the_start(
     revision: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with limiting("files:write") as url, agreeing_browser(monkeypatch) as visits:

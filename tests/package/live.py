@@ -174,9 +174,9 @@ TEXT: Mapping[str, Any] = {"content": [{"type": "text", "text": "done"}]}
 """What a tool that gives a text answers."""
 
 
-async def names_back(exchange: RequestContext) -> Any:
+async def names_back(ctx: RequestContext) -> Any:
     """A tool's result that is the tool's name."""
-    return {"content": [{"type": "text", "text": exchange.params.name}]}
+    return {"content": [{"type": "text", "text": ctx.params.name}]}
 
 
 class App:
@@ -202,11 +202,11 @@ class App:
         self.service = Service(self, revisions, describe, drain=drain)
         self.noted: list[str] = []
 
-    async def handle(self, exchange: RequestContext) -> Any:
-        return await self._answer(exchange)
+    async def handle(self, ctx: RequestContext) -> Any:
+        return await self._answer(ctx)
 
-    async def notified(self, exchange: RequestContext) -> None:
-        self.noted.append(exchange.method.name)
+    async def notified(self, ctx: RequestContext) -> None:
+        self.noted.append(ctx.method.name)
 
     async def serve(self, channel: Channel) -> None:
         await serve(self.service, channel)

@@ -17,7 +17,7 @@ from mcp_protocol.transports.process import ProcessChannel, ShutdownTimeouts, op
 
 PACKAGE_ROOT = Path(mcp_protocol.__file__).parent.parent
 DEADLINE = 30
-IMPATIENT = ShutdownTimeouts(after_eof=0.1, after_terminate=0.1, after_kill=DEADLINE)
+SHORT_TIMEOUTS = ShutdownTimeouts(after_eof=0.1, after_terminate=0.1, after_kill=DEADLINE)
 
 ECHO = """
     for line in sys.stdin.buffer:

@@ -225,7 +225,7 @@ def counted(source: str) -> int:
     return sum(at not in left_out and not NOT_COUNTED.fullmatch(line) for at, line in lines)
 
 
-def test_the_lines_of_the_examples_are_counted_and_none_has_more_than_the_original() -> None:
+def test_examples_have_the_counted_lines_and_no_more_than_theirs() -> None:
     here: list[list[str]] = []
     for name in LIBRARY:
         parts = re.split(r"^# (.+)$", examples()[f"library_{name}.py"], flags=re.MULTILINE)

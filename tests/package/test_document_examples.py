@@ -184,7 +184,7 @@ def printed(folder: Path, *words: str) -> str:
     return done.stdout
 
 
-def test_the_client_of_the_readme_starts_the_server_and_calls_its_tool(folder: Path) -> None:
+def test_the_readme_client_starts_the_server_and_calls_its_tool(folder: Path) -> None:
     lines = printed(folder, "client.py").splitlines()
     assert lines == ["forecast: Weather forecast for a city.", FORECAST]
 
@@ -194,7 +194,7 @@ def test_of_two_calls_one_is_cancelled(folder: Path) -> None:
     assert lines == [FORECAST, "Bergen was cancelled"]
 
 
-def test_the_client_without_an_event_loop_calls_the_server_over_http(folder: Path) -> None:
+def test_the_blocking_client_calls_the_server_over_http(folder: Path) -> None:
     with serving("server:server", folder) as url:
         assert printed(folder, "remote.py", url) == f"{ALL[-1]} {FORECAST}\n"
 
@@ -225,7 +225,7 @@ def test_the_tests_of_the_documents_pass(folder: Path) -> None:
     assert "4 passed" in printed(folder, *words)
 
 
-async def test_a_server_in_another_application_has_the_path_that_is_said(
+async def test_a_server_in_another_application_has_the_documented_path(
     monkeypatch: pytest.MonkeyPatch, city: Server
 ) -> None:
     app = example("mounted", monkeypatch).app

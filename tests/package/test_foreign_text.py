@@ -30,13 +30,13 @@ def nested(depth: int) -> object:
 
 
 @pytest.mark.parametrize("text", HARMFUL)
-def test_characters_that_act_on_a_terminal_are_written_as_escapes(text: str) -> None:
+def test_characters_that_act_on_a_terminal_are_escaped(text: str) -> None:
     assert safe_text(f"a{text}b").isprintable()
     assert safe_repr({text: [text]}).isprintable()
 
 
 @pytest.mark.parametrize("text", HARMFUL)
-def test_what_the_codec_says_of_a_wrong_value_acts_on_no_terminal(text: str) -> None:
+def test_errors_of_the_codec_act_on_no_terminal(text: str) -> None:
     with pytest.raises(ValidationError, match=r"^Expected one of") as caught:
         convert({f"a{text}b": 1, "c" * 1000: 1}, models.EmbeddedResourceResource)
     assert str(caught.value).isprintable()

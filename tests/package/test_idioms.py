@@ -228,7 +228,7 @@ async def test_handlers_may_be_a_class_and_an_answer_has_data(revision: str) -> 
     assert (seat.content[0].text, said.content[0].text) == ("12a", "1024 tokens")
 
 
-async def test_servers_of_a_configuration_share_handlers_that_are_a_class(
+async def test_servers_of_a_configuration_share_a_handler_class(
     script: Path,
 ) -> None:
     made: list[ClientHandlers] = []

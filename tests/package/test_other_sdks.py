@@ -102,7 +102,7 @@ def test_a_missing_attribute_names_another_one() -> None:
         _ = NO_TYPES.nothing
 
 
-async def test_a_context_names_another_attribute_in_coroutines_and_in_threads() -> None:
+async def test_a_context_suggests_the_right_attribute_in_any_function() -> None:
     server = Server("names")
     texts: list[str] = []
 
@@ -234,9 +234,7 @@ def test_a_message_type_names_the_module_that_has_it() -> None:
         ("from mcp_protocol.client.streamable_http import x", r"use connect\(url\)$"),
     ],
 )
-def test_an_import_of_a_module_of_another_sdk_says_what_to_import(
-    statement: str, alternative: str
-) -> None:
+def test_an_import_from_another_sdk_says_what_to_import(statement: str, alternative: str) -> None:
     with pytest.raises(ImportError, match=f"^mcp_protocol has no .*{alternative}"):
         exec(statement)
 
@@ -325,7 +323,7 @@ def test_every_alternative_exists() -> None:
     assert set(re.findall(r"\b(\w+)=", TEXTS)) <= keywords
 
 
-def test_every_name_has_an_alternative_that_begins_with_a_public_name() -> None:
+def test_every_alternative_begins_with_a_public_name() -> None:
     for table in (other_sdks.NAMES, other_sdks.MODULES):
         for name, alternative in table.items():
             first = re.findall(r"\w+", alternative)[0]

@@ -135,9 +135,7 @@ RUNS = {
 
 
 @pytest.mark.parametrize("name", RUNS)
-def test_a_fixture_has_the_event_loop_of_the_plugin_that_runs_the_test(
-    name: str, tmp_path: Path
-) -> None:
+def test_a_fixture_has_the_event_loop_of_the_running_plugin(name: str, tmp_path: Path) -> None:
     options, mark, decorator, passed = RUNS[name]
     if "asyncio" in name:
         pytest.importorskip("pytest_asyncio")

@@ -110,7 +110,7 @@ def name_of(part: str | Route) -> str:
 
 
 @pytest.mark.parametrize("scenario", ANSWERED, ids=key_of)
-def test_a_call_is_answered_though_it_is_silent_for_longer_than_the_proxy_waits(
+def test_a_call_silent_for_longer_than_the_proxy_waits_succeeds(
     scenario: Scenario, run: Run
 ) -> None:
     assert run.value(scenario) == scenario.key

@@ -24,7 +24,7 @@ def test_every_id_that_a_test_claims_is_in_the_ledger() -> None:
 
 
 @pytest.mark.parametrize("area", FINISHED_AREAS)
-def test_every_binding_entry_of_a_finished_area_has_a_test_or_an_exception(area: str) -> None:
+def test_binding_entries_of_finished_areas_have_tests_or_reasons(area: str) -> None:
     settled = claims().keys() | exceptions().keys()
     binding = [entry.id for entry in ledger().values() if entry.area == area and entry.binding]
     assert [id for id in binding if id not in settled] == []
@@ -44,7 +44,7 @@ def test_every_exception_is_a_binding_entry_of_a_finished_area() -> None:
     ] == []
 
 
-def test_no_rule_that_is_excepted_in_all_its_revisions_has_a_test() -> None:
+def test_no_rule_excepted_in_all_its_revisions_has_a_test() -> None:
     excepted = {id for id, exemption in exceptions().items() if exemption.revisions is None}
     assert sorted(claims().keys() & excepted) == []
 

@@ -111,6 +111,6 @@ def test_a_marker_declares_revisions(declared: object, expected: tuple[str, ...]
 
 
 @pytest.mark.parametrize("declared", ["2025-11-25", (), ("2025-11-26",), 3])
-def test_a_marker_that_declares_no_revision_of_the_ledger_is_refused(declared: object) -> None:
+def test_a_marker_without_any_revision_of_the_ledger_is_refused(declared: object) -> None:
     with pytest.raises(LedgerError, match="expected `revisions` to be EVERY_REVISION or a tuple"):
         declared_revisions(requirement.with_args("ping.answered", revisions=declared).mark)

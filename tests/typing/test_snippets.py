@@ -122,7 +122,7 @@ def test_the_documents_pass_with_the_package_of_all_revisions(
     assert done.returncode == 0, done.stdout
 
 
-def test_there_are_snippets_that_are_right_and_some_that_are_wrong() -> None:
+def test_there_are_right_and_wrong_snippets() -> None:
     wrong = [snippet for snippet in SNIPPETS if expected_lines(snippet)]
     assert wrong
     assert len(wrong) < len(SNIPPETS)

@@ -73,7 +73,7 @@ INTERNAL = (
     revisions=EVERY_REVISION,
 )
 @pytest.mark.parametrize("url", [*NEVER, *LOOPBACK, *INTERNAL])
-def test_a_remote_server_can_name_no_address_of_a_private_network(url: str) -> None:
+def test_a_remote_server_can_name_no_private_address(url: str) -> None:
     with pytest.raises(AuthorizationError, match="the member: the URL leads to") as caught:
         REMOTE.check(url, "the member")
     assert url.split("/")[2] not in str(caught.value)
@@ -85,7 +85,7 @@ def test_loopback_may_be_named_by_a_server_that_is_loopback(url: str) -> None:
 
 
 @pytest.mark.parametrize("url", [*NEVER, *INTERNAL])
-def test_a_server_that_is_loopback_can_name_no_other_private_address(url: str) -> None:
+def test_a_loopback_server_can_name_no_other_private_address(url: str) -> None:
     with pytest.raises(AuthorizationError):
         LOCAL.check(url, "the member")
 

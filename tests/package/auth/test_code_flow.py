@@ -64,7 +64,7 @@ def finished(world: World, request: CodeRequest, returned: str) -> Grant:
 
 
 @requirement("auth-flow.pkce-verifier-format", "auth-flow.pkce-s256", revisions=EVERY_REVISION)
-def test_a_verifier_is_new_each_time_and_its_challenge_is_its_hash() -> None:
+def test_a_verifier_is_new_each_time_and_hashed_as_challenge() -> None:
     first, second = new_verifier(), new_verifier()
     assert first != second
     assert re.fullmatch(r"[A-Za-z0-9\-._~]{43,128}", first)
@@ -136,7 +136,7 @@ def test_both_requests_name_the_resource_and_fit_each_other(revision: str) -> No
 
 @requirement("auth-server-metadata.legacy-defaults-other-rules")
 @pytest.mark.parametrize("revision", holding("auth-server-metadata.legacy-default-endpoints"))
-def test_default_endpoints_are_used_with_pkce_and_without_resource(revision: str) -> None:
+def test_default_endpoints_are_used_with_pkce_and_no_resource(revision: str) -> None:
     base = "https://mcp.example"
     world = World({f"POST {base}/register": said({"client_id": "x"}, 201)})
     world.answers[f"POST {base}/token"] = said(TOKEN)
@@ -255,7 +255,7 @@ def test_a_return_of_the_recorded_issuer_is_accepted(
         ),
     ],
 )
-def test_a_return_of_another_issuer_sends_no_code_and_shows_nothing(
+def test_a_return_of_another_issuer_sends_no_code_and_is_hidden(
     revision: str, what: str, advertised: bool, iss: str | None
 ) -> None:
     world = World()
@@ -291,7 +291,7 @@ def test_an_issuer_with_a_path_is_compared_as_text(
 
 @requirement("auth-flow.iss-record-per-request")
 @with_iss
-def test_two_authorizations_at_once_are_compared_each_with_its_issuer(revision: str) -> None:
+def test_two_authorizations_at_once_keep_their_own_issuers(revision: str) -> None:
     world, requests = World(), {}
     for issuer in (ISSUER, "https://b.example"):
         serve_issuer(world, issuer)

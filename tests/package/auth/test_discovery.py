@@ -45,7 +45,7 @@ def challenge(**parameters: str) -> Any:
     "auth-server-metadata.as-metadata-rfc8414-client",
 )
 @pytest.mark.parametrize("revision", WITH_PRM)
-def test_the_authorization_server_is_the_one_that_the_server_names(revision: str) -> None:
+def test_the_server_names_its_authorization_server(revision: str) -> None:
     endpoint = f"{ISSUER}/oauth/token"
     world = World({f"GET {AS_URL}": said({**METADATA, "token_endpoint": endpoint})})
     server = world.run(discover(around(revision), [], None))
@@ -132,7 +132,7 @@ def test_metadata_of_another_resource_is_not_used(resource: str, place: str, rev
 
 @requirement("auth-server-metadata.prm-none-found")
 @pytest.mark.parametrize("revision", WITH_PRM)
-def test_a_server_without_metadata_and_without_settings_is_given_up(revision: str) -> None:
+def test_a_server_without_metadata_and_settings_is_an_error(revision: str) -> None:
     world = World({f"GET {PRM_URL}": Fetched(404)})
     with pytest.raises(AuthorizationError, match="no metadata"):
         world.run(discover(around(revision), [], None))
@@ -150,7 +150,7 @@ def test_a_configured_issuer_takes_the_place_of_missing_metadata(revision: str) 
 
 @requirement("auth-registration.preregistered-mismatch-error")
 @pytest.mark.parametrize("revision", WITH_PRM)
-def test_credentials_of_another_issuer_are_an_error_that_names_both(revision: str) -> None:
+def test_credentials_of_another_issuer_are_an_error_with_both(revision: str) -> None:
     world = World()
     with pytest.raises(AuthorizationError, match=rf"server https://other\.example, .* {ISSUER}"):
         world.run(discover(around(revision), [], "https://other.example"))
@@ -225,9 +225,7 @@ def test_a_slash_of_an_issuer_can_be_forgiven() -> None:
 
 @pytest.mark.parametrize("named", [ISSUER, f"{ISSUER}/"])
 @pytest.mark.parametrize("wanted", [ISSUER, f"{ISSUER}/"])
-def test_credentials_of_an_issuer_with_a_slash_more_or_less_can_be_used(
-    wanted: str, named: str
-) -> None:
+def test_credentials_of_an_issuer_tolerate_a_final_slash(wanted: str, named: str) -> None:
     world = World({f"GET {PRM_URL}": said({**RESOURCE, "authorization_servers": [named]})})
     server = world.run(discover(around(accept_issuer_slash=True), [], wanted))
     assert server.metadata.issuer == ISSUER

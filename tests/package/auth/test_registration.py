@@ -138,7 +138,7 @@ def test_a_registration_says_what_the_revision_asks_for(
 
 @requirement("auth-registration.dcr-response-used")
 @pytest.mark.parametrize("revision", holding("auth-registration.dcr-response-used"))
-def test_what_the_server_registered_counts_and_not_what_was_asked_for(revision: str) -> None:
+def test_what_was_registered_counts_and_not_what_was_requested(revision: str) -> None:
     answer = {
         "client_id": "given",
         "client_secret": "s",
@@ -152,7 +152,7 @@ def test_what_the_server_registered_counts_and_not_what_was_asked_for(revision: 
     assert world.form().items() >= {"client_id": "given", "client_secret": "s"}.items()
 
 
-def test_a_client_is_registered_with_all_scopes_of_the_server_and_those_to_ask_for() -> None:
+def test_registration_requests_the_server_scopes_and_more() -> None:
     world = World({f"GET {PRM_URL}": said({**RESOURCE, "scopes_supported": ["read", "write"]})})
     identity(world, ClientProfile(), scopes=("admin", "read"))
     assert sent(world)["scope"] == "admin read write"
@@ -198,7 +198,7 @@ def clients_of(world: World) -> list[str]:
     return [query_of(url)["client_id"] for url in world.visited]
 
 
-def test_a_step_up_keeps_the_client_where_its_scopes_have_no_limit() -> None:
+def test_a_step_up_keeps_a_client_whose_scopes_have_no_limit() -> None:
     world = registering(names_scopes=False)
     sign_in(world, "read")
     sign_in(world, "read", "write")
@@ -246,7 +246,7 @@ def test_another_port_on_loopback_keeps_the_client(template: str) -> None:
 
 
 @pytest.mark.parametrize("template", LOOPBACK)
-def test_a_server_that_refuses_another_port_gets_another_registration(template: str) -> None:
+def test_a_refused_port_leads_to_another_registration(template: str) -> None:
     world = registering(names_scopes=True)
 
     def refuses_other_ports(url: str) -> str:
@@ -288,7 +288,7 @@ def test_only_the_port_of_a_redirect_uri_on_loopback_may_differ(other: str) -> N
     assert clients_of(world) == ["client-0", "client-1", "client-2"]
 
 
-def test_a_client_that_was_registered_without_scopes_may_ask_for_any() -> None:
+def test_a_client_registered_without_scopes_may_request_any() -> None:
     world = World()
     identity(world, ClientProfile())
     world.asked.clear()
@@ -296,7 +296,7 @@ def test_a_client_that_was_registered_without_scopes_may_ask_for_any() -> None:
     assert world.asked == []
 
 
-def test_a_client_is_registered_without_scopes_where_these_are_refused() -> None:
+def test_a_client_registers_without_scopes_if_they_are_refused() -> None:
     def register(step: Fetch) -> Fetched:
         if b"scope" in (step.body or b""):
             return said({"error": "invalid_client_metadata"}, 400)
@@ -380,7 +380,7 @@ def test_a_registration_that_does_not_fit_any_more_is_made_anew(known: Registrat
     "auth-registration.cimd-portable",
 )
 @pytest.mark.parametrize("revision", holding("auth-registration.cimd-no-shared-secret"))
-def test_the_address_of_metadata_is_the_id_of_a_client_without_secret(revision: str) -> None:
+def test_a_metadata_url_is_the_id_of_a_client_without_secret(revision: str) -> None:
     profile = ClientProfile(metadata_url=CLIENT, client_secret="of nobody")
     world = world_of(revision, client_id_metadata_document_supported=True)
     run_whole(world, profile, revision)

@@ -321,7 +321,7 @@ def test_nonces_of_two_servers_are_kept_apart() -> None:
     assert claims["nonce"] == "of-a"
 
 
-def test_an_endpoint_that_always_wants_another_nonce_is_asked_twice() -> None:
+def test_an_endpoint_that_repeats_nonce_errors_gets_two_requests() -> None:
     count = iter(range(100))
     world = World(
         {ENDPOINT: lambda step: said({"error": "use_dpop_nonce"}, 400, dpop_nonce=f"{next(count)}")}
@@ -331,7 +331,7 @@ def test_an_endpoint_that_always_wants_another_nonce_is_asked_twice() -> None:
     assert len(world.asked) == 2
 
 
-def test_a_token_that_is_not_bound_though_it_should_be_is_refused() -> None:
+def test_an_unbound_token_is_refused_where_binding_is_required() -> None:
     with pytest.raises(AuthorizationError, match="expected a token of type DPoP"):
         World().run(request_token(around(proofs=proof_key()), GRANT, {}, PUBLIC))
 
@@ -347,7 +347,7 @@ def test_a_token_that_is_not_bound_though_it_should_be_is_refused() -> None:
     "auth-ext.baseline-holds",
 )
 @with_extensions
-def test_client_credentials_are_exchanged_without_user_and_registration(revision: str) -> None:
+def test_client_credentials_need_no_user_and_no_registration(revision: str) -> None:
     world = World()
     where = around(revision)
     server = world.run(discover(where, [], None))
@@ -445,7 +445,7 @@ JAG = {
     "auth-ext.ema-no-redirect",
 )
 @with_extensions
-def test_an_identity_provider_vouches_for_the_user_and_nobody_is_asked(revision: str) -> None:
+def test_an_identity_provider_vouches_and_no_user_is_asked(revision: str) -> None:
     world = World({"POST https://idp.example/token": said(JAG)})
     server = found(world, revision)
     client = ClientIdentity("me", "s")

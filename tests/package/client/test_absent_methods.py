@@ -34,7 +34,7 @@ ABSENT = [
 
 
 @pytest.mark.parametrize(("revision", "name", "arguments", "method", "instead"), ABSENT)
-async def test_a_message_that_the_revision_lacks_names_what_to_use_instead(
+async def test_a_missing_message_names_what_to_use_instead(
     revision: str, name: str, arguments: tuple[Any, ...], method: str, instead: str
 ) -> None:
     async with connect(Server("s"), revision=revision) as narrow:
@@ -55,7 +55,7 @@ async def test_a_message_that_the_revision_lacks_names_what_to_use_instead(
         assert str(error).endswith(f"; it is in {others}")
 
 
-async def test_a_message_without_an_alternative_names_the_revisions_that_have_it() -> None:
+async def test_a_missing_message_names_the_revisions_that_have_it() -> None:
     async with connect(Server("s"), revision="2025-06-18") as client:
         text = r"^2025-06-18 has no list_tasks\(\) \(tasks/list\); it is in 2025-11-25$"
         with pytest.raises(AbsentMethodError, match=text):

@@ -45,7 +45,7 @@ def clock() -> Clock:
     return Clock()
 
 
-def test_the_results_that_may_be_kept_are_those_that_say_for_how_long() -> None:
+def test_results_that_state_a_lifetime_may_be_stored() -> None:
     for name, revision in REVISIONS.items():
         rows = revision.client_requests.items()
         found = {method for method, row in rows if row.cacheable}
@@ -65,7 +65,7 @@ def test_the_results_that_may_be_kept_are_those_that_say_for_how_long() -> None:
 @caching
 @each
 @pytest.mark.parametrize("scope", ["private", "public"])
-async def test_a_result_is_used_while_it_is_fresh_and_fetched_when_it_is_wanted_after_that(
+async def test_a_result_is_used_while_fresh_and_fetched_again_later(
     revision: str, method: str, scope: str, clock: Clock
 ) -> None:
     ask = CACHEABLE[method]
@@ -108,7 +108,7 @@ async def test_what_a_server_says_of_itself_is_kept_as_well(revision: str, clock
 @caching
 @each
 @pytest.mark.parametrize("ttl", [0, -5, None, "60000", 0.5])
-async def test_without_a_time_that_means_something_a_result_is_stale_at_once(
+async def test_without_a_valid_lifetime_a_result_is_stale_at_once(
     revision: str, method: str, ttl: Any
 ) -> None:
     without = {name: value for name, value in hinted(method).items() if name != "ttlMs"}
@@ -277,7 +277,7 @@ async def test_each_page_of_a_list_is_kept_for_itself(revision: str, clock: Cloc
 
 @pytest.mark.requirement("caching.invalid-cursor-discards")
 @caching
-async def test_when_a_cursor_is_out_of_date_the_whole_list_is_fetched_anew(
+async def test_an_outdated_cursor_has_the_whole_list_fetched_anew(
     revision: str, clock: Clock
 ) -> None:
     answers = (
@@ -330,7 +330,7 @@ async def test_a_result_requested_before_a_drop_is_not_kept(revision: str, drop:
         (lambda client: client.read_resource("memo://x"), "resources/list"),
     ],
 )
-async def test_a_server_that_does_not_know_what_it_listed_is_asked_for_the_list_again(
+async def test_a_server_that_forgot_its_list_is_asked_for_it_again(
     revision: str, ask: Ask, listing: str
 ) -> None:
     unknown = {"error": {"code": -32602, "message": "unknown"}}

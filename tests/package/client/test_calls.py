@@ -170,7 +170,7 @@ def test_a_thread_cancels_the_call_of_another(revision: str) -> None:
 
 @pytest.mark.requirement("logging.message-shape")
 @every
-async def test_functions_get_log_messages_and_progress_until_they_are_removed(
+async def test_functions_get_logs_and_progress_until_they_are_removed(
     revision: str,
 ) -> None:
     kitchen, handler = Kitchen(), Noting()
@@ -203,7 +203,7 @@ async def test_functions_get_log_messages_and_progress_until_they_are_removed(
         assert tokens == [True, True, False]
 
 
-async def test_requests_ask_for_log_messages_while_there_is_a_function_for_them() -> None:
+async def test_requests_ask_for_logs_while_a_function_wants_them() -> None:
     revision = PER_REQUEST[-1]
     key = facts(revision).meta.log_level
     async with live(Kitchen().server, revision) as (client, record):

@@ -43,7 +43,7 @@ async def test_client_and_server_of_all_revisions_speak_the_newest() -> None:
 
 
 @every
-async def test_a_revision_can_be_pinned_and_the_face_is_that_revisions_own(revision: str) -> None:
+async def test_a_pinned_revision_has_the_client_class_of_its_own(revision: str) -> None:
     async with live(App(names_back), revision) as (client, _):
         assert client.revision == revision
         folder = "r" + revision.replace("-", "_")
@@ -55,7 +55,7 @@ async def test_a_revision_can_be_pinned_and_the_face_is_that_revisions_own(revis
 )
 @pytest.mark.parametrize("pinned", ALL)
 @pytest.mark.parametrize("spoken", ALL)
-async def test_without_a_revision_in_common_the_error_names_what_is_spoken(
+async def test_without_a_common_revision_the_error_names_the_spoken(
     pinned: str, spoken: str
 ) -> None:
     server = App(names_back, REVISIONS.only(spoken))
@@ -69,7 +69,7 @@ async def test_without_a_revision_in_common_the_error_names_what_is_spoken(
         assert pinned in str(refused.value)
 
 
-async def test_a_revision_that_the_package_does_not_have_is_refused_by_name() -> None:
+async def test_a_revision_that_the_package_lacks_is_refused_by_name() -> None:
     with pytest.raises(RevisionError, match="1999-01-01"):
         connect(FakeServer(ALL[-1]), revision="1999-01-01")
 
@@ -79,9 +79,7 @@ async def test_a_revision_that_the_package_does_not_have_is_refused_by_name() ->
 )
 @pytest.mark.parametrize("code", [-32601, -32602, -32600, -32000, 1234, 0])
 @pytest.mark.parametrize("revision", HANDSHAKE)
-async def test_any_error_that_is_not_a_modern_one_means_a_server_with_a_handshake(
-    revision: str, code: int
-) -> None:
+async def test_an_error_of_older_servers_leads_to_the_handshake(revision: str, code: int) -> None:
     class Older(FakeServer):
         async def _agree(self, message: Mapping[str, Any]) -> None:
             if message["method"] == "server/discover":
@@ -114,7 +112,7 @@ class Modern(FakeServer):
 
 
 @pytest.mark.requirement("stdio.probe-modern-error", revisions=PER_REQUEST)
-async def test_a_modern_server_without_a_common_revision_gets_no_initialize() -> None:
+async def test_a_modern_server_without_common_revision_ends_it() -> None:
     server = Modern(["2099-01-01"])
     with pytest.raises(RevisionError, match="2099-01-01") as refused:
         async with connect(server):
@@ -147,7 +145,7 @@ async def test_what_was_agreed_can_be_read(revision: str) -> None:
 
 
 @every
-async def test_what_the_revision_does_not_have_is_an_error_and_is_not_sent(revision: str) -> None:
+async def test_what_the_revision_lacks_is_an_error_and_not_sent(revision: str) -> None:
     server = FakeServer(revision)
     async with connect(server) as client:
         missing = "ping" if revision in PER_REQUEST else "server/discover"
@@ -185,7 +183,7 @@ def pages(server: FakeServer, cursors: list[str | None]) -> Callable[[], Any]:
 
 @pytest.mark.requirement("pagination.empty-cursor-is-valid")
 @every
-async def test_a_list_is_followed_to_its_end_and_an_empty_cursor_is_none(revision: str) -> None:
+async def test_a_list_is_followed_to_its_end_despite_an_empty_cursor(revision: str) -> None:
     server = FakeServer(revision)
     async with connect(server, revision=revision) as client, anyio.create_task_group() as tasks:
         tasks.start_soon(pages(server, ["a", "", "b", None]))
@@ -206,7 +204,7 @@ async def test_one_page_can_be_had_by_its_cursor(revision: str) -> None:
 
 
 @every
-async def test_a_gateway_sends_by_wire_name_and_keeps_what_it_does_not_know(revision: str) -> None:
+async def test_a_gateway_sends_by_wire_name_and_keeps_unknown_members(revision: str) -> None:
     server = FakeServer(revision)
     params = {"name": "x", "arguments": {"a": 1.0, "b": {}}, "future": [1, None], "_meta": {"k": 1}}
     async with connect(server, revision=revision) as client, anyio.create_task_group() as tasks:

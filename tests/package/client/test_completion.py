@@ -110,7 +110,7 @@ async def test_a_malformed_request_is_refused_by_either_side(
 
 @pytest.mark.requirement("completion.context-arguments")
 @every
-async def test_what_is_settled_already_is_sent_where_there_is_a_place_for_it(
+async def test_settled_arguments_are_sent_where_the_revision_has_them(
     revision: str,
 ) -> None:
     settled = {"arguments": {"country": "Norway"}}

@@ -192,7 +192,7 @@ async def test_a_uri_of_two_servers_is_ambiguous_and_each_can_be_asked(revision:
 
 
 @newest
-async def test_a_name_that_fits_two_servers_goes_to_the_one_that_lists_it(revision: str) -> None:
+async def test_an_ambiguous_name_goes_to_the_server_that_lists_it(revision: str) -> None:
     hub = Server("hub")
     hub.add_tool(lambda: "of hub", name="only")
     git_server = git()
@@ -318,7 +318,7 @@ def test_a_function_is_asked_once_for_each_input_that_is_used(is_coroutine: bool
     ]
 
 
-def test_a_value_that_is_none_of_the_options_or_for_no_input_is_refused() -> None:
+def test_inputs_with_unknown_ids_or_values_are_refused() -> None:
     with pytest.raises(ValueError, match=r"^inputs: 'place': expected one of north, south$"):
         servers_of(ASKED, {"token": "secret", "place": "east"})
     with pytest.raises(ValueError, match=r"^inputs: expected ids .* has \(place, .*got tokn"):
@@ -492,7 +492,7 @@ def members(kind: type) -> set[str]:
     ("client", "group", "refused"),
     [(Client, ClientGroup, NOT_IN_GROUPS), (SyncClient, SyncClientGroup, BLOCKING)],
 )
-def test_a_group_has_each_member_of_a_client_or_names_what_to_use(
+def test_a_group_has_each_client_member_or_names_a_replacement(
     client: Any, group: Any, refused: set[str]
 ) -> None:
     assert members(client) - members(group) == refused

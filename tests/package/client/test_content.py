@@ -71,9 +71,7 @@ async def test_each_kind_of_block_is_read_as_what_it_is(revision: str, kind: str
     ("revision", "kind"),
     [(revision, kind) for revision, kind in KNOWN if revision in holding("content.meta-optional")],
 )
-async def test_blocks_keep_their_meta_and_when_they_changed_as_it_was_written(
-    revision: str, kind: str
-) -> None:
+async def test_blocks_keep_their_meta_and_the_text_of_their_dates(revision: str, kind: str) -> None:
     for date in ("2025-01-12T15:00:58Z", "last week"):
         block = {**BLOCKS[kind], "_meta": {"a/b": [1.0]}, "annotations": {"lastModified": date}}
         assert to_builtins(await read(revision, block)) == block
@@ -148,7 +146,7 @@ async def test_a_message_of_an_unknown_role_fails_its_call_alone(revision: str, 
 
 
 @every
-async def test_a_result_that_could_not_be_read_can_still_be_passed_on_raw(revision: str) -> None:
+async def test_an_unreadable_result_can_still_be_passed_on_raw(revision: str) -> None:
     block = BAD["unknown type"]
     async with scripted(revision, {"content": [BLOCKS["text"]], "x": block}) as (client, _):
         raw = bytes(await client.request_raw("tools/call", {"name": "t"}))

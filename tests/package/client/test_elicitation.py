@@ -270,9 +270,7 @@ UNSAFE = [
 @pytest.mark.requirement("elicitation.url-valid")
 @with_modes
 @pytest.mark.parametrize("url", UNSAFE)
-async def test_the_user_is_not_asked_to_open_an_address_that_may_do_harm(
-    revision: str, url: str
-) -> None:
+async def test_the_user_is_not_asked_to_open_a_harmful_address(revision: str, url: str) -> None:
     user = User({"action": "accept"})
     outcome = await questioned(revision, ELICIT, {**PAGE, "url": url}, user, BOTH)
     assert outcome.refused

@@ -76,9 +76,7 @@ async def test_nothing_can_be_done_with_a_client_that_was_closed() -> None:
                 await call
 
 
-async def test_a_session_may_be_used_and_closed_by_other_tasks_than_the_one_that_opened_it() -> (
-    None
-):
+async def test_other_tasks_may_use_and_close_a_session() -> None:
     server = Server("shared")
     server.tool("one")(lambda: "1")
     async with connect(server) as client:

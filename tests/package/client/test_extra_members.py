@@ -103,7 +103,7 @@ def unknown_to(kind: StructType, wire: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @every
-async def test_a_client_that_asks_reads_what_the_revision_does_not_know(revision: str) -> None:
+async def test_a_client_that_asks_reads_members_unknown_to_revisions(revision: str) -> None:
     kind = own(revision).Tool
     async with scripted(revision, {"tools": TOOLS}, extra=True) as (client, _):
         shell, click, plain = await client.list_tools()
@@ -122,7 +122,7 @@ async def test_a_client_that_asks_reads_what_the_revision_does_not_know(revision
 @pytest.mark.parametrize(
     "revision", [name for name in ALL if hasattr(own(name), "ToolAnnotations")]
 )
-async def test_the_extra_members_of_inner_objects_are_read_in_the_same_way(revision: str) -> None:
+async def test_extra_members_of_inner_objects_are_read_the_same_way(revision: str) -> None:
     async with scripted(revision, {"tools": TOOLS}, extra=True) as (client, _):
         shell, click, _ = await client.list_tools()
     assert shell.annotations is None
@@ -155,7 +155,7 @@ async def test_who_does_not_ask_has_an_empty_extra_and_plain_objects(revision: s
 
 
 @every
-def test_without_asking_an_object_is_no_larger_and_has_no_other_field(revision: str) -> None:
+def test_without_asking_an_object_has_no_field_for_extra_members(revision: str) -> None:
     tool = own(revision).Tool
     assert not has_member(tool, "extra")
     assert "extra" not in to_builtins(decoder(tool)(json.dumps(SHELL).encode()))
@@ -319,7 +319,7 @@ def test_repr_shows_them_if_there_are_any(revision: str) -> None:
 
 
 @pytest.mark.parametrize("revision", having("Annotations"))
-def test_the_rules_of_a_type_hold_for_an_object_with_more_members(revision: str) -> None:
+def test_rules_of_a_type_hold_for_an_object_with_extra_members(revision: str) -> None:
     made = extra_decoder(own(revision).Annotations)(b'{"priority": 0.5, "colour": "red"}')
     with pytest.raises(ValueError, match="expected 0 to 1"):
         replace(made, priority=2)
@@ -344,7 +344,7 @@ def test_a_member_that_json_cannot_express_is_refused() -> None:
         to_builtins([tool, object()])
 
 
-def test_null_and_a_member_of_the_name_extra_are_members_as_any_other() -> None:
+def test_null_and_a_member_named_extra_are_ordinary_members() -> None:
     tool = extra_decoder(own(ALL[-1]).Tool)(json.dumps({**PLAIN, "extra": None}).encode())
     assert tool.extra == {"extra": None}
     assert json.loads(encode(tool))["extra"] is None

@@ -139,7 +139,7 @@ def state(**limits: int) -> ServerState:
 
 def test_what_is_kept_of_tools_is_bounded() -> None:
     kept = state(tools=7)
-    outputs, marks = kept.output_schemas, kept.param_headers
+    outputs, headers = kept.output_schemas, kept.param_headers
     call = REVISIONS[ALL[-1]].client_requests["tools/call"].facts
     marked = {"type": "object", "properties": {"a": {"type": "string", "x-mcp-header": "A"}}}
     for n in range(12):
@@ -147,17 +147,17 @@ def test_what_is_kept_of_tools_is_bounded() -> None:
         kept.tools_listed([tool(str(n), input_schema=marked, annotations=READ_ONLY)])
     assert not outputs.promised("4")
     assert outputs.promised("5")
-    assert marks.headers_for("4", {"a": "1"}) == {}
-    assert marks.headers_for("5", {"a": "1"}) == {"x-A": "1"}
+    assert headers.headers_for("4", {"a": "1"}) == {}
+    assert headers.headers_for("5", {"a": "1"}) == {"x-A": "1"}
     assert not kept.retry_is_safe(call, {"name": "4"})
     assert kept.retry_is_safe(call, {"name": "5"})
 
 
 def test_a_tool_that_is_left_out_is_named_in_short(caplog: pytest.LogCaptureFixture) -> None:
-    marks = state().param_headers
+    headers = state().param_headers
     wrong = {"properties": {LONG: {"type": LONG, "x-mcp-header": LONG}}}
     with caplog.at_level(logging.WARNING):
-        assert marks.listed([tool(LONG, input_schema=wrong)]) == []
+        assert headers.listed([tool(LONG, input_schema=wrong)]) == []
     (record,) = caplog.records
     assert is_shown_safely(record.getMessage())
 

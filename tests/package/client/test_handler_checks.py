@@ -68,7 +68,7 @@ def test_a_misnamed_handler_is_an_error_that_names_the_right_one(
         opened(named(name, usual, base))
 
 
-def test_a_misnamed_handler_with_wrong_parameters_is_an_error_too() -> None:
+def test_a_misnamed_handler_with_wrong_parameters_is_an_error() -> None:
     async def elicitation(self: Any, message: str) -> Any:
         return ANSWER
 

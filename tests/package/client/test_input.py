@@ -46,7 +46,7 @@ ELICIT = {
 
 
 @modern
-async def test_a_tool_gets_the_input_it_asks_for_and_then_gives_its_result(revision: str) -> None:
+async def test_a_tool_gets_the_input_it_asks_for_and_then_a_result(revision: str) -> None:
     server = Server("curious")
 
     @server.tool()
@@ -78,7 +78,7 @@ def wants(**more: Any) -> dict[str, Any]:
 
 
 @modern
-async def test_a_state_is_sent_with_the_round_it_was_given_for_and_no_other(revision: str) -> None:
+async def test_a_state_is_sent_in_its_own_round_and_in_no_other(revision: str) -> None:
     server = FakeServer(revision)
     async with connect(server, revision=revision) as client, anyio.create_task_group() as tasks:
 
@@ -123,7 +123,7 @@ async def test_how_often_a_server_may_ask_can_be_set(revision: str) -> None:
 
 @pytest.mark.requirement("mrtr.at-least-one-field")
 @modern
-async def test_a_server_that_asks_for_nothing_in_particular_is_not_asked_again(
+async def test_a_server_that_wants_no_input_is_not_asked_again(
     revision: str,
 ) -> None:
     async with scripted(revision, wants(), TEXT) as (client, server):
@@ -184,8 +184,8 @@ async def test_a_request_that_may_not_ask_for_input_does_not_get_any(revision: s
 async def test_a_client_declares_what_its_handlers_can_do(revision: str) -> None:
     seen: list[Mapping[str, Any]] = []
 
-    async def look(exchange: RequestContext) -> Any:
-        seen.append(exchange.peer_capabilities)
+    async def look(ctx: RequestContext) -> Any:
+        seen.append(ctx.peer_capabilities)
         return TEXT
 
     async with live(App(look), revision, handlers=Answers()) as (client, _):

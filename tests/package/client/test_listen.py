@@ -270,7 +270,7 @@ async def test_what_will_not_pass_is_not_tried_again(revision: str, loss: McpErr
 
 
 @modern
-async def test_an_iteration_that_is_given_up_while_a_stream_is_asked_for_can_go_on(
+async def test_an_iteration_cancelled_while_opening_can_go_on(
     revision: str,
 ) -> None:
     server = Losing(revision)
@@ -328,7 +328,7 @@ async def test_in_a_session_only_what_the_server_declares_is_agreed_to(revision:
 
 
 @sessions
-async def test_in_a_session_resources_are_unsubscribed_when_nobody_listens_any_more(
+async def test_in_a_session_unused_resources_are_unsubscribed(
     revision: str,
 ) -> None:
     async with (
@@ -346,7 +346,7 @@ async def test_in_a_session_resources_are_unsubscribed_when_nobody_listens_any_m
 
 
 @sessions
-async def test_in_a_session_a_resource_that_cannot_be_subscribed_to_is_an_error(
+async def test_in_a_session_an_unknown_resource_is_an_error(
     revision: str,
 ) -> None:
     error = {"error": {"code": -32602, "message": "no such resource"}}

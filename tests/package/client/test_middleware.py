@@ -39,7 +39,7 @@ def shop() -> Server:
 
 
 @both
-async def test_requests_pass_the_middleware_in_order_and_are_changed_by_it(revision: str) -> None:
+async def test_requests_pass_the_middleware_in_order_and_changed(revision: str) -> None:
     passed: list[Any] = []
     async with live(shop(), revision, capabilities={"roots": {"listChanged": True}}) as (
         client,
@@ -108,7 +108,7 @@ async def test_a_middleware_may_answer_a_request_that_is_then_not_sent() -> None
 
 
 @both
-def test_requests_of_a_blocking_client_are_logged_with_the_middleware_of_servers(
+def test_server_middleware_logs_requests_of_a_blocking_client(
     revision: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     with (

@@ -125,9 +125,7 @@ def schemas(api: str, tools: list[Any]) -> dict[str, Any]:
 
 @every
 @pytest.mark.parametrize("api", APIS)
-async def test_a_model_gets_functions_and_the_result_of_what_it_asks_for(
-    revision: str, api: Any
-) -> None:
+async def test_a_model_gets_functions_and_the_results_of_its_calls(revision: str, api: Any) -> None:
     async with connect(weather(), revision=revision) as client:
         functions = schemas(api, await client.tools_for(api))
         assert list(functions) == ["forecast", "maps_wind_read", "pressure"]
@@ -155,7 +153,7 @@ async def test_a_model_reads_why_a_call_failed(revision: str, api: str) -> None:
     ("arguments", "reason"),
     [("{broken", "expected JSON"), ("[1]", "expected a JSON object")],
 )
-async def test_arguments_that_are_no_json_object_are_an_error_for_the_model(
+async def test_arguments_that_are_no_object_are_an_error_for_the_model(
     revision: str, arguments: str, reason: str
 ) -> None:
     call = {"type": "function_call", "call_id": "c1", "name": "forecast", "arguments": arguments}
@@ -166,7 +164,7 @@ async def test_arguments_that_are_no_json_object_are_an_error_for_the_model(
 
 
 @newest
-async def test_media_go_to_the_apis_that_accept_them_and_are_named_elsewhere(revision: str) -> None:
+async def test_media_go_to_apis_that_accept_them_or_are_named(revision: str) -> None:
     async with connect(weather(), revision=revision) as client:
         results = {api: await client.call_from(asked(api, "maps_wind_read", {})) for api in APIS}
     audio = "[audio: audio/wav, 7 bytes, which can't be shown in this conversation]"
@@ -212,7 +210,7 @@ async def test_a_structured_value_that_no_text_repeats_is_shown(revision: str) -
 
 
 @newest
-async def test_names_that_apis_refuse_are_altered_and_lead_back_to_their_tools(
+async def test_names_that_apis_refuse_are_altered_and_lead_back(
     revision: str,
 ) -> None:
     server = Server("names")
@@ -232,7 +230,7 @@ async def test_names_that_apis_refuse_are_altered_and_lead_back_to_their_tools(
 
 
 @newest
-async def test_rules_that_apis_refuse_in_a_schema_are_told_in_the_description(
+async def test_schema_rules_that_apis_refuse_are_in_the_description(
     revision: str,
 ) -> None:
     schema = {

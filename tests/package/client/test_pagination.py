@@ -66,7 +66,7 @@ def tools(names: str, **more: Any) -> dict[str, Any]:
 @every
 @pytest.mark.parametrize("method", ITEMS)
 @pytest.mark.parametrize("cursors", [(), ("c1", "c2")], ids=["one page", "three pages"])
-async def test_a_list_is_followed_by_the_same_method_to_the_page_without_cursor(
+async def test_a_list_is_followed_to_the_page_without_a_cursor(
     revision: str, method: str, cursors: tuple[str, ...]
 ) -> None:
     pages = [page(method, "ab", nextCursor=cursor) for cursor in cursors] + [page(method, "ab")]

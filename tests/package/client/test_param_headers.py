@@ -1,4 +1,4 @@
-"""Marks by which arguments of tools are repeated in HTTP headers: read, put to use, put right.
+"""Parameter headers: read from the schemas of tools, sent with calls, corrected after refusals.
 
 Source: basic/transports/streamable-http#custom-headers-from-tool-parameters (2026-07-28).
 """
@@ -33,7 +33,7 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-def mark(name: Any = "Region", kind: Any = "string", **more: Any) -> dict[str, Any]:
+def header(name: Any = "Region", kind: Any = "string", **more: Any) -> dict[str, Any]:
     """A marked schema."""
     return {"type": kind, "x-mcp-header": name, **more}
 
@@ -44,13 +44,21 @@ def schema(**properties: Any) -> dict[str, Any]:
 
 
 RIGHT = [
-    (schema(region=mark()), {("region",): "Region"}),
-    (schema(a=mark("A-b_1!"), n=mark("N", "integer"), b=mark("B", "boolean"), c={}), "A-b_1! N B"),
-    (schema(a=schema(b=mark("B")), b=mark("A")), {("a", "b"): "B", ("b",): "A"}),
-    (schema(**{"x-mcp-header": mark("H")}), {("x-mcp-header",): "H"}),
+    (schema(region=header()), {("region",): "Region"}),
+    (
+        schema(a=header("A-b_1!"), n=header("N", "integer"), b=header("B", "boolean"), c={}),
+        "A-b_1! N B",
+    ),
+    (schema(a=schema(b=header("B")), b=header("A")), {("a", "b"): "B", ("b",): "A"}),
+    (schema(**{"x-mcp-header": header("H")}), {("x-mcp-header",): "H"}),
     (schema(**{"x-mcp-header": {"type": "string"}}), {}),
-    (schema(a={"type": "object", "default": mark(""), "enum": [mark("")], "const": mark("")}), {}),
-    (schema(properties=schema(items=mark("P"))), {("properties", "items"): "P"}),
+    (
+        schema(
+            a={"type": "object", "default": header(""), "enum": [header("")], "const": header("")}
+        ),
+        {},
+    ),
+    (schema(properties=schema(items=header("P"))), {("properties", "items"): "P"}),
     (schema(a=True), {}),
     ({"type": "object"}, {}),
 ]
@@ -58,9 +66,9 @@ RIGHT = [
 
 @pytest.mark.requirement("headers.param-statically-reachable", revisions=EVERY_REVISION)
 @pytest.mark.parametrize(("given", "found"), RIGHT)
-def test_marks_are_found_with_the_way_to_their_arguments(given: Any, found: Any) -> None:
-    marks = param_headers_of(given)
-    assert (" ".join(marks.values()) if isinstance(found, str) else marks) == found
+def test_param_headers_are_read_with_the_path_of_arguments(given: Any, found: Any) -> None:
+    headers = param_headers_of(given)
+    assert (" ".join(headers.values()) if isinstance(found, str) else headers) == found
 
 
 NAMES: list[Any] = [
@@ -80,29 +88,29 @@ NAMES: list[Any] = [
 ]
 KINDS = ["number", "object", "array", "null", None, ["string", "null"], "strnig"]
 PLACES: Mapping[str, Any] = {
-    "root": {**mark(), "properties": {}},
-    "items": schema(a={"type": "array", "items": mark()}),
-    "prefixItems": schema(a={"type": "array", "prefixItems": [mark()]}),
-    "oneOf": {**schema(), "oneOf": [schema(a=mark())]},
-    "anyOf": schema(a={"anyOf": [mark()]}),
-    "allOf": {**schema(), "allOf": [schema(a=mark())]},
-    "not": {**schema(), "not": schema(a=mark())},
-    "if": {**schema(), "if": schema(a=mark())},
-    "then": {**schema(), "then": schema(a=mark())},
-    "else": {**schema(), "else": schema(a=mark())},
-    "$ref": {**schema(a={"$ref": "#/$defs/a"}), "$defs": {"a": mark()}},
-    "definitions": {**schema(), "definitions": {"a": schema(a=mark())}},
-    "additionalProperties": {**schema(), "additionalProperties": mark()},
-    "patternProperties": {**schema(), "patternProperties": {"^a": mark()}},
-    "dependentSchemas": {**schema(), "dependentSchemas": {"a": schema(a=mark())}},
-    "a keyword of their own": {**schema(), "x-more": [{"deep": mark()}]},
+    "root": {**header(), "properties": {}},
+    "items": schema(a={"type": "array", "items": header()}),
+    "prefixItems": schema(a={"type": "array", "prefixItems": [header()]}),
+    "oneOf": {**schema(), "oneOf": [schema(a=header())]},
+    "anyOf": schema(a={"anyOf": [header()]}),
+    "allOf": {**schema(), "allOf": [schema(a=header())]},
+    "not": {**schema(), "not": schema(a=header())},
+    "if": {**schema(), "if": schema(a=header())},
+    "then": {**schema(), "then": schema(a=header())},
+    "else": {**schema(), "else": schema(a=header())},
+    "$ref": {**schema(a={"$ref": "#/$defs/a"}), "$defs": {"a": header()}},
+    "definitions": {**schema(), "definitions": {"a": schema(a=header())}},
+    "additionalProperties": {**schema(), "additionalProperties": header()},
+    "patternProperties": {**schema(), "patternProperties": {"^a": header()}},
+    "dependentSchemas": {**schema(), "dependentSchemas": {"a": schema(a=header())}},
+    "a keyword of their own": {**schema(), "x-more": [{"deep": header()}]},
 }
 WRONG = [
-    *[pytest.param(schema(a=mark(name)), id=repr(name)) for name in NAMES],
-    *[pytest.param(schema(a=mark(kind=kind)), id=repr(kind)) for kind in KINDS],
+    *[pytest.param(schema(a=header(name)), id=repr(name)) for name in NAMES],
+    *[pytest.param(schema(a=header(kind=kind)), id=repr(kind)) for kind in KINDS],
     *[pytest.param(given, id=place) for place, given in PLACES.items()],
-    pytest.param(schema(a=mark("Region"), b=mark("Region")), id="twice"),
-    pytest.param(schema(a=mark("Region"), b=schema(c=mark("REGION"))), id="twice, nested"),
+    pytest.param(schema(a=header("Region"), b=header("Region")), id="twice"),
+    pytest.param(schema(a=header("Region"), b=schema(c=header("REGION"))), id="twice, nested"),
 ]
 wrong = pytest.mark.parametrize("given", WRONG)
 
@@ -121,7 +129,7 @@ def test_a_mark_that_breaks_a_rule_is_refused(given: Any) -> None:
 
 @pytest.mark.requirement("headers.param-name-not-empty", revisions=EVERY_REVISION)
 def test_an_empty_mark_is_refused() -> None:
-    assert refusal(schema(a=mark(""))) == "a: x-mcp-header: expected an HTTP token, got ''"
+    assert refusal(schema(a=header(""))) == "a: x-mcp-header: expected an HTTP token, got ''"
 
 
 @pytest.mark.requirement("headers.param-name-token", revisions=EVERY_REVISION)
@@ -129,15 +137,17 @@ def test_an_empty_mark_is_refused() -> None:
     "name", ["a b", "a:b", "a/b", "a(b", "a,b", "a@b", '"a"', "R\u00e9gion", "{a}"]
 )
 def test_a_mark_that_is_no_token_is_refused(name: str) -> None:
-    assert refusal(schema(a=mark(name))).startswith("a: x-mcp-header: expected an HTTP token, got ")
-    assert param_headers_of(schema(a=mark("X_y-1.~"))) == {("a",): "X_y-1.~"}
+    assert refusal(schema(a=header(name))).startswith(
+        "a: x-mcp-header: expected an HTTP token, got "
+    )
+    assert param_headers_of(schema(a=header("X_y-1.~"))) == {("a",): "X_y-1.~"}
 
 
 @pytest.mark.requirement("headers.param-name-no-controls", revisions=EVERY_REVISION)
 @pytest.mark.parametrize("control", [*map(chr, range(32)), "\x7f", "\r\nX-Evil: 1"])
 @pytest.mark.parametrize("before", ["", "Region"])
 def test_a_mark_with_a_control_character_is_refused(before: str, control: str) -> None:
-    reason = refusal(schema(a=mark(before + control)))
+    reason = refusal(schema(a=header(before + control)))
     assert reason.startswith("a: x-mcp-header: expected an HTTP token, got ")
     assert reason.isprintable()
 
@@ -146,19 +156,19 @@ def test_a_mark_with_a_control_character_is_refused(before: str, control: str) -
 @pytest.mark.parametrize("other", ["Region", "REGION", "region"])
 @pytest.mark.parametrize("nested", [False, True])
 def test_a_mark_that_is_there_twice_is_refused(other: str, nested: bool) -> None:
-    second = schema(c=mark(other)) if nested else mark(other)
+    second = schema(c=header(other)) if nested else header(other)
     place = "b.c" if nested else "b"
-    reason = refusal(schema(a=mark("Region"), b=second))
+    reason = refusal(schema(a=header("Region"), b=second))
     assert reason == f"{place}: x-mcp-header '{other}' is also on a"
 
 
 @pytest.mark.requirement("headers.param-primitive-types", revisions=EVERY_REVISION)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_mark_on_a_value_that_is_no_primitive_is_refused(kind: Any) -> None:
-    reason = refusal(schema(a=mark(kind=kind)))
+    reason = refusal(schema(a=header(kind=kind)))
     assert reason.startswith("a: x-mcp-header: expected type integer, string or boolean, got ")
     for allowed in ("integer", "string", "boolean"):
-        assert param_headers_of(schema(a=mark(kind=allowed))) == {("a",): "Region"}
+        assert param_headers_of(schema(a=header(kind=allowed))) == {("a",): "Region"}
 
 
 @pytest.mark.requirement("headers.param-no-indirect-paths", revisions=EVERY_REVISION)
@@ -169,7 +179,7 @@ def test_a_mark_that_properties_do_not_lead_to_is_refused(place: str) -> None:
 
 
 def test_a_schema_that_is_nested_without_end_is_read() -> None:
-    deep: dict[str, Any] = mark("Deep")
+    deep: dict[str, Any] = header("Deep")
     for _ in range(5000):
         deep = schema(a=deep)
     assert list(param_headers_of(deep).values()) == ["Deep"]
@@ -210,10 +220,10 @@ async def mirroring(revision: str, *answers: Mapping[str, Any]) -> AsyncIterator
 
 
 CITY = schema(
-    region=mark("Region"),
-    n=mark("N", "integer"),
-    on=mark("On", "boolean"),
-    a=schema(b=mark("B")),
+    region=header("Region"),
+    n=header("N", "integer"),
+    on=header("On", "boolean"),
+    a=schema(b=header("B")),
     b={"type": "string"},
 )
 VALUES = [
@@ -301,17 +311,17 @@ async def test_a_tool_with_a_wrong_mark_is_left_out_and_only_that_one(
 
 @pytest.mark.requirement("headers.other-transports-ignore", "tools.x-mcp-header-ignored-elsewhere")
 @pytest.mark.parametrize("revision", ALL)
-async def test_where_there_are_no_headers_marks_mean_nothing(revision: str) -> None:
-    bad = schema(a=mark(""))
+async def test_param_headers_mean_nothing_without_http(revision: str) -> None:
+    bad = schema(a=header(""))
     async with scripted(revision, listing(bad=bad)) as (client, _):
         assert [tool.name for tool in await client.list_tools()] == ["bad"]
 
 
 @pytest.mark.parametrize("revision", [name for name in ALL if name not in MARKED])
-async def test_in_revisions_without_marks_they_mean_nothing_over_http_either(
+async def test_in_revisions_without_param_headers_none_are_sent(
     revision: str,
 ) -> None:
-    async with mirroring(revision, listing(bad=schema(a=mark("")), t=CITY)) as end:
+    async with mirroring(revision, listing(bad=schema(a=header("")), t=CITY)) as end:
         assert [tool.name for tool in await end.client.list_tools()] == ["bad", "t"]
         assert end.headers({"region": "x"}) == {}
 
@@ -325,7 +335,7 @@ def refused(revision: str, code: int | None = None) -> dict[str, Any]:
 @pytest.mark.requirement("headers.mismatch-refresh")
 @marked
 @pytest.mark.parametrize("raw", [False, True])
-async def test_a_call_refused_for_its_headers_is_made_again_with_those_of_the_new_list(
+async def test_a_call_with_outdated_headers_is_retried_with_new_ones(
     revision: str, raw: bool
 ) -> None:
     older, newer = listing(t=schema(n={"type": "integer"})), listing(t=CITY)
@@ -346,7 +356,7 @@ async def test_a_call_refused_for_its_headers_is_made_again_with_those_of_the_ne
 
 @pytest.mark.requirement("headers.mismatch-refresh")
 @marked
-async def test_a_tool_that_was_never_listed_is_listed_once_its_call_is_refused(
+async def test_a_tool_never_listed_is_listed_once_its_call_is_refused(
     revision: str,
 ) -> None:
     async with mirroring(revision, refused(revision), listing(t=CITY), TEXT) as end:
@@ -368,7 +378,7 @@ async def test_a_call_that_stays_refused_is_an_error(revision: str) -> None:
 
 
 @marked
-async def test_where_there_are_no_headers_a_refusal_for_them_is_just_an_error(
+async def test_without_param_headers_a_refusal_for_them_is_an_error(
     revision: str,
 ) -> None:
     async with scripted(revision, refused(revision)) as (client, server):
@@ -378,8 +388,8 @@ async def test_where_there_are_no_headers_a_refusal_for_them_is_just_an_error(
 
 
 @marked
-async def test_marks_are_read_from_lists_that_are_asked_for_by_wire_name(revision: str) -> None:
-    changed = schema(region=mark("Area"))
+async def test_param_headers_are_read_from_lists_had_by_wire_name(revision: str) -> None:
+    changed = schema(region=header("Area"))
     async with mirroring(revision, listing(t=CITY), listing(t=changed)) as end:
         await end.client.request("tools/list")
         assert list(end.headers({"region": "x"})) == ["Mcp-Param-Region"]

@@ -69,7 +69,7 @@ NOT_FOUND = {facts(revision).errors.resource_not_found for revision in ALL}
 @pytest.mark.requirement("resources.client-accepts-32002")
 @every
 @pytest.mark.parametrize("code", sorted(NOT_FOUND))
-async def test_what_any_revision_says_of_a_missing_resource_is_understood_in_all(
+async def test_errors_for_missing_resources_of_any_revision_are_known(
     revision: str, code: int
 ) -> None:
     refusal = {"error": {"code": code, "message": "gone", "data": {"uri": "memo://x"}}}
@@ -93,7 +93,7 @@ async def test_any_other_failure_is_not_taken_for_a_missing_resource(revision: s
 
 @pytest.mark.requirement("resources.client-accepts-32002")
 @every
-async def test_a_server_says_that_a_resource_is_missing_so_that_its_client_knows(
+async def test_a_server_reports_a_missing_resource_so_clients_know(
     revision: str,
 ) -> None:
     async with live(notes(), revision) as (client, record):

@@ -61,7 +61,7 @@ async def number(client: Any) -> int:
 
 @both
 @pytest.mark.parametrize("anyio_backend", ["asyncio", "trio"], indirect=True)
-async def test_a_process_that_ends_is_started_again_and_the_session_goes_on(
+async def test_a_process_that_ends_is_restarted_and_the_session_lasts(
     starts: Path, revision: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with opened(starts, revision) as client:
@@ -108,7 +108,7 @@ async def test_a_call_to_a_process_that_has_ended_unseen_goes_to_the_next_one(
 
 
 @both
-async def test_without_restart_the_end_of_the_process_is_the_end_of_the_session(
+async def test_without_restart_the_session_ends_with_the_process(
     starts: Path, revision: str
 ) -> None:
     async with opened(starts, revision, restart=False) as client:
@@ -142,9 +142,7 @@ async def test_a_restart_that_fails_counts(starts: Path) -> None:
 
 
 @both
-async def test_subscriptions_and_the_level_of_log_messages_are_restored(
-    starts: Path, revision: str
-) -> None:
+async def test_subscriptions_and_the_log_level_are_restored(starts: Path, revision: str) -> None:
     logged = list[str]()
     timeouts = Timeouts(restore=10)
     async with opened(starts, revision, timeouts=timeouts) as client:
@@ -162,7 +160,7 @@ async def test_subscriptions_and_the_level_of_log_messages_are_restored(
     assert logged == ["error"]
 
 
-async def test_a_handler_is_cancelled_when_the_process_that_asked_has_ended(starts: Path) -> None:
+async def test_a_handler_is_cancelled_when_the_asking_process_ends(starts: Path) -> None:
     asked, cancelled = anyio.Event(), anyio.Event()
 
     class User(ClientHandlers):

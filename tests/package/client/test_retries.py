@@ -99,7 +99,7 @@ def ids(server: ScriptedServer) -> list[Any]:
 )
 @retrying
 @each
-async def test_the_retry_is_the_same_request_with_answers_and_state_under_a_new_id(
+async def test_a_retry_has_answers_and_state_under_a_new_id(
     revision: str, ask: Ask, method: str, params: dict[str, Any]
 ) -> None:
     final = RESULTS[method]
@@ -125,7 +125,7 @@ async def test_the_retry_is_the_same_request_with_answers_and_state_under_a_new_
 )
 @retrying
 @each
-async def test_state_is_sent_back_only_if_it_came_and_answers_only_if_asked(
+async def test_state_and_answers_are_sent_back_only_if_requested(
     revision: str, ask: Ask, method: str, params: dict[str, Any]
 ) -> None:
     final = RESULTS[method]
@@ -175,7 +175,7 @@ async def test_a_server_that_never_stops_asking_is_left(
 
 @retrying
 @each
-async def test_input_that_the_client_did_not_offer_fails_the_call_alone(
+async def test_input_that_the_client_did_not_offer_fails_that_call(
     revision: str, ask: Ask, method: str, params: dict[str, Any]
 ) -> None:
     final = RESULTS[method]

@@ -82,7 +82,7 @@ async def test_a_client_without_roots_is_not_asked(revision: str) -> None:
 
 
 @every
-async def test_two_askers_in_one_request_share_a_question_where_results_ask(revision: str) -> None:
+async def test_equal_questions_of_one_request_are_asked_once(revision: str) -> None:
     server = Server("twice")
 
     @server.tool()

@@ -97,7 +97,7 @@ def runs(pid: int) -> bool:
         ("refuses", [PROBE, INITIALIZE]),
     ],
 )
-async def test_a_server_that_the_probe_ends_or_silences_is_started_anew(
+async def test_a_server_that_the_probe_ends_or_silences_is_restarted(
     failure: str, heard: list[str], starts: Starts
 ) -> None:
     with anyio.fail_after(10):
@@ -118,7 +118,7 @@ async def test_a_process_that_has_ended_is_not_waited_for(starts: Starts) -> Non
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals and process groups of POSIX")
 @pytest.mark.parametrize("failure", ["hangs", "closes-output"])
-async def test_a_process_that_hangs_leaves_nothing_behind_when_another_is_started(
+async def test_a_hanging_process_leaves_nothing_when_it_is_replaced(
     failure: str, starts: Starts
 ) -> None:
     with anyio.fail_after(20):
@@ -164,7 +164,7 @@ async def test_a_server_that_ends_by_itself_is_started_once(starts: Starts) -> N
     ],
     ids=lambda raised: type(raised).__name__,
 )
-async def test_what_the_body_raises_leaves_as_it_is_and_starts_nothing_anew(
+async def test_an_error_of_the_body_passes_and_restarts_nothing(
     raised: Exception, starts: Starts
 ) -> None:
     with pytest.raises(type(raised)) as caught:
@@ -174,7 +174,7 @@ async def test_what_the_body_raises_leaves_as_it_is_and_starts_nothing_anew(
     assert len(starts.pids) == 2
 
 
-async def test_the_error_of_a_second_process_that_fails_tells_of_the_first(
+async def test_the_error_of_a_second_process_mentions_the_first(
     starts: Starts,
 ) -> None:
     with anyio.fail_after(10), pytest.raises(ServerStartError) as failed:
@@ -201,7 +201,7 @@ async def test_the_log_names_the_setting_that_spares_a_second_start(
     assert "hunter2" not in line
 
 
-async def test_silence_to_the_end_names_the_setting_and_shows_what_was_written_meanwhile(
+async def test_endless_silence_names_the_setting_and_shows_stderr(
     starts: Starts,
 ) -> None:
     talks = "import sys; print('busy', file=sys.stderr, flush=True); sys.stdin.read()"
@@ -228,7 +228,7 @@ async def test_a_client_that_is_pinned_to_the_handshake_sends_no_probe(
 
 
 @pytest.mark.parametrize("spoken", HANDSHAKE)
-async def test_the_pin_for_the_handshake_takes_any_revision_with_a_session(spoken: str) -> None:
+async def test_the_handshake_pin_takes_any_revision_with_a_session(spoken: str) -> None:
     server = FakeServer(spoken)
     async with connect(server, revision="handshake") as client:
         assert client.revision == spoken
@@ -244,7 +244,7 @@ def test_a_package_without_a_handshake_has_no_pin_for_it() -> None:
     assert list(REVISIONS.pinned(PER_REQUEST[-1])) == [PER_REQUEST[-1]]
 
 
-async def test_a_channel_that_ends_after_the_probe_is_an_error_that_names_the_pin() -> None:
+async def test_a_channel_that_ends_after_the_probe_names_the_pin() -> None:
     class Ends(FakeServer):
         async def send(self, message: OutgoingMessage) -> None:
             await self.hang_up()

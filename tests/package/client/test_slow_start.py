@@ -185,7 +185,7 @@ def test_a_process_that_is_restarted_may_be_as_slow(
 
 
 @backends
-def test_a_call_that_is_made_as_the_process_ends_goes_to_the_next_one(
+def test_a_call_made_as_the_process_ends_goes_to_the_next_one(
     monkeypatch: pytest.MonkeyPatch, backend: str
 ) -> None:
     restart = Restart(pauses=(0.0,))
@@ -193,7 +193,7 @@ def test_a_call_that_is_made_as_the_process_ends_goes_to_the_next_one(
     assert times == pytest.approx([1.0, 2.0, 3.0])
 
 
-async def test_output_on_standard_error_is_noticed_each_time() -> None:
+async def test_each_output_on_standard_error_is_reported() -> None:
     writes = "import sys\nfor line in sys.stdin: print(line, file=sys.stderr, flush=True)"
     command = [sys.executable, "-c", writes]
     lines: list[bool] = []

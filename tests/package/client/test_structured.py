@@ -74,7 +74,7 @@ def test_structured_results_are_checked_where_there_are_any() -> None:
         (TEXT, "expected a value"),
     ],
 )
-async def test_a_result_that_breaks_the_promise_fails_the_call_and_no_other(
+async def test_a_result_that_breaks_its_schema_fails_only_its_call(
     revision: str, wrong: Mapping[str, Any], said: str
 ) -> None:
     right = giving({"n": 1})
@@ -114,7 +114,7 @@ async def test_what_promises_nothing_is_not_judged(revision: str) -> None:
 
 
 @pytest.mark.parametrize("revision", [name for name in ALL if name not in VALIDATING])
-async def test_where_results_are_not_structured_an_unknown_member_promises_nothing(
+async def test_an_unknown_output_schema_is_ignored_in_older_revisions(
     revision: str,
 ) -> None:
     async with scripted(revision, listing(COUNT), giving({})) as (client, _):
@@ -169,7 +169,7 @@ async def test_a_promise_that_cannot_be_read_is_not_taken_for_kept(
 
 @pytest.mark.requirement("tools.schema-default-dialect")
 @validating
-async def test_schemas_are_read_in_the_dialect_they_name_or_else_in_the_newest(
+async def test_schemas_are_read_in_their_own_or_the_newest_dialect(
     revision: str,
 ) -> None:
     pair = {"type": "array", "prefixItems": [{"type": "string"}]}
@@ -184,7 +184,7 @@ async def test_schemas_are_read_in_the_dialect_they_name_or_else_in_the_newest(
 
 
 @validating
-async def test_without_the_library_results_are_taken_as_they_come_and_it_is_said_once(
+async def test_without_the_library_results_are_unchecked_and_warned_of(
     revision: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setitem(sys.modules, "jsonschema", None)
@@ -233,7 +233,7 @@ async def test_any_json_may_be_structured(revision: str, value: Any) -> None:
 
 @pytest.mark.parametrize("revision", [name for name in VALIDATING if name not in ANY_JSON])
 @pytest.mark.parametrize("value", [0, "text", []], ids=str)
-async def test_where_only_objects_may_be_structured_other_values_fail_the_call(
+async def test_other_values_fail_the_call_where_objects_are_required(
     revision: str, value: Any
 ) -> None:
     async with scripted(revision, giving(value), giving({})) as (client, _):

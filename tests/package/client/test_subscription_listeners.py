@@ -136,7 +136,7 @@ async def test_each_listener_hears_its_own_subscription(revision: str) -> None:
 
 @pytest.mark.requirement("subscriptions.ack-checked", "subscriptions.ack-subset")
 @modern
-async def test_a_listener_knows_what_the_server_agreed_to_and_is_warned_of_the_rest(
+async def test_a_listener_knows_what_was_agreed_or_is_warned(
     revision: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     server = Server("tools only")
@@ -153,7 +153,7 @@ async def test_a_listener_knows_what_the_server_agreed_to_and_is_warned_of_the_r
 
 @pytest.mark.requirement("subscriptions.nothing-before-ack", "subscriptions.concurrent")
 @modern
-async def test_changes_reach_all_listeners_and_the_handlers_of_the_client(revision: str) -> None:
+async def test_changes_reach_all_listeners_and_the_client_handlers(revision: str) -> None:
     server = Server("changing")
     server.tool("a")(print_nothing)
     handled: list[Any] = []
@@ -205,7 +205,7 @@ async def test_a_subscription_lives_for_as_long_as_its_block(revision: str) -> N
 @pytest.mark.parametrize(
     "ends", [("result",), ("cancelled",), ("result", "cancelled"), ("cancelled", "result")]
 )
-async def test_a_subscription_that_the_server_ends_ends_once_and_is_no_error(
+async def test_a_subscription_ended_by_the_server_is_no_error(
     revision: str, ends: tuple[str, ...], agreed: bool
 ) -> None:
     server = FakeServer(revision)
@@ -232,7 +232,7 @@ async def test_a_subscription_that_the_server_ends_ends_once_and_is_no_error(
 
 @pytest.mark.requirement("subscriptions.unexpected-end", "subscriptions.relisten-after-reconnect")
 @modern
-async def test_a_subscription_that_is_cut_off_is_an_error_and_is_made_anew_over_the_next_connection(
+async def test_a_lost_subscription_is_an_error_and_made_anew_later(
     revision: str,
 ) -> None:
     asked: list[Any] = []
@@ -306,7 +306,7 @@ async def test_progress_and_logs_of_a_request_do_not_reach_a_listener(revision: 
 
 @pytest.mark.requirement("subscriptions.listen-unanswered-while-open")
 @modern
-async def test_the_id_of_an_open_subscription_is_answered_and_used_again_by_nobody(
+async def test_the_id_of_an_open_subscription_is_not_used_again(
     revision: str,
 ) -> None:
     server = Server("changing")
@@ -328,7 +328,7 @@ async def test_the_id_of_an_open_subscription_is_answered_and_used_again_by_nobo
 
 @pytest.mark.requirement("subscriptions.listen-unanswered-while-open")
 @modern
-async def test_a_server_refuses_a_request_with_the_id_of_an_open_subscription(
+async def test_a_server_refuses_the_id_of_an_open_subscription(
     revision: str,
 ) -> None:
     server = Server("changing")

@@ -117,7 +117,7 @@ def test_a_session_is_had_without_an_event_loop(revision: str, backend: Backend)
 
 
 @every
-def test_a_client_of_one_revision_has_the_methods_of_that_revision(revision: str) -> None:
+def test_a_client_of_one_revision_has_the_methods_of_that_one(revision: str) -> None:
     one = import_module(f"mcp_protocol.{FOLDERS[revision]}.client").Client
     of_revision = {name for name in vars(one) if not name.startswith("_")}
     with sync(revision) as client:
@@ -126,7 +126,7 @@ def test_a_client_of_one_revision_has_the_methods_of_that_revision(revision: str
         assert repr(client).startswith("<SyncClient on <Client of desk")
 
 
-def test_without_a_revision_or_with_any_of_a_session_it_has_the_methods_of_all() -> None:
+def test_a_client_of_any_revision_has_the_methods_of_all() -> None:
     for pinned in (None, "handshake"):
         with connect_sync(desk(), revision=pinned) as client:
             assert type(client) is SyncClient
@@ -244,7 +244,7 @@ def test_changes_are_iterated_over(revision: str) -> None:
 
 
 @both
-def test_what_the_sessions_own_thread_may_not_do_is_an_error_there(backend: Backend) -> None:
+def test_what_the_session_thread_may_not_do_is_an_error_there(backend: Backend) -> None:
     class Waits(ClientHandlers):
         client: SyncClient
 

@@ -108,7 +108,7 @@ def test_the_next_deadline_is_the_earliest_of_all(revision: str, role: Role) -> 
 
 @pytest.mark.requirement("cancellation.client-signals", "cancellation.stdio-notification")
 @every
-async def test_a_call_without_an_answer_in_time_is_cancelled_and_an_error(revision: str) -> None:
+async def test_a_call_without_an_answer_in_time_is_cancelled(revision: str) -> None:
     server = FakeServer(revision)
     async with connect(server, revision=revision) as client:
         with pytest.raises(
@@ -208,7 +208,7 @@ async def test_an_answer_in_time_leaves_nothing_behind(revision: str) -> None:
 
 @pytest.mark.requirement("cancellation.not-initialize")
 @every
-async def test_an_opening_without_answer_ends_in_time_and_closes_the_transport(
+async def test_an_unanswered_opening_closes_the_transport_in_time(
     revision: str,
 ) -> None:
     silent = FakeServer(None)
@@ -240,7 +240,7 @@ async def test_silence_to_the_probe_means_a_server_with_a_handshake(revision: st
 
 @pytest.mark.parametrize("revision", PER_REQUEST)
 @pytest.mark.parametrize("before", ["the handshake", "its end"])
-async def test_a_late_answer_to_the_probe_counts_until_the_handshake_is_over(
+async def test_a_late_probe_answer_counts_until_the_handshake_is_over(
     revision: str, before: str
 ) -> None:
     """A server may be slow to start, and then answer both."""

@@ -61,7 +61,7 @@ def echoing() -> Server:
     ],
     ids=["name alone", "no arguments", "values", "mapping", "deep"],
 )
-async def test_a_call_names_the_tool_and_gives_its_arguments_as_one_object(
+async def test_a_call_names_the_tool_and_has_arguments_as_one_object(
     revision: str, given: tuple[Any, ...], params: Any
 ) -> None:
     async with scripted(revision, TEXT) as (client, server):
@@ -92,7 +92,7 @@ async def test_a_malformed_call_is_refused_before_it_is_sent(
 
 @pytest.mark.requirement("tools.call-request-shape")
 @every
-async def test_a_server_refuses_a_malformed_call_and_takes_one_without_arguments(
+async def test_a_server_refuses_malformed_calls_but_not_empty_ones(
     revision: str,
 ) -> None:
     malformed: list[Any] = [{}, {"name": 3}, {"name": "echo", "arguments": []}]
@@ -142,7 +142,7 @@ async def test_hints_that_a_tool_leaves_out_have_their_defaults(
 
 
 @every
-async def test_where_tools_have_no_hints_or_give_none_the_defaults_hold(revision: str) -> None:
+async def test_missing_tool_annotations_have_their_defaults(revision: str) -> None:
     tool = {"name": "t", "inputSchema": {"type": "object"}}
     unknown = {**tool, "annotations": {"readOnlyHint": True}}
     tools = {"tools": [tool if revision in holding("tools.annotation-defaults") else unknown]}
@@ -164,7 +164,7 @@ async def test_names_are_told_apart_by_case(revision: str) -> None:
 
 @pytest.mark.requirement("tools.x-mcp-header-ignored-elsewhere")
 @every
-async def test_marks_for_http_headers_mean_nothing_elsewhere(revision: str) -> None:
+async def test_schemas_of_param_headers_change_nothing_elsewhere(revision: str) -> None:
     marked = {"type": "object", "properties": {"n": {"type": "number", "x-mcp-header": ""}}}
     tools = {"tools": [{"name": "t", "inputSchema": marked}]}
     async with scripted(revision, tools, TEXT) as (client, _):

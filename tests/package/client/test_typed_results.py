@@ -197,14 +197,14 @@ def text(*texts: str, **more: Any) -> dict[str, Any]:
         (text(), None),
     ],
 )
-async def test_a_wrapped_value_is_told_by_the_content_or_by_its_metadata(
+async def test_wrapped_values_are_known_by_content_or_metadata(
     result: Mapping[str, Any], data: Any
 ) -> None:
     async with scripted("2025-11-25", result) as (client, _):
         assert (await client.call_tool("count")).data == data
 
 
-async def test_a_value_that_only_its_type_tells_to_be_wrapped_is_unwrapped() -> None:
+async def test_a_value_is_unwrapped_where_only_its_type_shows_that() -> None:
     answers = [text("It is 5.", structuredContent={"result": 5})] * 2
     async with scripted("2025-11-25", *answers) as (client, _):
         assert await client.call_tool("count", returns=int) == 5
@@ -260,7 +260,7 @@ class Unreadable:
 
 
 @pytest.mark.parametrize("returns", [Unreadable, "Forecast", 5, list["Missing"]])  # type: ignore[name-defined]  # noqa: F821 - the error is what is tested
-async def test_a_type_that_json_does_not_have_is_refused_before_the_tool_runs(returns: Any) -> None:
+async def test_a_type_without_json_form_is_refused_before_the_call(returns: Any) -> None:
     async with scripted(NEWEST) as (client, server):
         with pytest.raises(TypeError, match=r"^returns="):
             await client.call_tool("count", returns=returns)

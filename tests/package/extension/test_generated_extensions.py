@@ -101,7 +101,7 @@ async def test_a_client_calls_and_a_server_handles_typed(pkg: Any) -> None:
         assert (await client.call_tool("plain")).content[0].text == "text"
 
 
-async def test_params_that_do_not_fit_are_refused_before_anything_is_sent(pkg: Any) -> None:
+async def test_params_that_do_not_fit_are_refused_before_sending(pkg: Any) -> None:
     async with pkg.root.connect(painter(pkg), capabilities=declared(pkg)) as client:
         with pytest.raises(pkg.root.InvalidParamsError, match="color"):
             await client.seen_as(pkg.client.Client).draw("wall", [{"color": "pink", "width": 1}])
@@ -121,7 +121,7 @@ async def test_a_server_with_handlers_declares_the_extension(pkg: Any) -> None:
         assert "extensions" not in client.server_capabilities
 
 
-async def test_nothing_is_sent_to_a_server_that_does_not_declare_the_extension(pkg: Any) -> None:
+async def test_a_server_that_lacks_the_extension_is_sent_nothing(pkg: Any) -> None:
     async with pkg.root.connect(pkg.root.Server("plain"), capabilities=declared(pkg)) as client:
         with pytest.raises(
             pkg.root.MissingCapabilityError, match=r"extensions\.com\.example/paint"
@@ -144,7 +144,7 @@ async def test_a_client_that_does_not_declare_the_extension_is_refused(pkg: Any)
         assert handlers.heard == []
 
 
-async def test_a_notification_goes_only_to_a_client_that_declares_the_extension(pkg: Any) -> None:
+async def test_only_clients_with_the_extension_get_its_notifications(pkg: Any) -> None:
     handlers = listener(pkg)
 
     class Core(pkg.core.ServerHandlers):  # type: ignore[misc]  # as above
@@ -161,7 +161,7 @@ async def test_a_notification_goes_only_to_a_client_that_declares_the_extension(
         assert handlers.heard == ["wall"]
 
 
-async def test_handlers_of_the_revision_and_of_an_extension_are_one_class(pkg: Any) -> None:
+async def test_handlers_of_revision_and_extension_are_one_class(pkg: Any) -> None:
     class Both(pkg.core.ServerHandlers, pkg.server.ServerHandlers):  # type: ignore[misc]  # as above
         async def list_tools(self, params: Any, ctx: Any) -> Any:
             return {"tools": []}

@@ -50,7 +50,7 @@ async def test_a_call_answered_by_a_task_gives_the_result_of_the_tool(pkg: Any) 
     "tasks-ext.update-keys-outstanding",
     revisions=SPOKEN,
 )
-async def test_handlers_of_the_client_answer_what_a_task_asks_each_question_once(
+async def test_client_handlers_answer_each_question_of_a_task_once(
     pkg: Any,
 ) -> None:
     handlers = person(pkg)
@@ -101,7 +101,7 @@ async def test_a_task_is_resumed_by_its_id(pkg: Any) -> None:
         assert (task.status, text_of(await task.result())) == (None, "done")
 
 
-async def test_a_call_answered_without_a_task_is_a_handle_with_the_result(pkg: Any) -> None:
+async def test_a_call_without_a_task_is_a_handle_with_the_result(pkg: Any) -> None:
     async with Work(pkg).client(pkg) as client:
         task = await client.seen_as(pkg.root.TaskClient).start("plain")
         assert (task.task_id, task.status, text_of(await task.result())) == (
@@ -114,7 +114,7 @@ async def test_a_call_answered_without_a_task_is_a_handle_with_the_result(pkg: A
 @pytest.mark.requirement(
     "tasks-ext.create-result-on-unsupported-method", "tasks-ext.supported-methods", revisions=SPOKEN
 )
-async def test_a_task_is_no_result_of_other_requests_or_for_other_clients(pkg: Any) -> None:
+async def test_tasks_answer_no_other_requests_and_no_other_clients(pkg: Any) -> None:
     task = {
         "resultType": "task",
         "taskId": "t",
@@ -157,7 +157,7 @@ def test_a_blocking_client_waits_for_the_task_too(pkg: Any) -> None:
 @pytest.mark.requirement(
     "tasks-ext.mcp-name-header", "tasks-ext.client-declares-per-request", revisions=SPOKEN
 )
-async def test_requests_about_a_task_name_it_in_a_header_and_declare_the_extension(
+async def test_requests_about_a_task_have_its_header_and_the_extension(
     pkg: Any,
 ) -> None:
     work = Work(pkg)
@@ -192,7 +192,7 @@ async def test_requests_about_a_task_name_it_in_a_header_and_declare_the_extensi
     "tasks-ext.update-eventual",
     revisions=SPOKEN,
 )
-async def test_a_question_that_is_still_listed_after_its_answer_is_not_asked_again(
+async def test_a_question_listed_after_its_answer_is_not_asked_again(
     pkg: Any,
 ) -> None:
     core: Any = importlib.import_module(f"{PACKAGE}.r2026_07_28.server")

@@ -39,9 +39,7 @@ async def test_what_a_task_asks_reaches_the_client(pkg: Any, near: str, tool: st
 
 
 @every
-async def test_what_a_tool_asks_before_its_task_begins_reaches_the_client(
-    pkg: Any, near: str
-) -> None:
+async def test_questions_before_the_task_begins_reach_the_client(pkg: Any, near: str) -> None:
     handlers = person(pkg)
     proxy = pkg.root.Server.proxy(Work(pkg).server)
     async with pkg.root.connect(proxy, revision=near, handlers=handlers) as client:

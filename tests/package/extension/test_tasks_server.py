@@ -99,7 +99,7 @@ async def test_a_result_that_reports_an_error_completes_the_task(pkg: Any) -> No
     "tasks-ext.error-undeclared-methods",
     revisions=SPOKEN,
 )
-async def test_without_the_declaration_a_call_is_served_in_its_request_or_refused(
+async def test_without_the_declaration_a_call_is_served_or_refused(
     pkg: Any,
 ) -> None:
     work = Work(pkg)
@@ -119,7 +119,7 @@ async def test_without_the_declaration_a_call_is_served_in_its_request_or_refuse
 
 
 @pytest.mark.requirement("tasks-ext.not-under-2025-11-25", revisions=SPOKEN)
-async def test_in_a_revision_without_the_extension_calls_are_served_in_their_requests(
+async def test_in_revisions_without_the_extension_calls_make_no_task(
     pkg: Any,
 ) -> None:
     work = Work(pkg)
@@ -137,7 +137,7 @@ async def test_in_a_revision_without_the_extension_calls_are_served_in_their_req
     "tasks-ext.update-ignore-stale-keys",
     revisions=SPOKEN,
 )
-async def test_answers_may_come_one_by_one_and_unknown_keys_are_ignored(pkg: Any) -> None:
+async def test_answers_may_come_singly_and_unknown_keys_are_ignored(pkg: Any) -> None:
     async with Work(pkg).client(pkg, handlers=person(pkg)) as client:
         task_id = await created(client, "asks_two")
         asking = await got(client, task_id, "input_required")
@@ -162,7 +162,7 @@ async def test_answers_may_come_one_by_one_and_unknown_keys_are_ignored(pkg: Any
         assert completed.result["content"][0]["text"] == "a and d"
 
 
-async def test_an_answer_that_does_not_fit_is_refused_and_the_question_stays(pkg: Any) -> None:
+async def test_a_malformed_answer_is_refused_and_the_question_stays(pkg: Any) -> None:
     async with Work(pkg).client(pkg, handlers=person(pkg)) as client:
         task_id = await created(client, "asks")
         asking = await got(client, task_id, "input_required")
@@ -316,7 +316,7 @@ class Watcher:
     "tasks-ext.auth-each-request",
     revisions=SPOKEN,
 )
-async def test_a_subscription_gets_each_state_of_the_tasks_that_it_names(pkg: Any) -> None:
+async def test_a_subscription_gets_each_state_of_its_tasks(pkg: Any) -> None:
     work = Work(pkg)
     memory = importlib.import_module(f"{PACKAGE}.transports.memory")
     near, far = memory.memory_pair()
@@ -406,7 +406,7 @@ async def test_a_store_that_fails_is_an_internal_error(pkg: Any) -> None:
             assert "fire" not in failed.value.message
 
 
-async def test_tasks_of_a_mounted_server_are_polled_and_announced_through_the_mount(
+async def test_tasks_of_a_mounted_server_are_polled_through_the_mount(
     pkg: Any,
 ) -> None:
     work, outer = Work(pkg), pkg.root.Server("outer")
@@ -419,7 +419,7 @@ async def test_tasks_of_a_mounted_server_are_polled_and_announced_through_the_mo
 
 
 @pytest.mark.parametrize("is_mounted", [False, True], ids=["its own", "mounted"])
-async def test_several_processes_serve_tasks_only_from_a_store_that_they_share(
+async def test_processes_serve_each_others_tasks_from_a_shared_store(
     pkg: Any, is_mounted: bool
 ) -> None:
     class Shared:

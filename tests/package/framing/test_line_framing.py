@@ -51,13 +51,13 @@ def test_a_last_line_without_newline_is_delivered_at_the_end() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 3, 7, 100])
-def test_a_line_over_the_limit_is_reported_once_and_the_next_one_is_read(size: int) -> None:
+def test_a_line_over_the_limit_is_one_error_and_the_next_is_read(size: int) -> None:
     wire = b"12345\n123456\r\n12345\r\n1234567890123\n1\n"
     found = read(LineReader(limit=5), wire, size)
     assert found == [b"12345", TooLong(5), b"12345", TooLong(5), b"1"]
 
 
-def test_a_line_over_the_limit_is_reported_before_it_ends_and_not_kept() -> None:
+def test_a_line_over_the_limit_is_reported_early_and_not_stored() -> None:
     reader = LineReader(limit=5)
     assert reader.feed(b"1234567") == [TooLong(5)]
     assert reader.feed(b"890") == []
@@ -65,7 +65,7 @@ def test_a_line_over_the_limit_is_reported_before_it_ends_and_not_kept() -> None
     assert reader.feed(b"\n1\n") == [b"1"]
 
 
-def test_a_message_over_the_limit_becomes_an_error_that_names_the_limit() -> None:
+def test_a_message_over_the_limit_is_an_error_with_the_limit() -> None:
     error = TooLong(5).error()
     assert error.code == INVALID_REQUEST
     assert str(error) == (

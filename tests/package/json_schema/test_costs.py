@@ -413,7 +413,7 @@ async def test_a_result_that_cannot_be_judged_in_time_fails_its_call(
             await client.call_tool("t", timeout=timeout)
 
 
-async def test_the_time_for_results_without_a_timeout_is_set_with_the_other_timeouts() -> None:
+async def test_the_validation_time_is_set_with_the_other_timeouts() -> None:
     async with connect(Server("s"), timeouts=Timeouts(validation=7.5)) as client:
         assert client._application.server_state.output_schemas.seconds == 7.5
 

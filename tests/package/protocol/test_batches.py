@@ -27,7 +27,7 @@ ROOTS_CHANGED = {"jsonrpc": "2.0", "method": "notifications/roots/list_changed"}
 @pytest.mark.requirement("jsonrpc.batch-receive", "jsonrpc.batch-response")
 @pytest.mark.requirement("seed-compat.batch-in-2025-03-26")
 @pytest.mark.parametrize("revision", BATCHED)
-def test_every_request_of_a_batch_is_served_and_no_notification_answered(revision: str) -> None:
+def test_each_request_of_a_batch_is_served_without_notifications(revision: str) -> None:
     server = ServerEnd(revision)
     ping, listing = request(revision, "ping", id=1), request(revision, "tools/list", id="two")
     answers = server.say([ping, ROOTS_CHANGED, listing])
@@ -129,7 +129,7 @@ def test_other_revisions_refuse_an_array_whole_and_go_on(revision: str) -> None:
 
 @pytest.mark.requirement("jsonrpc.batch-removed")
 @pytest.mark.parametrize("revision", UNBATCHED)
-def test_a_client_of_another_revision_takes_no_answer_from_an_array(revision: str) -> None:
+def test_a_client_of_another_revision_takes_no_answer_in_a_batch(revision: str) -> None:
     client = ClientEnd(revision)
     id = client.ask("tools/list")["id"]
     answer = {"jsonrpc": "2.0", "id": id, "result": RESULTS["tools/list"]}

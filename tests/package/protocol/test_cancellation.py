@@ -54,7 +54,7 @@ def begun(revision: str, role: Role) -> tuple[Any, int]:
 )
 @pytest.mark.parametrize(("revision", "role"), asking(IN_PROGRESS))
 @pytest.mark.parametrize("reason", [None, "user went home"])
-def test_a_cancellation_names_the_request_and_gives_the_reason_if_there_is_one(
+def test_a_cancellation_has_the_request_id_and_any_reason(
     revision: str, role: Role, reason: str | None
 ) -> None:
     end, id = begun(revision, role)

@@ -52,7 +52,7 @@ class Willing:
     def mcp_handler(self, method: Method) -> Any:
         """The same coroutine function for each method."""
 
-        async def answer(params: Any, exchange: RequestContext) -> Any:
+        async def answer(params: Any, ctx: RequestContext) -> Any:
             return None
 
         return answer
@@ -150,7 +150,7 @@ def test_a_server_declares_what_the_revision_has_and_no_more(revision: str) -> N
 
 @pytest.mark.requirement("capabilities.server-set-2025-11", "capabilities.server-set-2026")
 @pytest.mark.parametrize("revision", REVISIONS)
-def test_tasks_are_declared_only_where_they_are_asked_for_and_known(revision: str) -> None:
+def test_tasks_are_declared_only_where_wanted_and_known(revision: str) -> None:
     tasks: dict[str, Any] = {"tasks": {"list": {}, "requests": {"tools": {"call": {}}}}}
     found = server_declares(revision, Server("bare", logging=False, capabilities=tasks))
     known = "tasks/list" in REVISIONS[revision].client_requests
@@ -159,7 +159,7 @@ def test_tasks_are_declared_only_where_they_are_asked_for_and_known(revision: st
 
 @pytest.mark.requirement("capabilities.server-set-2024")
 @pytest.mark.parametrize("revision", holding("capabilities.server-set-2024"))
-def test_completion_may_be_asked_for_where_no_capability_announces_it(revision: str) -> None:
+def test_completion_needs_no_capability_where_there_is_none(revision: str) -> None:
     client = ClientEnd(revision, server={})
     id = client.ask("completion/complete", PARAMS["completion/complete"])["id"]
     client.say({"jsonrpc": "2.0", "id": id, "error": {"code": -32601, "message": "no"}})
@@ -195,7 +195,7 @@ async def test_what_a_server_advertises_it_answers_and_nothing_else(revision: st
         ({}, (), True),
     ],
 )
-def test_a_capability_is_there_by_its_key_and_a_flag_by_its_truth(
+def test_a_capability_exists_by_its_key_and_a_flag_by_its_truth(
     capabilities: dict[str, Any], path: tuple[str, ...], there: bool
 ) -> None:
     assert declared(capabilities, path) is there
@@ -204,7 +204,7 @@ def test_a_capability_is_there_by_its_key_and_a_flag_by_its_truth(
 @pytest.mark.requirement("capabilities.presence-is-support", "capabilities.tools-need-declaration")
 @pytest.mark.requirement("capabilities.respected-session")
 @pytest.mark.parametrize("revision", holding("capabilities.tools-need-declaration"))
-def test_tools_are_served_and_asked_for_only_if_they_are_declared(revision: str) -> None:
+def test_tools_are_served_and_called_only_if_declared(revision: str) -> None:
     for method in ("tools/list", "tools/call"):
         (answer,) = ServerEnd(revision, {}).ask(method, PARAMS[method])
         assert answer["error"]["code"] == -32601
@@ -331,9 +331,7 @@ def test_a_server_samples_only_with_a_client_that_declared_it(revision: str) -> 
 @pytest.mark.requirement("capabilities.respected-interaction")
 @pytest.mark.parametrize("method", ["sampling/createMessage", "elicitation/create", "roots/list"])
 @pytest.mark.parametrize("revision", holding("capabilities.missing-error"))
-def test_a_server_asks_for_no_input_that_the_request_did_not_declare(
-    revision: str, method: str
-) -> None:
+def test_a_server_requests_no_input_that_was_not_declared(revision: str, method: str) -> None:
     (needed,) = REVISIONS[revision].input_requests[method].capability
     wanted = {"resultType": "input_required", "inputRequests": {"a": {"method": method}}}
     if PARAMS[method]:
@@ -356,7 +354,7 @@ def test_a_server_asks_for_no_input_that_the_request_did_not_declare(
 @pytest.mark.requirement("meta.request-client-capabilities", "meta.request-protocol-version")
 @pytest.mark.parametrize("own", [{}, {"elicitation": {"form": {}}}], ids=str)
 @pytest.mark.parametrize("revision", holding("meta.request-client-capabilities"))
-def test_every_request_of_a_client_says_revision_and_capabilities(
+def test_every_client_request_states_revision_and_capabilities(
     revision: str, own: dict[str, Any]
 ) -> None:
     client = ClientEnd(revision, own)

@@ -61,7 +61,7 @@ def test_further_params_of_a_discovery_are_ignored(revision: str, more: dict[str
 @pytest.mark.requirement("discover.capabilities-true", "capabilities.server-features-advertised")
 @pytest.mark.parametrize("left_out", [None, *EVERY_SERVER_CAPABILITY])
 @pytest.mark.parametrize("revision", holding("discover.capabilities-true"))
-def test_a_request_is_served_exactly_if_its_capability_is_advertised(
+def test_a_request_is_served_if_its_capability_is_advertised(
     revision: str, left_out: str | None
 ) -> None:
     declared = {name: flag for name, flag in EVERY_SERVER_CAPABILITY.items() if name != left_out}

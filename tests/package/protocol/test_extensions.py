@@ -128,7 +128,7 @@ def test_an_official_identifier_that_is_not_known_gives_a_warning(
 @pytest.mark.requirement("extensions.settings-object")
 @having
 @pytest.mark.parametrize("settings", [True, None, 1, "on", []])
-async def test_settings_that_are_no_object_are_refused_here_and_mean_no_support_there(
+async def test_settings_that_are_no_object_are_refused_or_ignored(
     revision: str, settings: Any
 ) -> None:
     wrong = {"extensions": {X: settings}}
@@ -151,7 +151,7 @@ async def test_settings_that_are_no_object_are_refused_here_and_mean_no_support_
 
 @pytest.mark.requirement("extensions.one-sided")
 @having
-async def test_without_the_other_side_one_does_what_the_core_has_or_says_what_is_missing(
+async def test_without_the_other_side_one_uses_the_core_or_fails(
     revision: str,
 ) -> None:
     server = extended()
@@ -213,7 +213,7 @@ async def test_without_their_extension_there_are_no_tasks(revision: str) -> None
 
 @pytest.mark.requirement("extensions.legacy-channel")
 @pytest.mark.parametrize("revision", HANDSHAKE)
-async def test_in_a_session_an_extension_is_an_unknown_capability_and_not_acted_on(
+async def test_in_a_session_an_extension_is_an_unknown_capability(
     revision: str,
 ) -> None:
     client: Capabilities = {"extensions": {X: {}}, "experimental": {X: {}}}
@@ -226,6 +226,6 @@ async def test_in_a_session_an_extension_is_an_unknown_capability_and_not_acted_
         assert opened.extension(X) is None
 
 
-def test_the_revisions_with_extensions_are_those_without_a_handshake() -> None:
+def test_only_revisions_without_a_handshake_have_extensions() -> None:
     assert set(HAVING) == set(ALL) - set(HANDSHAKE)
     assert all(meta_of(revision) for revision in HAVING)

@@ -151,7 +151,7 @@ def test_a_message_nested_to_the_recursion_limit_fails_alone(revision: str, role
 
 
 @pytest.mark.parametrize("revision", [NEWEST, SESSION])
-def test_an_answer_nested_to_the_recursion_limit_fails_its_call_alone(revision: str) -> None:
+def test_an_answer_of_maximal_depth_fails_its_call_alone(revision: str) -> None:
     client = ClientEnd(revision)
     deep_error = {"error": {"code": 1, "message": "x", "data": "DEEP"}}
     deep_result = {"result": {"content": [], "resultType": "DEEP", "structuredContent": "DEEP"}}
@@ -167,7 +167,7 @@ def test_an_answer_nested_to_the_recursion_limit_fails_its_call_alone(revision: 
 
 
 @pytest.mark.parametrize("revision", [NEWEST, SESSION])
-def test_an_opening_answered_to_the_recursion_limit_ends_with_an_error_or_none(
+def test_an_opening_answered_at_maximal_depth_ends_cleanly(
     revision: str,
 ) -> None:
     result = {
@@ -263,7 +263,7 @@ def long_requests(revision: str) -> Iterator[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("revision", [NEWEST, SESSION])
-def test_a_refusal_repeats_no_more_than_a_little_of_what_was_sent(revision: str) -> None:
+def test_a_refusal_repeats_little_of_what_was_sent(revision: str) -> None:
     server = ServerEnd(revision)
     for message in long_requests(revision):
         for event in server.connection.receive(json.dumps(message).encode()):
@@ -315,7 +315,7 @@ def test_what_is_ignored_is_logged_in_a_short_line(revision: str, role: Role) ->
         {"result": {"tools": [{"name": "x", "inputSchema": {"type": LONG}}]}},
     ],
 )
-def test_the_error_of_a_bad_answer_is_short_and_acts_on_no_terminal(
+def test_the_error_of_a_bad_answer_is_short_and_escaped(
     revision: str, answer: dict[str, Any]
 ) -> None:
     client = ClientEnd(revision)
@@ -354,7 +354,7 @@ def test_the_attributes_of_an_error_hold_what_its_text_cuts() -> None:
     assert len(json.dumps(unsupported.data)) < SHOWN
 
 
-def test_a_resource_that_is_not_found_is_named_unless_its_uri_is_endless() -> None:
+def test_a_missing_resource_is_named_unless_its_uri_is_endless() -> None:
     assert ResourceNotFoundError("memo://one").data == {"uri": "memo://one"}
     assert not isinstance(ResourceNotFoundError(LONG).data, dict)
 
@@ -383,7 +383,7 @@ async def test_log_lines_about_a_peer_are_short_and_on_one_line(
 ) -> None:
     caplog.set_level(logging.DEBUG, "mcp_protocol")
 
-    async def wait(exchange: Any) -> Any:
+    async def wait(ctx: Any) -> Any:
         await anyio.sleep_forever()
 
     async with speaking_to(App(wait), SESSION) as end:
@@ -443,7 +443,7 @@ def test_a_connection_holds_only_so_many_streams(revision: str) -> None:
 
 
 @pytest.mark.parametrize("revision", PER_REQUEST)
-def test_the_streams_of_a_connection_follow_only_so_many_resources_together(revision: str) -> None:
+def test_streams_of_a_connection_follow_limited_resources(revision: str) -> None:
     server = ServerEnd(revision)
     for number in range(2):
         uris = [f"memo://{number}/{at}" for at in range(501)]

@@ -87,12 +87,12 @@ def test_a_null_that_was_meant_is_written(value: Any) -> None:
 
 
 @not_json
-async def test_a_handler_that_gives_what_json_has_not_fails_its_own_request(
+async def test_a_handler_result_that_is_no_json_fails_its_request(
     make: Callable[[], Any], anyio_backend: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def answer(exchange: Any) -> Any:
-        if exchange.params.name == "good":
-            return await names_back(exchange)
+    async def answer(ctx: Any) -> Any:
+        if ctx.params.name == "good":
+            return await names_back(ctx)
         return {"content": [], "structuredContent": {"value": make()}, "_meta": {"a/b": make()}}
 
     for revision in (HANDSHAKE[-1], ALL[-1]):
@@ -130,7 +130,7 @@ async def test_a_tool_that_gives_nan_gives_an_error_and_no_null(
 
 
 @not_json
-async def test_the_answer_of_a_client_that_json_has_not_fails_that_request_alone(
+async def test_a_client_answer_that_is_no_json_fails_its_request(
     make: Callable[[], Any], anyio_backend: str
 ) -> None:
     class Handlers(ClientHandlers):
@@ -149,7 +149,7 @@ async def test_the_answer_of_a_client_that_json_has_not_fails_that_request_alone
 
 @not_json
 @pytest.mark.parametrize("revision", [HANDSHAKE[-1], ALL[-1]])
-async def test_a_call_with_arguments_that_json_has_not_is_refused_before_it_is_sent(
+async def test_a_call_with_arguments_that_are_no_json_is_not_sent(
     revision: str, make: Callable[[], Any], anyio_backend: str
 ) -> None:
     async with live(App(names_back), revision) as (client, record):
@@ -268,7 +268,7 @@ def test_a_form_takes_integers_that_no_float_can_hold(kind: str) -> None:
 async def test_a_result_that_is_fresh_beyond_all_numbers_is_taken(
     revision: str, anyio_backend: str
 ) -> None:
-    async def answer(exchange: Any) -> Any:
+    async def answer(ctx: Any) -> Any:
         return {"tools": [], "ttlMs": 10**400, "cacheScope": "public"}
 
     async with live(App(answer), revision) as (client, record):

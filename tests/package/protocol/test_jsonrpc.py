@@ -35,9 +35,7 @@ def tools_list(revision: str, **changed: Any) -> dict[str, Any]:
 @pytest.mark.requirement("jsonrpc.version-member")
 @pytest.mark.parametrize("version", ["1.0", "2", 2.0, None, ...])
 @pytest.mark.parametrize("revision", holding("jsonrpc.version-member"))
-def test_a_request_of_another_jsonrpc_version_is_refused_and_not_run(
-    revision: str, version: Any
-) -> None:
+def test_a_request_of_another_jsonrpc_version_is_not_run(revision: str, version: Any) -> None:
     end = ServerEnd(revision)
     (answer,) = end.say(tools_list(revision, jsonrpc=version))
     assert (answer["id"], answer["error"]["code"]) == (1, -32600)
@@ -47,7 +45,7 @@ def test_a_request_of_another_jsonrpc_version_is_refused_and_not_run(
 @pytest.mark.requirement("jsonrpc.version-member", "jsonrpc.notification-no-id")
 @pytest.mark.requirement("jsonrpc.request-shape", "jsonrpc.response-exactly-one")
 @pytest.mark.parametrize("revision", holding("jsonrpc.version-member"))
-def test_whatever_the_two_ends_say_is_a_request_a_notification_or_a_response(revision: str) -> None:
+def test_all_messages_are_requests_notifications_or_responses(revision: str) -> None:
     shapes = {
         frozenset({"jsonrpc", "id", "method"}),
         frozenset({"jsonrpc", "method"}),
@@ -137,7 +135,7 @@ def test_an_id_may_come_again_once_its_request_was_answered(revision: str) -> No
 
 
 @pytest.mark.parametrize("revision", holding("jsonrpc.request-id-type"))
-def test_an_id_that_is_still_open_is_refused_and_the_open_request_goes_on(revision: str) -> None:
+def test_an_id_still_in_use_is_refused_and_its_first_use_goes_on(revision: str) -> None:
     server = ServerEnd(revision)
     server.ask("tools/list", id=4)
     (answer,) = server.ask("prompts/list", id=4)
@@ -248,9 +246,7 @@ def test_a_client_answers_nothing(revision: str, message: dict[str, Any]) -> Non
 
 @pytest.mark.requirement("jsonrpc.response-same-id")
 @pytest.mark.parametrize(("revision", "role"), answering("jsonrpc.response-same-id"))
-def test_open_requests_whose_ids_differ_only_in_type_get_their_own_answers(
-    revision: str, role: Role
-) -> None:
+def test_ids_that_differ_in_type_alone_get_their_own_answers(revision: str, role: Role) -> None:
     end = end_of(revision, role)
     method = "tools/list" if role == "server" else "roots/list"
     ask(end, method, id=7)

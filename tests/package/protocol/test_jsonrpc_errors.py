@@ -113,7 +113,7 @@ def test_an_unknown_method_is_not_found(revision: str, role: Role, method: str) 
 
 @pytest.mark.requirement("jsonrpc.code-method-not-found")
 @pytest.mark.parametrize("revision", holding("jsonrpc.code-method-not-found"))
-def test_a_method_of_another_revision_or_of_the_other_end_is_not_found(revision: str) -> None:
+def test_a_method_of_another_revision_or_side_is_not_found(revision: str) -> None:
     server = ServerEnd(revision)
     own = REVISIONS[revision].client_requests
     foreign = {
@@ -219,9 +219,7 @@ def test_no_code_of_ours_lies_in_the_legacy_range(revision: str) -> None:
 @pytest.mark.requirement("jsonrpc.code-legacy-range-no-meaning")
 @pytest.mark.parametrize("code", [*LEGACY_RANGE, -32042, -32800, 0, 17])
 @pytest.mark.parametrize("revision", holding("jsonrpc.code-legacy-range-no-meaning"))
-def test_a_code_without_agreed_meaning_fails_one_call_and_nothing_else(
-    revision: str, code: int
-) -> None:
+def test_an_error_code_of_no_meaning_fails_one_call_only(revision: str, code: int) -> None:
     client = ClientEnd(revision)
     first, second = (client.ask("tools/call", PARAMS["tools/call"])["id"] for _ in range(2))
     error = {"code": code, "message": "odd", "data": {"a": 1}}
@@ -279,7 +277,7 @@ def test_two_ends_without_features_still_shake_hands(revision: str) -> None:
 
 @pytest.mark.requirement("jsonrpc.mandatory-parts-modern")
 @pytest.mark.parametrize("revision", holding("jsonrpc.mandatory-parts-modern"))
-def test_a_server_without_features_still_tells_who_it_is_and_checks_what_is_asked(
+def test_a_server_without_features_describes_itself_and_checks(
     revision: str,
 ) -> None:
     server = ServerEnd(revision, {}, speaks=revision)
@@ -306,7 +304,7 @@ def test_a_client_understands_a_result_that_wants_input(revision: str) -> None:
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
-def test_a_server_that_cannot_describe_itself_answers_an_internal_error(revision: str) -> None:
+def test_a_server_that_cannot_describe_itself_is_internal_error(revision: str) -> None:
     server = ServerEnd(None)
     server.connection = Connection("server", REVISIONS, described({"tools": 5}, "server"))
     shakes_hands = revision in HANDSHAKE

@@ -66,7 +66,7 @@ def warnings_of(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 @every
 @pytest.mark.parametrize("method", LISTS)
-async def test_a_bad_item_is_left_out_with_a_warning_and_the_others_keep_their_order(
+async def test_a_bad_item_is_left_out_and_the_others_keep_their_order(
     revision: str, method: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     ask, member, good, bad = LISTS[method]
@@ -78,7 +78,7 @@ async def test_a_bad_item_is_left_out_with_a_warning_and_the_others_keep_their_o
     assert warning.startswith(f"{method}: {member}[1] 'bad' is left out: ")
 
 
-def test_an_item_is_left_out_of_a_list_that_is_one_of_several_results() -> None:
+def test_a_bad_item_is_left_out_of_one_of_several_list_results() -> None:
     class Either(Untagged):
         variants = (Variant(ListToolsResult, required=("tools",)), Variant(DiscoverResult))
 
@@ -127,7 +127,7 @@ async def test_an_item_of_any_other_shape_costs_itself(revision: str, item: Any)
 
 
 @every
-async def test_an_item_with_a_number_or_a_byte_that_cannot_be_read_costs_itself(
+async def test_an_unreadable_number_or_byte_drops_only_its_item(
     revision: str,
 ) -> None:
     row = REVISIONS[revision].client_requests["tools/list"]
@@ -157,7 +157,7 @@ async def test_an_error_outside_the_items_stays_an_error(revision: str, wrong: A
             await client.list_tools()
 
 
-async def test_a_warning_shows_what_a_terminal_or_a_log_acts_on_as_escapes(
+async def test_a_warning_escapes_what_acts_on_terminals_and_logs(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     name = "\x1b[2Jgone\n" + "x" * 5000
@@ -169,7 +169,7 @@ async def test_a_warning_shows_what_a_terminal_or_a_log_acts_on_as_escapes(
     assert len(warning) < 600
 
 
-async def test_only_the_first_bad_items_of_a_page_are_named_and_the_others_are_counted(
+async def test_a_page_names_its_first_bad_items_and_counts_the_others(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async with scripted(ALL[-1], {"tools": [BAD_TOOL] * (NAMED_ITEMS + 7)}) as (client, _):

@@ -153,7 +153,7 @@ def test_whatever_answers_a_cancelled_call_comes_too_late(
 
 @pytest.mark.requirement("seed-compat.not-initialized-error")
 @pytest.mark.parametrize("revision", holding("seed-compat.not-initialized-error"))
-def test_a_request_before_initialize_is_refused_and_nothing_is_lost(revision: str) -> None:
+def test_a_request_before_initialize_is_refused_without_harm(revision: str) -> None:
     server = ServerEnd(None, speaks=revision)
     (answer,) = server.say(request(revision, "tools/list", id=1))
     assert (answer["id"], answer["error"]["code"]) == (1, -32600)
@@ -166,7 +166,7 @@ def test_a_request_before_initialize_is_refused_and_nothing_is_lost(revision: st
 
 @pytest.mark.requirement("seed-compat.skipped-initialized")
 @pytest.mark.parametrize("revision", holding("seed-compat.skipped-initialized"))
-def test_the_first_request_stands_for_a_confirmation_that_never_came(revision: str) -> None:
+def test_the_first_request_replaces_a_missing_confirmation(revision: str) -> None:
     server = ServerEnd(None)
     server.say(initialize(revision, EVERY_CLIENT_CAPABILITY))
     changed = "notifications/tools/list_changed"
@@ -179,7 +179,7 @@ def test_the_first_request_stands_for_a_confirmation_that_never_came(revision: s
 
 @pytest.mark.requirement("seed-compat.initialized-after-requests")
 @pytest.mark.parametrize("revision", holding("seed-compat.initialized-after-requests"))
-def test_a_confirmation_may_be_late_or_come_twice_and_is_told_once(revision: str) -> None:
+def test_a_late_or_double_confirmation_is_one_event(revision: str) -> None:
     server = ServerEnd(None)
     server.say(initialize(revision))
     listing = [request(revision, "tools/list", id=id) for id in (1, 2)]
@@ -217,9 +217,7 @@ def test_a_handshake_written_at_once_is_served_in_order(revision: str, end: byte
 @pytest.mark.requirement("seed-compat.initialize-empty-params")
 @pytest.mark.parametrize("params", [{}, None, ...], ids=str)
 @pytest.mark.parametrize("revision", holding("seed-compat.initialize-empty-params"))
-def test_an_empty_initialize_is_refused_and_a_good_one_then_served(
-    revision: str, params: Any
-) -> None:
+def test_an_empty_initialize_is_refused_and_a_good_one_served(revision: str, params: Any) -> None:
     server = ServerEnd(None)
     message = {**initialize(revision), "params": params}
     (answer,) = server.say({key: value for key, value in message.items() if value is not ...})
@@ -297,7 +295,7 @@ def test_an_answer_to_no_request_settles_nothing(
 
 @pytest.mark.requirement("seed-compat.response-to-notification")
 @pytest.mark.parametrize("revision", holding("seed-compat.not-initialized-error"))
-def test_a_server_that_answers_the_confirmation_is_still_connected_to(revision: str) -> None:
+def test_a_server_may_answer_the_confirmation(revision: str) -> None:
     client = ClientEnd(revision)
     bodies: list[dict[str, Any]] = [{"error": {"code": -32600, "message": "x"}}, {"result": {}}]
     for answer in bodies:
@@ -321,7 +319,7 @@ def test_a_wrong_version_is_answered_only_if_there_is_an_id(
 
 @pytest.mark.requirement("seed-compat.extra-result-members", "jsonrpc.open-objects")
 @pytest.mark.parametrize("revision", holding("seed-compat.extra-result-members"))
-def test_free_members_of_a_result_are_no_error_and_stay_in_the_raw_result(revision: str) -> None:
+def test_unknown_result_members_are_kept_in_the_raw_result(revision: str) -> None:
     client = ClientEnd(revision)
     result = {**(RESULTS["tools/list"] or {}), "data": [1], "foo": None}
     event = answer_with(client, client.ask("tools/list")["id"], result=result)
@@ -370,7 +368,7 @@ def test_any_stop_reason_is_passed_on(revision: str, reason: str) -> None:
 @pytest.mark.requirement("seed-compat.undeclared-capability-calls")
 @pytest.mark.requirement("seed-compat.tools-not-mandatory")
 @pytest.mark.parametrize("revision", holding("seed-compat.tools-not-mandatory"))
-def test_a_client_asks_for_nothing_by_itself_and_refuses_what_was_not_declared(
+def test_a_client_refuses_what_it_did_not_declare(
     revision: str,
 ) -> None:
     pair = Pair(revision, server={"resources": {}})

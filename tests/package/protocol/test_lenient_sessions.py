@@ -30,14 +30,14 @@ class Forgetful:
     def __init__(self) -> None:
         self.asked: list[Any] = []
 
-    async def handle(self, exchange: RequestContext) -> Any:
-        cursor = exchange.params.cursor
+    async def handle(self, ctx: RequestContext) -> Any:
+        cursor = ctx.params.cursor
         self.asked.append(cursor)
         if len(self.asked) > 1:
             raise InvalidParamsError("unknown cursor")
         return {"tools": [{"name": "a", "inputSchema": {"type": "object"}}], "nextCursor": "2"}
 
-    async def notified(self, exchange: RequestContext) -> None:
+    async def notified(self, ctx: RequestContext) -> None:
         """Hear, and do nothing."""
 
     async def serve(self, channel: Channel) -> None:
@@ -48,7 +48,7 @@ class Forgetful:
 
 @pytest.mark.requirement("seed-compat.stateless-cursor-error")
 @pytest.mark.parametrize("revision", holding("seed-compat.stateless-cursor-error"))
-async def test_a_cursor_that_the_server_forgot_ends_the_list_with_its_error(revision: str) -> None:
+async def test_a_cursor_forgotten_by_the_server_ends_the_list_in_error(revision: str) -> None:
     server = Forgetful()
     async with connect(server, revision=revision) as client:
         with pytest.raises(RemoteError, match="unknown cursor") as refused:

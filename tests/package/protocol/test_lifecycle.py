@@ -45,7 +45,7 @@ def without(message: dict[str, Any], name: str) -> dict[str, Any]:
 
 @pytest.mark.requirement("lifecycle.initialize-first")
 @pytest.mark.parametrize("speaks", holding("lifecycle.initialize-first"))
-def test_what_comes_before_initialize_is_refused_and_initialize_still_works(speaks: str) -> None:
+def test_messages_before_initialize_are_refused_without_harm(speaks: str) -> None:
     server = ServerEnd(None, speaks=speaks)
     for method in REVISIONS[speaks].client_requests.keys() - {"ping", "initialize"}:
         (answer,) = server.say(request(speaks, method, PARAMS[method], id=method))
@@ -118,7 +118,7 @@ def test_a_second_initialize_is_answered_as_the_first_would_be(
 
 
 @pytest.mark.parametrize("revision", holding("lifecycle.initialize-first"))
-def test_after_a_second_initialize_the_server_waits_for_the_client_once_more(
+def test_after_a_second_initialize_the_server_waits_again(
     revision: str,
 ) -> None:
     server = ServerEnd(revision)
@@ -133,9 +133,7 @@ def test_after_a_second_initialize_the_server_waits_for_the_client_once_more(
 
 @pytest.mark.parametrize("first", holding("lifecycle.initialize-first"))
 @pytest.mark.parametrize("second", holding("lifecycle.initialize-first"))
-def test_requests_inbound_requests_outlive_a_second_initialize_in_their_own_revision(
-    first: str, second: str
-) -> None:
+def test_inbound_requests_outlive_a_second_initialize(first: str, second: str) -> None:
     server = ServerEnd(first)
     server.ask("tools/list", id=1)
     server.say(initialize(second, id=2))
@@ -162,7 +160,7 @@ def test_a_related_request_goes_to_the_peer_of_its_request(first: str, second: s
 
 
 @pytest.mark.parametrize("revision", holding("lifecycle.initialize-first"))
-def test_subscriptions_and_the_log_level_outlive_a_second_initialize(revision: str) -> None:
+def test_subscriptions_and_log_level_outlive_a_second_initialize(revision: str) -> None:
     server = ServerEnd(revision)
     server.ask("resources/subscribe", {"uri": "x://a"}, id=1)
     server.connection.respond(1, {})

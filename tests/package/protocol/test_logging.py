@@ -83,7 +83,7 @@ async def test_a_server_that_logs_says_so(revision: str) -> None:
 @every
 @pytest.mark.parametrize("data", ["text", {"a": [1, None]}, [], 1.5, 0, False, None], ids=repr)
 @pytest.mark.parametrize("logger", [None, "db"])
-def test_a_message_has_level_and_data_and_a_logger_if_it_is_given(
+def test_a_log_message_has_level_and_data_and_any_logger(
     revision: str, data: Any, logger: str | None
 ) -> None:
     message = asked(revision).connection.log("x", "notice", data, logger)
@@ -136,7 +136,7 @@ def test_a_level_that_can_not_be_set_leaves_the_former(revision: str, level: Any
 
 
 @by_session
-def test_a_log_message_may_come_before_the_client_has_confirmed_the_handshake(
+def test_a_log_message_may_come_before_the_confirmation(
     revision: str,
 ) -> None:
     server = ServerEnd(None)
@@ -195,9 +195,7 @@ def test_a_request_that_is_over_gets_no_messages(revision: str) -> None:
 @pytest.mark.requirement("logging.invalid-level-error-2026", "logging.levels")
 @modern
 @pytest.mark.parametrize("level", ["verbose", "WARN", 3])
-def test_a_request_that_asks_for_a_level_that_is_none_is_not_served(
-    revision: str, level: Any
-) -> None:
+def test_a_request_with_an_unknown_log_level_is_not_served(revision: str, level: Any) -> None:
     server = ServerEnd(revision)
     (answer,) = server.ask("tools/call", PARAMS["tools/call"], meta={level_key(revision): level})
     assert answer["error"]["code"] == -32602
@@ -211,9 +209,7 @@ def test_a_request_that_asks_for_a_level_that_is_none_is_not_served(
     [{"level": "info"}, {"data": 1}, {"level": "loud", "data": 1}, {"level": 3, "data": 1}, [], 1],
     ids=repr,
 )
-def test_a_message_of_another_shape_is_dropped_and_the_next_is_heard(
-    revision: str, params: Any
-) -> None:
+def test_a_malformed_log_message_is_dropped_and_the_next_heard(revision: str, params: Any) -> None:
     client = ClientEnd(revision)
     message = {"jsonrpc": "2.0", "method": MESSAGE}
     assert client.say({**message, "params": params}) == []
@@ -288,7 +284,7 @@ async def test_a_client_sets_the_level_of_its_session(revision: str) -> None:
 
 @pytest.mark.requirement("logging.rate-limit")
 @every
-async def test_a_client_that_is_flooded_with_messages_still_hears_its_answer(
+async def test_a_client_flooded_with_logs_still_gets_its_answer(
     revision: str,
 ) -> None:
     server = FakeServer(revision)
@@ -311,7 +307,7 @@ async def test_a_client_that_is_flooded_with_messages_still_hears_its_answer(
 
 
 @every
-async def test_a_handler_that_fails_disturbs_neither_session_nor_later_messages(
+async def test_a_failing_log_handler_disturbs_no_session_or_message(
     revision: str,
 ) -> None:
     class Broken(Listener):
@@ -328,7 +324,7 @@ async def test_a_handler_that_fails_disturbs_neither_session_nor_later_messages(
 
 
 @every
-async def test_a_handler_that_waits_holds_up_neither_answers_nor_the_next_message(
+async def test_a_waiting_log_handler_delays_no_answer_or_message(
     revision: str,
 ) -> None:
     go_on = anyio.Event()

@@ -101,7 +101,7 @@ def test_a_key_of_no_valid_form_is_never_sent(revision: str, role: Role, key: st
     ],
 )
 @pytest.mark.parametrize("revision", holding("meta.reserved-prefix-2025-06-18"))
-def test_a_label_of_the_protocol_before_another_reserves_a_prefix(
+def test_a_reserved_prefix_has_a_protocol_label_before_another(
     revision: str, key: str, reserved: bool
 ) -> None:
     assert is_reserved_key(key, facts(revision)) is reserved
@@ -202,9 +202,7 @@ def test_tool_arguments_are_not_searched_for_meta(revision: str) -> None:
 
 @pytest.mark.requirement("meta.progress-token-key", "meta.schema-reserved-names")
 @pytest.mark.parametrize(("revision", "role"), asking("meta.progress-token-key"))
-def test_a_request_has_a_progress_token_exactly_if_progress_is_wanted(
-    revision: str, role: Role
-) -> None:
+def test_a_request_has_a_progress_token_if_progress_is_wanted(revision: str, role: Role) -> None:
     pair = Pair(revision)
     method = "sampling/createMessage" if role == "server" else "tools/call"
     asker, server = pair.ends[role], pair.ends[other(role)]
@@ -271,9 +269,7 @@ def test_the_trace_keys_carry_w3c_trace_context_and_nothing_else(
 @pytest.mark.requirement("meta.trace-keys-reserved", "meta.trace-value-format")
 @pytest.mark.parametrize("value", [PARENT, "no trace", 5, None], ids=repr)
 @pytest.mark.parametrize("revision", holding("meta.trace-value-format"))
-def test_a_request_with_any_trace_context_is_served_and_the_handler_sees_it(
-    revision: str, value: Any
-) -> None:
+def test_any_trace_context_is_accepted_and_shown_to_the_handler(revision: str, value: Any) -> None:
     server = ServerEnd(revision)
     assert server.ask("tools/list", meta={"traceparent": value}) == []
     (event,) = server.requests()
@@ -281,7 +277,7 @@ def test_a_request_with_any_trace_context_is_served_and_the_handler_sees_it(
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
-def test_a_gateway_may_pass_on_the_keys_that_the_revision_defines(revision: str) -> None:
+def test_a_gateway_may_pass_on_keys_defined_by_the_revision(revision: str) -> None:
     keys = facts(revision).meta
     for key in (keys.log_level, keys.related_task, keys.subscription_id):
         if key is not None:
@@ -328,7 +324,7 @@ def decodings(receive: Callable[[], object]) -> int:
 
 @pytest.mark.parametrize("revision", ALL)
 @pytest.mark.structs("counts what msgspec decodes, and params are read by pydantic")
-def test_the_params_of_a_request_like_the_last_one_are_decoded_once(revision: str) -> None:
+def test_equal_params_of_consecutive_requests_decode_once(revision: str) -> None:
     server = ServerEnd(revision, EVERY_SERVER_CAPABILITY)
     params = {"name": "x", "arguments": {"text": "y"}}
     first, second = (

@@ -143,7 +143,7 @@ def test_a_handshake_that_fails_is_not_confirmed(
 
 @pytest.mark.requirement("versioning.client-rejects-unknown")
 @pytest.mark.parametrize("revision", holding("versioning.client-rejects-unknown"))
-def test_a_revision_that_the_client_does_not_speak_ends_the_opening(revision: str) -> None:
+def test_a_revision_that_the_client_lacks_ends_the_opening(revision: str) -> None:
     for chosen in ("2099-01-01", *(name for name in ALL if name != revision)):
         client = Newcomer(REVISIONS.only(revision))
         client.hear(result=initialized(chosen))
@@ -177,7 +177,7 @@ def test_the_client_goes_on_with_any_revision_it_speaks(chosen: str) -> None:
 
 @pytest.mark.requirement("seed-compat.version-refused-by-error", revisions=EVERY_REVISION)
 @pytest.mark.parametrize("code", [-32602, -32600])
-def test_the_client_tries_once_more_with_a_revision_that_a_refusal_names(code: int) -> None:
+def test_a_client_retries_with_a_revision_that_a_refusal_names(code: int) -> None:
     client = Newcomer(LEGACY)
     client.hear(error=error(code, {"supported": ["1999-01-01", OLDEST], "requested": NEWEST}))
     assert [m["params"]["protocolVersion"] for m in client.sent] == [NEWEST, OLDEST]
@@ -197,7 +197,7 @@ def test_a_refusal_without_a_new_revision_in_common_is_the_end(supported: Any) -
 @pytest.mark.requirement("discover.request-shape", "meta.request-protocol-version")
 @pytest.mark.requirement("meta.request-client-capabilities")
 @pytest.mark.parametrize("revision", holding("discover.request-shape"))
-def test_a_client_that_speaks_both_kinds_probes_with_nothing_but_meta(revision: str) -> None:
+def test_a_client_of_both_kinds_probes_with_nothing_but_meta(revision: str) -> None:
     (probe,) = Newcomer().sent
     assert probe["method"] == "server/discover"
     info = {"name": "client", "version": "1"}
@@ -248,7 +248,7 @@ def test_any_answer_of_an_older_server_leads_to_initialize(answer: Mapping[str, 
 
 
 @pytest.mark.requirement("versioning.fallback-any-code", revisions=PER_REQUEST)
-def test_silence_leads_to_initialize_and_a_late_refusal_changes_nothing() -> None:
+def test_silence_leads_to_initialize_despite_a_late_refusal() -> None:
     client = Newcomer()
     probing = [client.connection.probing]
     client.wait_in_vain()
@@ -277,7 +277,7 @@ def test_a_newer_server_that_was_slow_to_start_is_known_by_its_late_answer() -> 
     assert isinstance(ignored, Ignored)
 
 
-def test_a_client_without_handshake_waits_for_a_server_that_is_slow_to_start() -> None:
+def test_a_client_without_handshake_waits_for_a_slow_server() -> None:
     client = Newcomer(MODERN)
     assert not client.connection.probing
     client.wait_in_vain()
@@ -289,9 +289,7 @@ def test_a_client_without_handshake_waits_for_a_server_that_is_slow_to_start() -
 @pytest.mark.requirement("versioning.modern-error-no-fallback")
 @pytest.mark.parametrize("code", [-32020, -32021, -32022])
 @pytest.mark.parametrize("supported", [None, ["2099-01-01"], list(PER_REQUEST), "x"], ids=str)
-def test_an_error_that_only_newer_servers_know_never_leads_to_initialize(
-    code: int, supported: Any
-) -> None:
+def test_an_error_of_newer_servers_never_leads_to_initialize(code: int, supported: Any) -> None:
     client = Newcomer()
     refusal = error(code, None if supported is None else {"supported": supported})
     contradicts_itself = code == -32022 and supported == list(PER_REQUEST)
@@ -301,7 +299,7 @@ def test_an_error_that_only_newer_servers_know_never_leads_to_initialize(
     assert set(client.methods) == {"server/discover"}
 
 
-def test_a_newer_server_that_names_another_revision_of_its_kind_is_asked_in_that() -> None:
+def test_a_newer_server_is_asked_in_the_revision_that_it_names() -> None:
     client = Newcomer(with_another("2999-01-01"))
     client.hear(error=error(-32022, {"supported": list(PER_REQUEST)}))
     key = "io.modelcontextprotocol/protocolVersion"
@@ -311,7 +309,7 @@ def test_a_newer_server_that_names_another_revision_of_its_kind_is_asked_in_that
     assert client.agreed() == PER_REQUEST[-1]
 
 
-def test_a_newer_server_that_names_an_older_revision_is_asked_for_it() -> None:
+def test_a_newer_server_may_name_an_older_revision() -> None:
     for answer in (
         {"error": error(-32022, {"supported": [OLDEST, NEWEST]})},
         {"result": discovered(OLDEST, NEWEST, "2099-01-01")},
@@ -344,7 +342,7 @@ def test_a_client_answers_pings_while_it_opens() -> None:
 @pytest.mark.requirement("lifecycle.implementation-title", "lifecycle.implementation-full")
 @pytest.mark.requirement("lifecycle.implementation-basic")
 @pytest.mark.parametrize("revision", ALL)
-def test_the_client_introduces_itself_in_the_words_of_the_revision(revision: str) -> None:
+def test_the_client_introduces_itself_as_the_revision_has_it(revision: str) -> None:
     full = {"name": "c", "version": "1", "title": "C", "description": "d", "websiteUrl": "a://b"}
     full_info: dict[str, Any] = {**full, "icons": [{"src": "a://b.png"}]}
 
@@ -363,7 +361,7 @@ def test_the_client_introduces_itself_in_the_words_of_the_revision(revision: str
     assert shown == {name: full_info[name] for name in members}
 
 
-def test_a_probe_may_be_to_blame_until_the_server_has_answered_for_good() -> None:
+def test_a_probe_may_be_to_blame_until_the_server_has_answered() -> None:
     agreed, refused, gone, silent = (Newcomer() for _ in range(4))
     offered = [agreed.connection.without_probe]
     agreed.hear(error=error(-32601))
@@ -382,7 +380,7 @@ def test_a_probe_may_be_to_blame_until_the_server_has_answered_for_good() -> Non
 
 
 @pytest.mark.parametrize("revisions", [LEGACY, MODERN], ids=["handshake", "modern"])
-def test_a_client_of_one_kind_has_no_other_way_to_a_server_that_is_gone(
+def test_a_client_of_one_kind_gives_up_when_the_server_is_gone(
     revisions: Revisions,
 ) -> None:
     assert Newcomer(revisions).connection.without_probe is None

@@ -77,10 +77,10 @@ def test_a_notification_of_the_table_reaches_the_application(revision: str) -> N
 class Clumsy:
     """An application that fails whatever comes."""
 
-    async def handle(self, exchange: RequestContext) -> Any:
+    async def handle(self, ctx: RequestContext) -> Any:
         raise LookupError("the secret of /home/user/server.py")
 
-    async def notified(self, exchange: RequestContext) -> None:
+    async def notified(self, ctx: RequestContext) -> None:
         raise LookupError("the secret of /home/user/server.py")
 
     async def serve(self, channel: Channel) -> None:
@@ -92,7 +92,7 @@ class Clumsy:
 @pytest.mark.anyio
 @pytest.mark.requirement("jsonrpc.notification-no-response", "jsonrpc.code-internal-error")
 @pytest.mark.parametrize("revision", holding("jsonrpc.code-internal-error"))
-async def test_a_handler_that_fails_answers_requests_neutrally_and_notifications_not_at_all(
+async def test_a_failing_handler_answers_requests_and_no_notifications(
     revision: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.CRITICAL)
@@ -146,9 +146,7 @@ def test_a_notification_that_no_spoken_revision_has_is_refused(revision: str, ro
 
 @pytest.mark.requirement("jsonrpc.reissue-with-new-id")
 @pytest.mark.parametrize(("revision", "role"), asking("jsonrpc.reissue-with-new-id"))
-def test_a_request_whose_connection_ended_is_sent_again_only_as_a_new_one(
-    revision: str, role: Role
-) -> None:
+def test_a_request_of_a_closed_connection_is_sent_as_a_new_one(revision: str, role: Role) -> None:
     end = end_of(revision, role)
     first, _ = end.connection.request("tools/call", PARAMS["tools/call"])
     assert end.connection.closed() == [first]

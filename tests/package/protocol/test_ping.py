@@ -87,7 +87,7 @@ def test_later_revisions_have_no_ping(revision: str) -> None:
 
 @pytest.mark.requirement("seed-compat.missing-ping")
 @pytest.mark.parametrize("revision", holding("seed-compat.missing-ping"))
-def test_a_server_that_knows_no_ping_fails_the_ping_and_nothing_else(revision: str) -> None:
+def test_a_server_without_ping_fails_the_ping_and_nothing_else(revision: str) -> None:
     client = ClientEnd(revision)
     open_call = client.ask("tools/call", PARAMS["tools/call"])["id"]
     id = client.ask("ping")["id"]

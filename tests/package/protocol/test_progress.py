@@ -139,7 +139,7 @@ def test_total_and_message_are_there_only_if_they_are_given(revision: str) -> No
 
 @pytest.mark.requirement("progress.notification-shape-2024")
 @pytest.mark.parametrize("revision", holding("progress.notification-shape-2024"))
-def test_where_progress_has_no_message_none_is_sent_and_one_that_comes_is_no_error(
+def test_a_progress_message_unknown_to_a_revision_is_no_error(
     revision: str,
 ) -> None:
     server = ServerEnd(revision)
@@ -206,7 +206,7 @@ def test_progress_for_nothing_we_asked_is_ignored(revision: str, role: Role, tok
 
 @pytest.mark.requirement("progress.server-only")
 @modern
-def test_a_client_has_no_progress_to_tell_where_servers_ask_nothing(revision: str) -> None:
+def test_a_client_reports_no_progress_where_servers_ask_nothing(revision: str) -> None:
     client = ClientEnd(revision)
     with pytest.raises(MethodNotFoundError):
         client.connection.notify(PROGRESS, {"progressToken": 1, "progress": 1})
@@ -232,7 +232,7 @@ def counter() -> Server:
 @pytest.mark.requirement("progress.opt-in", "progress.sending-optional")
 @every
 @pytest.mark.parametrize("waits", [False, True])
-async def test_the_callback_hears_all_reports_in_order_before_the_result(
+async def test_the_callback_gets_all_reports_in_order_before_results(
     revision: str, waits: bool
 ) -> None:
     heard: list[tuple[float, float | None]] = []
@@ -255,7 +255,7 @@ async def test_the_callback_hears_all_reports_in_order_before_the_result(
 
 
 @every
-async def test_the_callback_runs_in_the_task_that_waits_and_may_ask_itself(revision: str) -> None:
+async def test_the_callback_runs_in_the_waiting_task_and_may_call(revision: str) -> None:
     found: list[Any] = []
 
     async def look(*news: Any) -> None:
@@ -268,9 +268,7 @@ async def test_the_callback_runs_in_the_task_that_waits_and_may_ask_itself(revis
 
 @every
 @pytest.mark.parametrize("waits", [False, True])
-async def test_what_the_callback_raises_reaches_the_caller_and_cancels_the_request(
-    revision: str, waits: bool
-) -> None:
+async def test_an_error_in_the_callback_cancels_the_request(revision: str, waits: bool) -> None:
     async def later(*news: Any) -> None:
         raise LookupError("mine")
 
@@ -295,7 +293,7 @@ async def test_what_the_callback_raises_reaches_the_caller_and_cancels_the_reque
 
 @pytest.mark.requirement("progress.rate-limited")
 @every
-async def test_a_flood_of_reports_is_kept_within_bounds_and_ends_with_the_last(
+async def test_a_flood_of_reports_is_bounded_and_ends_with_the_last(
     revision: str,
 ) -> None:
     heard: list[float] = []

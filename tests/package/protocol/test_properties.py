@@ -37,7 +37,7 @@ calm = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 @pytest.mark.requirement("progress.token-unique", "progress.tokens-tracked")
 @every
-def test_ten_thousand_requests_have_ten_thousand_ids_and_none_is_kept(revision: str) -> None:
+def test_ten_thousand_requests_have_distinct_ids_and_keep_none(revision: str) -> None:
     client = ClientEnd(revision)
     seen = set()
     for _ in range(10_000):
@@ -128,9 +128,7 @@ class Wire:
 @both_kinds
 @given(steps=STEPS)
 @settings(calm, max_examples=150)
-def test_every_request_settles_exactly_once_however_messages_cross(
-    revision: str, steps: list[Step]
-) -> None:
+def test_each_request_settles_once_however_messages_cross(revision: str, steps: list[Step]) -> None:
     wire = Wire(revision)
     for what, number in steps:
         wire.step(what, number)
@@ -140,9 +138,9 @@ def test_every_request_settles_exactly_once_however_messages_cross(
     assert wire.server.inbound_requests == ()
 
 
-async def work(exchange: RequestContext) -> Any:
+async def work(ctx: RequestContext) -> Any:
     """A tool that takes as many steps as it is told to, and may fail."""
-    arguments = exchange.params.arguments
+    arguments = ctx.params.arguments
     for _ in range(arguments["steps"]):
         await anyio.lowlevel.checkpoint()
     if arguments["fails"]:
@@ -165,11 +163,11 @@ def test_a_thousand_calls_aborted_at_any_moment_each_settle_once(
     ]
     outcomes: dict[int, list[str]] = {number: [] for number, *_ in plans}
 
-    async def call(client: Any, number: int, steps: int, patience: int, fails: bool) -> None:
+    async def call(client: Any, number: int, steps: int, rounds: int, fails: bool) -> None:
         arguments = {"n": number, "steps": steps, "fails": fails}
 
         async def abort(scope: anyio.CancelScope) -> None:
-            for _ in range(patience):
+            for _ in range(rounds):
                 await anyio.lowlevel.checkpoint()
             scope.cancel()
 
@@ -215,7 +213,7 @@ def models(revision: str) -> dict[str, Any]:
 @every
 @given(data=st.data())
 @settings(calm, max_examples=300)
-def test_what_the_schema_describes_is_the_same_json_after_decoding_and_encoding(
+def test_schema_data_is_the_same_json_after_a_round_trip(
     revision: str, data: st.DataObject
 ) -> None:
     name, kind = data.draw(st.sampled_from(sorted(models(revision).items())))

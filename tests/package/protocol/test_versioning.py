@@ -107,7 +107,7 @@ def test_each_request_is_served_by_the_revision_it_names(revision: str) -> None:
 @pytest.mark.parametrize("method", ["tools/list", "server/discover", "no/such"])
 @pytest.mark.parametrize("version", ["1900-01-01", "v999", "2026-7-28", "2026-07-28 ", *HANDSHAKE])
 @pytest.mark.parametrize("revision", holding("versioning.unsupported-error"))
-def test_a_version_that_is_not_served_is_refused_with_those_that_are(
+def test_an_unserved_version_is_refused_with_the_served_ones(
     revision: str, version: str, method: str
 ) -> None:
     message = {**asking_for(revision, version), "method": method}
@@ -174,7 +174,7 @@ def test_a_client_need_not_say_who_it_is(revision: str, method: str) -> None:
 @pytest.mark.requirement("versioning.dual-era-server-dispatch", "seed-compat.empty-params-modern")
 @pytest.mark.parametrize("revision", holding("versioning.dual-era-server-dispatch"))
 @pytest.mark.parametrize("session", HANDSHAKE)
-def test_one_connection_serves_a_session_and_requests_that_stand_alone(
+def test_one_connection_serves_a_session_and_stateless_requests(
     session: str, revision: str
 ) -> None:
     server = serving(REVISIONS)
@@ -196,9 +196,7 @@ def test_one_connection_serves_a_session_and_requests_that_stand_alone(
 @pytest.mark.requirement("versioning.modern-only-rejects-initialize", "lifecycle.no-handshake")
 @pytest.mark.parametrize("asked", [*HANDSHAKE, *PER_REQUEST, "2099-01-01"])
 @pytest.mark.parametrize("revision", holding("versioning.modern-only-rejects-initialize"))
-def test_a_server_without_handshake_refuses_initialize_and_says_what_it_speaks(
-    revision: str, asked: str
-) -> None:
+def test_a_server_without_handshake_refuses_initialize_with_help(revision: str, asked: str) -> None:
     server = serving(REVISIONS.only(revision))
     (answer,) = server.say(initialize(asked, id="i"))
     assert (answer["id"], answer["error"]["code"]) == ("i", -32602)
@@ -209,7 +207,7 @@ def test_a_server_without_handshake_refuses_initialize_and_says_what_it_speaks(
 
 @pytest.mark.requirement("versioning.legacy-client-dual-server", revisions=PER_REQUEST)
 @pytest.mark.parametrize("revision", HANDSHAKE)
-def test_a_session_with_a_server_of_all_revisions_is_wholly_of_its_own(revision: str) -> None:
+def test_a_session_with_a_server_of_all_revisions_is_of_its_own(revision: str) -> None:
     pair = Pair(revision, EVERY_SERVER_CAPABILITY, EVERY_CLIENT_CAPABILITY)
     for method in ("ping", "tools/list", "resources/list", "prompts/list"):
         pair.ask("client", method, PARAMS[method])

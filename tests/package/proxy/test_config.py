@@ -36,7 +36,7 @@ def clock() -> Server:
 
 
 @every
-async def test_the_names_of_several_servers_begin_with_those_of_the_configuration(
+async def test_names_of_several_servers_have_configured_prefixes(
     revision: str,
 ) -> None:
     proxy = Server.proxy({"mcpServers": {"shop": shop(), "clock": clock()}}, name="all")
@@ -104,7 +104,7 @@ async def test_one_server_alone_keeps_its_names_and_instructions(revision: str) 
 
 
 @every
-async def test_a_server_that_fails_is_reported_and_the_others_are_served(
+async def test_a_failing_server_is_reported_and_the_others_are_served(
     revision: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     servers = {"clock": clock(), "broken": {"command": BROKEN[0], "args": BROKEN[1:]}, "odd": {}}
@@ -149,7 +149,7 @@ async def test_a_server_that_is_up_later_is_found_at_the_next_use(revision: str)
         assert names == ["clock_time", "shop_order", "shop_book", "shop_fail"]
 
 
-async def test_a_configuration_of_which_nothing_can_be_opened_is_an_error() -> None:
+async def test_a_configuration_without_any_usable_server_is_an_error() -> None:
     proxy = Server.proxy({"mcpServers": {"one": BROKEN, "two": BROKEN}})
     with pytest.raises(
         TransportError, match=r"(?s)none of the servers could be opened: one: .*; two: "
@@ -182,7 +182,7 @@ async def test_the_path_of_a_file_is_a_configuration_too(tmp_path: Path) -> None
         assert text_of(await client.call_tool("one_up")) == "up"
 
 
-def test_a_configuration_that_can_not_be_served_is_refused_at_once(tmp_path: Path) -> None:
+def test_an_unusable_configuration_is_refused_at_once(tmp_path: Path) -> None:
     with pytest.raises(OSError, match=r"none\.json"):
         Server.proxy(tmp_path / "none.json")
     with pytest.raises(ValueError, match=r"prefix: expected letters, digits.*got 'my shop'"):

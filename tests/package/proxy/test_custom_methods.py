@@ -110,7 +110,7 @@ class Raw:
 
 
 @pytest.mark.parametrize("near", [HANDSHAKE[0], SESSION])
-async def test_custom_requests_and_notifications_of_the_server_reach_the_client(near: str) -> None:
+async def test_custom_messages_of_the_server_reach_the_client(near: str) -> None:
     async with speaking_to(Server.proxy(Raw(), revision=SESSION), near) as client:
         await client.send({"jsonrpc": "2.0", "id": 9, "method": "com.example/hello"})
         news, question = [await client.receive() for _ in range(2)]
@@ -121,7 +121,7 @@ async def test_custom_requests_and_notifications_of_the_server_reach_the_client(
         assert (await client.receive())["result"] == {"who": {"name": "Ann"}}
 
 
-async def test_what_a_client_without_server_requests_can_not_get_is_logged(
+async def test_what_a_client_without_server_requests_misses_is_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     proxy = Server.proxy(Raw(), name="front", revision=SESSION)

@@ -165,9 +165,7 @@ async def test_progress_logs_and_metadata_pass(near: str, far: str) -> None:
 
 
 @across
-async def test_questions_reach_the_user_and_no_tool_runs_twice_for_a_session(
-    near: str, far: str
-) -> None:
+async def test_questions_reach_the_user_and_no_tool_runs_twice(near: str, far: str) -> None:
     runs: list[str] = []
     proxy = Server.proxy(shop(runs), revision=far)
     async with connected(proxy, revision=near, handlers=Person()) as pair:
@@ -279,7 +277,7 @@ async def test_a_server_that_is_gone_is_an_error_that_names_the_proxy() -> None:
             await client.call_tool("order", {"item": "pear"})
 
 
-async def test_a_target_that_can_not_be_reached_ends_the_client_with_the_reason() -> None:
+async def test_an_unreachable_target_ends_the_client_with_the_reason() -> None:
     with pytest.raises(McpError, match=r"127\.0\.0\.1:9"):
         async with connected(Server.proxy("http://127.0.0.1:9/mcp")):
             pass
@@ -398,7 +396,7 @@ async def test_over_http_clients_share_the_server_behind_the_proxy(far: str) -> 
         assert second.result["resultType"] == "input_required"
 
 
-async def test_an_unanswered_call_is_cancelled_when_the_client_gives_up() -> None:
+async def test_an_unanswered_call_is_cancelled_by_the_leaving_client() -> None:
     server, started, cancelled = Server("slow"), anyio.Event(), anyio.Event()
 
     @server.tool()

@@ -165,9 +165,7 @@ ACCEPTED = {"action": "accept", "content": {"x": "r"}, "x-own": {}}
 
 
 @pytest.mark.parametrize(("near", "far"), pairs(ELICIT, "2025-11-25"))
-async def test_a_titled_choice_reaches_every_client_in_a_form_of_its_own(
-    near: str, far: str
-) -> None:
+async def test_a_titled_choice_reaches_every_client_in_its_own_form(near: str, far: str) -> None:
     got, reply, response = await ask(ELICIT, form(x=TITLED), ACCEPTED, near, far)
     assert "result" in response, response
     assert got == (form(x=TITLED) if near >= "2025-11-25" else form(x=AS_ENUM))

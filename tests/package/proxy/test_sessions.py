@@ -101,9 +101,7 @@ async def until(condition: Any) -> None:
 
 @far_side
 @pytest.mark.parametrize("near", STREAMABLE)
-async def test_each_http_session_has_a_session_of_its_own_with_the_server(
-    near: str, far: str
-) -> None:
+async def test_each_http_session_has_its_own_session_with_the_server(near: str, far: str) -> None:
     behind = Counted()
     async with asgi(Server.proxy(behind, revision=far)) as http:
         assert behind.opened == 1  # the one that is shared
@@ -122,7 +120,7 @@ async def test_each_http_session_has_a_session_of_its_own_with_the_server(
 
 
 @pytest.mark.parametrize("near", STREAMABLE)
-async def test_a_session_that_only_opens_needs_no_session_with_the_server(near: str) -> None:
+async def test_a_session_that_only_opens_opens_no_second_one_behind(near: str) -> None:
     behind = Counted()
     async with asgi(Server.proxy(behind)) as http:
         await http.initialize(near)
@@ -130,7 +128,7 @@ async def test_a_session_that_only_opens_needs_no_session_with_the_server(near: 
     assert behind.opened == 1
 
 
-async def test_a_server_without_sessions_shares_one_session_with_the_other() -> None:
+async def test_a_server_without_sessions_shares_one_behind_the_proxy() -> None:
     behind = Counted()
     async with asgi(Server.proxy(behind), stateless=True) as http:
         for each in (http, http.another()):
@@ -139,7 +137,7 @@ async def test_a_server_without_sessions_shares_one_session_with_the_other() -> 
 
 
 @far_side
-async def test_updates_and_log_levels_of_one_session_do_not_reach_another(far: str) -> None:
+async def test_updates_and_log_levels_of_a_session_reach_no_other(far: str) -> None:
     behind = Counted()
     async with asgi(Server.proxy(behind, revision=far)) as http:
         other = http.another()
@@ -182,9 +180,7 @@ async def test_the_least_recently_used_session_makes_room(
 
 @far_side
 @pytest.mark.parametrize("near", [SESSION, NEWEST])
-async def test_a_session_that_has_ended_is_opened_again_by_the_next_request(
-    near: str, far: str
-) -> None:
+async def test_an_ended_session_is_reopened_by_the_next_request(near: str, far: str) -> None:
     behind = Counted()
     async with connected(Server.proxy(behind, name="front", revision=far), revision=near) as pair:
         client: Any = pair.client
@@ -215,9 +211,7 @@ async def test_subscriptions_go_on_in_the_next_session(far: str) -> None:
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 @pytest.mark.parametrize("near", [SESSION, NEWEST])
-async def test_a_process_that_has_ended_is_started_again_by_the_next_request(
-    near: str, tmp_path: Path
-) -> None:
+async def test_an_ended_process_is_restarted_by_the_next_request(near: str, tmp_path: Path) -> None:
     starts = tmp_path / "starts"
     starts.touch()
     proxy = Server.proxy([sys.executable, CRASHING, str(starts)], env=PATHS)
@@ -246,7 +240,7 @@ async def test_restart_of_connect_is_in_force_instead(tmp_path: Path) -> None:
             await client.call_tool("number")
 
 
-async def test_a_server_that_does_not_come_back_is_tried_again_after_a_pause(
+async def test_a_server_that_stays_away_is_tried_again_after_a_pause(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     behind, refused = Counted(), list[str]()

@@ -42,7 +42,7 @@ def defaults_of(revision: Revision) -> dict[str, Any]:
 
 
 @every
-def test_only_a_member_that_may_be_any_json_value_tells_absence_from_null(revision: str) -> None:
+def test_only_members_of_any_json_value_tell_absence_from_null(revision: str) -> None:
     defaults = defaults_of(REVISIONS[revision])
     others = {name for name, default in defaults.items() if default is not None}
     assert {defaults[name] for name in others} == {UNSET}
@@ -50,7 +50,7 @@ def test_only_a_member_that_may_be_any_json_value_tells_absence_from_null(revisi
 
 
 @every
-async def test_null_for_an_optional_member_of_a_result_is_taken_as_absent(revision: str) -> None:
+async def test_null_for_an_optional_result_member_counts_as_absent(revision: str) -> None:
     tool = {**TOOL, "description": None, "annotations": None, "_meta": None}
     page = {"tools": [tool], "nextCursor": None, "_meta": None}
     async with scripted(revision, page, page) as (client, _):

@@ -58,7 +58,7 @@ NOTE = {"text": "a", "uri": "x://a"}
 
 @mixed
 @pytest.mark.parametrize("as_type", [True, False])
-async def test_content_of_another_revision_is_sent_in_the_sessions_own_form(
+async def test_content_of_another_revision_is_converted_to_the_session(
     revision: str, other: str, as_type: bool
 ) -> None:
     theirs = own(other)
@@ -78,9 +78,7 @@ async def test_an_object_deep_inside_is_found(revision: str, other: str) -> None
 
 
 @mixed
-async def test_a_whole_result_of_another_revision_is_sent_in_the_sessions_own_form(
-    revision: str, other: str
-) -> None:
+async def test_results_of_another_revision_are_converted_too(revision: str, other: str) -> None:
     made = own(other).CallToolResult(content=[own(other).TextContent(text="a")])
     sent = (await answer(revision, made))["result"]
     assert sent["content"] == [{"type": "text", "text": "a"}]
@@ -105,7 +103,7 @@ async def test_a_member_that_the_revision_lacks_is_not_sent(revision: str, membe
 
 
 @every
-async def test_objects_of_the_merged_models_are_sent_in_the_sessions_own_form(
+async def test_merged_objects_are_converted_for_the_session(
     revision: str,
 ) -> None:
     annotations = models.Annotations(audience=["user"], last_modified="2025-01-12T15:00:58Z")
@@ -142,7 +140,7 @@ async def test_content_that_the_revision_does_not_have_is_refused(
 
 @pytest.mark.structs("classes of pydantic refuse such values when they are called")
 @every
-async def test_an_object_of_the_wrong_kind_or_with_a_wrong_value_is_refused(revision: str) -> None:
+async def test_an_object_of_a_wrong_kind_or_value_is_refused(revision: str) -> None:
     for content in ([{"type": "text"}], [object()], [Text], "text"):
         made = own(revision).CallToolResult(content=content)
         error = (await answer(revision, made))["error"]
@@ -151,7 +149,7 @@ async def test_an_object_of_the_wrong_kind_or_with_a_wrong_value_is_refused(revi
 
 
 @every
-async def test_dicts_and_the_toolkits_own_content_are_sent_as_what_they_stand_for(
+async def test_dicts_and_toolkit_content_are_sent_as_what_they_mean(
     revision: str,
 ) -> None:
     made = own(revision).CallToolResult(content=[{"type": "text", "text": "a"}])
@@ -160,9 +158,7 @@ async def test_dicts_and_the_toolkits_own_content_are_sent_as_what_they_stand_fo
 
 
 @mixed
-async def test_content_of_another_revision_from_a_tools_function_is_sent_right(
-    revision: str, other: str
-) -> None:
+async def test_tools_may_return_content_of_another_revision(revision: str, other: str) -> None:
     server = Server("tools")
     theirs = own(other)
 

@@ -53,7 +53,7 @@ def model(revision: str) -> Any:
 
 @pytest.mark.requirement("icons.shape", "icons.attach-points")
 @having
-async def test_icons_come_through_as_they_were_given_on_whatever_has_them(revision: str) -> None:
+async def test_icons_pass_unchanged_on_everything_that_has_them(revision: str) -> None:
     icons = [PNG, SVG]
     server = Server("iconic", icons=icons)
     server.tool(icons=icons)(text)
@@ -127,7 +127,7 @@ UNSAFE = [
 
 @pytest.mark.requirement("icons.unsafe-schemes")
 @having
-async def test_icons_with_unsafe_addresses_are_dropped_and_the_rest_stays(revision: str) -> None:
+async def test_icons_with_unsafe_addresses_are_dropped_and_others_stay(revision: str) -> None:
     icons = [{"src": src} for src in (*SAFE, *UNSAFE)]
     tool = {"name": "t", "inputSchema": {"type": "object"}, "icons": icons}
     async with scripted(revision, {"tools": [tool]}) as (client, _):

@@ -63,7 +63,7 @@ def test_each_struct_is_of_one_merged_class_and_has_its_members(revision: str) -
 
 
 @pytest.mark.parametrize("revision", ALL)
-def test_objects_of_a_revision_are_told_apart_by_the_merged_classes(revision: str) -> None:
+def test_merged_classes_tell_objects_of_a_revision_apart(revision: str) -> None:
     own = own_models(revision)
     text = own.TextContent(text="a")
     kinds: list[Any] = [models.TextContent, models.ContentBlock, models.ImageContent]
@@ -85,7 +85,7 @@ def test_what_only_looks_like_a_struct_is_of_no_merged_class() -> None:
     assert not issubclass(models.TextContent, models.ImageContent)
 
 
-def test_an_object_whose_name_became_a_union_is_of_the_class_of_its_shape() -> None:
+def test_an_object_that_became_a_union_has_a_class_by_its_shape() -> None:
     own = own_models("2025-06-18")
     schema = own.ElicitRequestParamsRequestedSchema(properties={})
     params = own.ElicitRequestParams(message="a", requested_schema=schema)
@@ -93,7 +93,7 @@ def test_an_object_whose_name_became_a_union_is_of_the_class_of_its_shape() -> N
     assert [isinstance(params, kind) for kind in kinds] == [True, False]
 
 
-def test_a_merged_class_makes_objects_of_the_newest_revision_that_has_the_members() -> None:
+def test_a_merged_class_makes_objects_of_the_newest_fitting_kind() -> None:
     reference = models.PromptReference(name="greet")
     assert type(reference) is own_models(ALL[-1]).PromptReference
     assert isinstance(reference, models.PromptReference)
@@ -107,7 +107,7 @@ def test_a_merged_class_makes_objects_of_the_newest_revision_that_has_the_member
     assert task.ttl is None
 
 
-def test_null_stays_a_value_where_it_is_one_and_is_absent_elsewhere() -> None:
+def test_null_is_a_value_where_allowed_and_absent_elsewhere() -> None:
     result = models.CallToolResult(content=[], structured_content=None, is_error=None)
     assert to_builtins(result) == {"content": [], "structuredContent": None, "resultType": COMPLETE}
     result = models.CallToolResult(content=[], structured_content=UNSET)

@@ -66,9 +66,7 @@ class Stubborn:
 )
 @every
 @pytest.mark.parametrize("then", ["go", "return", "raise"])
-async def test_a_caller_that_is_cancelled_stops_the_tool_and_hears_no_more_of_it(
-    revision: str, then: str
-) -> None:
+async def test_a_cancelled_caller_stops_the_tool_and_gets_no_more(revision: str, then: str) -> None:
     stubborn = Stubborn()
     async with live(stubborn.server, revision) as (client, record):
         client.ask_for_logs("debug")
@@ -95,7 +93,7 @@ async def test_a_caller_that_is_cancelled_stops_the_tool_and_hears_no_more_of_it
 
 
 @pytest.mark.parametrize("revision", PER_REQUEST)
-async def test_an_id_that_is_used_again_gets_only_the_answer_to_its_second_request(
+async def test_a_reused_id_gets_only_the_answer_to_its_second_request(
     revision: str,
 ) -> None:
     stubborn = Stubborn()
@@ -159,7 +157,7 @@ async def test_an_answer_that_crosses_the_cancellation_disturbs_nobody(revision:
 
 @pytest.mark.requirement("cancellation.races")
 @every
-async def test_an_answer_that_came_before_the_caller_was_cancelled_needs_no_cancellation(
+async def test_an_answer_before_the_cancellation_needs_none(
     revision: str,
 ) -> None:
     server = FakeServer(revision)
@@ -189,7 +187,7 @@ async def test_an_answer_that_came_before_the_caller_was_cancelled_needs_no_canc
 
 @pytest.mark.requirement("cancellation.either-side")
 @pytest.mark.parametrize("revision", HANDSHAKE)
-async def test_a_server_that_is_told_to_stop_takes_its_own_request_back(revision: str) -> None:
+async def test_a_server_that_is_cancelled_cancels_its_own_request(revision: str) -> None:
     server = Server("asks")
 
     @server.tool()
@@ -209,7 +207,7 @@ async def test_a_server_that_is_told_to_stop_takes_its_own_request_back(revision
 
 @every
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])  # trio's can't be raised by hand
-async def test_a_tool_that_fails_by_the_cancellation_of_something_else_is_answered(
+async def test_a_tool_that_raises_a_cancelled_error_is_answered(
     revision: str,
 ) -> None:
     server = Server("fails")

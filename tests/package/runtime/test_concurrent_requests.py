@@ -224,7 +224,7 @@ async def test_an_answer_that_nobody_reads_keeps_its_place(anyio_backend: str) -
         tasks.cancel_scope.cancel()
 
 
-async def test_the_end_of_a_connection_is_noticed_though_no_handler_ends(
+async def test_the_end_of_a_connection_is_seen_while_handlers_run(
     anyio_backend: str,
 ) -> None:
     gate = Gate()
@@ -271,7 +271,7 @@ async def test_a_client_serves_only_so_many_requests_at_once(anyio_backend: str)
         assert handlers.gate.most == LIMIT
 
 
-async def test_a_client_that_waits_for_an_answer_refuses_what_is_too_much(
+async def test_a_client_waiting_for_an_answer_refuses_excess_requests(
     anyio_backend: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING, "mcp_protocol")
@@ -323,7 +323,7 @@ async def test_notifications_with_slow_handlers_are_bounded_too(anyio_backend: s
         assert handlers.gate.most == LIMIT
 
 
-async def test_a_client_closes_though_its_handlers_wait_and_more_is_held(
+async def test_a_client_closes_while_its_handlers_and_requests_wait(
     anyio_backend: str,
 ) -> None:
     server, handlers = FakeServer(SESSION), Waiting()

@@ -45,9 +45,9 @@ async def test_answers_find_their_callers_in_whatever_order_they_come(revision: 
 
 @every
 async def test_many_calls_at_once_each_get_their_own_result(revision: str) -> None:
-    async def later(exchange: RequestContext) -> Any:
+    async def later(ctx: RequestContext) -> Any:
         await anyio.lowlevel.checkpoint()
-        return await names_back(exchange)
+        return await names_back(ctx)
 
     async with live(App(later), revision) as (client, _), anyio.create_task_group() as tasks:
 
@@ -67,15 +67,15 @@ async def test_other_requests_are_answered_while_one_blocks(revision: str, block
 
     freed, started = Event(), anyio.Event()
 
-    async def block(exchange: RequestContext) -> Any:
-        if exchange.params.name == "block":
+    async def block(ctx: RequestContext) -> Any:
+        if ctx.params.name == "block":
             started.set()
             if blocks == "waits":
                 while not freed.is_set():
                     await anyio.lowlevel.checkpoint()
             else:
                 await anyio.to_thread.run_sync(freed.wait, 10)
-        return await names_back(exchange)
+        return await names_back(ctx)
 
     async with speaking_to(App(block), revision) as end:
         await end.send(request(revision, "tools/call", {**CALL, "name": "block"}, id="slow"))
@@ -95,13 +95,13 @@ async def test_other_requests_are_answered_while_one_blocks(revision: str, block
 async def test_nothing_grows_with_the_number_of_calls(
     revision: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def wait(exchange: RequestContext) -> Any:
-        await exchange.progress(1)
-        if exchange.params.name == "waits":
+    async def wait(ctx: RequestContext) -> Any:
+        await ctx.progress(1)
+        if ctx.params.name == "waits":
             await anyio.lowlevel.checkpoint()
-        if exchange.params.name == "fails":
+        if ctx.params.name == "fails":
             raise ValueError
-        return await names_back(exchange)
+        return await names_back(ctx)
 
     caplog.set_level(logging.CRITICAL, "mcp_protocol")  # a call fails a thousand times over
     async with live(App(wait), revision) as (client, record):
@@ -129,10 +129,10 @@ async def test_nothing_grows_with_the_number_of_calls(
 async def test_the_messages_of_a_batch_are_served_side_by_side(revision: str) -> None:
     finish = anyio.Event()
 
-    async def work(exchange: RequestContext) -> Any:
-        if exchange.params.name == "slow":
+    async def work(ctx: RequestContext) -> Any:
+        if ctx.params.name == "slow":
             await finish.wait()
-        return await names_back(exchange)
+        return await names_back(ctx)
 
     async with speaking_to(App(work), revision) as end:
         calls = [
@@ -171,8 +171,8 @@ async def test_both_sides_ask_each_other_at_once(revision: str) -> None:
             assert ctx.revision.name == revision
             return {"roots": [{"uri": "file:///a"}]}
 
-    async def ask_back(exchange: RequestContext) -> Any:
-        roots = (await exchange.request("roots/list")).roots
+    async def ask_back(ctx: RequestContext) -> Any:
+        roots = (await ctx.request("roots/list")).roots
         return {"content": [{"type": "text", "text": roots[0].uri}]}
 
     async with (

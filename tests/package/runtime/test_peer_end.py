@@ -22,15 +22,15 @@ legacy = pytest.mark.parametrize("revision", HANDSHAKE)
 
 
 @every
-async def test_what_is_inbound_requests_is_finished_when_the_client_says_no_more(
+async def test_inbound_requests_finish_after_the_client_has_closed(
     revision: str,
 ) -> None:
     finish, started = anyio.Event(), anyio.Event()
 
-    async def work(exchange: RequestContext) -> Any:
+    async def work(ctx: RequestContext) -> Any:
         started.set()
         await finish.wait()
-        return await names_back(exchange)
+        return await names_back(ctx)
 
     channel = HalfClosed()
     async with anyio.create_task_group() as tasks:
@@ -50,7 +50,7 @@ async def test_what_is_inbound_requests_is_finished_when_the_client_says_no_more
 async def test_what_does_not_finish_in_time_is_cut_off(revision: str) -> None:
     started, cut = anyio.Event(), anyio.Event()
 
-    async def work(exchange: RequestContext) -> Any:
+    async def work(ctx: RequestContext) -> Any:
         started.set()
         try:
             await anyio.sleep_forever()
@@ -74,14 +74,14 @@ async def test_a_request_to_a_client_that_says_no_more_fails_at_once(revision: s
     outcome: list[str] = []
     asking = anyio.Event()
 
-    async def ask(exchange: RequestContext) -> Any:
+    async def ask(ctx: RequestContext) -> Any:
         for _ in range(2):
             try:
                 asking.set()
-                await exchange.request("roots/list")
+                await ctx.request("roots/list")
             except ConnectionClosedError as error:
                 outcome.append(str(error))
-        return await names_back(exchange)
+        return await names_back(ctx)
 
     channel = HalfClosed()
     with anyio.fail_after(10):
@@ -133,7 +133,7 @@ class HalfClosed(Channel):
 
 
 @every
-async def test_closing_from_another_task_ends_every_call_with_one_plain_error(
+async def test_closing_from_another_task_ends_all_calls_with_one_error(
     revision: str,
 ) -> None:
     server = FakeServer(revision)
@@ -161,7 +161,7 @@ async def test_closing_from_another_task_ends_every_call_with_one_plain_error(
 
 
 @every
-async def test_a_server_that_hangs_up_fails_the_calls_and_those_that_follow(revision: str) -> None:
+async def test_a_server_that_hangs_up_fails_current_and_later_calls(revision: str) -> None:
     server = FakeServer(revision)
     async with connect(server, revision=revision) as client, anyio.create_task_group() as tasks:
 
@@ -213,7 +213,7 @@ class Broken(FakeServer):
 
 @every
 @pytest.mark.parametrize("failure", [OSError("gone"), ValueError("gone"), anyio.EndOfStream()])
-async def test_a_transport_that_fails_in_its_own_way_is_the_end_of_the_connection(
+async def test_an_unknown_transport_error_ends_the_connection(
     revision: str, failure: Exception
 ) -> None:
     server = Broken(revision, failure, "receive")
@@ -229,7 +229,7 @@ async def test_a_transport_that_fails_in_its_own_way_is_the_end_of_the_connectio
 
 
 @every
-async def test_a_request_that_can_not_be_sent_fails_for_its_caller_alone(revision: str) -> None:
+async def test_a_request_that_cannot_be_sent_fails_its_caller_alone(revision: str) -> None:
     server = Broken(revision, OSError("full"), "send")
     async with connect(server, revision=revision) as client, anyio.create_task_group() as tasks:
         server.broken = True
@@ -245,7 +245,7 @@ async def test_a_request_that_can_not_be_sent_fails_for_its_caller_alone(revisio
 
 
 @every
-async def test_a_frame_that_can_not_be_read_is_answered_and_the_next_is_served(
+async def test_an_unreadable_frame_is_answered_and_the_next_is_served(
     revision: str,
 ) -> None:
     class Torn(MemoryChannel):

@@ -55,15 +55,15 @@ FAILURES: list[tuple[Callable[[], BaseException], int, str]] = [
 @every
 @pytest.mark.parametrize(("failure", "code", "text"), FAILURES)
 @pytest.mark.parametrize("waits", [False, True])
-async def test_whatever_a_handler_raises_is_one_answer_and_the_next_is_served(
+async def test_any_error_of_a_handler_is_one_answer_and_no_end(
     revision: str, failure: Callable[[], BaseException], code: int, text: str, waits: bool
 ) -> None:
-    async def fail(exchange: RequestContext) -> Any:
-        if exchange.params.name == "fail":
+    async def fail(ctx: RequestContext) -> Any:
+        if ctx.params.name == "fail":
             if waits:
                 await anyio.lowlevel.checkpoint()
             raise failure()
-        return await names_back(exchange)
+        return await names_back(ctx)
 
     async with speaking_to(App(fail), revision) as end:
         answer = await end.ask("tools/call", {**CALL, "name": "fail"})
@@ -73,9 +73,9 @@ async def test_whatever_a_handler_raises_is_one_answer_and_the_next_is_served(
 
 
 @every
-async def test_the_session_knows_the_code_for_a_resource_that_is_not_there(revision: str) -> None:
-    async def missing(exchange: RequestContext) -> Any:
-        raise ResourceNotFoundError(exchange.params.uri)
+async def test_the_session_knows_the_code_for_a_missing_resource(revision: str) -> None:
+    async def missing(ctx: RequestContext) -> Any:
+        raise ResourceNotFoundError(ctx.params.uri)
 
     async with speaking_to(App(missing), revision) as end:
         answer = await end.ask("resources/read", {"uri": "memo://x"})
@@ -88,7 +88,7 @@ async def test_the_session_knows_the_code_for_a_resource_that_is_not_there(revis
     "result", [5, "text", [], object(), {"content": 5}, {"content": [object()]}]
 )
 async def test_a_result_that_does_not_fit_is_an_internal_error(revision: str, result: Any) -> None:
-    async def misfit(exchange: RequestContext) -> Any:
+    async def misfit(ctx: RequestContext) -> Any:
         return result
 
     async with speaking_to(App(misfit), revision) as end:
@@ -100,10 +100,10 @@ async def test_a_result_that_does_not_fit_is_an_internal_error(revision: str, re
 async def test_what_a_handler_sets_in_its_context_is_gone_in_the_next(revision: str) -> None:
     var = contextvars.ContextVar("var", default="clean")
 
-    async def look(exchange: RequestContext) -> Any:
+    async def look(ctx: RequestContext) -> Any:
         found = var.get()
         var.set("used")
-        if exchange.params.name == "waits":
+        if ctx.params.name == "waits":
             await anyio.lowlevel.checkpoint()
             found += " " + var.get()
         return {"content": [{"type": "text", "text": found}]}
@@ -115,8 +115,8 @@ async def test_what_a_handler_sets_in_its_context_is_gone_in_the_next(revision: 
 
 
 @every
-async def test_a_handler_runs_in_one_task_from_its_first_step_to_its_last(revision: str) -> None:
-    async def scopes(exchange: RequestContext) -> Any:
+async def test_a_handler_runs_in_one_task_from_start_to_end(revision: str) -> None:
+    async def scopes(ctx: RequestContext) -> Any:
         before = anyio.get_current_task().id
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(anyio.lowlevel.checkpoint)

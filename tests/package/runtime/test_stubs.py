@@ -67,7 +67,7 @@ async def test_a_server_asks_by_typed_methods_and_gets_typed_results(revision: s
 
 
 @pytest.mark.parametrize("revision", ALL)
-async def test_a_pinned_revision_has_the_face_of_that_revision(revision: str) -> None:
+async def test_a_pinned_revision_has_the_client_of_that_revision(revision: str) -> None:
     async with connect(Server("plain"), revision=revision) as client:
         assert type(client) is module(revision, "client").Client
         assert client.revision == revision
@@ -137,7 +137,7 @@ async def test_a_client_without_a_handler_is_not_asked() -> None:
 
 
 @pytest.mark.parametrize("revision", ALL)
-def test_the_row_of_a_method_has_the_facts_that_are_found_by_its_name(revision: str) -> None:
+def test_the_row_of_a_method_has_the_facts_of_its_name(revision: str) -> None:
     chosen = REVISIONS[revision]
     tables = (
         chosen.client_requests,

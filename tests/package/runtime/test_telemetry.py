@@ -89,7 +89,7 @@ CALL = "tools/call forecast"
 
 @pytest.mark.requirement("meta.trace-value-format", "meta.trace-keys-reserved")
 @both
-async def test_the_span_of_the_client_is_the_parent_of_that_of_the_server(
+async def test_the_client_span_is_the_parent_of_the_server_span(
     spans: Spans, revision: str
 ) -> None:
     async with live(weather(spans), revision) as (client, record):
@@ -120,7 +120,7 @@ async def test_the_span_of_the_client_is_the_parent_of_that_of_the_server(
 
 
 @both
-async def test_over_http_the_parent_is_the_client_and_the_span_of_the_request_is_linked(
+async def test_over_http_the_span_has_the_client_as_parent_and_a_link(
     spans: Spans, revision: str
 ) -> None:
     app = weather(spans).asgi(hosts=["app"])
@@ -173,7 +173,7 @@ async def test_a_malformed_context_makes_the_span_a_root(spans: Spans) -> None:
     assert spans.named(CALL, SpanKind.SERVER).parent is None
 
 
-def test_spans_of_a_blocking_client_have_the_span_of_their_caller_as_parent(spans: Spans) -> None:
+def test_spans_of_a_blocking_client_have_the_span_of_the_caller(spans: Spans) -> None:
     with connect_sync(weather(spans)) as client:
         client.middleware(trace_requests(spans.provider))
         with spans.tracer.start_as_current_span("agent"):

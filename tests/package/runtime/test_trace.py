@@ -176,7 +176,7 @@ FULL = Path("/dev/full")
 
 
 @pytest.mark.skipif(not FULL.exists(), reason="needs a device that is always full")
-async def test_a_full_disk_ends_the_trace_with_one_warning_and_not_the_session(
+async def test_a_full_disk_ends_the_trace_with_a_warning_alone(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("MCP_TRACE", str(FULL))
@@ -211,7 +211,7 @@ anyio.run(main)
 """
 
 
-def test_a_line_that_fits_in_part_only_ends_the_trace_and_not_the_session(tmp_path: Path) -> None:
+def test_a_partly_written_line_ends_the_trace_and_no_session(tmp_path: Path) -> None:
     path = tmp_path / "trace.jsonl"
     done = subprocess.run(
         [sys.executable, "-c", LIMITED],
@@ -321,9 +321,7 @@ def vault() -> Server:
 
 
 @pytest.mark.parametrize("revision", [min(REVISIONS), max(REVISIONS)])
-async def test_a_server_masks_arguments_that_their_types_declare_secret(
-    trace: Path, revision: str
-) -> None:
+async def test_a_server_masks_arguments_of_secret_types(trace: Path, revision: str) -> None:
     arguments = {
         "door": "green",
         "answer": "swordfish",

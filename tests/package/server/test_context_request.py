@@ -42,7 +42,7 @@ def telling() -> Server:
 
 
 @pytest.mark.parametrize("revision", [SESSIONS[0], PER_REQUEST[-1]])
-async def test_a_tool_reads_headers_query_cookies_and_client_of_its_http_request(
+async def test_a_tool_reads_headers_query_cookies_and_client_address(
     revision: str,
 ) -> None:
     async with asgi(telling()) as http:

@@ -76,9 +76,7 @@ def test_a_request_that_is_done_soon_is_answered_before_the_end(folder: Path) ->
 
 
 @pytest.mark.parametrize("tool", ["slow", "stuck"])
-def test_a_request_that_takes_long_is_given_up_when_its_time_is_over(
-    folder: Path, tool: str
-) -> None:
+def test_a_slow_request_is_given_up_when_its_time_is_over(folder: Path, tool: str) -> None:
     with started(folder) as server:
         calling = server.call(tool, **({"seconds": 600} if tool == "slow" else {}))
         server.says(f"{tool} begins")

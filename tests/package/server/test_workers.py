@@ -187,7 +187,7 @@ def test_each_process_serves_and_a_signal_ends_all(
 
 
 @pytest.mark.parametrize("tool", ["slow", "stuck"])
-def test_a_call_that_takes_long_is_answered_when_its_time_is_over(folder: Path, tool: str) -> None:
+def test_a_slow_call_is_answered_when_its_time_is_over(folder: Path, tool: str) -> None:
     with serving(folder) as (server, _):
         calling = server.call(tool)
         server.says(f"{tool} begins")
@@ -218,7 +218,7 @@ def test_a_second_interrupt_of_the_terminal_waits_for_nothing(folder: Path) -> N
     assert not any(map(is_alive, workers))
 
 
-def test_a_hangup_replaces_the_processes_by_such_with_the_changed_code(folder: Path) -> None:
+def test_a_hangup_replaces_the_processes_with_changed_code(folder: Path) -> None:
     with serving(folder) as (server, _):
         before = two_workers(server)
         text = (folder / "web.py").read_text().replace("str(os.getpid())", "f'{os.getpid()}0'")
@@ -298,7 +298,7 @@ def replacement(server: Started, killed: int) -> int:
     return new
 
 
-def test_workers_end_when_the_process_that_started_them_is_killed(folder: Path) -> None:
+def test_workers_end_when_their_parent_process_is_killed(folder: Path) -> None:
     with serving(folder) as (server, _):
         two_workers(server)
         server.process.kill()
@@ -324,7 +324,7 @@ def test_a_lifespan_that_fails_ends_all_with_its_error(folder: Path) -> None:
     assert done.stderr.endswith("error: a worker could not start to serve; its error is above\n")
 
 
-def test_a_module_that_fails_in_the_workers_ends_all_with_its_error(folder: Path) -> None:
+def test_a_module_that_fails_in_a_worker_ends_all_with_its_error(folder: Path) -> None:
     text = "import multiprocessing\nif multiprocessing.parent_process():\n    1 / 0\n"
     (folder / "web.py").write_text(text + textwrap.dedent(WEB))
     done = run(folder, *WORKERS)
@@ -380,7 +380,7 @@ def plain() -> Server:
     return Server("plain")
 
 
-def test_what_run_workers_cannot_do_is_refused_with_the_alternative() -> None:
+def test_what_run_workers_cannot_do_names_the_alternative() -> None:
     with pytest.raises(ValueError, match=r"expected at least 2, got 1; run\(\) is one process"):
         Server.run_workers(plain, 1, http=":0")
     with pytest.raises(ValueError, match="expected stateless=True"):

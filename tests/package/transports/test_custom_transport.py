@@ -236,9 +236,9 @@ async def test_a_binding_is_told_which_request_a_message_belongs_to(revision: st
 
 
 @legacy
-async def test_what_a_server_asks_while_it_serves_belongs_to_what_it_serves(revision: str) -> None:
-    async def ask(exchange: RequestContext) -> Any:
-        await exchange.request("roots/list")
+async def test_server_requests_during_a_call_relate_to_that_call(revision: str) -> None:
+    async def ask(ctx: RequestContext) -> Any:
+        await ctx.request("roots/list")
         return RESULTS["tools/call"]
 
     class Roots(ClientHandlers):
@@ -299,10 +299,10 @@ def test_an_answer_from_a_client_is_not_taken_for_one(revision: str, answer: Any
 async def test_a_server_can_send_no_request(revision: str) -> None:
     refused: list[str] = []
 
-    async def ask(exchange: RequestContext) -> Any:
+    async def ask(ctx: RequestContext) -> Any:
         for method in ("roots/list", "sampling/createMessage", "ping", "tools/list"):
             with pytest.raises(LocalProtocolError, match="a server sends no requests"):
-                await exchange.request(method, PARAMS.get(method))
+                await ctx.request(method, PARAMS.get(method))
             refused.append(method)
         return RESULTS["tools/call"]
 

@@ -155,7 +155,7 @@ async def test_closing_wakes_the_tasks_that_wait(channels: tuple[LineChannel, Li
         await a.close()
 
 
-async def test_a_message_with_a_newline_is_refused_and_leaves_the_channel_whole(
+async def test_a_message_with_a_newline_is_refused_without_harm(
     ends: Ends,
 ) -> None:
     a, b = pair(ends)
@@ -167,7 +167,7 @@ async def test_a_message_with_a_newline_is_refused_and_leaves_the_channel_whole(
     await b.close()
 
 
-async def test_a_message_begun_is_finished_after_its_task_was_cancelled(ends: Ends) -> None:
+async def test_a_begun_message_is_finished_after_its_task_is_cancelled(ends: Ends) -> None:
     a, b = pair(ends)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(a.send, OutgoingMessage(BIG))
@@ -220,7 +220,7 @@ async def test_a_source_that_is_cut_gives_what_is_there_and_then_ends(
 
 
 @pytest.mark.parametrize("open_end", [open_source, PolledSource])
-async def test_a_source_that_is_cut_while_nobody_reads_gives_what_lies_in_the_pipe(
+async def test_a_source_closed_while_unread_gives_what_the_pipe_holds(
     open_end: Callable[[int], AsyncioSource | PolledSource],
 ) -> None:
     read_end, write_end = os.pipe()
@@ -362,7 +362,7 @@ async def test_messages_of_one_turn_leave_by_two_writes_in_order() -> None:
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
-async def test_a_batch_that_the_pipe_does_not_take_at_once_goes_out_without_another_write() -> None:
+async def test_a_batch_that_blocks_the_pipe_needs_no_further_write() -> None:
     messages = [b"%d" % number * 10_000 for number in range(1, 9)]
     for_reading, for_writing = os.pipe()
     filler = b"x" * 60_000

@@ -30,8 +30,8 @@ from package.processes import (
     DEADLINE,
     ECHO,
     IGNORES_EOF,
-    IMPATIENT,
     PACKAGE_ROOT,
+    SHORT_TIMEOUTS,
     Lifeline,
     python,
     server,
@@ -46,7 +46,7 @@ def lifeline(tmp_path: Path) -> Lifeline:
     return Lifeline(tmp_path)
 
 
-async def test_a_dead_server_whose_child_holds_the_output_is_the_end_too(
+async def test_a_dead_server_whose_child_holds_the_output_has_ended(
     lifeline: Lifeline,
 ) -> None:
     starts = "print('{}', flush=True); subprocess.Popen([sys.executable, '-c', child + ends, "
@@ -67,7 +67,7 @@ async def test_a_dead_server_whose_child_holds_the_output_is_the_end_too(
     "stdio.shutdown-client-portable",
     revisions=EVERY_REVISION,
 )
-async def test_closing_ends_the_input_and_sends_no_signal_to_a_server_that_exits(
+async def test_closing_ends_the_input_and_signals_no_server_that_exits(
     tmp_path: Path,
 ) -> None:
     records = f"""
@@ -88,7 +88,7 @@ async def test_closing_ends_the_input_and_sends_no_signal_to_a_server_that_exits
 )
 async def test_a_server_that_ignores_the_end_of_input_gets_sigterm() -> None:
     handles = "signal.signal(signal.SIGTERM, lambda *_: sys.exit(7)); print('{}', flush=True)"
-    async with server(python(handles, IGNORES_EOF), timeouts=IMPATIENT) as channel:
+    async with server(python(handles, IGNORES_EOF), timeouts=SHORT_TIMEOUTS) as channel:
         assert await channel.receive() == b"{}"
     assert channel.exit_code == 7
 
@@ -106,8 +106,8 @@ async def test_a_server_that_ignores_sigterm_too_is_killed(tmp_path: Path) -> No
     os.write(trace, b"EOF ")
     while True: signal.pause()
     """
-    patience = ShutdownTimeouts(after_eof=1, after_terminate=0.3, after_kill=DEADLINE)
-    async with server(python(ignores), timeouts=patience) as channel:
+    timeouts = ShutdownTimeouts(after_eof=1, after_terminate=0.3, after_kill=DEADLINE)
+    async with server(python(ignores), timeouts=timeouts) as channel:
         assert await channel.receive() == b"{}"
         started = time.monotonic()
     assert time.monotonic() - started < DEADLINE / 2
@@ -121,7 +121,7 @@ async def test_closing_leaves_no_child_of_the_server_behind(
     lifeline: Lifeline, parent: str, child: str
 ) -> None:
     starts = f"subprocess.Popen([sys.executable, '-c', child + {child}, {lifeline.path!r}])\n"
-    async with server(python(CHILD, starts, parent), timeouts=IMPATIENT):
+    async with server(python(CHILD, starts, parent), timeouts=SHORT_TIMEOUTS):
         await lifeline.up()
     await lifeline.cut()
 
@@ -164,7 +164,7 @@ async def test_a_cancelled_client_leaves_no_process_behind(lifeline: Lifeline) -
     held: list[ProcessChannel] = []
 
     async def client() -> None:
-        async with server(python(CHILD, starts, IGNORES_EOF), timeouts=IMPATIENT) as channel:
+        async with server(python(CHILD, starts, IGNORES_EOF), timeouts=SHORT_TIMEOUTS) as channel:
             held.append(channel)
             await channel.receive()
 

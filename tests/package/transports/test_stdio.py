@@ -204,7 +204,7 @@ def test_an_input_that_is_the_null_device_has_ended(backend: str) -> None:
     assert (done.stdout, done.stderr) == (b"", b"")
 
 
-def test_sockets_serve_as_streams_even_if_standard_error_is_the_same(backend: str) -> None:
+def test_sockets_serve_as_streams_even_shared_with_stderr(backend: str) -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
         fd = theirs.fileno()

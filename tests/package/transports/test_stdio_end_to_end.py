@@ -82,9 +82,7 @@ async def test_what_a_tool_prints_does_not_disturb_the_session(revision: str) ->
     "stdio.streams",
 )
 @every
-def test_a_server_answers_each_line_with_a_line_and_prints_nothing_else(
-    revision: str, backend: str
-) -> None:
+def test_a_server_answers_each_line_with_a_line_and_no_more(revision: str, backend: str) -> None:
     with process(revision, backend) as server:
         calls = [
             request(revision, "tools/call", {"name": "echo", "arguments": {"text": text}}, id=text)
@@ -109,7 +107,7 @@ def test_a_server_answers_each_line_with_a_line_and_prints_nothing_else(
     "stdio.metadata-inline",
 )
 @every
-async def test_a_client_writes_messages_and_nothing_else_until_it_closes(
+async def test_a_client_writes_nothing_but_messages_until_it_closes(
     revision: str, tmp_path: Path
 ) -> None:
     """The server is run behind `tee`, which keeps what it is sent."""

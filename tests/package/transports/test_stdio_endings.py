@@ -89,7 +89,7 @@ async def test_a_server_that_dies_in_a_call_is_one_readable_error(
     ],
 )
 @pytest.mark.parametrize("revision", [None, HANDSHAKE[-1]])
-async def test_a_server_that_fails_to_start_says_its_exit_code_and_its_last_words(
+async def test_a_server_that_fails_to_start_shows_exit_code_and_output(
     revision: str | None, code: str, exit_code: int, text: str
 ) -> None:
     with anyio.fail_after(20), pytest.raises(ServerStartError) as failed:
@@ -100,7 +100,7 @@ async def test_a_server_that_fails_to_start_says_its_exit_code_and_its_last_word
     assert f"exit code {exit_code}" in str(failed.value)
 
 
-async def test_a_lifespan_that_fails_ends_the_server_with_its_own_error() -> None:
+async def test_a_failing_lifespan_ends_the_server_with_its_error() -> None:
     code = """
 from contextlib import asynccontextmanager
 from mcp_protocol import Server
@@ -125,7 +125,7 @@ async def test_what_is_no_command_says_so() -> None:
 
 
 @pytest.mark.parametrize("failure", [ValueError("mine"), KeyboardInterrupt(), SystemExit(3)])
-async def test_what_the_body_raises_leaves_as_it_is_and_the_server_ends(
+async def test_an_error_of_the_body_passes_and_the_server_ends(
     failure: BaseException,
 ) -> None:
     with pytest.raises(type(failure)) as caught:
@@ -143,7 +143,7 @@ async def test_what_the_body_raises_leaves_as_it_is_and_the_server_ends(
     "subscriptions.no-server-memory",
 )
 @modern
-async def test_after_a_crash_a_listener_subscribes_again_at_the_next_process(
+async def test_after_a_crash_a_listener_subscribes_at_the_next_process(
     revision: str,
 ) -> None:
     tell, heard = anyio.create_memory_object_stream[tuple[int, str]](9)

@@ -156,7 +156,7 @@ REFUSED: list[tuple[Any, Any, str]] = [
 
 @pytest.mark.requirement("tools.server-validates-inputs", revisions=EVERY_REVISION)
 @pytest.mark.parametrize(("kind", "value", "complaint"), REFUSED)
-def test_a_value_that_breaks_a_constraint_is_refused_with_its_place(
+def test_a_value_that_breaks_a_constraint_is_refused_with_place(
     kind: Any, value: Any, complaint: str
 ) -> None:
     with pytest.raises(ValueError, match="argument") as caught:
@@ -226,7 +226,7 @@ def test_defaults_stand_in_the_schema() -> None:
     assert read(function, "tool").bind({})["limit"] == 3
 
 
-def test_a_field_without_default_is_required_and_a_default_factory_is_called_each_time() -> None:
+def test_required_fields_and_default_factories_work() -> None:
     def function(
         needed: int = Field(ge=1),
         tags: list[str] = Field(default_factory=list),  # noqa: B008 - pydantic's own way
@@ -280,7 +280,7 @@ COERCED: list[tuple[Any, Any, Any]] = [
 
 
 @pytest.mark.parametrize(("kind", "value", "expected"), COERCED)
-def test_text_is_converted_where_another_type_is_expected_unless_that_is_off(
+def test_text_is_converted_to_other_types_unless_that_is_off(
     kind: Any, value: Any, expected: Any
 ) -> None:
     assert bound(kind, value) == expected
@@ -329,7 +329,7 @@ print("pydantic" in sys.modules)
 
 
 @pytest.mark.structs("models of pydantic import pydantic")
-def test_constraints_work_without_pydantic_which_is_never_imported() -> None:
+def test_constraints_work_without_pydantic_being_imported() -> None:
     run = subprocess.run(
         [sys.executable, "-c", WITHOUT_PYDANTIC],
         capture_output=True,
@@ -497,7 +497,7 @@ async def test_a_recursive_class_is_a_structured_object() -> None:
 
 
 @pytest.mark.parametrize("kind", [object, types.ModuleType])
-def test_a_type_without_a_json_form_is_refused_with_types_that_have_one(kind: Any) -> None:
+def test_a_type_without_a_json_form_is_refused_with_alternatives(kind: Any) -> None:
     async def take(value: Any) -> None: ...
 
     take.__annotations__["value"] = kind

@@ -44,7 +44,7 @@ def told_apart(params: models.ElicitRequestParams) -> str:
             return url
 
 
-async def what_is_passed_in(client: Client, exchange: RequestContext) -> None:
+async def what_is_passed_in(client: Client, ctx: RequestContext) -> None:
     prompt = models.PromptReference(name="greet")
     template = models.ResourceTemplateReference(uri="city://{name}")
     argument = models.CompleteRequestParamsArgument(name="city", value="O")
@@ -53,7 +53,7 @@ async def what_is_passed_in(client: Client, exchange: RequestContext) -> None:
     await client.complete({"name": "city", "value": ""}, {"type": "ref/prompt", "name": "greet"})
     content = models.TextContent(text="Hello", annotations=models.Annotations(priority=1))
     message = models.SamplingMessage(role="user", content=content)
-    session = ServerSession(exchange)
+    session = ServerSession(ctx)
     said = await session.create_message(messages=[message, {"role": "user"}], max_tokens=5)
     assert_type(said, models.CreateMessageResult)
     tool = models.Tool(name="forecast", input_schema={"type": "object"}, title=None)

@@ -61,7 +61,7 @@ with_iss = pytest.mark.parametrize("revision", holding("auth-flow.iss-failure-ab
     "auth-server-metadata.prm-used-by-client",
 )
 @every_revision
-async def test_a_client_comes_to_a_token_and_sends_it_with_every_request(revision: str) -> None:
+async def test_a_client_gets_a_token_and_sends_it_with_every_request(revision: str) -> None:
     async with protected(revision, session="s") as (script, server):
         async with client_of(script, agreeing(script.issuer)) as client:
             assert (await client.list_tools())[0].name == "echo"
@@ -129,7 +129,7 @@ async def test_a_time_limit_goes_on_after_a_pause_where_it_was() -> None:
 
 @requirement("auth-flow.local-public-client")
 @every_revision
-async def test_a_token_of_an_earlier_run_is_used_and_renewed_before_a_browser_opens(
+async def test_a_stored_token_is_used_and_renewed_before_any_browser(
     revision: str,
 ) -> None:
     store = MemoryStore()
@@ -156,7 +156,7 @@ async def test_a_token_that_has_ended_is_renewed_before_it_is_sent(revision: str
 
 
 @every_revision
-async def test_a_refresh_token_that_is_refused_is_forgotten_and_the_user_asked(
+async def test_a_refused_refresh_token_is_dropped_and_the_user_asked(
     revision: str,
 ) -> None:
     store = MemoryStore()
@@ -169,7 +169,7 @@ async def test_a_refresh_token_that_is_refused_is_forgotten_and_the_user_asked(
 
 
 @every_revision
-async def test_a_token_endpoint_that_fails_leaves_the_refresh_token_for_later(
+async def test_a_failing_token_endpoint_keeps_the_refresh_token(
     revision: str,
 ) -> None:
     store = MemoryStore()
@@ -219,7 +219,7 @@ async def test_two_clients_with_one_store_renew_once(tmp_path: Path) -> None:
         assert script.issuer.visits == []
 
 
-async def test_a_task_that_is_cancelled_while_it_renews_blocks_no_other(tmp_path: Path) -> None:
+async def test_a_task_cancelled_while_it_renews_blocks_no_other(tmp_path: Path) -> None:
     store = FileStore(tmp_path, encrypted=False)
     async with protected() as (script, _):
         async with client_of(script, agreeing(script.issuer, store=store)) as client:
@@ -266,7 +266,7 @@ async def test_a_call_that_needs_more_scopes_asks_the_user_for_them(revision: st
     "auth-scope.min-client-cache-failures",
 )
 @with_step_up
-async def test_endless_refusals_end_after_three_authorizations_and_are_remembered(
+async def test_endless_refusals_end_after_three_authorizations(
     revision: str,
 ) -> None:
     async with protected(revision) as (script, _):
@@ -341,7 +341,7 @@ async def test_a_403_without_insufficient_scope_starts_no_flow(revision: str) ->
 
 @requirement("auth-flow.401-at-any-request")
 @every_revision
-async def test_a_token_that_is_refused_as_soon_as_it_is_given_ends_the_attempt(
+async def test_a_token_refused_when_just_issued_ends_the_attempt(
     revision: str,
 ) -> None:
     async with protected(revision) as (script, server):
@@ -368,7 +368,7 @@ class Refusing(dict[str, frozenset[str]]):
     "auth-flow.only-own-as-tokens",
 )
 @with_metadata
-async def test_another_authorization_server_gets_nothing_of_the_first_one(revision: str) -> None:
+async def test_another_authorization_server_gets_nothing_of_the_first(revision: str) -> None:
     async with protected(revision) as (script, server), issuing(Issuer("b-")) as second:
         first = script.issuer
 
@@ -413,7 +413,7 @@ async def test_servers_of_different_issuers_get_tokens_of_their_own(revision: st
 
 @requirement("auth-registration.preregistered-mismatch-error")
 @with_metadata
-async def test_registered_credentials_stay_at_the_issuer_they_were_used_at(revision: str) -> None:
+async def test_registered_credentials_stay_at_their_first_issuer(revision: str) -> None:
     store = MemoryStore()
     async with protected(revision) as (script, _), protected(revision) as (other, _):
         script.issuer.registered["me"] = {"redirect_uris": [REDIRECT_URI]}
@@ -479,7 +479,7 @@ async def test_no_token_is_sent_without_tls(revision: str) -> None:
         assert "hidden" not in str(caught.value)
 
 
-async def test_a_token_from_elsewhere_is_sent_and_asked_for_again_when_refused() -> None:
+async def test_a_foreign_token_is_sent_and_requested_again_if_refused() -> None:
     async with protected() as (script, _):
         script.issuer.valid["second"] = frozenset()
         tokens = iter(["first", "second"])
@@ -613,7 +613,7 @@ async def test_clients_in_threads_share_a_way_to_a_token() -> None:
 
 @requirement("auth-flow.refresh-not-assumed")
 @every_revision
-async def test_without_refresh_tokens_the_user_is_asked_again_after_the_end(revision: str) -> None:
+async def test_without_refresh_tokens_the_user_is_asked_after_expiry(revision: str) -> None:
     async with protected(revision) as (script, _):
         script.issuer.renewable = False
         async with client_of(script, agreeing(script.issuer)) as client:

@@ -95,7 +95,7 @@ def test_a_user_who_agrees_at_last_gives_a_token() -> None:
     assert form["resource"] == SERVER
 
 
-def test_a_registration_for_devices_has_no_redirect_and_is_not_one_for_browsers() -> None:
+def test_a_registration_for_devices_has_no_redirect() -> None:
     there = world()
     authorized(there)
     body = there.asked[0].body

@@ -66,7 +66,7 @@ def claims_of(token: str) -> dict[str, Any]:
 
 @requirement("auth-ext.dpop-scheme", "auth-ext.dpop-rs-nonce", "auth-ext.dpop-fresh-proof")
 @with_extensions
-async def test_a_bound_token_is_sent_with_a_new_proof_and_the_nonce_of_the_server(
+async def test_a_bound_token_is_sent_with_fresh_proof_and_server_nonce(
     revision: str,
 ) -> None:
     store = MemoryStore()
@@ -91,7 +91,7 @@ async def test_a_bound_token_is_sent_with_a_new_proof_and_the_nonce_of_the_serve
 
 @requirement("auth-ext.graceful-degradation")
 @with_extensions
-async def test_a_server_that_needs_an_extension_refuses_a_client_without_it(revision: str) -> None:
+async def test_a_server_that_needs_an_extension_refuses_other_clients(revision: str) -> None:
     async with protected(revision) as (script, _):
 
         async def refuse(asked: Asked, reply: Reply) -> None:
@@ -105,7 +105,7 @@ async def test_a_server_that_needs_an_extension_refuses_a_client_without_it(revi
 
 
 @with_extensions
-async def test_a_stored_token_that_is_not_bound_is_not_sent_where_it_has_to_be(
+async def test_a_stored_unbound_token_is_not_sent_where_binding_is_due(
     revision: str,
 ) -> None:
     store = MemoryStore()
@@ -120,7 +120,7 @@ async def test_a_stored_token_that_is_not_bound_is_not_sent_where_it_has_to_be(
 
 @requirement("auth-ext.client-declares", "auth-ext.off-by-default")
 @pytest.mark.parametrize("revision", holding("auth-ext.client-declares"))
-async def test_an_extension_is_declared_in_each_request_of_a_client_that_uses_it(
+async def test_a_client_declares_the_extension_it_uses_in_each_request(
     revision: str,
 ) -> None:
     name = "io.modelcontextprotocol/oauth-client-credentials"
@@ -181,7 +181,7 @@ async def test_a_client_without_a_user_can_have_bound_tokens_too(revision: str) 
 
 @requirement("auth-ext.cc-renewal")
 @with_extensions
-async def test_a_token_without_refresh_token_is_had_again_after_its_end(revision: str) -> None:
+async def test_an_expired_token_without_refresh_token_is_had_anew(revision: str) -> None:
     async with protected(revision) as (script, _):
         script.issuer.machine = True
         script.issuer.expires_in = 0

@@ -35,7 +35,7 @@ async def nothing(asked: Asked, reply: Reply) -> None:
     revisions=EVERY_REVISION,
 )
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
-async def test_a_name_that_leads_to_a_refused_address_is_not_connected_to(host: str) -> None:
+async def test_a_name_that_resolves_to_a_refused_address_is_refused(host: str) -> None:
     checked: list[str] = []
 
     def permits(address: str) -> bool:

@@ -54,7 +54,7 @@ class Browser:
 @requirement(
     "auth-security.url-no-shell", "auth-security.url-platform-opener", revisions=EVERY_REVISION
 )
-async def test_the_browser_gets_the_url_as_it_is_and_its_return_is_the_result() -> None:
+async def test_the_browser_gets_the_exact_url_and_returns_the_result() -> None:
     browser = Browser("/callback?code=c&state=s")
     async with Loopback(open_url=browser).open() as agent:
         browser.uri = agent.redirect_uri
@@ -101,7 +101,7 @@ async def test_only_the_return_with_the_awaited_state_ends_the_wait() -> None:
     assert b"stolen" not in page
 
 
-async def test_a_return_before_the_user_was_sent_away_counts_for_nothing() -> None:
+async def test_a_return_before_the_user_was_sent_away_is_ignored() -> None:
     async with Loopback().open() as agent:
         status, _, _ = await to_thread.run_sync(get, agent.redirect_uri, "/callback?code=1")
         assert status == 400
@@ -137,7 +137,7 @@ async def test_a_port_can_be_fixed_and_may_be_taken() -> None:
         assert agent.redirect_uri == f"http://127.0.0.1:{port}/back"
 
 
-async def test_the_port_of_a_registration_is_taken_again_while_it_is_free() -> None:
+async def test_the_port_of_a_registration_is_reused_while_it_is_free() -> None:
     async with Loopback().open() as agent:
         registered = agent.redirect_uri
         async with Loopback().open([registered]) as other:
@@ -150,13 +150,13 @@ async def test_the_port_of_a_registration_is_taken_again_while_it_is_free() -> N
         assert agent.redirect_uri == registered
 
 
-async def test_a_user_who_does_not_come_back_is_waited_for_no_longer_than_said() -> None:
+async def test_a_user_who_does_not_return_is_waited_for_in_bounds() -> None:
     async with Loopback(timeout=0.05, open_url=lambda url: True).open() as agent:
         with pytest.raises(AuthorizationError, match=r"within 0\.05 s"):
             await agent.visit(URL)
 
 
-async def test_a_machine_without_a_browser_is_an_error_that_names_another_way() -> None:
+async def test_a_machine_without_a_browser_gets_an_error_with_a_way() -> None:
     async with Loopback(open_url=lambda url: False).open() as agent:
         with pytest.raises(AuthorizationError, match="`Paste`"):
             await agent.visit(URL)

@@ -149,7 +149,7 @@ async def signed_in(folder: Path) -> AsyncIterator[RefusingServer]:
                 yield script
 
 
-async def test_a_token_that_another_client_got_is_used_before_the_user_is_asked() -> None:
+async def test_a_token_of_another_client_is_used_before_the_user() -> None:
     store = MemoryStore()
     async with protected() as (script, _):
         script.open = lambda asked: asked.what != "tools/call"
@@ -162,7 +162,7 @@ async def test_a_token_that_another_client_got_is_used_before_the_user_is_asked(
         assert len(script.issuer.visits) == 1
 
 
-async def test_scopes_that_another_client_got_are_used_before_the_user_is_asked() -> None:
+async def test_scopes_of_another_client_are_used_before_the_user() -> None:
     store = MemoryStore()
     async with protected() as (script, _):
         async with (
@@ -178,7 +178,7 @@ async def test_scopes_that_another_client_got_are_used_before_the_user_is_asked(
         assert len(script.issuer.visits) == 3
 
 
-async def test_a_token_that_another_client_got_is_used_with_the_key_it_is_bound_to() -> None:
+async def test_a_token_of_another_client_is_used_with_its_bound_key() -> None:
     store = MemoryStore()
     async with issuing() as issuer:
         issuer.token_type = "DPoP"

@@ -297,7 +297,7 @@ def test_a_late_response_to_the_probe_counts_over_http(
 
 
 @backends
-def test_one_task_of_many_tries_an_authorization_server_that_fails(
+def test_one_task_of_many_tries_a_failing_authorization_server(
     monkeypatch: pytest.MonkeyPatch, backend: str
 ) -> None:
     async def main() -> None:
@@ -319,7 +319,7 @@ def test_one_task_of_many_tries_an_authorization_server_that_fails(
 
 
 @backends
-def test_a_limit_that_several_tasks_pause_goes_on_after_the_last_pause(backend: str) -> None:
+def test_a_timeout_paused_by_tasks_resumes_after_the_last_pause(backend: str) -> None:
     async def pause(scope: anyio.CancelScope, after: float, seconds: float) -> None:
         await anyio.sleep(after)
         with paused():

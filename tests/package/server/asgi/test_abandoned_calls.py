@@ -108,7 +108,7 @@ async def served(http: Http, revision: str, method: str = "tools/list") -> Reply
 @pytest.mark.requirement("http.disconnect-not-cancel")
 @sessions
 @pytest.mark.parametrize("name", ["wait", "asks"])
-async def test_clients_that_left_take_no_places_of_others_and_their_calls_go_on(
+async def test_calls_of_clients_that_left_go_on_and_take_no_places(
     revision: str, name: str
 ) -> None:
     patient = Patient()
@@ -252,11 +252,11 @@ class Notified:
         outer = self
 
         class Noting(Server):
-            async def notified(self, exchange: Any) -> None:
-                if exchange.method.name == ROOTS_CHANGED["method"]:
+            async def notified(self, ctx: Any) -> None:
+                if ctx.method.name == ROOTS_CHANGED["method"]:
                     outer.begun += 1
                     try:
-                        await exchange.peer.request("ping")
+                        await ctx.peer.request("ping")
                     finally:
                         outer.ended.set()
 
@@ -264,7 +264,7 @@ class Notified:
 
 
 @sessions
-async def test_notifications_take_places_for_no_longer_than_till_they_are_accepted(
+async def test_notifications_take_places_only_until_they_are_accepted(
     revision: str,
 ) -> None:
     notified = Notified()
@@ -284,7 +284,7 @@ async def test_notifications_take_places_for_no_longer_than_till_they_are_accept
 
 
 @sessions
-async def test_work_for_a_notification_ends_if_its_client_never_answers(revision: str) -> None:
+async def test_work_for_a_notification_ends_if_the_client_is_silent(revision: str) -> None:
     notified = Notified()
     limits = Limits(abandoned_seconds=0.02)
     async with asgi(notified.server, limits=limits) as http:
@@ -295,7 +295,7 @@ async def test_work_for_a_notification_ends_if_its_client_never_answers(revision
 
 
 @sessions
-async def test_answers_and_cancellations_come_in_though_all_places_are_taken(
+async def test_answers_and_cancellations_are_accepted_at_the_limit(
     revision: str,
 ) -> None:
     patient = Patient()

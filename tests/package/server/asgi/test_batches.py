@@ -64,7 +64,7 @@ async def is_usable(http: Http, revision: str) -> None:
 
 @pytest.mark.requirement("http.post-body-forms-batch", "http.request-reply-type")
 @with_batches
-async def test_requests_of_a_batch_run_together_and_are_answered_in_one_array(
+async def test_requests_of_a_batch_run_together_for_one_array(
     revision: str,
 ) -> None:
     meeting = Meeting()
@@ -88,7 +88,7 @@ async def test_a_batch_of_one_request_is_answered_by_an_array_of_one(revision: s
 @pytest.mark.requirement("http.stream-end-after-response", "http.stream-not-closed-early")
 @with_batches
 @pytest.mark.parametrize("accept", [f"{JSON}, {SSE}", SSE])
-async def test_where_more_is_said_the_answers_come_one_by_one_on_a_stream(
+async def test_answers_come_one_by_one_on_a_stream_with_other_messages(
     revision: str, accept: str
 ) -> None:
     async with asgi(Meeting().server) as http:
@@ -111,7 +111,7 @@ async def test_where_more_is_said_the_answers_come_one_by_one_on_a_stream(
         [cancelled(7)],
     ],
 )
-async def test_a_batch_that_asks_for_nothing_is_accepted_without_a_body(
+async def test_a_batch_without_requests_is_accepted_without_a_body(
     revision: str, batch: Any
 ) -> None:
     async with asgi(Meeting().server) as http:
@@ -170,7 +170,7 @@ async def test_an_array_without_a_message_is_refused(revision: str, batch: bytes
 
 
 @with_batches
-async def test_a_part_that_is_no_message_gets_an_error_beside_the_answers(revision: str) -> None:
+async def test_a_part_that_is_no_message_gets_an_error_of_its_own(revision: str) -> None:
     async with asgi(Meeting().server) as http:
         await http.initialize(revision)
         reply = await http.post([5, ping(1), {"jsonrpc": "2.0", "id": 2}])
@@ -181,7 +181,7 @@ async def test_a_part_that_is_no_message_gets_an_error_beside_the_answers(revisi
 
 
 @with_batches
-async def test_an_id_that_comes_twice_in_a_batch_is_answered_once_and_refused_once(
+async def test_an_id_twice_in_a_batch_is_answered_and_refused_once(
     revision: str,
 ) -> None:
     meeting = Meeting()
@@ -218,7 +218,7 @@ async def test_a_request_that_its_own_batch_cancels_is_not_begun(revision: str) 
 
 
 @with_batches
-async def test_of_a_batch_one_request_may_be_cancelled_and_the_rest_is_answered(
+async def test_one_request_of_a_batch_may_be_cancelled_alone(
     revision: str,
 ) -> None:
     meeting = Meeting()
@@ -249,9 +249,7 @@ async def test_a_batch_over_the_limit_of_a_session_is_refused_whole(revision: st
 @pytest.mark.parametrize(
     "part", ["1", "[]", '{"jsonrpc":"2.0","method":"notifications/initialized"}']
 )
-async def test_an_array_of_too_many_messages_is_refused_whole_by_one_error(
-    revision: str, part: str
-) -> None:
+async def test_an_array_of_too_many_messages_is_one_error(revision: str, part: str) -> None:
     async with asgi(Meeting().server) as http:
         await http.initialize(revision)
         reply = await http.post(f"[{','.join([part] * 101)}]".encode())
@@ -261,11 +259,11 @@ async def test_an_array_of_too_many_messages_is_refused_whole_by_one_error(
 
 
 @with_batches
-async def test_notifications_of_a_batch_are_worked_on_one_after_the_other(revision: str) -> None:
+async def test_notifications_of_a_batch_are_handled_one_by_one(revision: str) -> None:
     running = most = 0
 
     class Noting(Server):
-        async def notified(self, exchange: Any) -> None:
+        async def notified(self, ctx: Any) -> None:
             nonlocal running, most
             running += 1
             most = max(most, running)

@@ -72,7 +72,7 @@ async def test_a_short_call_makes_few_function_calls(revision: str) -> None:
     assert calls <= MOST_CALLS, calls
 
 
-async def test_an_open_stream_takes_no_task_besides_that_of_its_request(revision: str) -> None:
+async def test_an_open_stream_takes_no_task_besides_its_request(revision: str) -> None:
     async with asgi(adding_server()) as http:
         await open_session(http, revision)
         before = len(anyio.get_running_tasks())

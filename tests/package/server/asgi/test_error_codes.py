@@ -89,7 +89,7 @@ async def test_no_error_response_has_a_code_of_the_legacy_range(
 
 @pytest.mark.requirement("jsonrpc.code-legacy-range-unused", "jsonrpc.code-legacy-range-closed")
 @modern
-async def test_no_error_response_over_http_has_a_code_of_the_legacy_range(revision: str) -> None:
+async def test_no_error_over_http_has_a_code_of_the_legacy_range(revision: str) -> None:
     call = request(revision, "tools/call", {"name": "echo", "arguments": {"text": ""}})
     fields = fields_of(revision, call)
     expected: list[int | None] = []

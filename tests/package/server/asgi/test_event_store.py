@@ -58,7 +58,7 @@ async def test_events_without_a_message_take_room_too() -> None:
     assert len(store) < 100
 
 
-async def test_one_stream_that_is_larger_than_all_there_is_keeps_its_end() -> None:
+async def test_a_stream_larger_than_the_store_keeps_its_end() -> None:
     store = MemoryEventStore(size=3000)
     ids = [await store.add("a", bytes(1000)) for _ in range(10)]
     assert await after(store, ids[-2]) == [bytes(1000)]

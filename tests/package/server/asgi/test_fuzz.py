@@ -140,7 +140,7 @@ def test_any_body_under_any_header_fields_gets_a_proper_answer(
 @pytest.mark.parametrize("session", SESSIONS)
 @calm
 @given(bodies, headers)
-def test_any_body_within_a_session_gets_a_proper_answer_and_harms_no_other(
+def test_any_body_in_a_session_is_answered_and_harms_no_other(
     caplog: pytest.LogCaptureFixture, session: str, body: bytes, fields: dict[str, str | None]
 ) -> None:
     web = Web()
@@ -165,7 +165,7 @@ def test_any_body_within_a_session_gets_a_proper_answer_and_harms_no_other(
 @pytest.mark.parametrize("revision", SSE_ONLY)
 @calm
 @given(bodies, headers)
-def test_any_body_posted_to_a_stream_of_events_gets_a_proper_answer_and_the_stream_goes_on(
+def test_any_body_posted_to_an_sse_stream_is_answered_safely(
     caplog: pytest.LogCaptureFixture, revision: str, body: bytes, fields: dict[str, str | None]
 ) -> None:
     async def run() -> None:
@@ -206,7 +206,7 @@ def test_any_method_at_any_path_gets_a_proper_answer(
 
 @calm
 @given(st.dictionaries(st.sampled_from(sorted(MARKED["properties"])), anything), headers)
-def test_any_arguments_of_a_tool_with_marks_get_a_proper_answer(
+def test_any_arguments_with_param_headers_are_answered(
     caplog: pytest.LogCaptureFixture, arguments: dict[str, Any], fields: dict[str, str | None]
 ) -> None:
     message = request(REVISION, "tools/call", {"name": "marked", "arguments": arguments})

@@ -36,7 +36,7 @@ def discover(revision: str, *, with_meta: bool) -> dict[str, Any]:
 @old_header
 @pytest.mark.parametrize("with_meta", [True, False], ids=["meta", "no meta"])
 @pytest.mark.parametrize("session", SESSIONS)
-async def test_a_discovery_with_an_old_header_is_answered_within_a_session(
+async def test_a_discovery_with_an_old_header_is_answered_in_a_session(
     revision: str, header: str | None, with_meta: bool, session: str
 ) -> None:
     async with asgi(Web().server) as http:
@@ -49,7 +49,7 @@ async def test_a_discovery_with_an_old_header_is_answered_within_a_session(
 @modern
 @old_header
 @pytest.mark.parametrize("with_meta", [True, False], ids=["meta", "no meta"])
-async def test_a_discovery_with_an_old_header_is_answered_without_a_session(
+async def test_a_discovery_with_an_old_header_needs_no_session(
     revision: str, header: str | None, with_meta: bool
 ) -> None:
     async with asgi(Web().server) as http:
@@ -79,7 +79,7 @@ async def test_any_other_request_with_an_old_header_is_a_mismatch(
 
 
 @modern
-async def test_a_discovery_with_its_own_header_is_answered_by_its_revision(revision: str) -> None:
+async def test_a_discovery_with_its_own_header_has_its_revision(revision: str) -> None:
     message = discover(revision, with_meta=True)
     async with asgi(Web().server) as http:
         reply = await http.post(message, **fields_of(revision, message))
@@ -136,7 +136,7 @@ async def test_a_client_that_probes_through_a_gateway_gets_a_session(opens: str 
 
 @pytest.mark.parametrize("revision", SESSIONS)
 @pytest.mark.parametrize("opens", SESSIONS)
-async def test_a_client_of_one_revision_gets_it_through_a_gateway_of_another(
+async def test_a_client_of_one_revision_passes_a_gateway_of_another(
     revision: str, opens: str
 ) -> None:
     async with (
@@ -148,7 +148,7 @@ async def test_a_client_of_one_revision_gets_it_through_a_gateway_of_another(
 
 
 @modern
-async def test_a_client_without_sessions_learns_at_once_that_a_gateway_needs_one(
+async def test_a_stateless_client_learns_that_a_gateway_needs_sessions(
     revision: str,
 ) -> None:
     async with asgi(Web().server) as http:

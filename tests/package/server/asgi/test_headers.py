@@ -104,7 +104,7 @@ async def test_a_field_that_says_something_else_is_refused(
     ],
     ids=str,
 )
-async def test_a_revision_that_header_and_body_disagree_on_is_a_mismatch_whether_known_or_not(
+async def test_different_revisions_in_header_and_body_are_a_mismatch(
     revision: str, header: str | None, body: str | None
 ) -> None:
     message = request(revision, "tools/list")
@@ -191,7 +191,7 @@ async def test_a_name_that_is_no_text_is_refused_for_that(revision: str, wrong: 
     assert web.called == []
 
 
-async def test_nothing_in_the_params_keeps_the_fields_from_being_checked(revision: str) -> None:
+async def test_no_params_keep_the_fields_from_being_checked(revision: str) -> None:
     web = Web()
     body = (
         b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":'

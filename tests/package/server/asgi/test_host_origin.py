@@ -87,7 +87,7 @@ async def test_a_handshake_from_elsewhere_opens_no_session() -> None:
             assert "mcp-session-id" not in reply.fields
 
 
-async def test_each_request_of_a_session_is_checked_not_the_first_alone() -> None:
+async def test_each_request_of_a_session_is_checked_not_only_the_first() -> None:
     async with asgi(Web().server) as http:
         await http.initialize(SESSION)
         for origin, status in ((None, 202), (EVIL, 403), (None, 202), (EVIL, 403)):
@@ -180,7 +180,7 @@ LOOPBACK, LAN, SIX = "127.0.0.1", "192.168.1.5", "::1"
         (None, "evil.example", False),
     ],
 )
-async def test_hosts_are_those_of_loopback_and_the_address_that_the_request_came_in_at(
+async def test_hosts_are_loopback_and_the_address_of_the_socket(
     bound: str | None, host: str | None, served: bool
 ) -> None:
     async with asgi(Web().server) as http:

@@ -108,7 +108,7 @@ async def test_calls_of_a_killed_client_end_with_the_one_stream_it_had(
 
 
 @pytest.mark.parametrize("revision", PER_REQUEST)
-async def test_calls_of_a_killed_client_are_cancelled_where_their_connection_is_all_they_have(
+async def test_calls_of_a_killed_client_are_cancelled_without_sessions(
     revision: str, server: HttpProcess, key: str
 ) -> None:
     streaming, plain = f"streaming {key}", f"plain {key}"

@@ -104,7 +104,7 @@ def half(http: Http, revision: str, size: int = 1) -> AbstractAsyncContextManage
     return http.stream("POST", parts=[b"x" * size], unfinished=True, fields=fields)
 
 
-async def test_half_a_request_takes_no_place_among_those_inbound_requests(revision: str) -> None:
+async def test_half_a_request_takes_no_place_among_inbound_requests(revision: str) -> None:
     async with (
         asgi(Web().server, limits=Limits(in_flight=1)) as http,
         half(http, revision),
@@ -114,7 +114,7 @@ async def test_half_a_request_takes_no_place_among_those_inbound_requests(revisi
         assert (await http.ask(revision, "tools/list")).status == 200
 
 
-async def test_of_half_requests_that_are_too_many_the_one_longest_overdue_is_ended(
+async def test_of_too_many_half_requests_the_longest_overdue_is_ended(
     revision: str,
 ) -> None:
     async with (
@@ -167,7 +167,7 @@ async def test_long_bodies_have_so_many_bytes_together(revision: str) -> None:
     ],
 )
 @pytest.mark.parametrize("framed", ["by its length", "in chunks"])
-async def test_a_refusal_comes_at_once_and_the_rest_of_the_body_is_dropped(
+async def test_a_refusal_is_immediate_and_the_rest_of_the_body_dropped(
     revision: str, fields: dict[str, str], status: int, framed: str
 ) -> None:
     parts = [b"x" * 50_000] * 20
@@ -192,7 +192,7 @@ async def test_of_a_refused_body_no_more_is_dropped_than_so_many_bytes(revision:
         assert (stream.status, stream.unread) == (403, 40)
 
 
-async def test_who_waits_for_leave_to_send_a_body_is_refused_and_sends_none(revision: str) -> None:
+async def test_a_client_that_expects_100_is_refused_before_its_body(revision: str) -> None:
     fields = {"host": "x", "content-length": "1000000", "expect": "100-continue"}
     async with (
         asgi(Web().server) as http,
@@ -202,7 +202,7 @@ async def test_who_waits_for_leave_to_send_a_body_is_refused_and_sends_none(revi
         assert (stream.status, stream.fields["connection"], stream.unread) == (403, "close", 1)
 
 
-async def test_a_refusal_in_later_versions_of_http_says_nothing_of_connections(
+async def test_later_http_versions_get_no_connection_field_on_refusal(
     revision: str,
 ) -> None:
     async with asgi(Web().server) as http:
@@ -230,7 +230,7 @@ async def test_a_refusal_is_short_and_harmless_whatever_it_shows(
 
 
 @pytest.mark.parametrize("name", ["version", "method", "name"])
-async def test_a_long_field_that_differs_from_the_body_is_shown_in_part(
+async def test_a_long_field_that_differs_from_the_body_is_shortened(
     revision: str, name: str
 ) -> None:
     message = request(revision, "tools/call", {"name": "echo", "arguments": {"text": ""}})
@@ -287,7 +287,7 @@ async def test_a_body_that_does_not_come_gets_408(revision: str, parts: list[byt
         assert (await http.ask(revision, "tools/list")).status == 200
 
 
-async def test_a_client_that_reads_nothing_is_cut_and_its_call_cancelled(revision: str) -> None:
+async def test_a_client_that_reads_nothing_is_cut_off_and_cancelled(revision: str) -> None:
     web = Web()
     ended = anyio.Event()
 
@@ -370,9 +370,7 @@ async def test_settings_that_mean_nothing_are_refused(
 
 
 @pytest.mark.parametrize("name", list(Limits.__dataclass_fields__))
-async def test_each_limit_is_on_by_default_and_said_to_be_for_something(
-    revision: str, name: str
-) -> None:
+async def test_each_limit_is_on_by_default_and_documented(revision: str, name: str) -> None:
     assert 0 < getattr(ServerHttpSettings().limits, name) < math.inf
     lines = str(Limits.__doc__).splitlines()
     assert any(line.strip().startswith(f"{name}: ") for line in lines)

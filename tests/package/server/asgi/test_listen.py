@@ -41,7 +41,7 @@ def tag_of(revision: str, message: Mapping[str, Any]) -> Any:
     "subscriptions.ack-first",
     "subscriptions.nothing-before-ack",
 )
-async def test_a_subscription_is_a_stream_that_begins_with_the_acknowledgement(
+async def test_a_subscription_stream_begins_with_the_acknowledgement(
     revision: str,
 ) -> None:
     web = Web()
@@ -114,7 +114,7 @@ async def test_updates_are_sent_of_the_resources_that_were_named(revision: str) 
 
 
 @pytest.mark.requirement("subscriptions.ack-subset", "subscriptions.pattern-mandatory")
-async def test_what_the_server_does_not_announce_is_left_out_of_the_acknowledgement(
+async def test_the_acknowledgement_leaves_out_what_is_not_announced(
     revision: str,
 ) -> None:
     for web, announced in ((Web(), True), (Web(list_changed=False), False)):
@@ -123,8 +123,8 @@ async def test_what_the_server_does_not_announce_is_left_out_of_the_acknowledgem
             asgi(web.server) as http,
             http.asking(revision, LISTEN, params) as stream,
         ):
-            honoured = (await stream.message())["params"]["notifications"]
-            assert honoured == ({"toolsListChanged": True} if announced else {})
+            acknowledged = (await stream.message())["params"]["notifications"]
+            assert acknowledged == ({"toolsListChanged": True} if announced else {})
             assert not stream.ended
 
 
@@ -176,7 +176,7 @@ async def test_a_server_that_ends_ends_subscriptions_with_their_result(revision:
 
 
 @pytest.mark.requirement("subscriptions.server-cancelled-on-teardown")
-async def test_over_http_the_result_is_the_last_message_of_a_subscription(revision: str) -> None:
+async def test_the_result_is_the_last_message_of_a_subscription(revision: str) -> None:
     """The schema asks for a cancellation on stdio alone, and a response ends its stream."""
     async with (
         asgi(Web().server) as http,

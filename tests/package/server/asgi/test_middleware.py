@@ -44,7 +44,7 @@ class Checking:
 
 @pytest.mark.requirement("transport-security.authenticate")
 @pytest.mark.parametrize("revision", [*SESSIONS, REVISION])
-async def test_who_asks_can_be_checked_in_front_and_is_known_to_handlers(revision: str) -> None:
+async def test_middleware_may_authenticate_and_handlers_know_the_user(revision: str) -> None:
     server = Server("guarded")
 
     @server.tool()
@@ -65,7 +65,7 @@ async def test_who_asks_can_be_checked_in_front_and_is_known_to_handlers(revisio
         assert reply.result["content"][0]["text"] == "bob"
 
 
-async def test_leaving_is_noticed_through_middleware() -> None:
+async def test_a_disconnect_is_seen_through_middleware() -> None:
     web = Web()
 
     async def passing(request: Any, call_next: Any) -> Any:

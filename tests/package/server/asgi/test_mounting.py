@@ -104,7 +104,7 @@ async def test_what_was_ended_can_begin_again() -> None:
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_one_application_serves_on_several_event_loops_one_after_the_other(backend: str) -> None:
+def test_one_application_serves_on_several_loops_in_turn(backend: str) -> None:
     living = Living()
     app = living.server.asgi()
     lost: list[int] = []
@@ -188,7 +188,7 @@ def _texts(error: BaseException) -> list[str]:
 
 
 @pytest.mark.anyio
-async def test_a_lifespan_that_fails_with_the_first_request_is_tried_again_with_the_next(
+async def test_a_lifespan_that_fails_is_retried_with_the_next_request(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     living = Living()
@@ -280,9 +280,7 @@ def fastapi_with(path: str, app: AsgiApplication, **more: Any) -> FastAPI:
         (lambda server: fastapi_with("/", server.asgi()), "/mcp"),
     ],
 )
-async def test_it_works_mounted_in_another_application_which_runs_no_lifespan_of_it(
-    make: Any, path: str
-) -> None:
+async def test_it_works_in_an_application_that_runs_no_lifespan_of_it(make: Any, path: str) -> None:
     living = Living()
     async with asgi(make(living.server), path=path) as http:
         assert await state_of(http) == "life 1"
@@ -307,7 +305,7 @@ async def test_the_older_transport_names_its_endpoint_within_the_mount() -> None
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("revision", sorted(set(HANDSHAKE) - set(SESSIONS)))
-async def test_a_package_that_knows_the_older_transport_alone_has_its_endpoints(
+async def test_a_package_of_the_older_transport_has_its_endpoints(
     revision: str,
 ) -> None:
     app = Web().only(revision)

@@ -1,4 +1,4 @@
-"""Arguments that header fields repeat: marked in the tool's schema, held against the body."""
+"""Arguments that parameter headers repeat: declared in the schema, compared with the body."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ each = pytest.mark.parametrize("revision", REVISIONS)
 async def call(
     web: Web, revision: str, arguments: Any, fields: dict[str, str] | None = None
 ) -> Reply:
-    """Call the tool with marks; fields are named by their marks."""
+    """Call the tool with parameter headers, given without their prefix."""
     message = request(revision, "tools/call", {"name": "marked", "arguments": arguments})
-    given = {f"Mcp-Param-{mark}": value for mark, value in (fields or {}).items()}
+    given = {f"Mcp-Param-{name}": value for name, value in (fields or {}).items()}
     async with asgi(web.server) as http:
         return await http.post(message, **(fields_of(revision, message) | given))
 
@@ -55,7 +55,7 @@ FITTING: list[tuple[dict[str, Any], dict[str, str]]] = [
     ({"region": None}, {}),
     ({"deep": {}}, {}),
     ({"deep": None}, {}),
-    ({"plain": "no mark"}, {"Plain": "something else"}),
+    ({"plain": "no header"}, {"Plain": "something else"}),
     ({}, {"Unknown": "us\x01west"}),
     ({}, {}),
 ]
@@ -72,7 +72,7 @@ FITTING: list[tuple[dict[str, Any], dict[str, str]]] = [
 )
 @each
 @pytest.mark.parametrize(("arguments", "fields"), FITTING)
-async def test_a_call_whose_fields_say_what_its_arguments_are_is_served(
+async def test_a_call_whose_fields_repeat_its_arguments_is_served(
     revision: str, arguments: dict[str, Any], fields: dict[str, str]
 ) -> None:
     web = Web()

@@ -183,7 +183,7 @@ async def test_an_event_that_never_was_is_refused_and_opens_nothing(
 
 
 @sessions
-async def test_after_the_last_event_of_a_stream_that_has_ended_there_is_nothing_to_wait_for(
+async def test_after_the_last_event_of_an_ended_stream_none_is_awaited(
     revision: str,
 ) -> None:
     async with asgi(Steps().server) as http:
@@ -208,7 +208,7 @@ async def test_a_cancelled_call_can_not_be_waited_for(revision: str) -> None:
 
 
 @sessions
-async def test_who_comes_back_takes_the_stream_from_the_connection_it_had(revision: str) -> None:
+async def test_a_resumed_stream_is_taken_from_its_old_connection(revision: str) -> None:
     steps = Steps()
     async with asgi(steps.server) as http:
         await http.initialize(revision)
@@ -249,7 +249,7 @@ async def test_the_stream_of_a_get_can_be_taken_up_again(revision: str) -> None:
 @pytest.mark.requirement("http.prime-event", "http.retry-before-close", "http.get-polling")
 @pytest.mark.requirement("http.event-id-names-stream")
 @polling
-async def test_a_stream_opens_with_an_id_without_data_and_the_time_to_wait(revision: str) -> None:
+async def test_a_stream_opens_with_an_id_and_a_retry_time(revision: str) -> None:
     async with asgi(Steps().server, retry=2.5) as http:
         await http.initialize(revision)
         reply = await http.post(call(revision, "plain"))
@@ -304,7 +304,7 @@ async def test_a_tool_may_have_its_client_come_back_for_the_result(
         *((revision, {"answers": "json"}) for revision in SESSIONS),
     ],
 )
-async def test_where_no_client_would_come_back_its_connection_stays_open(
+async def test_a_connection_stays_open_where_clients_cannot_resume(
     revision: str, how: dict[str, Any]
 ) -> None:
     steps = Steps()
@@ -339,7 +339,7 @@ async def end_later(steps: Steps) -> None:
     steps.end()
 
 
-async def test_a_store_that_several_processes_share_serves_those_who_come_back_later() -> None:
+async def test_a_store_shared_by_processes_serves_resumed_streams() -> None:
     store = MemoryEventStore()
     async with asgi(Steps().server, events=store) as http:
         await http.initialize("2025-11-25")
@@ -349,7 +349,7 @@ async def test_a_store_that_several_processes_share_serves_those_who_come_back_l
         assert len(found[1]) == 2
 
 
-async def test_events_of_finished_calls_and_lost_streams_do_not_pile_up() -> None:
+async def test_events_of_finished_calls_and_lost_streams_are_dropped() -> None:
     store = MemoryEventStore()
     async with asgi(Steps().server, events=store) as http:
         await http.initialize("2025-11-25")

@@ -153,7 +153,7 @@ async def test_a_session_over_http_is_a_session_like_any_other(revision: str) ->
 
 @pytest.mark.requirement("elicitation.complete-only-to-initiator")
 @pytest.mark.parametrize("revision", holding("elicitation.complete-only-to-initiator"))
-async def test_that_a_page_is_done_is_told_in_the_session_that_was_asked(revision: str) -> None:
+async def test_the_end_of_a_page_is_sent_to_the_session_that_asked(revision: str) -> None:
     server = Server("asking")
 
     @server.tool()

@@ -69,7 +69,7 @@ async def test_initialize_may_be_answered_by_a_stream_of_events(revision: str) -
     "transport-security.session-id-rng",
 )
 @sessions
-async def test_ids_are_long_differ_and_do_not_come_from_the_seedable_generator(
+async def test_ids_are_long_distinct_and_not_from_a_seedable_source(
     revision: str,
 ) -> None:
     async with asgi(server_of()) as http:
@@ -84,7 +84,7 @@ async def test_ids_are_long_differ_and_do_not_come_from_the_seedable_generator(
 
 
 @pytest.mark.parametrize("revision", HANDSHAKE)
-async def test_any_revision_with_a_handshake_is_spoken_to_who_asks_for_it(revision: str) -> None:
+async def test_a_client_gets_any_revision_with_a_handshake(revision: str) -> None:
     async with asgi(server_of()) as http:
         result = await http.initialize(revision)
         assert result["protocolVersion"] == revision
@@ -92,7 +92,7 @@ async def test_any_revision_with_a_handshake_is_spoken_to_who_asks_for_it(revisi
         assert text_in((await http.ask(revision, "tools/call", CALL)).result) == "hei"
 
 
-async def test_an_unknown_revision_is_answered_with_the_newest_that_has_sessions() -> None:
+async def test_an_unknown_revision_gets_the_newest_with_sessions() -> None:
     async with asgi(server_of()) as http:
         result = (await http.post(initialize("2031-01-01"))).result
         assert result["protocolVersion"] == max(HANDSHAKE)
@@ -247,7 +247,7 @@ async def test_what_is_no_message_gets_an_error_and_no_effect(revision: str, mes
         assert (await http.ask(revision, "ping")).result == {}
 
 
-async def test_what_is_no_json_is_told_so_before_it_is_asked_for_a_session() -> None:
+async def test_invalid_json_is_reported_before_a_missing_session() -> None:
     async with asgi(server_of()) as http:
         reply = await http.post(b"{")
         assert (reply.status, reply.code) == (400, -32700)
@@ -272,7 +272,7 @@ async def test_a_revision_that_is_not_spoken_is_refused(
 
 @pytest.mark.requirement("http.version-header-missing-default")
 @sessions
-async def test_without_the_version_header_a_session_speaks_what_was_agreed(revision: str) -> None:
+async def test_without_the_version_header_the_agreed_revision_holds(revision: str) -> None:
     async with asgi(server_of()) as http:
         await http.initialize(revision)
         http.fields["mcp-protocol-version"] = None
@@ -355,7 +355,7 @@ async def test_a_session_in_use_makes_no_room_for_another() -> None:
             assert (await http.ask("2025-06-18", "ping")).result == {}
 
 
-async def test_requests_over_the_limit_of_a_session_wait_outside_but_answers_come_in() -> None:
+async def test_requests_over_the_session_limit_wait_but_answers_do_not() -> None:
     server = server_of()
     asked = anyio.Event()
 
@@ -380,7 +380,7 @@ async def test_requests_over_the_limit_of_a_session_wait_outside_but_answers_com
 
 @pytest.mark.requirement("http.shutdown-by-close", "lifecycle.shutdown-http")
 @sessions
-async def test_the_end_of_the_server_ends_sessions_streams_and_calls_which_it_answers(
+async def test_the_end_of_the_server_answers_and_ends_its_calls(
     revision: str,
 ) -> None:
     server = server_of()

@@ -66,7 +66,7 @@ async def test_a_request_that_opens_a_session_may_have_so_many_bytes(
 
 
 @sessions
-async def test_a_repeated_initialize_is_bounded_and_counted_like_the_first(revision: str) -> None:
+async def test_a_repeated_initialize_is_bounded_like_the_first(revision: str) -> None:
     async with asgi(Web().server, limits=Limits(initialize=2000, session_bytes=30_000)) as http:
         await http.initialize(revision)
         reply = await http.post(opening(revision, 2001))
@@ -81,7 +81,7 @@ async def test_a_repeated_initialize_is_bounded_and_counted_like_the_first(revis
 @pytest.mark.parametrize(
     "body", [b"[[],[],[]]", b'{"a":{},"b":[1,2,3],"c":"text"}', b"1", b"[" + b"[]," * 1000 + b"1]"]
 )
-def test_what_a_decoded_text_takes_is_no_more_than_what_is_counted(body: bytes) -> None:
+def test_a_decoded_text_takes_no_more_than_is_counted(body: bytes) -> None:
     import json
     import sys
 
@@ -245,7 +245,7 @@ async def test_what_a_session_kept_is_free_once_it_is_over(revision: str) -> Non
             http.fields[SESSION] = None
 
 
-async def test_filters_of_streams_have_so_many_bytes_together_and_the_longest_goes() -> None:
+async def test_filters_of_streams_are_bounded_and_the_longest_goes() -> None:
     def params(size: int, number: int) -> dict[str, Any]:
         return {"notifications": {"resourceSubscriptions": [f"long://{number}" + "x" * size]}}
 

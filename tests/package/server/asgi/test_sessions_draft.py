@@ -100,7 +100,7 @@ async def test_a_client_of_the_draft_has_what_a_session_has(revision: str) -> No
         ({METHOD: "tools/call", "mcp-param-dry": "true"}, "Mcp-Param-Dry"),
     ],
 )
-async def test_a_field_that_says_something_else_than_the_body_is_refused(
+async def test_a_field_that_contradicts_the_body_is_refused(
     revision: str, fields: dict[str, str], named: str
 ) -> None:
     web = Web()
@@ -113,7 +113,7 @@ async def test_a_field_that_says_something_else_than_the_body_is_refused(
 
 
 @draft
-async def test_a_session_is_not_opened_by_what_calls_itself_something_else(revision: str) -> None:
+async def test_a_session_is_not_opened_with_a_contradicting_field(revision: str) -> None:
     async with asgi(Web().server) as http:
         reply = await http.post(initialize(revision), **{METHOD: "ping"})
         assert (reply.status, reply.code) == (400, -32001)
@@ -121,7 +121,7 @@ async def test_a_session_is_not_opened_by_what_calls_itself_something_else(revis
 
 
 @draft
-async def test_a_notification_that_calls_itself_something_else_is_refused(revision: str) -> None:
+async def test_a_notification_with_a_contradicting_field_is_refused(revision: str) -> None:
     async with asgi(Web().server) as http:
         await http.initialize(revision)
         reply = await http.post(INITIALIZED, **{METHOD: "ping"})
@@ -133,7 +133,7 @@ async def test_a_notification_that_calls_itself_something_else_is_refused(revisi
 @pytest.mark.parametrize(
     "fields", [{}, {METHOD: "tools/call"}, {NAME: "marked"}, {"mcp-param-region": "x"}]
 )
-async def test_no_field_is_asked_for_as_clients_of_the_revision_send_none(
+async def test_no_field_is_required_since_such_clients_send_none(
     revision: str, fields: dict[str, str]
 ) -> None:
     web = Web()
@@ -155,7 +155,7 @@ async def test_where_no_draft_followed_such_fields_mean_nothing(revision: str) -
     "http.interim-delete-405-allow", "http.interim-get-405-allow", revisions=INTERIM
 )
 @pytest.mark.parametrize("method", ["GET", "DELETE"])
-async def test_a_method_that_is_not_served_is_answered_with_those_that_are(method: str) -> None:
+async def test_a_method_that_is_not_served_gets_those_that_are(method: str) -> None:
     async with asgi(Web().only(*PER_REQUEST)) as http:
         reply = await http.request(method)
         assert (reply.status, reply.fields["allow"]) == (405, "POST")

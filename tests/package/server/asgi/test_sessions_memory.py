@@ -58,7 +58,7 @@ def blocks() -> int:
     # A clock that jumps when everybody waits: half an hour passes at once.
     [pytest.param(("trio", {"clock": MockClock(autojump_threshold=0)}), id="trio")],
 )
-async def test_sessions_that_nobody_comes_back_to_give_their_memory_back() -> None:
+async def test_abandoned_sessions_give_their_memory_back() -> None:
     store = MemoryEventStore()
     async with asgi(server_of(), events=store, limits=Limits(sessions=MANY)) as http:
         idle = Limits().idle
@@ -78,7 +78,7 @@ async def test_sessions_that_nobody_comes_back_to_give_their_memory_back() -> No
         assert after < 1.2 * before
 
 
-async def test_no_more_than_so_many_sessions_take_memory_though_none_is_idle_for_long() -> None:
+async def test_sessions_take_bounded_memory_though_none_is_idle() -> None:
     store = MemoryEventStore()
     async with asgi(server_of(), events=store, limits=Limits(sessions=10)) as http:
         for number in range(100):

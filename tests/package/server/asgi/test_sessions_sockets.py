@@ -132,7 +132,7 @@ async def test_a_call_asks_its_client_on_its_own_stream() -> None:
         assert (await events.message())["result"]["content"][0]["text"] == "0"
 
 
-async def test_a_client_that_is_cut_off_in_the_middle_of_a_call_comes_back_for_the_result() -> None:
+async def test_a_client_cut_off_during_a_call_returns_for_the_result() -> None:
     async with served(tools()) as url, httpx2.AsyncClient(base_url=url) as client, opened(client):
         async with client.stream("POST", "/mcp", json=call("asks")) as response:
             events = Events(response)

@@ -109,9 +109,7 @@ def test_a_call_of_a_plain_function_holds_nothing_up(folder: Path, host: str, to
 
 
 @hosts
-def test_a_call_of_a_stream_of_the_older_transport_holds_nothing_up(
-    folder: Path, host: str
-) -> None:
+def test_a_call_on_the_older_transport_delays_no_shutdown(folder: Path, host: str) -> None:
     revision = HANDSHAKE[0]
     with started(folder, "-c", host) as server:
         stream = server.ask(head(server.port, {}, method="GET").replace(b"/mcp", b"/sse"))
@@ -196,7 +194,7 @@ async def test_calls_may_finish_while_the_application_drains(revision: str) -> N
 @pytest.mark.anyio
 @pytest.mark.parametrize("anyio_backend", ["trio"])
 @pytest.mark.parametrize("revision", SESSIONS)
-async def test_a_host_on_trio_may_cancel_a_request_and_the_call_ends_with_the_lifespan(
+async def test_a_trio_host_cancels_a_request_and_the_lifespan_the_call(
     revision: str,
 ) -> None:
     endless = Endless()
@@ -216,7 +214,7 @@ async def test_a_host_on_trio_may_cancel_a_request_and_the_call_ends_with_the_li
 @pytest.mark.anyio
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 @every_revision
-async def test_a_host_on_asyncio_may_cancel_a_request_whose_client_gets_an_error(
+async def test_an_asyncio_host_cancels_a_request_and_sends_an_error(
     revision: str,
 ) -> None:
     import asyncio

@@ -76,7 +76,7 @@ async def open_session(http: Http, revision: str) -> None:
 
 @pytest.mark.requirement("http.keepalive-comments", "http.x-accel-buffering")
 @each
-async def test_a_silent_call_gets_a_stream_with_comments_before_its_answer(revision: str) -> None:
+async def test_a_silent_call_gets_a_stream_with_comments_first(revision: str) -> None:
     silent = Silent()
     async with asgi(silent.server, keep_alive=OFTEN) as http:
         await open_session(http, revision)
@@ -93,7 +93,7 @@ async def test_a_silent_call_gets_a_stream_with_comments_before_its_answer(revis
 @pytest.mark.requirement("http.prime-event")
 @pytest.mark.parametrize("revision", POLLING)
 @pytest.mark.parametrize("back", ["before the answer", "after the answer"])
-async def test_a_break_before_the_answer_of_a_silent_call_costs_nothing(
+async def test_a_break_before_the_answer_of_a_silent_call_is_harmless(
     revision: str, back: str
 ) -> None:
     silent = Silent()
@@ -154,7 +154,7 @@ async def test_an_answer_that_has_to_be_json_is_waited_for_in_silence(
 
 @each
 @pytest.mark.parametrize(("answers", "accept"), [("sse", BOTH), ("auto", SSE)])
-async def test_a_stream_that_is_asked_for_opens_before_the_handler_answers(
+async def test_a_stream_on_request_opens_before_the_handler_answers(
     revision: str, answers: Answers, accept: str
 ) -> None:
     silent = Silent()
@@ -170,7 +170,7 @@ async def test_a_stream_that_is_asked_for_opens_before_the_handler_answers(
 
 
 @pytest.mark.parametrize("revision", PER_REQUEST)
-async def test_what_is_refused_at_once_has_its_status_though_answers_are_streams(
+async def test_immediate_refusals_have_their_status_despite_streaming(
     revision: str,
 ) -> None:
     async with asgi(Silent().server, answers="sse", keep_alive=OFTEN) as http:
@@ -184,7 +184,7 @@ async def test_what_is_refused_at_once_has_its_status_though_answers_are_streams
 
 
 @pytest.mark.parametrize("revision", SESSIONS)
-async def test_an_unknown_session_is_refused_though_answers_are_streams(revision: str) -> None:
+async def test_an_unknown_session_is_refused_despite_streaming(revision: str) -> None:
     async with asgi(Silent().server, answers="sse", keep_alive=OFTEN) as http:
         await http.initialize(revision)
         message = request(revision, "tools/call", {"name": "wait"})
@@ -192,7 +192,7 @@ async def test_an_unknown_session_is_refused_though_answers_are_streams(revision
 
 
 @each
-async def test_an_error_after_a_long_silence_is_the_event_that_ends_the_stream(
+async def test_an_error_after_a_long_silence_ends_the_stream(
     revision: str,
 ) -> None:
     silent = Silent()
@@ -207,7 +207,7 @@ async def test_an_error_after_a_long_silence_is_the_event_that_ends_the_stream(
 
 @pytest.mark.requirement("http.disconnect-not-cancel", "cancellation.http-close-is-not-signal")
 @each
-async def test_who_leaves_a_silent_call_cancels_it_only_where_closing_says_so(
+async def test_leaving_a_silent_call_cancels_where_closing_means_that(
     revision: str,
 ) -> None:
     silent = Silent()
@@ -225,7 +225,7 @@ async def test_who_leaves_a_silent_call_cancels_it_only_where_closing_says_so(
 
 @pytest.mark.requirement("cancellation.stops-processing", "cancellation.no-response")
 @pytest.mark.parametrize("revision", SESSIONS)
-async def test_a_silent_call_that_is_cancelled_ends_its_stream_without_an_answer(
+async def test_a_cancelled_silent_call_ends_its_stream_without_answer(
     revision: str,
 ) -> None:
     silent = Silent()
@@ -244,7 +244,7 @@ def batch(*names: str) -> list[dict[str, Any]]:
     return [request(WITH_BATCHES, "tools/call", {"name": name}, id=id) for id, name in calls]
 
 
-async def test_the_answers_of_a_batch_that_are_there_come_when_its_stream_opens() -> None:
+async def test_ready_answers_of_a_batch_come_when_its_stream_opens() -> None:
     silent = Silent()
     async with asgi(silent.server, keep_alive=OFTEN) as http:
         await http.initialize(WITH_BATCHES)

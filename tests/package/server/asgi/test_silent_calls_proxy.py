@@ -22,7 +22,7 @@ pytestmark = pytest.mark.anyio
 POLLING = [revision for revision in SESSIONS if facts(revision).http.polling]
 KEYS = count()
 KEEP_ALIVE = 0.1
-PATIENCE = 1.0
+SILENCE_SECONDS = 1.0
 """Seconds for which the proxy lets the server be silent."""
 
 
@@ -65,17 +65,17 @@ async def test_head_and_comments_come_before_the_answer_on_the_socket(
             await connection.until(b'"result"')
 
 
-async def test_the_proxy_gives_up_on_a_call_whose_answer_has_to_be_json(
+async def test_the_proxy_gives_up_on_a_call_that_must_answer_in_json(
     server: HttpProcess,
 ) -> None:
-    async with IdleProxy(server.port, PATIENCE) as proxy, raw(proxy.port) as connection:
+    async with IdleProxy(server.port, SILENCE_SECONDS) as proxy, raw(proxy.port) as connection:
         await connection.send(posted(proxy.port, PER_REQUEST[-1], "json", Accept=JSON))
         assert await connection.closed() == b""
         assert proxy.given_up == 1
 
 
 async def test_silent_calls_outlast_a_proxy_that_bears_no_silence(server: HttpProcess) -> None:
-    async with IdleProxy(server.port, PATIENCE) as proxy, anyio.create_task_group() as tasks:
+    async with IdleProxy(server.port, SILENCE_SECONDS) as proxy, anyio.create_task_group() as tasks:
 
         async def make(revision: str, key: str) -> None:
             async with client_of(server, revision, url=proxy.url) as client:
@@ -101,7 +101,7 @@ async def test_a_client_resumes_a_silent_call_whose_connection_breaks(
 ) -> None:
     key, outcome = f"cut{next(KEYS)}", Outcome()
     async with (
-        IdleProxy(server.port, PATIENCE) as proxy,
+        IdleProxy(server.port, SILENCE_SECONDS) as proxy,
         client_of(server, revision, url=proxy.url) as client,
         client_of(server, revision) as other,
         anyio.create_task_group() as tasks,
@@ -120,7 +120,7 @@ async def test_a_silent_call_is_cancelled_while_its_stream_is_open(
 ) -> None:
     key = f"cancelled{next(KEYS)}"
     async with (
-        IdleProxy(server.port, PATIENCE) as proxy,
+        IdleProxy(server.port, SILENCE_SECONDS) as proxy,
         client_of(server, revision, url=proxy.url) as client,
     ):
         async with anyio.create_task_group() as tasks:

@@ -115,7 +115,7 @@ async def peak(client: Any) -> int:
 
 @SERVER_ALONE
 @pytest.mark.parametrize("revision", ONE_OF_EACH)
-async def test_half_requests_of_many_are_given_up_while_others_are_served(
+async def test_many_half_requests_are_given_up_while_others_are_served(
     revision: str, server: HttpProcess
 ) -> None:
     fields = await opened(server, revision)
@@ -198,7 +198,7 @@ async def part_of(connection: socket.socket) -> bytes:
     return connection.recv(PART)
 
 
-async def test_a_long_event_is_given_more_time_by_a_server_that_does_not_see_who_reads() -> None:
+async def test_a_long_event_has_more_time_where_reading_is_unseen() -> None:
     kit, go = Server("tester"), anyio.Event()
     long = "n" * 2**20
 
@@ -227,7 +227,7 @@ async def test_a_long_event_is_given_more_time_by_a_server_that_does_not_see_who
 
 
 @pytest.mark.parametrize("revision", ONE_OF_EACH)
-async def test_a_client_whose_own_code_is_slow_goes_on_with_its_other_calls(
+async def test_a_slow_client_goes_on_with_its_other_calls(
     revision: str, server: HttpProcess, key: str
 ) -> None:
     outcome, gate = Outcome(), anyio.Event()

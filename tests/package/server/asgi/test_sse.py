@@ -179,7 +179,7 @@ async def test_changes_are_announced_on_the_stream(revision: str) -> None:
 
 
 @pytest.mark.parametrize("revision", HANDSHAKE)
-async def test_a_client_of_a_later_revision_that_fell_back_is_spoken_to_in_that(
+async def test_a_fallen_back_client_gets_its_later_revision(
     revision: str,
 ) -> None:
     async with asgi(tools(), **PATHS) as http, connected(http) as client:
@@ -261,7 +261,7 @@ async def test_what_can_not_be_taken_is_refused_at_once(
         assert "result" in await client.ask("ping", id="still")
 
 
-async def test_requests_over_the_limit_of_a_stream_are_refused_but_answers_come_in() -> None:
+async def test_requests_over_the_stream_limit_are_refused_not_answers() -> None:
     limits = Limits(per_session=1)
     async with asgi(tools(), limits=limits, **PATHS) as http, connected(http) as client:
         await client.open()
@@ -354,7 +354,7 @@ async def test_what_opens_a_session_may_have_so_many_bytes_here_too() -> None:
         await client.open()
 
 
-async def test_what_clients_post_that_read_nothing_has_so_many_bytes_together() -> None:
+async def test_posts_of_clients_that_read_nothing_are_bounded_in_bytes() -> None:
     padded = {**INITIALIZED, "params": {"padding": "x" * 4000}}
     limits = Limits(session_bytes=20_000)
     async with (

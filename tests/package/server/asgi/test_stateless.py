@@ -122,7 +122,7 @@ async def test_a_client_need_not_say_who_it_is(revision: str, method: str) -> No
 
 @pytest.mark.requirement("http.version-unsupported", "versioning.unsupported-error")
 @pytest.mark.parametrize("named", ["1900-01-01", "v999.0.0", *HANDSHAKE])
-async def test_an_unsupported_revision_is_refused_with_those_that_are_not(
+async def test_an_unsupported_revision_is_refused_with_those_supported(
     revision: str, named: str
 ) -> None:
     message = request(revision, "tools/list", id="one")
@@ -156,7 +156,7 @@ async def test_a_method_of_an_undeclared_capability_gets_404(revision: str) -> N
 
 
 @pytest.mark.requirement("http.missing-capability-400", "capabilities.missing-error")
-async def test_a_capability_that_the_client_lacks_gets_400_though_the_handler_ran(
+async def test_a_missing_capability_gets_400_though_the_handler_ran(
     revision: str,
 ) -> None:
     async with asgi(Web().server) as http:
@@ -267,7 +267,7 @@ async def test_only_post_is_served(revision: str, method: str) -> None:
         assert (await http.ask(revision, "tools/list")).status == 200
 
 
-async def test_a_get_that_names_a_revision_without_streams_of_its_own_gets_405(
+async def test_a_get_in_a_revision_without_streams_gets_405(
     revision: str,
 ) -> None:
     async with asgi(Web().server) as http:
@@ -292,7 +292,7 @@ async def test_header_fields_of_sessions_are_ignored(revision: str) -> None:
 )
 @pytest.mark.parametrize("older", HANDSHAKE)
 @pytest.mark.parametrize("named", [True, False])
-async def test_a_handshake_with_a_server_that_has_none_is_refused_and_told_the_revisions(
+async def test_a_refused_handshake_names_the_revisions(
     revision: str, older: str, named: bool
 ) -> None:
     message = {
@@ -358,7 +358,7 @@ async def test_a_server_without_such_revisions_tells_so_in_its_own_way(
         assert (await http.ask(older, "tools/list")).status == 200
 
 
-async def test_log_messages_are_sent_only_to_requests_that_ask_for_them(revision: str) -> None:
+async def test_logs_are_sent_only_to_requests_that_ask_for_them(revision: str) -> None:
     key = facts(revision).meta.log_level
     assert key is not None
     async with asgi(Web().server) as http:

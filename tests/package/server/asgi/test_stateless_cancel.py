@@ -51,7 +51,7 @@ async def test_leaving_in_the_middle_of_a_stream_cancels_the_handler(revision: s
 @pytest.mark.requirement(
     "http.cancelled-silence", "cancellation.http-close-is-signal", "cancellation.nothing-further"
 )
-async def test_nothing_of_a_cancelled_request_is_said_anywhere_and_the_others_go_on(
+async def test_a_cancelled_request_says_nothing_and_others_go_on(
     revision: str,
 ) -> None:
     web = Web()
@@ -89,7 +89,7 @@ async def test_nothing_of_a_cancelled_request_is_said_anywhere_and_the_others_go
 
 
 @pytest.mark.requirement("http.cancelled-silence")
-async def test_a_function_in_a_thread_is_left_behind_and_what_it_says_goes_nowhere(
+async def test_a_function_in_a_thread_is_abandoned_and_not_heard(
     revision: str,
 ) -> None:
     web = Web()

@@ -137,7 +137,7 @@ async def test_a_trace_has_messages_in_both_directions(
         ("sse", JSON, JSON),
     ],
 )
-async def test_the_form_of_answers_can_be_chosen_but_only_among_what_a_client_takes(
+async def test_answers_have_a_chosen_form_among_those_accepted(
     revision: str, answers: Answers, accept: str, type: str
 ) -> None:
     async with asgi(Web().server, answers=answers) as http:
@@ -171,7 +171,7 @@ async def test_each_stream_has_what_belongs_to_its_own_request(revision: str) ->
 
 
 @pytest.mark.requirement("http.stream-no-server-requests")
-async def test_a_question_to_the_client_is_in_the_result_and_no_request(revision: str) -> None:
+async def test_a_question_to_the_client_is_in_the_result(revision: str) -> None:
     web = Web()
 
     @web.server.tool()

@@ -73,7 +73,7 @@ async def test_a_result_that_nothing_precedes_is_json(revision: str) -> None:
     "http.event-id-unique",
 )
 @sessions
-async def test_what_precedes_a_result_comes_on_a_stream_that_ends_with_it(revision: str) -> None:
+async def test_messages_before_a_result_come_on_a_stream_it_ends(revision: str) -> None:
     async with asgi(tools()) as http:
         await http.initialize(revision)
         reply = await http.post(call(revision, "steps", 5, meta={"progressToken": "t"}))
@@ -111,7 +111,7 @@ async def test_without_a_store_events_carry_no_ids(revision: str) -> None:
         ("auto", JSON, JSON),
     ],
 )
-async def test_the_form_of_answers_can_be_chosen_but_only_among_what_a_client_takes(
+async def test_answers_have_a_chosen_form_among_those_accepted(
     revision: str, answers: Answers, accept: str, kind: str
 ) -> None:
     async with asgi(tools(), answers=answers) as http:
@@ -124,7 +124,7 @@ async def test_the_form_of_answers_can_be_chosen_but_only_among_what_a_client_ta
 
 @sessions
 @pytest.mark.parametrize(("answers", "accept"), [("json", f"{JSON}, {SSE}"), ("auto", JSON)])
-async def test_where_the_answer_is_json_what_would_precede_it_is_left_out(
+async def test_json_answers_leave_out_messages_before_the_result(
     revision: str, answers: Answers, accept: str
 ) -> None:
     async with asgi(tools(), answers=answers) as http:
@@ -135,7 +135,7 @@ async def test_where_the_answer_is_json_what_would_precede_it_is_left_out(
 
 @pytest.mark.requirement("http.stream-server-messages")
 @sessions
-async def test_a_request_to_the_client_comes_on_the_stream_and_is_answered_by_a_post(
+async def test_a_client_request_comes_on_the_stream_and_gets_a_post(
     revision: str,
 ) -> None:
     async with asgi(tools()) as http:
@@ -152,7 +152,7 @@ async def test_a_request_to_the_client_comes_on_the_stream_and_is_answered_by_a_
 
 
 @sessions
-async def test_an_answer_that_is_malformed_fails_the_call_that_waits_for_it(revision: str) -> None:
+async def test_a_malformed_answer_fails_the_call_waiting_for_it(revision: str) -> None:
     async with asgi(tools()) as http:
         await http.initialize(revision, {"roots": {}})
         async with http.stream("POST", call(revision, "asks")) as mine:
@@ -163,7 +163,7 @@ async def test_an_answer_that_is_malformed_fails_the_call_that_waits_for_it(revi
 
 
 @sessions
-async def test_where_answers_are_json_requests_to_the_client_take_the_stream_it_opened(
+async def test_with_json_answers_client_requests_take_the_get_stream(
     revision: str,
 ) -> None:
     async with asgi(tools(), answers="json") as http:
@@ -211,7 +211,7 @@ async def test_a_ping_is_answered(revision: str) -> None:
 
 
 @sessions
-async def test_an_id_that_is_in_use_is_refused_and_its_first_use_still_answered(
+async def test_an_id_in_use_is_refused_and_its_first_use_answered(
     revision: str,
 ) -> None:
     async with asgi(tools()) as http:
@@ -230,7 +230,7 @@ async def test_an_id_that_is_in_use_is_refused_and_its_first_use_still_answered(
 
 @pytest.mark.requirement("http.multiple-streams")
 @sessions
-async def test_several_streams_are_open_at_once_and_each_gets_its_own_result(revision: str) -> None:
+async def test_several_open_streams_each_get_their_own_result(revision: str) -> None:
     async with asgi(tools()) as http:
         await http.initialize(revision, {"roots": {}})
         async with (

@@ -81,7 +81,7 @@ async def test_a_cancelled_call_ends_its_stream_without_an_answer(revision: str)
 @pytest.mark.requirement("http.request-reply-type")
 @sessions
 @pytest.mark.parametrize("answers", ["auto", "json"])
-async def test_a_cancelled_call_that_has_said_nothing_gets_a_stream_without_events(
+async def test_a_cancelled_silent_call_gets_a_stream_without_events(
     revision: str, answers: Answers
 ) -> None:
     waiting = Waiting()
@@ -150,7 +150,7 @@ async def test_a_client_that_leaves_does_not_cancel(revision: str, quiet: bool) 
 
 @pytest.mark.requirement("http.stream-session-expiry", "http.session-gone-404")
 @sessions
-async def test_the_end_of_a_session_cancels_its_calls_and_ends_their_streams(
+async def test_the_end_of_a_session_cancels_its_calls_and_streams(
     revision: str,
 ) -> None:
     waiting = Waiting()
@@ -164,7 +164,7 @@ async def test_the_end_of_a_session_cancels_its_calls_and_ends_their_streams(
 
 
 @sessions
-async def test_a_call_without_a_stream_is_told_that_its_session_has_ended(revision: str) -> None:
+async def test_a_call_without_a_stream_gets_503_when_its_session_ends(revision: str) -> None:
     waiting = Waiting()
     async with asgi(waiting.server) as http:
         await http.initialize(revision)
@@ -181,7 +181,7 @@ async def test_a_call_without_a_stream_is_told_that_its_session_has_ended(revisi
 
 
 @sessions
-async def test_a_handler_that_waits_for_its_client_ends_with_the_session(
+async def test_a_handler_waiting_for_its_client_ends_with_the_session(
     revision: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     waiting = Waiting()
@@ -210,7 +210,7 @@ async def test_a_session_whose_client_is_gone_ends_though_a_handler_still_waits_
         assert (await http.ask("2025-06-18", "ping", id=2)).status == 404
 
 
-async def test_a_client_that_waits_keeps_its_session_however_long_the_call_takes() -> None:
+async def test_a_waiting_client_keeps_its_session_for_a_long_call() -> None:
     waiting = Waiting()
     limits = Limits(idle=0.01)
     async with asgi(waiting.server, keep_alive=0.01, limits=limits) as http:
@@ -261,7 +261,7 @@ async def test_a_session_can_be_ended_though_its_client_reads_nothing(revision: 
             assert (await http.delete()).status == 200
 
 
-async def test_the_session_of_a_client_that_left_before_its_answer_is_not_named(
+async def test_the_session_id_of_a_client_that_left_is_not_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.DEBUG)

@@ -78,7 +78,7 @@ async def test_a_get_that_takes_no_events_is_refused(revision: str) -> None:
         assert (await http.get(accept="application/json")).status == 406
 
 
-async def test_a_session_of_a_revision_without_this_transport_has_its_stream_too() -> None:
+async def test_an_sse_only_revision_also_has_a_stream_for_its_session() -> None:
     async with asgi(Kept().server) as http:
         await http.initialize("2024-11-05")
         async with http.stream("GET") as stream:
@@ -86,7 +86,7 @@ async def test_a_session_of_a_revision_without_this_transport_has_its_stream_too
 
 
 @pytest.mark.requirement("http.interim-get-405-allow", revisions=INTERIM)
-async def test_where_no_revision_has_such_a_stream_a_get_is_not_allowed() -> None:
+async def test_a_get_is_not_allowed_where_no_revision_has_streams() -> None:
     alone = App(names_back, REVISIONS.of(Lifecycle.PER_REQUEST)).service
     async with asgi(AsgiApplication(alone, ServerHttpSettings())) as http:
         reply = await http.get()
@@ -163,7 +163,7 @@ async def test_when_a_stream_ends_another_that_is_open_takes_its_place(revision:
 
 
 @sessions
-async def test_what_is_announced_before_a_stream_is_opened_waits_for_it_once(revision: str) -> None:
+async def test_announcements_wait_once_for_a_stream_to_be_opened(revision: str) -> None:
     kept = Kept()
     async with asgi(kept.server) as http:
         await http.initialize(revision)

@@ -122,9 +122,7 @@ async def test_what_needs_a_session_is_refused_with_the_reason(
 
 @outer
 @pytest.mark.parametrize("tool", ["roots", "ping"])
-async def test_a_tool_that_asks_the_client_gets_an_error_with_the_reason(
-    revision: str, tool: str
-) -> None:
+async def test_a_tool_that_asks_the_client_gets_an_error(revision: str, tool: str) -> None:
     async with asgi(server_of(), stateless=True) as http:
         call = {"name": tool, "arguments": {}}
         reply = await http.post(request(revision, "tools/call", call), **version(revision))

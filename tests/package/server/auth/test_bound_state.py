@@ -81,7 +81,7 @@ async def test_posts_of_http_sse_belong_to_the_principal_of_the_stream(revision:
 
 
 @sessions
-async def test_a_stream_ends_with_its_token_and_is_resumed_with_a_new_one(revision: str) -> None:
+async def test_a_stream_ends_with_its_token_and_resumes_with_a_new_one(revision: str) -> None:
     auth = protected(verifier=expiring)
     async with asgi(Guarded().server, auth=auth) as http:
         http.fields["authorization"] = bearer("alice")

@@ -158,7 +158,7 @@ async def test_of_too_many_proofs_the_oldest_is_forgotten(monkeypatch: pytest.Mo
     assert statuses == [200, 200, 200, 200, 401, 401, 200]
 
 
-def test_several_processes_with_the_same_settings_have_one_key_of_nonces() -> None:
+def test_processes_of_equal_settings_share_the_key_of_nonces() -> None:
     settings = DpopValidation(nonce=True)
     copy = pickle.loads(pickle.dumps(settings))  # as workers get it
     assert copy.nonce_key == settings.nonce_key

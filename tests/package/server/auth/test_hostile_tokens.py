@@ -102,7 +102,7 @@ async def test_a_proof_beyond_any_parser_gets_401(
     assert len(caplog.text) < 500
 
 
-async def test_keys_that_are_nested_too_deep_are_an_error_of_the_issuer(
+async def test_keys_nested_too_deep_are_an_error_of_the_issuer(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     with serving_issuer() as issuer:

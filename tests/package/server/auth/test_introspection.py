@@ -66,7 +66,7 @@ async def statuses(issuer: LoopbackIssuer, *tokens: str, **more: Any) -> list[in
 
 
 @requirement("auth-resource-server.tokens-validated", revisions=EVERY_REVISION)
-async def test_the_endpoint_is_asked_once_and_gets_the_credentials_of_the_server(
+async def test_the_endpoint_gets_one_request_with_server_credentials(
     issuer: LoopbackIssuer,
 ) -> None:
     assert await statuses(issuer, "opaque", "opaque", "other", "other") == [200, 200, 401, 401]
@@ -145,7 +145,7 @@ async def test_an_endpoint_that_fails_gives_503(issuer: LoopbackIssuer) -> None:
     assert await statuses(issuer, "opaque") == [503]
 
 
-async def test_jwts_are_verified_first_and_other_tokens_are_asked_about(
+async def test_jwts_are_verified_first_and_other_tokens_introspected(
     issuer: LoopbackIssuer,
 ) -> None:
     ask = Introspection(f"{issuer.url}/introspect", "id", "secret")

@@ -173,7 +173,7 @@ async def test_algorithms_are_those_of_the_allow_list(
     assert await status_of(token, verifier=JwtVerifier(keys=keys, algorithms=["ES256"])) == 401
 
 
-async def test_a_token_signed_by_eddsa_under_its_older_name_is_accepted() -> None:
+async def test_a_token_signed_with_the_older_eddsa_name_is_accepted() -> None:
     key = JWKRegistry.generate_key("OKP", "Ed25519", {"kid": "one"})
     token = token_of(key=key, header={"alg": "Ed25519"})
     payload = token.split(".")[1]
@@ -223,7 +223,7 @@ async def test_several_issuers_have_keys_of_their_own() -> None:
 
 
 @requirement("auth-resource-server.token-cache-eviction", revisions=EVERY_REVISION)
-async def test_a_token_that_was_verified_is_refused_once_it_has_expired(
+async def test_a_verified_token_is_refused_once_it_has_expired(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     token = token_of(exp=NOW + 60)
@@ -241,7 +241,7 @@ async def test_keys_are_found_by_the_metadata_of_the_issuer() -> None:
         assert issuer.requests == ["/.well-known/oauth-authorization-server", "/jwks"]
 
 
-async def test_a_flood_of_unknown_key_ids_causes_one_fetch_and_a_rotated_key_is_found(
+async def test_unknown_key_ids_cause_one_fetch_and_find_rotated_keys(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with serving_issuer() as issuer:
@@ -270,7 +270,7 @@ async def test_a_flood_of_unknown_key_ids_causes_one_fetch_and_a_rotated_key_is_
             assert len(issuer.requests) == 2
 
 
-async def test_keys_that_can_not_be_fetched_give_503_and_old_ones_are_used_further() -> None:
+async def test_unavailable_keys_give_503_and_old_ones_stay_in_use() -> None:
     with serving_issuer() as issuer:
         verifier = JwtVerifier(jwks=f"{issuer.url}/jwks", cool_down=0, max_age=0)
         auth = protected(issuers=[issuer.url], verifier=verifier)
@@ -309,7 +309,7 @@ async def test_keys_that_can_not_be_fetched_give_503_and_old_ones_are_used_furth
         "file:///etc/passwd",
     ],
 )
-async def test_keys_are_not_fetched_from_private_addresses_that_metadata_names(
+async def test_keys_are_not_fetched_from_private_metadata_addresses(
     jwks_uri: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     with serving_issuer() as issuer:

@@ -89,7 +89,7 @@ async def test_a_challenge_may_name_scopes_that_the_document_does_not() -> None:
         assert (await http.get(PRM)).json["scopes_supported"] == ["b"]
 
 
-async def test_below_a_mount_the_challenge_leads_to_a_url_that_is_served_there() -> None:
+async def test_a_challenge_below_a_mount_has_a_url_that_is_served() -> None:
     auth = protected(resource="https://h/team/mcp")
     app = Starlette(
         routes=[
@@ -104,7 +104,7 @@ async def test_below_a_mount_the_challenge_leads_to_a_url_that_is_served_there()
             assert (await http.get(path)).json["resource"] == "https://h/team/mcp"
 
 
-async def test_the_root_application_serves_the_documents_of_several_servers() -> None:
+async def test_the_root_application_serves_documents_of_all_servers() -> None:
     one, two = (protected(resource=f"https://h/{name}/mcp") for name in ("one", "two"))
     routes: list[Any] = [
         Mount(f"/{name}", Guarded().server.asgi(auth=auth))

@@ -37,7 +37,7 @@ async def opened(http: Any, revision: str, token: str) -> None:
 
 @requirement("auth-resource-server.role", "auth-ext.cc-server-validates", "auth-ext.wif-server")
 @revisions
-async def test_a_request_with_a_token_reaches_the_tool_and_its_principal(revision: str) -> None:
+async def test_a_request_with_a_token_has_its_principal_in_the_tool(revision: str) -> None:
     guarded = Guarded()
     async with asgi(guarded.server, auth=protected()) as http:
         await opened(http, revision, token_of("alice"))
@@ -179,7 +179,7 @@ async def test_a_token_in_the_query_lets_nobody_in() -> None:
     "auth-scope.min-precise-challenge",
 )
 @revisions
-async def test_a_tool_whose_scopes_are_missing_gets_403_and_all_of_them(revision: str) -> None:
+async def test_a_tool_without_its_scopes_gets_403_with_all_of_them(revision: str) -> None:
     guarded = Guarded()
     async with asgi(guarded.server, auth=protected()) as http:
         await opened(http, revision, token_of(scope="mcp:read other"))
@@ -198,7 +198,7 @@ async def test_a_tool_whose_scopes_are_missing_gets_403_and_all_of_them(revision
 
 @requirement("auth-scope.insufficient-single-challenge")
 @revisions
-async def test_scopes_of_every_request_and_of_the_tool_stand_in_one_challenge(
+async def test_scopes_of_requests_and_tool_are_in_one_challenge(
     revision: str,
 ) -> None:
     async with asgi(Guarded().server, auth=protected(scopes=["a"])) as http:
@@ -220,7 +220,7 @@ async def test_scopes_imply_others(revision: str) -> None:
 
 
 @revisions
-async def test_a_scope_may_have_another_name_in_tokens_than_in_requests(revision: str) -> None:
+async def test_a_scope_may_have_another_name_in_tokens(revision: str) -> None:
     whole = "api://app/read"  # as Entra has it: tokens name the last part
     auth = protected(scopes=[whole], implies={"read": [whole]})
     async with asgi(Guarded().server, auth=auth) as http:

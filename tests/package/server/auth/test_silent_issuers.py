@@ -135,7 +135,7 @@ async def test_keys_in_use_stay_in_use_while_their_issuer_is_silent(
         assert len(issuer.requests) <= 3
 
 
-async def test_requests_without_keys_wait_for_one_fetch_and_then_for_none(
+async def test_requests_without_keys_wait_for_one_fetch_only(
     issuer: LoopbackIssuer, clock: Clock, silence: Silence
 ) -> None:
     silence.begin()
@@ -212,7 +212,7 @@ async def introspecting(issuer: LoopbackIssuer) -> AsyncIterator[Any]:
         yield status
 
 
-async def test_requests_with_one_token_share_a_request_that_gets_no_response(
+async def test_requests_with_one_token_share_an_unanswered_request(
     issuer: LoopbackIssuer, clock: Clock, silence: Silence
 ) -> None:
     silence.begin()
@@ -228,7 +228,7 @@ async def test_requests_with_one_token_share_a_request_that_gets_no_response(
         assert len(issuer.requests) <= 3
 
 
-async def test_a_queue_of_unknown_tokens_is_waited_in_for_a_bounded_time(
+async def test_a_queue_of_unknown_tokens_waits_a_bounded_time(
     issuer: LoopbackIssuer, clock: Clock, silence: Silence
 ) -> None:
     silence.begin()
@@ -257,7 +257,7 @@ def test_the_least_used_token_is_forgotten_first() -> None:
     assert [token for token in ("0", "1", "2") if cache.get(token)] == ["0", "2"]
 
 
-async def test_an_endpoint_that_responds_with_an_error_is_asked_about_other_tokens(
+async def test_an_endpoint_with_errors_is_asked_about_other_tokens(
     issuer: LoopbackIssuer, clock: Clock, silence: Silence
 ) -> None:
     issuer.failing = True

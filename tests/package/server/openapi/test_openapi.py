@@ -131,7 +131,7 @@ async def test_a_tool_says_what_its_operation_says() -> None:
     assert hints == [(True, None, None), (False, None, None), (False, True, True)]
 
 
-async def test_schemas_stand_alone_and_have_the_members_of_their_direction() -> None:
+async def test_schemas_are_self_contained_and_fit_their_direction() -> None:
     async with calling(DOCUMENT) as (client, _):
         tools = {tool.name: tool for tool in await client.list_tools()}
     friends = {"type": "array", "items": {"$ref": "#/$defs/Pet"}}
@@ -298,7 +298,7 @@ async def test_responses_that_are_not_json_are_content(response: Response, conte
     assert [to_builtins(block) for block in result.content] == [content]
 
 
-async def test_a_response_that_breaks_its_schema_is_an_error_unless_the_user_allows_it() -> None:
+async def test_a_response_that_breaks_its_schema_is_an_error() -> None:
     spec = one("/", answer_of({"type": "object", "required": ["id"]}))
     async with calling(spec, JSONResponse({"name": "x"})) as (client, _):
         assert (await client.call_tool("call", {})).is_error
@@ -324,7 +324,7 @@ async def test_a_response_without_end_is_refused(monkeypatch: pytest.MonkeyPatch
     assert result.content[0].text == "GET /: the response has more than 10 bytes"
 
 
-async def test_credentials_of_the_http_client_are_no_arguments_and_go_nowhere_else() -> None:
+async def test_http_client_credentials_are_no_arguments_and_stay_there() -> None:
     parameters = [
         parameter("X-Key", "header"),
         parameter("key", "query"),
@@ -364,7 +364,7 @@ async def test_an_api_that_does_not_answer_is_an_error_without_its_url() -> None
     assert result.content[0].text == "GET /: no response (ConnectError)"
 
 
-async def test_the_users_client_stays_open_and_an_own_one_lives_as_long_as_the_server() -> None:
+async def test_a_client_of_the_user_stays_open_and_an_own_one_closes() -> None:
     entered: list[str] = []
 
     @asynccontextmanager
@@ -422,7 +422,7 @@ async def test_operations_become_what_the_first_route_map_says() -> None:
             assert await client.list_resource_templates() == []
 
 
-async def test_a_function_has_the_last_word_on_what_an_operation_becomes() -> None:
+async def test_a_function_finally_decides_what_an_operation_becomes() -> None:
     def only_internal(route: HTTPRoute, kind: MCPType) -> MCPType | None:
         assert kind is MCPType.TOOL
         return None if route.extensions.get("x-internal") else MCPType.EXCLUDE
@@ -472,7 +472,7 @@ BAD_OPERATIONS: list[tuple[str, Any, str]] = [
 
 
 @pytest.mark.parametrize(("path", "operation", "reason"), BAD_OPERATIONS)
-async def test_an_operation_that_can_not_be_called_is_named_and_the_others_serve(
+async def test_an_uncallable_operation_is_named_and_others_serve(
     path: str, operation: Any, reason: str
 ) -> None:
     spec = one(path, operation, "post", loop={"$ref": "#/loop"})

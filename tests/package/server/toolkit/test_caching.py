@@ -163,7 +163,7 @@ def test_what_is_no_hint_is_refused_where_it_is_given(given: Any) -> None:
         Server("s", cache=given)
 
 
-def test_what_is_no_hint_of_a_resource_is_refused_where_it_is_given() -> None:
+def test_an_invalid_cache_hint_of_a_resource_is_refused() -> None:
     milliseconds: Any = 1000
     with pytest.raises(TypeError, match="cache: expected CacheHint, got int"):
         Server("s").resource("x://a", cache=milliseconds)(lambda: "a")

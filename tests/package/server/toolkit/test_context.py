@@ -20,7 +20,7 @@ modern = pytest.mark.parametrize("revision", PER_REQUEST)
 
 
 @every
-async def test_the_lifespan_is_entered_for_a_client_and_its_value_is_the_state(
+async def test_the_lifespan_is_entered_for_a_client_and_gives_state(
     revision: str,
 ) -> None:
     events: list[str] = []
@@ -46,7 +46,7 @@ async def test_the_lifespan_is_entered_for_a_client_and_its_value_is_the_state(
 
 @pytest.mark.requirement("logging.message-shape", "logging.levels")
 @every
-async def test_the_context_tells_who_asks_and_carries_progress_and_logs(revision: str) -> None:
+async def test_a_context_knows_its_client_and_sends_progress_and_logs(revision: str) -> None:
     server = Server("told")
 
     @server.tool()

@@ -91,7 +91,7 @@ async def text_of(server: Server, tool: str, **arguments: Any) -> str:
 
 
 @pytest.mark.parametrize("provider", [plain, coroutine, *OPENED])
-async def test_each_form_of_provider_gives_its_value_and_is_closed_at_the_end_of_the_call(
+async def test_each_provider_form_gives_its_value_and_is_closed_at_end(
     provider: Callable[..., Any],
 ) -> None:
     server = Server("forms")
@@ -163,7 +163,7 @@ async def test_dependencies_are_no_part_of_what_a_client_sees(revision: str) -> 
         assert completed.completion.values == [f"O of {name}"]
 
 
-async def test_a_provider_runs_once_per_call_and_is_closed_after_what_depends_on_it() -> None:
+async def test_a_provider_runs_once_a_call_and_closes_after_dependents() -> None:
     server = Server("once")
 
     @server.tool()
@@ -248,7 +248,7 @@ def test_overriding_what_nothing_depends_on_is_an_error() -> None:
         replaced.__enter__()
 
 
-async def test_a_connection_of_the_standard_library_is_closed_by_a_generator() -> None:
+async def test_a_generator_closes_a_connection_of_the_standard_library() -> None:
     server = Server("sql")
 
     async def open_sqlite() -> AsyncGenerator[sqlite3.Connection]:
@@ -292,7 +292,7 @@ def not_provided(db: Annotated[Db, Depends(with_argument)]) -> str:
         (not_provided, "dependency 'with_argument': parameter 'city': expected a Context"),
     ],
 )
-def test_a_dependency_that_can_not_be_honoured_is_refused_with_the_alternative(
+def test_an_impossible_dependency_names_the_alternative(
     function: Callable[..., Any], message: str
 ) -> None:
     with pytest.raises(TypeError, match=message):

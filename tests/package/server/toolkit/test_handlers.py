@@ -35,7 +35,7 @@ def handlers(revision: str, heard: list[str] | None = None) -> Any:
 
 
 @every
-async def test_a_handler_wins_over_the_toolkit_and_the_rest_is_the_toolkits(revision: str) -> None:
+async def test_a_handler_replaces_the_toolkit_for_its_method_alone(revision: str) -> None:
     server = Server("mixed", handlers=[handlers(revision)])
 
     @server.tool()
@@ -51,7 +51,7 @@ async def test_a_handler_wins_over_the_toolkit_and_the_rest_is_the_toolkits(revi
 
 @pytest.mark.requirement("capabilities.server-features-advertised")
 @every
-async def test_what_is_overridden_is_declared_and_what_is_not_is_unknown(revision: str) -> None:
+async def test_overridden_methods_are_declared_and_others_unknown(revision: str) -> None:
     server = Server("low", logging=False, handlers=[handlers(revision)])
     assert server.capabilities(REVISIONS[revision]) == {"tools": {}}
     async with speaking_to(server, revision) as end:
@@ -99,7 +99,7 @@ def asking(revision: str, as_type: bool) -> Server:
 @pytest.mark.requirement("mrtr.capability-gate")
 @pytest.mark.parametrize("revision", PER_REQUEST)
 @pytest.mark.parametrize("as_type", [True, False])
-async def test_a_handler_asks_for_what_the_client_declared_and_keeps_its_own_state(
+async def test_a_handler_asks_for_declared_input_and_keeps_its_state(
     revision: str, as_type: bool
 ) -> None:
     call: dict[str, Any] = {"name": "low"}

@@ -32,7 +32,7 @@ async def lists(end: RawEnd) -> dict[str, Any]:
     "prompts.list-not-per-connection",
 )
 @pytest.mark.parametrize("revision", ALL)
-async def test_lists_are_the_same_before_and_after_requests_on_every_connection(
+async def test_lists_do_not_change_by_requests_on_any_connection(
     revision: str,
 ) -> None:
     server = full()

@@ -164,7 +164,7 @@ async def test_the_model_reads_why_middleware_refused_a_tool(revision: str) -> N
             await pair.client.read_resource("shop://items")
 
 
-async def test_notifications_and_the_state_of_the_lifespan_reach_middleware() -> None:
+async def test_notifications_and_lifespan_state_reach_middleware() -> None:
     @asynccontextmanager
     async def lifespan(server: Server) -> AsyncGenerator[list[str]]:
         yield state
@@ -287,7 +287,7 @@ class Clock:
         return self.now
 
 
-async def test_a_session_over_its_rate_is_refused_until_time_has_passed() -> None:
+async def test_a_session_over_its_rate_is_refused_for_a_time() -> None:
     server, clock = shop(), Clock()
 
     def calls_only(request: MiddlewareRequest) -> str | None:

@@ -204,7 +204,7 @@ async def test_uris_in_results_are_those_that_a_client_can_read() -> None:
         assert message.content.resource.uri == "repo://git/head"
 
 
-async def test_uris_without_authority_and_files_have_the_prefix_after_the_scheme() -> None:
+async def test_uris_without_authority_have_the_prefix_after_the_scheme() -> None:
     server, child = main(), Server("child")
 
     @child.resource("urn:isbn:{number}")
@@ -294,7 +294,7 @@ def asking() -> Server:
 
 
 @pytest.mark.parametrize("revision", [HANDSHAKE[-1], NEWEST])
-async def test_progress_logs_and_questions_of_a_mounted_tool_reach_the_client(
+async def test_progress_logs_and_questions_of_a_mounted_tool_arrive(
     revision: str,
 ) -> None:
     server = main()
@@ -318,7 +318,7 @@ async def test_progress_logs_and_questions_of_a_mounted_tool_reach_the_client(
         ]
 
 
-async def test_the_state_of_a_call_is_signed_with_the_key_of_the_outer_server() -> None:
+async def test_the_state_of_a_call_is_signed_by_the_outer_server() -> None:
     def process() -> Server:
         server, middle = Server("main", state_key=b"k" * 16), Server("middle")
         middle.mount(asking(), prefix="seat")
@@ -337,7 +337,7 @@ async def test_the_state_of_a_call_is_signed_with_the_key_of_the_outer_server() 
 
 
 @both
-async def test_middleware_of_a_mounted_server_sees_its_own_names_and_changes_lists(
+async def test_middleware_of_a_mounted_server_sees_its_own_names(
     revision: str,
 ) -> None:
     server, middle, child = main(page_size=1), Server("middle"), git()
@@ -366,7 +366,7 @@ async def test_middleware_of_a_mounted_server_sees_its_own_names_and_changes_lis
 
 
 @both
-async def test_lifespans_are_entered_once_from_outside_in_and_give_each_server_its_state(
+async def test_lifespans_are_entered_once_and_each_server_has_state(
     revision: str,
 ) -> None:
     passed: list[str] = []
@@ -407,7 +407,7 @@ async def test_lifespans_are_entered_once_from_outside_in_and_give_each_server_i
     outer.mount(git(), prefix="git")
 
 
-async def test_dependencies_are_those_of_the_mounted_server_and_can_be_overridden() -> None:
+async def test_dependencies_of_a_mounted_server_can_be_overridden() -> None:
     server, child = main(), Server("child")
 
     def open_db() -> str:
@@ -516,7 +516,7 @@ def locked(**settings: Any) -> Server:
 
 @pytest.mark.parametrize("revision", HANDSHAKE)
 @pytest.mark.parametrize("has_middleware", [False, True])
-async def test_what_a_mounted_tool_shows_and_hides_in_its_session_is_seen_there_alone(
+async def test_a_mounted_tool_shows_and_hides_in_its_session_alone(
     revision: str, has_middleware: bool
 ) -> None:
     main, middle, inner = Server("main"), Server("middle"), locked()
@@ -550,7 +550,7 @@ async def test_what_a_mounted_tool_shows_and_hides_in_its_session_is_seen_there_
         assert [tool.name for tool in await client.list_tools()] == names
 
 
-async def test_what_the_outer_server_hides_a_mounted_tool_does_not_show() -> None:
+async def test_a_mounted_tool_shows_nothing_the_outer_server_hides() -> None:
     main, inner = Server("main"), locked()
     main.mount(inner)
     inner.enable("gold")

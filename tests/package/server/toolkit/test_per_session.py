@@ -128,7 +128,7 @@ async def test_the_last_rule_decides_until_they_are_reset() -> None:
         assert await tools_of(pair) == everyone
 
 
-async def test_a_change_for_all_reaches_a_session_with_rules_of_its_own() -> None:
+async def test_a_change_for_all_reaches_a_session_with_its_own_rules() -> None:
     server = shop()
     async with connected(server, revision=HANDSHAKE[-1]) as pair:
         await call(pair, "unlock")

@@ -154,7 +154,7 @@ async def test_a_prompt_gives_messages_each_with_one_block(revision: str) -> Non
     "prompts.embedded-resource-fields",
 )
 @every
-async def test_a_message_has_only_kinds_of_content_that_the_revision_has(revision: str) -> None:
+async def test_a_message_has_only_content_kinds_of_the_revision(revision: str) -> None:
     messages = (await get(revision, "newer"))["result"]["messages"]
     audio, link, embedded = (message["content"] for message in messages)
     assert audio["type"] == ("text" if revision == ALL[0] else "audio")
@@ -275,7 +275,7 @@ async def test_a_completion_of_nothing_known_is_refused(revision: str, params: A
 
 @pytest.mark.requirement("completion.internal-error")
 @every
-async def test_a_completer_that_returns_something_else_is_an_internal_error(
+async def test_a_completer_of_a_wrong_return_type_is_an_internal_error(
     revision: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.CRITICAL):

@@ -117,7 +117,7 @@ def test_open_arguments_need_a_schema() -> None:
     fresh().tool(input_schema={"type": "object"})(takes_all)
 
 
-def test_a_schema_of_ones_own_without_the_library_says_what_to_install(
+def test_a_schema_without_its_library_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "jsonschema", None)
@@ -186,7 +186,7 @@ async def test_a_header_mark_on_a_reachable_property_is_kept(properties: dict[st
 async def test_a_parameter_is_marked_by_its_annotation() -> None:
     mark = msgspec.Meta(extra_json_schema={"x-mcp-header": "Region"})
 
-    def query(region: Annotated[str, mark]) -> None: ...
+    def query(region: Annotated[str, header]) -> None: ...
 
     server = fresh()
     server.tool()(query)

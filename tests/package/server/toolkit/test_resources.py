@@ -167,7 +167,7 @@ async def test_one_read_may_give_several_contents_or_none(revision: str) -> None
 
 @pytest.mark.requirement("resources.templates-rfc6570")
 @every
-async def test_a_template_gives_its_function_the_variables_with_their_types(revision: str) -> None:
+async def test_a_template_passes_typed_variables_to_its_function(revision: str) -> None:
     (content,) = (await read(revision, "x://1/two%20"))["result"]["contents"]
     assert content["text"] == f"1+two  in {revision}"
     assert content["uri"] == "x://1/two%20"
@@ -226,7 +226,7 @@ HARMLESS = ["a", "a..b", "...", "a%2Fb%2Fc", "100%25", "caf%C3%A9", "ab:c", ".hi
 @pytest.mark.parametrize("uri", ["docs://{}", "tree://h/a/{}", "tree://h/a?base={}"])
 @pytest.mark.parametrize("value", CLIMBING)
 @pytest.mark.parametrize("request_name", ["resources/read", "resources/subscribe"])
-async def test_a_value_that_leads_out_of_its_place_never_reaches_a_function(
+async def test_a_value_that_leaves_its_place_reaches_no_function(
     uri: str, value: str, request_name: str
 ) -> None:
     async with speaking_to(GUARDED, HANDSHAKE[-1]) as end:
@@ -256,7 +256,7 @@ async def test_a_parameter_may_say_that_it_takes_any_path(revision: str, value: 
 @pytest.mark.requirement("resources.internal-error")
 @every
 @pytest.mark.parametrize("uri", ["x://broken", "x://none"])
-async def test_a_failing_function_is_an_internal_error_without_its_reason(
+async def test_a_failing_function_is_an_internal_error_without_details(
     revision: str, uri: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.CRITICAL):

@@ -71,7 +71,7 @@ def test_a_text_is_the_value_itself() -> None:
         "nothing",
     ],
 )
-def test_the_value_is_the_structured_one_else_the_text_of_one_block_else_the_blocks(
+def test_the_value_is_structured_or_one_text_or_the_blocks(
     content: list[dict[str, Any]], structured: Any, value: Any
 ) -> None:
     made = ValueResultBuilder(ValueResult).full(content, structured, None)
@@ -112,7 +112,7 @@ def test_a_type_without_the_value_is_refused() -> None:
         ValueResultBuilder(OpenResult)
 
 
-def test_the_shape_is_that_of_content_where_a_type_has_it_and_of_a_value_elsewhere() -> None:
+def test_the_shape_is_content_if_the_type_has_it_else_a_value() -> None:
     assert isinstance(tool_result_builder(ValueResult, "none"), ValueResultBuilder)
     assert isinstance(tool_result_builder(OpenResult, "none"), ContentResultBuilder)
     assert isinstance(tool_result_builder(ValueResult | OpenResult, "none"), ContentResultBuilder)
@@ -121,7 +121,7 @@ def test_the_shape_is_that_of_content_where_a_type_has_it_and_of_a_value_elsewhe
         assert isinstance(tool_result_builder(result, "none"), ContentResultBuilder)
 
 
-def test_content_that_may_be_any_value_holds_blocks_as_they_are_on_the_wire() -> None:
+def test_content_of_any_value_holds_blocks_as_on_the_wire() -> None:
     shape = ContentResultBuilder(OpenResult, "object")
     assert to_builtins(shape.text("a")) == {"content": [TEXT]}
     assert to_builtins(shape.failure("a")) == {"content": [TEXT], "isError": True}
@@ -155,7 +155,7 @@ class Members(msgspec.Struct):
         (None, "instructions", None),
     ],
 )
-def test_an_optional_member_is_none_if_it_is_absent_or_the_type_lacks_it(
+def test_an_optional_member_is_none_if_absent_or_unknown(
     value: Any, member: str, expected: Any
 ) -> None:
     assert optional_member(value, member) == expected

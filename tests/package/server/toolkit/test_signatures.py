@@ -129,7 +129,7 @@ COMPLAINTS: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.requirement("tools.server-validates-inputs", revisions=EVERY_REVISION)
 @pytest.mark.parametrize(("arguments", "complaint"), COMPLAINTS)
-def test_a_bad_argument_is_named_with_what_was_expected_and_what_came(
+def test_a_bad_argument_is_named_with_expected_and_actual_value(
     arguments: dict[str, Any], complaint: str
 ) -> None:
     with pytest.raises(ValueError, match="argument") as caught:

@@ -52,7 +52,7 @@ def changes(server: ServerEnd, method: str, **params: Any) -> list[dict[str, Any
 )
 @modern
 @pytest.mark.parametrize("id", [7, "7", 0, ""])
-def test_the_acknowledgement_comes_first_and_carries_the_id_as_it_came(
+def test_the_acknowledgement_comes_first_with_its_id_unchanged(
     revision: str, id: int | str
 ) -> None:
     wanted = {**ALL_LISTS, "resourceSubscriptions": ["memo://a", "memo://b"]}
@@ -134,7 +134,7 @@ def test_updates_are_sent_for_the_resources_that_were_named(revision: str) -> No
     ],
     ids=repr,
 )
-def test_what_the_server_does_not_have_is_left_out_without_an_error(
+def test_what_the_server_lacks_is_left_out_without_an_error(
     revision: str, capabilities: Any, agreed: Mapping[str, Any]
 ) -> None:
     wanted = {**ALL_LISTS, "resourceSubscriptions": ["memo://a"]}
@@ -211,7 +211,7 @@ def test_a_new_connection_starts_without_subscriptions(revision: str) -> None:
 
 @pytest.mark.requirement("subscriptions.graceful-close", "subscriptions.graceful-result-shape")
 @modern
-async def test_a_server_that_is_stopped_ends_its_subscriptions_before_the_channel(
+async def test_a_stopped_server_ends_subscriptions_before_the_channel(
     revision: str,
 ) -> None:
     server = Server("stopped")

@@ -69,7 +69,7 @@ BAD = [({}, "required"), ({"count": "x"}, "expected int, got str"), ({"count": 1
 @pytest.mark.requirement("tools.invalid-arguments-protocol-error", "tools.server-validates-inputs")
 @pytest.mark.parametrize("revision", AS_ERROR)
 @pytest.mark.parametrize(("arguments", "said"), BAD)
-async def test_bad_arguments_are_a_protocol_error_where_the_revision_says_so(
+async def test_bad_arguments_are_a_protocol_error_in_some_revisions(
     revision: str, arguments: Any, said: str
 ) -> None:
     error = (await call(revision, "strict", arguments))["error"]
@@ -82,7 +82,7 @@ async def test_bad_arguments_are_a_protocol_error_where_the_revision_says_so(
 )
 @pytest.mark.parametrize("revision", AS_RESULT)
 @pytest.mark.parametrize(("arguments", "said"), BAD)
-async def test_bad_arguments_are_told_to_the_model_where_the_revision_says_so(
+async def test_bad_arguments_are_shown_to_the_model_in_other_revisions(
     revision: str, arguments: Any, said: str
 ) -> None:
     answer = await call(revision, "strict", arguments)
@@ -100,7 +100,7 @@ async def test_a_malformed_call_is_a_protocol_error(revision: str, params: Any) 
 
 @pytest.mark.requirement("tools.execution-error-is-error")
 @every
-async def test_a_tool_error_reaches_the_model_and_other_errors_only_the_log(
+async def test_a_tool_error_reaches_the_model_and_others_only_the_log(
     revision: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     answer = await call(revision, "refused")
@@ -120,7 +120,7 @@ async def test_a_protocol_error_of_a_tool_is_the_answer(revision: str) -> None:
     assert error == {"code": -31000, "message": "not today", "data": {"retry": False}}
 
 
-async def test_the_text_of_errors_is_shown_where_the_server_was_told_to() -> None:
+async def test_error_texts_are_shown_where_the_server_allows_it() -> None:
     open_server = Server("open", show_errors=True)
 
     @open_server.tool()

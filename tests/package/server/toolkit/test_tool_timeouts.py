@@ -14,7 +14,7 @@ from package.wire import ALL
 pytestmark = pytest.mark.anyio
 
 
-async def test_a_tool_that_takes_too_long_is_cancelled_and_answered_by_a_tool_error() -> None:
+async def test_a_tool_that_takes_too_long_is_cancelled_with_an_error() -> None:
     server = Server("slow")
     ends: list[str] = []
 
@@ -33,7 +33,7 @@ async def test_a_tool_that_takes_too_long_is_cancelled_and_answered_by_a_tool_er
     assert ends == ["cancelled"]
 
 
-async def test_a_plain_function_is_answered_in_time_while_its_thread_runs_on() -> None:
+async def test_a_plain_function_is_answered_in_time_as_its_thread_runs() -> None:
     server = Server("slow")
     release, ended = threading.Event(), threading.Event()
 
@@ -51,7 +51,7 @@ async def test_a_plain_function_is_answered_in_time_while_its_thread_runs_on() -
         assert await anyio.to_thread.run_sync(ended.wait, 30)
 
 
-async def test_a_timeout_of_the_function_itself_is_no_timeout_of_the_tool() -> None:
+async def test_a_timeout_error_of_the_function_is_no_tool_timeout() -> None:
     server = Server("own", show_errors=True)
 
     @server.tool(timeout=30)

@@ -298,7 +298,7 @@ async def test_blocks_leave_in_order_with_their_bytes_in_base64(revision: str) -
     "content.block-type-discriminates",
 )
 @every
-async def test_a_block_that_a_revision_does_not_have_becomes_a_line_of_text(revision: str) -> None:
+async def test_a_block_unknown_to_the_revision_becomes_a_line_of_text(revision: str) -> None:
     audio, link = (await call(revision, "newer"))["result"]["content"]
     if audio["type"] == "audio":
         assert base64.b64decode(audio["data"]) == b"abc"
@@ -315,6 +315,6 @@ async def test_a_block_that_a_revision_does_not_have_becomes_a_line_of_text(revi
 
 @pytest.mark.requirement("content.structured-object")
 @pytest.mark.parametrize("revision", OBJECTS)
-async def test_a_bare_list_is_never_structured_where_objects_are_wanted(revision: str) -> None:
+async def test_a_bare_list_is_not_structured_where_objects_are_wanted(revision: str) -> None:
     result = (await call(revision, "rows"))["result"]
     assert isinstance(result["structuredContent"], dict)

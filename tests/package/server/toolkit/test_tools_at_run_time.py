@@ -74,7 +74,7 @@ async def test_tools_are_added_and_removed_while_a_client_is_connected() -> None
 
 
 @pytest.mark.parametrize("revision", [HANDSHAKE[0], NEWEST])
-async def test_a_disabled_tool_is_not_listed_and_unknown_until_it_is_enabled(revision: str) -> None:
+async def test_a_disabled_tool_is_unlisted_and_unknown_until_enabled(revision: str) -> None:
     server = shop()
     async with connected(server, revision=revision) as pair:
         client: Any = pair.client
@@ -97,7 +97,7 @@ def area(shape: Shape) -> int:
     return shape.side**2
 
 
-async def test_annotations_of_added_functions_mean_what_they_mean_where_these_are_defined() -> None:
+async def test_annotations_of_added_functions_resolve_where_defined() -> None:
     @dataclass
     class Local:
         name: str
@@ -118,7 +118,7 @@ async def test_annotations_of_added_functions_mean_what_they_mean_where_these_ar
     assert size.structured_content == {"result": 9}
 
 
-async def test_resources_and_prompts_are_added_and_removed_while_a_client_is_connected() -> None:
+async def test_resources_and_prompts_come_and_go_while_served() -> None:
     server = shop()
     async with connected(server, revision=HANDSHAKE[-1]) as pair:
         client: Any = pair.client
@@ -165,7 +165,7 @@ async def test_a_disabled_item_keeps_its_name_and_can_be_removed() -> None:
     assert [tool.name for tool in await server.list_tools()] == ["delete", "order"]
 
 
-def test_a_name_or_tag_that_fits_nothing_is_an_error_and_changes_nothing() -> None:
+def test_a_name_or_tag_that_fits_nothing_is_an_error() -> None:
     server = shop()
     with pytest.raises(LookupError, match="nothing is registered with the name 'deletee'"):
         server.disable("order", "deletee")

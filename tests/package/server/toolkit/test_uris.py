@@ -183,9 +183,7 @@ FORMS = {
 
 @settings(max_examples=400)
 @given(parts=st.lists(PARTS, max_size=5, unique=True), uri=st.text("a,/#.;h=", max_size=12))
-def test_what_matches_is_what_the_same_regular_expression_matches(
-    parts: list[str], uri: str
-) -> None:
+def test_a_template_matches_what_its_regular_expression_matches(parts: list[str], uri: str) -> None:
     pattern = "x:y" + "".join(FORMS.get(part, re.escape(part)) for part in parts)
     whole = f"x:y{uri}"
     values = UriTemplate("x:y" + "".join(parts)).match(whole)

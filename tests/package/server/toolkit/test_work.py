@@ -25,8 +25,8 @@ class Recorder(Server):
         super().__init__("recorder", page_size=page_size)
         self.results: list[Any] = []
 
-    def handle(self, exchange: RequestContext) -> Coroutine[Any, Any, Any]:
-        return self._recorded(super().handle(exchange))
+    def handle(self, ctx: RequestContext) -> Coroutine[Any, Any, Any]:
+        return self._recorded(super().handle(ctx))
 
     async def _recorded(self, handler: Coroutine[Any, Any, Any]) -> Any:
         self.results.append(await handler)
@@ -97,7 +97,7 @@ def toolkit_frames() -> list[str]:
     names: list[str] = []
     frame: FrameType | None = sys._getframe()
     while frame is not None:
-        if "toolkit" in frame.f_globals["__name__"].split("."):
+        if frame.f_globals["__name__"].startswith("mcp_protocol.server.toolkit."):
             names.append(frame.f_code.co_name)
         frame = frame.f_back
     return names

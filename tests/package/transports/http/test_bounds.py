@@ -114,7 +114,7 @@ async def test_a_few_informational_responses_are_passed_over() -> None:
 
 
 @pytest.mark.parametrize("head", ["informational", "early hints"])
-async def test_endless_informational_responses_take_no_memory_and_end_with_the_deadline(
+async def test_endless_informational_responses_end_at_the_deadline(
     head: str,
 ) -> None:
     handler = sending(*ENDLESS_HEADS[head])
@@ -250,7 +250,7 @@ REFUSALS = {
 
 @pytest.mark.parametrize("with_httpx2", [False, True])
 @pytest.mark.parametrize("where", REFUSALS)
-async def test_an_error_shows_what_a_server_says_on_one_line_and_in_short(
+async def test_an_error_shows_server_text_on_one_short_line(
     where: str, with_httpx2: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG, logger="mcp_protocol")

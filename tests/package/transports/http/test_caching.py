@@ -94,7 +94,7 @@ async def test_what_is_public_is_used_on(revision: str) -> None:
 
 
 @pytest.mark.requirement("caching.private-not-shared")
-async def test_what_comes_after_the_token_has_changed_is_not_kept_for_the_next_user(
+async def test_a_result_after_a_token_change_is_not_kept_for_others(
     revision: str,
 ) -> None:
     user = User()

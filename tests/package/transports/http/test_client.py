@@ -33,7 +33,7 @@ def revision(request: pytest.FixtureRequest) -> str:
     "http.post-body-single",
     "http.post-body-request-or-notification",
 )
-async def test_each_message_is_a_post_of_its_own_that_accepts_both_kinds(revision: str) -> None:
+async def test_each_message_is_its_own_post_that_accepts_both_kinds(revision: str) -> None:
     async with scripted(Script(revision)) as (client, server):
         await client.list_tools()
         await client.call_tool("echo", {})

@@ -69,7 +69,7 @@ async def silent_stream(asked: Asked, reply: Reply) -> None:
         (silent_stream, RemoteProtocolError, "came nothing"),
     ],
 )
-async def test_a_revision_that_needs_the_older_transport_says_so_where_there_is_none(
+async def test_a_revision_that_needs_http_sse_says_so_if_there_is_none(
     revision: str,
     get: Handler,
     kind: type[McpError],
@@ -131,7 +131,7 @@ async def test_a_redirect_is_told_without_what_is_secret(location: str, told: st
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_a_body_that_is_compressed_though_nobody_asked_for_that_is_refused(
+async def test_an_unrequested_compression_of_a_body_is_refused(
     stream: bool,
 ) -> None:
     async def call(asked: Asked, reply: Reply) -> None:
@@ -230,7 +230,7 @@ async def test_where_there_is_a_proxy_it_is_named_as_a_suspect(
         ("SSL_CERT_FILE", "/there/is/none", "No such file"),
     ],
 )
-async def test_what_the_environment_says_wrong_is_an_error_where_it_matters(
+async def test_a_bad_environment_variable_is_an_error_where_it_matters(
     name: str, value: str, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(name, value)

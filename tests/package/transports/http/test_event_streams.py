@@ -113,7 +113,7 @@ def gets(server: Any) -> list[str | None]:
     "http.prime-event-not-a-message",
 )
 @pytest.mark.parametrize("end", [False, True], ids=["broken", "closed"])
-async def test_a_stream_is_taken_up_again_by_a_get_that_names_the_last_event(
+async def test_a_stream_is_resumed_by_a_get_with_the_last_event_id(
     revision: str, end: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
@@ -228,7 +228,7 @@ def pauses(server: Any) -> list[float]:
     return [later - earlier for earlier, later in pairwise(times)]
 
 
-async def test_a_server_that_wants_to_be_polled_at_once_is_polled_ever_more_rarely(
+async def test_a_server_that_wants_instant_polling_is_polled_ever_less(
     revision: str,
 ) -> None:
     async with scripted(Polled(revision, 8, retry=0)) as (client, server):
@@ -455,7 +455,7 @@ async def test_cancelling_says_so_and_closes_the_stream(revision: str) -> None:
     assert gets(server) == []
 
 
-async def test_a_server_that_does_not_end_a_stream_after_the_answer_is_left(revision: str) -> None:
+async def test_a_stream_that_stays_open_after_the_answer_is_closed(revision: str) -> None:
     async def call(asked: Asked, reply: Reply) -> None:
         await reply.stream()
         await reply.event(result(asked))

@@ -100,7 +100,7 @@ async def test_a_call_that_was_under_way_is_lost_with_its_server(revision: str) 
         assert await client.list_tools()
 
 
-async def test_a_list_that_was_under_way_is_had_from_the_server_that_comes_back(
+async def test_an_interrupted_list_is_fetched_after_the_restart(
     revision: str,
 ) -> None:
     async def listing(asked: Asked, reply: Reply) -> None:
@@ -206,7 +206,7 @@ async def test_closing_does_not_wait_for_the_other_half(revision: str, half: Han
     assert len(failures) == 1
 
 
-async def test_a_proxy_that_keeps_all_until_the_end_delays_and_loses_nothing(
+async def test_a_proxy_that_buffers_to_the_end_only_delays(
     revision: str,
 ) -> None:
     heard: list[float] = []

@@ -108,7 +108,7 @@ class Caller:
 
 @pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize("revision", ONE_OF_EACH)
-async def test_whatever_is_dropped_no_call_hangs_or_gets_a_wrong_answer_or_is_done_twice(
+async def test_whatever_is_dropped_no_call_hangs_or_runs_twice(
     revision: str, seed: int, server: HttpProcess, anyio_backend: str
 ) -> None:
     name = f"{revision}-{anyio_backend}-{seed}"

@@ -102,7 +102,7 @@ async def test_what_was_held_back_arrives_whole_and_in_order(
 
 
 @pytest.mark.parametrize("revision", EACH)
-async def test_a_call_whose_answer_is_held_back_times_out_and_the_next_gets_its_own(
+async def test_a_held_back_call_times_out_and_the_next_gets_its_own(
     revision: str, server: HttpProcess, key: str
 ) -> None:
     async with between(server, revision) as (client, proxy):
@@ -115,7 +115,7 @@ async def test_a_call_whose_answer_is_held_back_times_out_and_the_next_gets_its_
 
 
 @pytest.mark.parametrize("revision", PER_REQUEST)
-async def test_a_subscription_that_is_held_back_is_agreed_to_once_let_go(
+async def test_a_held_back_subscription_is_agreed_to_once_let_go(
     revision: str, server: HttpProcess, key: str
 ) -> None:
     async with between(server, revision) as (client, proxy):
@@ -137,7 +137,7 @@ async def test_a_subscription_that_is_held_back_is_agreed_to_once_let_go(
 
 @pytest.mark.parametrize("passed", [0, 1, 60, 150])
 @pytest.mark.parametrize("revision", ONE_OF_EACH)
-async def test_an_answer_that_was_cut_is_asked_for_again_only_where_that_is_safe(
+async def test_a_cut_answer_is_requested_again_only_where_that_is_safe(
     revision: str, passed: int, server: HttpProcess, key: str
 ) -> None:
     async with between(server, revision) as (client, proxy):
@@ -153,7 +153,7 @@ async def test_an_answer_that_was_cut_is_asked_for_again_only_where_that_is_safe
 
 
 @pytest.mark.parametrize("revision", SESSIONS)
-async def test_a_stream_that_was_cut_is_taken_up_again_where_sessions_are(
+async def test_a_cut_stream_is_resumed_where_sessions_exist(
     revision: str, server: HttpProcess, key: str
 ) -> None:
     heard: list[float] = []
@@ -205,7 +205,7 @@ async def test_half_a_request_and_then_silence_is_refused_in_time(
 
 @pytest.mark.parametrize("passed", [0, 150])
 @pytest.mark.parametrize("revision", ONE_OF_EACH)
-async def test_half_an_answer_and_then_silence_ends_at_the_timeout_of_the_call(
+async def test_half_an_answer_then_silence_ends_at_the_call_timeout(
     revision: str, passed: int, server: HttpProcess, key: str
 ) -> None:
     async with between(server, revision) as (client, proxy):
@@ -217,11 +217,11 @@ async def test_half_an_answer_and_then_silence_ends_at_the_timeout_of_the_call(
 
 
 @pytest.mark.parametrize("revision", ONE_OF_EACH)
-async def test_a_document_that_stands_still_is_given_up_though_the_call_has_no_timeout(
+async def test_a_stalled_document_is_given_up_without_a_call_timeout(
     revision: str, server: HttpProcess, key: str
 ) -> None:
-    patience = Timeouts(silence=0.3, http=PAUSES)
-    async with between(server, revision, timeouts=patience) as (client, proxy):
+    timeouts = Timeouts(silence=0.3, http=PAUSES)
+    async with between(server, revision, timeouts=timeouts) as (client, proxy):
         proxy.plan = once(Fault(down=150, then="silence"))
         with pytest.raises(ResponseLostError, match="made no progress"):
             await called(client, "mark", key=key)
@@ -230,7 +230,7 @@ async def test_a_document_that_stands_still_is_given_up_though_the_call_has_no_t
 
 @pytest.mark.parametrize("which", ["first counts", "second counts"])
 @pytest.mark.parametrize("revision", EACH)
-async def test_requests_that_come_twice_are_each_answered_by_their_own_answer(
+async def test_doubled_requests_each_get_their_own_answer(
     revision: str, which: Any, server: HttpProcess, key: str
 ) -> None:
     async with FaultyProxy(server.port) as proxy:
@@ -259,7 +259,7 @@ async def marked_or_refused(client: Any, key: str) -> str | None:
 
 
 @pytest.mark.parametrize("revision", SESSIONS)
-async def test_a_client_that_could_not_say_that_it_is_ready_says_it_again(
+async def test_a_client_repeats_that_it_is_ready_if_that_was_lost(
     revision: str, server: HttpProcess, key: str
 ) -> None:
     async with FaultyProxy(server.port) as proxy:

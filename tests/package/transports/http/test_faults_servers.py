@@ -133,7 +133,7 @@ async def test_a_subscription_comes_back_with_the_server_and_says_so(
 
 
 @pytest.mark.parametrize("revision", SESSIONS[-1:])
-async def test_what_is_listened_to_in_a_session_comes_back_with_the_next_one(
+async def test_listening_in_a_session_continues_in_the_next_one(
     revision: str, server: HttpProcess
 ) -> None:
     async with (
@@ -182,7 +182,7 @@ async def test_calls_that_outlast_the_end_of_their_server_fail_readably(
 
 
 @pytest.mark.parametrize("revision", ONE_OF_EACH)
-async def test_calls_that_are_done_soon_are_answered_by_a_server_that_ends(revision: str) -> None:
+async def test_calls_that_end_soon_are_answered_by_a_stopping_server(revision: str) -> None:
     outcome = Outcome()
     with http_process(drain=30) as server:
         async with (

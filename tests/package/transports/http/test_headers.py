@@ -182,8 +182,8 @@ async def test_an_integer_that_others_would_round_is_not_sent(revision: str) -> 
         await called(revision, {"count": 2**53})
 
 
-def marked(mark: str, kind: str = "string") -> dict[str, Any]:
-    return {"type": kind, "x-mcp-header": mark}
+def param_header(name: str, kind: str = "string") -> dict[str, Any]:
+    return {"type": kind, "x-mcp-header": name}
 
 
 not_empty = requirement("tools.x-mcp-header-not-empty")
@@ -196,22 +196,24 @@ TOKEN = "a: x-mcp-header: expected an HTTP token"
 TYPE = "a: x-mcp-header: expected type integer, string or boolean"
 PLACE = "expected on a property reached through `properties` alone"
 BAD = [
-    pytest.param({"a": marked("")}, TOKEN, marks=not_empty),
+    pytest.param({"a": param_header("")}, TOKEN, marks=not_empty),
     *(
-        pytest.param({"a": marked(mark)}, TOKEN, marks=token)
-        for mark in ("a b", "a:b", "a(b", "\u00e9")
+        pytest.param({"a": param_header(name)}, TOKEN, marks=token)
+        for name in ("a b", "a:b", "a(b", "\u00e9")
     ),
     *(
-        pytest.param({"a": marked(mark)}, TOKEN, marks=no_controls)
-        for mark in ("a\r\nX", "a\x00", "\t", "a\x7f")
+        pytest.param({"a": param_header(name)}, TOKEN, marks=no_controls)
+        for name in ("a\r\nX", "a\x00", "\t", "a\x7f")
     ),
-    pytest.param({"a": marked("A"), "b": marked("a")}, "'a' is also on a", marks=unique),
+    pytest.param(
+        {"a": param_header("A"), "b": param_header("a")}, "'a' is also on a", marks=unique
+    ),
     *(
-        pytest.param({"a": marked("A", kind)}, TYPE, marks=primitive)
+        pytest.param({"a": param_header("A", kind)}, TYPE, marks=primitive)
         for kind in ("number", "object", "array")
     ),
-    pytest.param({"a": {"oneOf": [marked("A")]}}, PLACE, marks=reachable),
-    pytest.param({"a": {"type": "array", "items": marked("A")}}, PLACE, marks=reachable),
+    pytest.param({"a": {"oneOf": [param_header("A")]}}, PLACE, marks=reachable),
+    pytest.param({"a": {"type": "array", "items": param_header("A")}}, PLACE, marks=reachable),
 ]
 
 
@@ -229,7 +231,7 @@ async def test_a_tool_with_a_bad_mark_is_left_out_alone(
 ) -> None:
     bad = tool("bad", **properties)
     script = Script(revision)
-    script.on["tools/list"] = listing(bad, MARKED, tool("odd", a=marked("A-b_1!")))
+    script.on["tools/list"] = listing(bad, MARKED, tool("odd", a=param_header("A-b_1!")))
     with caplog.at_level(logging.WARNING):
         async with scripted(script) as (client, _):
             assert [tool.name for tool in await client.list_tools()] == ["marked", "odd"]
@@ -311,9 +313,7 @@ def forms_of_params(revision: str) -> list[Any]:
 
 
 @pytest.mark.parametrize("form", range(3), ids=["object", "json", "struct"])
-def test_headers_are_taken_from_the_params_without_reading_the_message(
-    revision: str, form: int
-) -> None:
+def test_headers_come_from_params_without_parsing_the_message(revision: str, form: int) -> None:
     message = OutgoingMessage(
         b"no JSON",
         "request",

@@ -91,7 +91,7 @@ async def test_what_is_lost_is_asked_again_if_it_only_reads(
 
 
 @pytest.mark.parametrize("half", [half_a_head, half_a_body, half_an_event])
-async def test_half_an_answer_ends_with_the_timeout_and_the_connection_closed(
+async def test_half_an_answer_ends_at_the_timeout_and_closes(
     revision: str, half: Handler, own: httpx2.AsyncClient
 ) -> None:
     script = Script(revision)
@@ -106,8 +106,8 @@ async def test_half_an_answer_ends_with_the_timeout_and_the_connection_closed(
 async def test_a_body_that_stands_still_is_lost(revision: str, own: httpx2.AsyncClient) -> None:
     script = Script(revision)
     script.once["tools/call"] = [half_a_body]
-    patience = Timeouts(silence=0.2, retries=(0.0,), http=PAUSES)
-    async with scripted(script, http_client=own, timeouts=patience) as (client, _):
+    timeouts = Timeouts(silence=0.2, retries=(0.0,), http=PAUSES)
+    async with scripted(script, http_client=own, timeouts=timeouts) as (client, _):
         with pytest.raises(ResponseLostError, match="made no progress"):
             await client.call_tool("echo", {})
 

@@ -66,7 +66,7 @@ class Streams(Script):
 
 
 @pytest.mark.requirement("subscriptions.cancel-http", "subscriptions.client-demultiplexes")
-async def test_a_subscription_is_a_stream_and_closing_that_is_all_that_ends_it(
+async def test_a_subscription_is_a_stream_that_closing_alone_ends(
     revision: str,
 ) -> None:
     script = Streams(revision)
@@ -142,7 +142,7 @@ async def test_a_server_that_starts_again_is_listened_to_again(revision: str) ->
         assert await anext(changes) == ToolsChanged()
 
 
-async def test_a_server_that_stays_away_is_an_error_of_the_iteration_and_no_other(
+async def test_a_server_that_stays_away_is_an_error_of_the_iteration(
     revision: str,
 ) -> None:
     script = Streams(revision)

@@ -110,7 +110,7 @@ async def proxied(script: Script) -> AsyncIterator[tuple[Any, HttpServer, Faulty
 
 
 @pytest.mark.parametrize("revision", HTTP)
-async def test_a_server_behind_a_line_that_carries_nothing_any_more_is_an_error(
+async def test_a_server_behind_a_dead_line_is_an_error(
     revision: str,
 ) -> None:
     script = Listened(revision)
@@ -149,7 +149,7 @@ async def test_a_line_that_carries_again_is_listened_on_again(revision: str) -> 
 
 
 @sessions
-async def test_a_server_that_refuses_connections_ends_a_subscription_in_a_session(
+async def test_refused_connections_end_a_subscription_in_a_session(
     revision: str,
 ) -> None:
     async with scripted(Listened(revision)) as (client, server):
@@ -164,7 +164,7 @@ async def test_a_server_that_refuses_connections_ends_a_subscription_in_a_sessio
 
 @sessions
 @pytest.mark.parametrize("status", [503, 409])
-async def test_a_stream_of_a_session_that_is_given_again_is_listened_to_again(
+async def test_a_session_stream_that_is_reopened_is_listened_to_again(
     revision: str, status: int
 ) -> None:
     until_cut = anyio.Event()
@@ -206,7 +206,7 @@ def refusal(status: int) -> Handler:
     ("status", "kind"),
     [(503, HttpStatusError), (405, HttpStatusError), (409, ResponseLostError)],
 )
-async def test_a_stream_that_is_not_given_again_ends_a_subscription_though_calls_are_answered(
+async def test_a_session_stream_that_is_not_reopened_ends_listening(
     revision: str, status: int, kind: type[TransportError]
 ) -> None:
     until_cut = anyio.Event()
@@ -226,7 +226,7 @@ async def test_a_stream_that_is_not_given_again_ends_a_subscription_though_calls
 
 
 @sessions
-async def test_a_server_without_a_stream_of_the_session_is_listened_to_as_before(
+async def test_a_session_without_a_stream_is_listened_to_as_before(
     revision: str,
 ) -> None:
     async def changes_first(asked: Asked, reply: Reply) -> None:

@@ -69,7 +69,7 @@ async def test_one_address_is_enough_whatever_the_server_speaks(spoken: str) -> 
     "headers.metadata-on-each-post",
     revisions=(MODERN,),
 )
-async def test_a_modern_request_is_tried_first_and_enough_for_a_modern_server() -> None:
+async def test_a_modern_request_comes_first_and_suffices_if_answered() -> None:
     async with scripted(Script(MODERN), revision=None) as (client, server):
         await client.list_tools()
     first = server.asked[0]
@@ -109,7 +109,7 @@ NOT_MODERN: Mapping[str, Handler] = {
     "http-compat.unrecognized-400-fallback", "http-compat.era-cached", revisions=PER_REQUEST
 )
 @pytest.mark.parametrize("refusal", NOT_MODERN)
-async def test_what_no_modern_server_says_leads_to_initialize_and_stays_there(
+async def test_answers_of_no_modern_server_lead_to_initialize(
     refusal: str,
 ) -> None:
     script = Script(NEWEST)
@@ -269,7 +269,7 @@ async def test_another_status_is_reported(revision: str, status: int) -> None:
 
 @pytest.mark.requirement("http-compat.fallback-400-404-405-body", revisions=(MODERN,))
 @pytest.mark.parametrize("refusal", [failing(-32601, 404), *(failing(code, 400) for code in CODES)])
-async def test_an_error_of_a_modern_server_is_no_hint_at_the_older_transport(
+async def test_an_error_of_a_modern_server_does_not_suggest_http_sse(
     refusal: Handler,
 ) -> None:
     async def late(asked: Asked, reply: Reply) -> None:
@@ -300,9 +300,7 @@ async def test_a_refusal_without_such_an_error_is_a_hint(status: int, body: byte
         (refusing(405), "HTTP 405"),
     ],
 )
-async def test_an_address_that_speaks_neither_is_reported_with_both_reasons(
-    get: Handler, reason: str
-) -> None:
+async def test_an_address_that_speaks_neither_has_both_reasons(get: Handler, reason: str) -> None:
     script = Older(refusing(404))
     script.on["GET"] = get
     async with HttpServer(script) as server:
@@ -338,7 +336,7 @@ async def test_a_transport_that_was_asked_for_is_not_left() -> None:
     assert server.of("GET") == []
 
 
-async def test_a_refusal_of_initialize_that_names_revisions_is_followed() -> None:
+async def test_a_refusal_of_initialize_with_revisions_is_followed() -> None:
     older = SESSIONS[0]
 
     async def initialize(asked: Asked, reply: Reply) -> None:
@@ -367,7 +365,7 @@ async def test_a_modern_answer_that_offers_a_handshake_only_is_followed() -> Non
 
 
 @pytest.mark.parametrize("revision", PER_REQUEST)
-async def test_a_client_of_a_modern_revision_alone_reports_an_older_server(revision: str) -> None:
+async def test_a_client_of_a_modern_revision_reports_an_older_server(revision: str) -> None:
     for script in (Script(NEWEST), SseScript(SSE_ONLY[-1])):
         with pytest.raises(McpError, match=r"HTTP 40\d"):
             async with scripted(script, revision=revision):

@@ -259,7 +259,7 @@ async def test_the_library_that_is_missing_is_named(
 
 @pytest.mark.requirement("http.session-id-sent")
 @pytest.mark.parametrize("revision", SESSIONS)
-async def test_fields_of_the_user_are_no_place_for_those_of_the_session(revision: str) -> None:
+async def test_fields_of_the_user_do_not_replace_those_of_the_session(revision: str) -> None:
     headers = {"Mcp-Session-Id": "forged"}
     async with scripted(Script(revision, "s"), headers=headers) as (client, server):
         await client.list_tools()
@@ -269,7 +269,7 @@ async def test_fields_of_the_user_are_no_place_for_those_of_the_session(revision
     assert {"notifications/initialized", "tools/list", "GET", "DELETE"} <= {a.what for a in later}
 
 
-async def test_a_server_that_is_not_told_that_the_client_is_ready_fails_the_opening() -> None:
+async def test_an_unaccepted_ready_notification_fails_the_opening() -> None:
     async def silent(asked: Asked, reply: Reply) -> None:
         await reply.gone()
 

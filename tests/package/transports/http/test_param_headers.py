@@ -79,7 +79,7 @@ async def test_marked_arguments_leave_as_fields_each_once(revision: str) -> None
 
 @pytest.mark.requirement("headers.mismatch-refresh")
 @marked
-async def test_a_refusal_for_fields_is_put_right_by_another_look_at_the_list(
+async def test_a_refusal_for_fields_is_solved_by_listing_again(
     revision: str,
 ) -> None:
     async def refuse(asked: Asked, reply: Reply) -> None:
@@ -112,7 +112,7 @@ async def test_an_argument_that_no_field_can_carry_is_not_sent_at_all(revision: 
 
 
 @pytest.mark.parametrize("revision", [name for name in STREAMABLE if name not in MARKED])
-async def test_where_the_revision_has_no_marks_nothing_is_repeated(revision: str) -> None:
+async def test_revisions_without_param_headers_repeat_no_argument(revision: str) -> None:
     script = Script(revision)
     listing(script, [tool("t", region=REGION), tool("bad", n=BAD)])
     async with scripted(script) as (client, server):

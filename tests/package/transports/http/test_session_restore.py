@@ -1,4 +1,4 @@
-"""What a server keeps for a session, when a client's session over HTTP is another one.
+"""State that a server keeps for a session is restored in a new session over HTTP.
 
 Source: basic/transports (session management), server/resources#subscriptions.
 """
@@ -26,7 +26,7 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-class Standing(Forgetful):
+class Streaming(Forgetful):
     """Has a stream for each session."""
 
     def __init__(self, revision: str) -> None:
@@ -58,7 +58,7 @@ KEPT = ("logging/setLevel", "resources/subscribe", "resources/unsubscribe")
 
 
 async def test_what_a_lost_session_kept_is_asked_for_in_the_new_one(revision: str) -> None:
-    script = Standing(revision)
+    script = Streaming(revision)
     async with scripted(script) as (client, server):
         for level in ("error", "info"):
             await client.set_level(level)
@@ -76,7 +76,7 @@ async def test_what_a_lost_session_kept_is_asked_for_in_the_new_one(revision: st
 
 @pytest.mark.parametrize("raw", [True, False])
 async def test_what_was_asked_for_as_raw_json_is_kept_as_well(revision: str, raw: bool) -> None:
-    script = Standing(revision)
+    script = Streaming(revision)
     async with scripted(script) as (client, server):
         ask = client.request_raw if raw else client.request
         await ask("logging/setLevel", Raw(b'{"level": "info"}'))
@@ -98,7 +98,7 @@ async def test_what_cannot_be_had_again_is_told_in_the_log(
     async def gone(asked: Asked, reply: Reply) -> None:
         await reply.json(error(asked, -32002, "no such resource"))
 
-    script = Standing(revision)
+    script = Streaming(revision)
     async with scripted(script) as (client, server):
         await client.subscribe("memo://a")
         script.forgotten.add("s")
@@ -113,7 +113,7 @@ async def test_silence_about_what_was_kept_does_not_hold_up_a_call(revision: str
     async def silent(asked: Asked, reply: Reply) -> None:
         await reply.gone()
 
-    script = Standing(revision)
+    script = Streaming(revision)
     async with scripted(script, timeouts=Timeouts(restore=0.1)) as (client, _):
         await client.set_level("info")
         script.forgotten.add("s")
@@ -122,10 +122,10 @@ async def test_silence_about_what_was_kept_does_not_hold_up_a_call(revision: str
             assert await client.list_tools()
 
 
-async def test_a_listener_is_told_to_look_again_and_subscribed_in_the_new_session(
+async def test_a_listener_is_subscribed_anew_and_reads_again(
     revision: str,
 ) -> None:
-    script = Standing(revision)
+    script = Streaming(revision)
     async with scripted(script) as (client, server):
         await server.until("GET")
         async with client.listen(tools=True, uris=["memo://a"]) as changes:
@@ -141,7 +141,7 @@ async def test_a_listener_is_told_to_look_again_and_subscribed_in_the_new_sessio
 
 
 async def test_nothing_is_asked_for_again_where_nothing_was_kept(revision: str) -> None:
-    script = Standing(revision)
+    script = Streaming(revision)
     async with scripted(script, cache=Caching()) as (client, server):
         script.forgotten.add("s")
         await client.list_tools()

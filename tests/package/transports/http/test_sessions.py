@@ -53,7 +53,7 @@ async def test_every_request_after_the_opening_names_the_session(revision: str) 
 
 
 @pytest.mark.requirement("http.session-delete")
-async def test_a_session_is_ended_even_if_the_one_who_closes_it_is_cancelled(
+async def test_a_session_is_ended_even_if_its_closing_is_cancelled(
     revision: str,
 ) -> None:
     async with scripted(Script(revision, "s")) as (client, server):
@@ -87,7 +87,7 @@ async def test_a_server_that_ends_no_sessions_is_no_error(revision: str, status:
 
 @pytest.mark.requirement("http.version-header-after-init", "versioning.http-header-after-init")
 @pytest.mark.parametrize("revision", SESSIONS)
-async def test_the_version_header_is_sent_after_the_opening_where_there_is_one(
+async def test_the_version_header_is_sent_after_the_opening(
     revision: str,
 ) -> None:
     async with scripted(Script(revision, "s")) as (client, server):
@@ -110,7 +110,7 @@ async def test_the_version_header_names_what_was_agreed(agreed: str) -> None:
 
 
 @pytest.mark.parametrize("agreed", SSE_ONLY)
-async def test_a_server_may_agree_on_a_revision_older_than_the_transport(agreed: str) -> None:
+async def test_a_server_may_agree_on_a_revision_before_streamable_http(agreed: str) -> None:
     async with scripted(Script(agreed, "s"), revision=None) as (client, server):
         assert client.revision == agreed
         await client.list_tools()
@@ -121,7 +121,7 @@ async def test_a_server_may_agree_on_a_revision_older_than_the_transport(agreed:
 
 
 @pytest.mark.parametrize("older", SSE_ONLY)
-async def test_such_a_revision_alone_cannot_be_asked_for_over_streamable_http(older: str) -> None:
+async def test_such_a_revision_cannot_be_pinned_over_streamable_http(older: str) -> None:
     with pytest.raises(RevisionError, match="later revisions"):
         async with scripted(Script(older), transport="streamable-http"):
             raise AssertionError("it was opened")
@@ -135,7 +135,7 @@ async def test_an_id_that_is_no_visible_ascii_is_refused(revision: str, id: str)
 
 
 @pytest.mark.requirement("http.session-404-restart")
-async def test_a_lost_session_is_opened_again_once_and_the_message_sent_again(
+async def test_a_lost_session_is_reopened_once_and_the_message_resent(
     revision: str,
 ) -> None:
     script = Forgetful(revision)
@@ -161,7 +161,7 @@ async def test_a_lost_session_is_opened_again_once_and_the_message_sent_again(
 
 
 @pytest.mark.requirement("http.session-404-restart")
-async def test_a_session_that_is_lost_before_it_is_confirmed_is_opened_again(
+async def test_a_session_lost_before_its_confirmation_is_reopened(
     revision: str,
 ) -> None:
     script = Forgetful(revision)
@@ -177,9 +177,7 @@ async def silent(asked: Asked, reply: Reply) -> None:
 
 
 @pytest.mark.parametrize("step", ["initialize", "notifications/initialized"])
-async def test_a_session_that_nobody_waited_for_long_enough_is_opened_anew(
-    revision: str, step: str
-) -> None:
+async def test_a_session_whose_opening_timed_out_is_opened_anew(revision: str, step: str) -> None:
     script = Forgetful(revision)
     async with scripted(script) as (client, server):
         script.forgotten.add("s")
@@ -192,7 +190,7 @@ async def test_a_session_that_nobody_waited_for_long_enough_is_opened_anew(
     assert len(server.of("initialize")) == 3
 
 
-async def test_a_server_that_does_not_answer_when_asked_for_another_session_fails_the_call(
+async def test_a_server_that_opens_no_further_session_fails_the_call(
     revision: str,
 ) -> None:
     script = Forgetful(revision)
@@ -247,7 +245,7 @@ async def test_a_server_that_opens_no_other_session_fails_the_call(revision: str
         assert (await client.call_tool("echo", {})).content[0].text == "done"
 
 
-async def test_a_server_that_comes_back_with_another_revision_fails_the_call() -> None:
+async def test_a_server_that_returns_with_another_revision_fails_it() -> None:
     older, newer = SESSIONS[0], SESSIONS[-1]
 
     async def other(asked: Asked, reply: Reply) -> None:
@@ -261,7 +259,7 @@ async def test_a_server_that_comes_back_with_another_revision_fails_the_call() -
             await client.call_tool("echo", {})
 
 
-async def test_what_is_safe_is_asked_again_when_its_stream_dies_with_the_session(
+async def test_safe_requests_are_repeated_when_stream_and_session_die(
     revision: str,
 ) -> None:
     script = Forgetful(revision)
@@ -296,7 +294,7 @@ def dying_in(script: Forgetful, session: str) -> Any:
     return handler
 
 
-async def test_a_lost_session_shows_when_its_open_stream_is_taken_up_again(
+async def test_a_lost_session_shows_when_its_open_stream_is_resumed(
     revision: str,
 ) -> None:
     script = Forgetful(revision)

@@ -35,7 +35,7 @@ def revision(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.mark.requirement("sse.post-to-endpoint")
-async def test_the_stream_is_opened_first_and_every_message_posted_to_its_address(
+async def test_the_stream_is_opened_first_and_gives_the_post_address(
     revision: str,
 ) -> None:
     async with scripted(SseScript(revision)) as (client, server):

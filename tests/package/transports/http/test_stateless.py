@@ -56,7 +56,7 @@ LOSSES = pytest.mark.parametrize("loss", [cut, vanish, half, ended])
 
 
 @pytest.mark.requirement("http.no-sessions", "http.no-resumability")
-async def test_a_session_id_is_not_taken_and_nothing_is_opened_or_ended(revision: str) -> None:
+async def test_a_session_id_is_ignored_and_nothing_is_opened_or_ended(revision: str) -> None:
     async def listing(asked: Asked, reply: Reply) -> None:
         await reply.json(result(asked), Mcp_Session_Id="abc")
 
@@ -141,7 +141,7 @@ async def test_what_may_change_something_is_not_asked_again(revision: str, loss:
 
 @pytest.mark.requirement("http.broken-stream-reissue")
 @pytest.mark.parametrize("hint", ["readOnlyHint", "idempotentHint"])
-async def test_a_tool_that_is_harmless_by_its_own_account_is_called_again(
+async def test_a_tool_that_declares_itself_harmless_is_called_again(
     revision: str, hint: str
 ) -> None:
     async def listing(asked: Asked, reply: Reply) -> None:

@@ -84,9 +84,7 @@ class Asking(Script):
 @pytest.mark.requirement("http.tasks-any-stream")
 @pytest.mark.parametrize("revision", holding("http.tasks-any-stream"))
 @pytest.mark.parametrize("stream", ["GET", "tasks/get"])
-async def test_a_question_of_a_task_is_answered_whichever_stream_it_comes_on(
-    revision: str, stream: str
-) -> None:
+async def test_a_question_of_a_task_is_answered_on_any_stream(revision: str, stream: str) -> None:
     questions: list[Any] = []
 
     class User(ClientHandlers):

@@ -130,7 +130,7 @@ async def test_a_handler_does_nothing_more_once_it_is_left(revision: str) -> Non
 
 
 @modern
-async def test_questions_of_tasks_that_begin_together_are_asked_in_one_round(revision: str) -> None:
+async def test_questions_of_tasks_started_together_take_one_round(revision: str) -> None:
     async with responding(asking(), revision, ANSWERS) as client:
         await client.call("group")
         assert len(client.rounds) == 1

@@ -44,7 +44,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("revision", "method", "ask"), CASES)
-async def test_a_question_that_nobody_answers_is_taken_back_after_its_time(
+async def test_a_question_that_nobody_answers_is_cancelled_in_time(
     revision: str, method: str, ask: Ask
 ) -> None:
     server = Server("patient")

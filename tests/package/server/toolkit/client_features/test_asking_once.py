@@ -44,7 +44,7 @@ async def test_what_differs_from_run_to_run_can_be_kept(revision: str) -> None:
 
 
 @with_forms
-async def test_what_is_kept_stays_as_it_was_whatever_a_handler_does_to_it(revision: str) -> None:
+async def test_a_stored_value_stays_unchanged_whatever_a_handler_does(revision: str) -> None:
     server = Server("keeping")
 
     @server.tool()

@@ -188,7 +188,7 @@ async def test_where_nobody_is_told_of_the_end_there_is_no_id(revision: str) -> 
     "elicitation.required-error-url-mode",
 )
 @with_ids
-async def test_a_request_can_be_refused_until_its_user_has_been_somewhere(revision: str) -> None:
+async def test_a_request_can_be_refused_until_its_user_visited_a_page(revision: str) -> None:
     server = asking()
     async with responding(server, revision, ACCEPT) as client:
         error = (await client.call("require", {"pages": 2}))["error"]

@@ -52,7 +52,7 @@ def asking() -> Server:
 
 @pytest.mark.requirement("resources.read-input-required", "prompts.get-input-required")
 @modern
-async def test_a_result_may_ask_for_input_and_the_next_request_brings_it(revision: str) -> None:
+async def test_a_result_may_ask_for_input_that_the_next_request_brings(revision: str) -> None:
     able: dict[str, Any] = {"elicitation": {}}
     params: dict[str, Any] = {"name": "ask", "arguments": {"kind": "form"}}
     async with speaking_to(asking(), revision) as end:
@@ -122,7 +122,7 @@ async def test_a_completion_cannot_ask_for_input(
 
 
 @legacy
-async def test_sessions_with_requests_of_their_own_have_no_input_results(
+async def test_sessions_with_server_requests_have_no_input_results(
     revision: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     params = {"name": "ask", "arguments": {"kind": "form"}}

@@ -172,7 +172,7 @@ async def test_a_state_is_good_for_a_while(revision: str, monkeypatch: pytest.Mo
 
 
 @modern
-async def test_without_a_key_of_their_own_workers_refuse_each_others_states(revision: str) -> None:
+async def test_without_a_shared_key_workers_refuse_foreign_states(revision: str) -> None:
     async with speaking_to(greeter(), revision) as one, speaking_to(greeter(), revision) as two:
         more = {"requestState": (await call(one))["result"]["requestState"]}
         assert (await call(two, **more))["error"]["code"] == -32602

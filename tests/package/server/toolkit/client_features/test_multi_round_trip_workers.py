@@ -147,7 +147,7 @@ async def test_workers_without_a_common_key_say_what_they_lack(revision: str) ->
     "mrtr.state-reject-invalid", "mrtr.state-bound-to-request", "mrtr.state-integrity"
 )
 @modern
-def test_every_worker_refuses_a_state_that_was_altered_or_is_of_another_request(
+def test_every_worker_refuses_an_altered_or_foreign_state(
     revision: str,
 ) -> None:
     with workers(KEY, KEY) as (one, two):

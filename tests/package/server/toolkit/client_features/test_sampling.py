@@ -204,7 +204,7 @@ SEVERAL = SamplingMessage("user", ["one", Text("two")])
 
 @pytest.mark.requirement("sampling.content-array-not-before-2025-11")
 @without_tools
-async def test_a_message_of_several_blocks_does_not_leave_where_there_is_none(
+async def test_several_blocks_in_a_message_are_refused_where_unknown(
     revision: str,
 ) -> None:
     with pytest.raises(LocalProtocolError, match="not possible in"):
