@@ -301,9 +301,9 @@ def test_message_types_take_constants_and_names_of_the_wire(
             members = {**members, "resource": module.TextResourceContents(uri="data://a", text="a")}
         if not hasattr(module, name):
             pytest.skip("the revision has no such type")
-    made = to_builtins(getattr(module, name)(**members))
+    wire = to_builtins(getattr(module, name)(**members))
     for wire_name in members.keys() - {"resource"}:
-        assert made[wire_name] == members[wire_name]
+        assert wire[wire_name] == members[wire_name]
 
 
 @pytest.mark.parametrize("module", [mcp_protocol, models_of_a_revision])
