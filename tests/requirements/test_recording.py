@@ -21,7 +21,7 @@ import pytest
 def test_parametrized(revision): assert revision == "2024-11-05"
 
 @pytest.mark.requirement("ping.either-side", "ping.no-params",
-    revisions=("2025-03-26", "interim-2026")))
+    revisions=("2025-03-26", "interim-2026"))
 def test_declared(): pass
 
 @pytest.mark.requirement("ping.periodic", revisions="*")
