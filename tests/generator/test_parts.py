@@ -278,7 +278,7 @@ def test_every_part_together_is_the_whole() -> None:
     assert each == whole
 
 
-def test_every_module_begins_with_its_origin_and_how_to_change_it() -> None:
+def test_every_module_begins_with_its_origin_and_how_to_edit() -> None:
     for chosen, transports, revisions in PAIRWISE:
         files = made(chosen, transports, revisions)
         folders = {spec_of(name).folder: name for name in revisions}

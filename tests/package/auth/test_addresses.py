@@ -232,7 +232,7 @@ def test_no_token_goes_to_a_server_without_tls(url: str, text: str) -> None:
         ("http://mcp.internal/mcp", AddressRules(plain_http=True)),
     ],
 )
-def test_a_token_goes_without_tls_to_this_machine_or_where_allowed(
+def test_a_token_goes_without_tls_to_loopback_or_where_allowed(
     url: str, rules: AddressRules
 ) -> None:
     refused = False

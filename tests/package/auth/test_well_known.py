@@ -32,7 +32,7 @@ def test_the_suffix_is_inserted_before_the_path_of_a_resource(resource: str, url
     assert protected_resource_url(resource) == url
 
 
-def test_an_endpoint_with_a_path_is_probed_by_its_path_and_then_by_its_host() -> None:
+def test_an_endpoint_with_a_path_is_probed_by_path_then_by_host() -> None:
     assert protected_resource_urls("https://H:1/mcp") == (
         (f"https://h:1{PRM}/mcp", "https://h:1/mcp"),
         (f"https://h:1{PRM}", "https://h:1"),

@@ -226,7 +226,7 @@ class Own:
         return None
 
 
-async def test_objects_that_choose_their_handlers_themselves_are_left_alone() -> None:
+async def test_objects_that_choose_their_own_handlers_are_not_checked() -> None:
     own: Handlers = Own()
     async with opened(own) as client:
         assert client.revision == ALL[-1]

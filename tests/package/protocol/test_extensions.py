@@ -118,7 +118,7 @@ async def test_an_identifier_of_the_prescribed_form_is_declared(
 
 
 @pytest.mark.requirement("extensions.reserved-namespace", revisions=EVERY_REVISION)
-def test_an_official_identifier_that_is_not_known_gives_a_warning(
+def test_an_unknown_official_identifier_gives_a_warning(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     Server("private", capabilities={"extensions": {"io.modelcontextprotocol/mine": {}}})

@@ -253,7 +253,7 @@ def test_a_session_has_the_methods_of_its_revision_and_no_other(revision: str, r
 @pytest.mark.requirement(
     "lifecycle.respect-version-must", "versioning.single-per-session", revisions=EVERY_REVISION
 )
-def test_sessions_of_one_server_answer_in_the_shapes_of_their_own_revisions(root: Path) -> None:
+def test_sessions_of_one_server_have_shapes_of_their_revisions(root: Path) -> None:
     pairs = [Pair(revision) for revision in holding("versioning.single-per-session")]
     for pair in pairs:
         pair.ask("client", "tools/list")

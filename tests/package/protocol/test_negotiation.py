@@ -265,7 +265,7 @@ def test_silence_leads_to_initialize_despite_a_late_refusal() -> None:
 
 
 @pytest.mark.requirement("stdio.probe-modern-result", revisions=PER_REQUEST)
-def test_a_newer_server_that_was_slow_to_start_is_known_by_its_late_answer() -> None:
+def test_a_slow_newer_server_is_recognized_by_its_late_answer() -> None:
     client = Newcomer()
     client.wait_in_vain()
     probe, handshake = (message["id"] for message in client.sent)

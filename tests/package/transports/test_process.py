@@ -59,7 +59,7 @@ async def test_a_command_becomes_a_child_process_that_answers() -> None:
 @pytest.mark.requirement(
     "stdio.newline-delimited", "stdio.no-embedded-newline", revisions=EVERY_REVISION
 )
-async def test_large_messages_of_many_tasks_stay_whole_even_if_cancelled() -> None:
+async def test_large_messages_stay_whole_even_if_cancelled() -> None:
     async with server(python(ECHO)) as channel:
         received: set[bytes] = set()
         messages = [b'"%s"' % (bytes([letter]) * 300_000) for letter in b"abcdefgh"]
@@ -168,7 +168,7 @@ async def test_a_server_that_ends_later_is_the_end_of_the_channel() -> None:
 
 
 @pytest.mark.requirement("stdio.shutdown-by-server", revisions=EVERY_REVISION)
-async def test_a_server_that_closes_its_output_is_the_end_of_the_channel() -> None:
+async def test_a_server_that_closes_its_output_ends_the_channel() -> None:
     async with server(python("os.close(1); sys.stdin.read()")) as channel:
         with pytest.raises(EndOfChannel, match="closed its output"):
             await channel.receive()
@@ -178,7 +178,7 @@ async def test_a_server_that_closes_its_output_is_the_end_of_the_channel() -> No
 @pytest.mark.requirement(
     "stdio.stderr-client-choice", "stdio.stderr-not-an-error", revisions=EVERY_REVISION
 )
-async def test_standard_error_is_passed_on_line_by_line_and_is_no_failure() -> None:
+async def test_standard_error_is_passed_on_by_lines_and_is_no_failure() -> None:
     lines: list[str] = []
     writes = "sys.stderr.buffer.write('\u00e9\\r\\ntwo\\n\\xff'.encode('latin-1')); "
     writes += "sys.stderr.flush()\n"

@@ -128,7 +128,7 @@ def test_nothing_printed_reaches_the_client(stray: str) -> None:
 
 
 @pytest.mark.requirement("stdio.stdout-only-messages", revisions=EVERY_REVISION)
-def test_what_was_printed_before_and_is_printed_after_goes_to_standard_error(backend: str) -> None:
+def test_printed_text_before_and_after_goes_to_standard_error(backend: str) -> None:
     done = run(
         argv(
             backend,
@@ -162,7 +162,7 @@ def test_large_messages_pass_whole_through_a_full_pipe(backend: str) -> None:
 
 
 @pytest.mark.requirement("stdio.shutdown-server-on-eof", revisions=EVERY_REVISION)
-def test_a_client_that_no_longer_reads_is_an_error_of_the_channel(backend: str) -> None:
+def test_a_client_that_stopped_reading_is_a_channel_error(backend: str) -> None:
     during = (
         "try: await channel.send(OutgoingMessage(b'1'))\n"
         "            except ConnectionClosedError as error: print(error); break"

@@ -196,7 +196,7 @@ async def test_a_handler_waiting_for_its_client_ends_with_the_session(
 
 
 @pytest.mark.requirement("http.session-terminate", revisions=("2025-06-18",))
-async def test_a_session_whose_client_is_gone_ends_though_a_handler_still_waits_for_it() -> None:
+async def test_a_session_of_a_lost_client_ends_while_a_handler_waits() -> None:
     waiting = Waiting()
     limits = Limits(idle=0.01)
     async with asgi(waiting.server, keep_alive=0.01, limits=limits) as http:

@@ -84,7 +84,7 @@ async def test_a_session_id_of_before_is_ignored(revision: str) -> None:
 
 
 @pytest.mark.requirement("http.version-header-missing-default", revisions=EVERY_REVISION)
-async def test_without_a_header_the_revision_is_that_of_clients_that_send_none() -> None:
+async def test_without_a_header_the_revision_is_that_of_silent_clients() -> None:
     async with asgi(server_of(), stateless=True) as http:
         about = {"name": "about", "arguments": {}}
         reply = await http.post(request("2025-03-26", "tools/call", about))

@@ -29,7 +29,7 @@ def test_pages_hold_every_item_once_and_in_order(keys: list[str], size: int) -> 
 
 
 @pytest.mark.requirement("pagination.stable-cursors", revisions=EVERY_REVISION)
-def test_a_cursor_means_the_same_place_after_others_came_and_went() -> None:
+def test_a_cursor_keeps_its_place_while_others_come_and_go() -> None:
     cursor = cursor_after("tools", "b")
     assert page_bounds("tools", KEYS, cursor, 2) == (2, 4, cursor_after("tools", "d"))
     assert page_bounds("tools", ["b", "c", "x"], cursor, 2) == (1, 3, None)

@@ -86,7 +86,7 @@ def test_parameters_become_properties_and_the_context_does_not() -> None:
 
 
 @pytest.mark.requirement("tools.no-parameter-schema", revisions=EVERY_REVISION)
-def test_a_function_without_parameters_takes_only_the_empty_object() -> None:
+def test_a_function_without_parameters_takes_only_empty_objects() -> None:
     def nothing() -> None: ...
 
     empty = {"type": "object", "properties": {}}

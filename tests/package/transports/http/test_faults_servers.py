@@ -54,7 +54,7 @@ def ignore(*report: object) -> None:
 
 
 @pytest.mark.parametrize("revision", EACH)
-async def test_a_call_dies_with_the_server_and_the_next_one_finds_the_one_started_after_it(
+async def test_a_call_dies_with_the_server_and_the_next_one_succeeds(
     revision: str, server: HttpProcess
 ) -> None:
     outcome = Outcome()
@@ -79,7 +79,7 @@ async def test_a_call_dies_with_the_server_and_the_next_one_finds_the_one_starte
 
 
 @pytest.mark.parametrize("revision", SSE_ONLY)
-async def test_the_one_stream_of_a_client_dies_with_the_server_and_another_client_is_served(
+async def test_the_only_stream_of_a_client_dies_with_the_server(
     revision: str, server: HttpProcess
 ) -> None:
     outcome = Outcome()
@@ -103,7 +103,7 @@ async def test_the_one_stream_of_a_client_dies_with_the_server_and_another_clien
 
 
 @pytest.mark.parametrize("revision", ONE_OF_EACH)
-async def test_a_call_that_is_safe_is_asked_again_of_the_server_started_after_it(
+async def test_a_safe_call_is_repeated_at_the_restarted_server(
     revision: str, server: HttpProcess
 ) -> None:
     outcome = Outcome()
@@ -157,7 +157,7 @@ async def check_back_after_restart(
 
 
 @pytest.mark.parametrize("revision", ONE_OF_EACH)
-async def test_calls_that_outlast_the_end_of_their_server_fail_readably(
+async def test_calls_that_outlast_their_server_fail_readably(
     revision: str, server: HttpProcess
 ) -> None:
     streaming, plain = Outcome(), Outcome()

@@ -313,7 +313,7 @@ async def test_an_address_that_speaks_neither_has_both_reasons(get: Handler, rea
 
 
 @pytest.mark.requirement("http-compat.get-expects-endpoint", revisions=EVERY_REVISION)
-async def test_a_stream_whose_first_event_is_another_is_not_the_older_transport() -> None:
+async def test_a_stream_with_another_first_event_is_not_http_sse() -> None:
     async def get(asked: Asked, reply: Reply) -> None:
         await reply.stream()
         await reply.event({"jsonrpc": "2.0", "method": "notifications/message"})
@@ -353,7 +353,7 @@ async def test_a_refusal_of_initialize_with_revisions_is_followed() -> None:
 
 
 @pytest.mark.requirement("http-compat.era-cached", revisions=(MODERN,))
-async def test_a_modern_answer_that_offers_a_handshake_only_is_followed() -> None:
+async def test_a_modern_answer_with_only_a_handshake_is_followed() -> None:
     async def discover(asked: Asked, reply: Reply) -> None:
         await reply.json(result(asked, **discovered(NEWEST)))
 
