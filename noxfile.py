@@ -34,7 +34,7 @@ CODE = ("generator", "generated", "templates", "tests", "noxfile.py")
 SCRIPTS = "Scripts" if os.name == "nt" else "bin"
 PATH = os.environ.get("PATH", "")
 UV = shutil.which("uv", path=os.pathsep.join((f"{Path(sys.executable).parent}", PATH)))
-ENVIRONMENTS = ("test", "interop", "lint")
+ENVIRONMENTS = ("test", "interop", "lint", "proxies")
 """Groups of dependencies with an environment each, which sessions share."""
 
 REPEATED = ("--reruns=2", "--reruns-delay=1", "-rR")
@@ -164,8 +164,6 @@ anyio.run(main)
 
 OLD_PYTHON_PEERS = ("1.0.0", "1.2.1", "1.5.0", "1.6.0", "1.8.1", "1.9.3")
 """Releases of the official Python SDK whose servers a probe ends."""
-
-HTTPTOOLS = "httptools>=0.6"
 
 PROXIES = ("nginx", "haproxy")
 """Packages of Debian, each with a program of the same name."""
@@ -683,10 +681,8 @@ def old_python_peers(session: nox.Session, folder: Path) -> Path:
 @measured
 def proxies(session: nox.Session) -> None:
     """Silent calls, and cancelled ones, through nginx and HAProxy; it takes a minute and a half."""
-    install(session, "test")
-    beside = Path(session.create_tmp()).resolve() / "httptools"  # uvicorn prefers it to h11
-    install_into(session, shutil.which("python") or "python", "--target", f"{beside}", HTTPTOOLS)
-    environment = {**proxy_programs(session), "PYTHONPATH": f"{beside}"}
+    install(session, "proxies")
+    environment = proxy_programs(session)
     run_tests(session, "-m", "proxies", "tests/proxies", *session.posargs, env=environment)
 
 
