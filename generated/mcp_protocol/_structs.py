@@ -141,7 +141,7 @@ def _decode_untagged(kind: type[Any], value: Any) -> Any:
     if isinstance(value, msgspec.Struct):
         return value
     try:
-        return convert(value, kind.choose(value).type)
+        return kind.decode(value, convert)
     except ValidationError as error:
         raise ValueError(error_text(error)) from None
 
@@ -271,6 +271,8 @@ def _untagged_decoder(kind: UntaggedType) -> Callable[[bytes | Raw], Any]:
     quicker than to make dicts of all of it first.
     """
     tests = kind.variants
+    if not all(variant.decides for variant in tests):
+        return lambda data: convert(msgspec.json.decode(data), kind)
     values = {name for variant in tests for name in (*variant.consts, *variant.inner)}
     names = sorted(values.union(*(variant.required for variant in tests)))
     probe = msgspec.defstruct(

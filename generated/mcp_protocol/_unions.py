@@ -8,8 +8,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, TypeGuard
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeGuard, get_origin
 
 _TEXT = 300  # characters of a peer's text that an error shows
 
@@ -22,12 +22,19 @@ class Variant(NamedTuple):
         required: Wire names that must be present.
         consts: Wire name to the values it may have; an absent name fails the test.
         inner: Wire name to what the object under it must hold.
+        decides: Whether an object that passes the tests can be no other member.
     """
 
     type: Any
     required: tuple[str, ...] = ()
     consts: Mapping[str, tuple[Any, ...]] = {}
     inner: Mapping[str, tuple[str, ...]] = {}
+    decides: bool = True
+
+    @property
+    def takes_scalars(self) -> bool:
+        """Whether its values need not be objects."""
+        return not (self.decides or self.required)
 
     def fits(self, value: Mapping[str, Any]) -> bool:
         """Whether the object has all that the schema requires of this member."""
@@ -44,29 +51,46 @@ def _holds(value: Any, names: tuple[str, ...]) -> bool:
     return is_object(value) and all(name in value for name in names)
 
 
+def _class_of(kind: Any) -> Any:
+    """A class for `isinstance`, of a type that may be a named alias or have arguments."""
+    kind = getattr(kind, "__value__", kind)
+    return get_origin(kind) or kind
+
+
 class UntaggedType(type):
     """The type of unions without a tag: it decides which member a value is."""
 
     variants: tuple[Variant, ...]
 
     def __instancecheck__(cls, instance: object) -> bool:
-        """Whether a value is a member."""
-        return any(
-            isinstance(instance, variant.type)
-            for variant in cls.variants
-            if isinstance(variant.type, type)
-        )
+        """Whether a value is a member; maps and lists are not looked into."""
+        return any(isinstance(instance, _class_of(variant.type)) for variant in cls.variants)
 
-    def choose(cls, value: Any) -> Variant:
-        """The member that a decoded JSON value is.
+    def decode(cls, value: Any, decode_as: Callable[[Any, Any], Any]) -> Any:
+        """A decoded JSON value as the first member whose tests it passes.
+
+        Members that do not decide are tried in turn; the error is that of the first one.
+
+        Args:
+            value: The value.
+            decode_as: Turns decoded JSON into a type, or raises ValueError.
 
         Raises:
-            ValueError: It fits none.
+            ValueError: It is none.
         """
-        if is_object(value):
-            for variant in cls.variants:
-                if variant.fits(value):
-                    return variant
+        failed: ValueError | None = None
+        for variant in cls.variants:
+            if not (variant.fits(value) if is_object(value) else variant.takes_scalars):
+                continue
+            try:
+                return decode_as(value, variant.type)
+            except ValueError as error:
+                if variant.decides:
+                    raise
+                if variant.required:
+                    failed = failed or error
+        if failed is not None:
+            raise failed
         raise ValueError(f"Expected one of {cls.names()}, got {_shape(value)}")
 
     def names(cls) -> str:
