@@ -18,7 +18,16 @@ from typing import Any, ClassVar, TypeAlias, TypeVar
 import msgspec
 from msgspec import UNSET, Raw, UnsetType, ValidationError
 
-from ._unions import UntaggedType, Variant, is_many, is_object, shown
+from ._unions import (
+    Objects,
+    UntaggedType,
+    Variant,
+    has_integers,
+    is_many,
+    is_object,
+    shown,
+    with_integers,
+)
 
 __all__ = [
     "EXTRA",
@@ -71,6 +80,9 @@ UNWRITABLE = (
 
 # How MessagePack writes a number that is not finite; no text in UTF-8 has these bytes in a row.
 _FLOAT, _NOT_FINITE = b"\xcb", re.compile(rb"\xcb[\x7f\xff][\xf0-\xff]")
+
+_GOT_FLOAT = "got `float`"
+"""Stands in the error for a number such as `1.0` where an integer is expected."""
 
 # Bytes of JSON, and the signs of small values in them: more than a long text has.
 _SAMPLE, _QUOTES, _COMMAS = 1024, 20, 60
@@ -255,7 +267,18 @@ def decoder(kind: Any) -> Callable[[bytes | Raw], Any]:
     decode: Callable[[bytes | Raw], Any] = msgspec.json.Decoder(
         kind, dec_hook=_decode_untagged
     ).decode
-    return decode
+    if not has_integers(kind, _OBJECTS):
+        return decode
+
+    def decode_with_integers(data: bytes | Raw) -> Any:
+        try:
+            return decode(data)
+        except ValidationError as error:
+            if _GOT_FLOAT not in str(error):
+                raise
+        return convert(msgspec.json.decode(data), kind)
+
+    return decode_with_integers
 
 
 def _untagged_decoder(kind: UntaggedType) -> Callable[[bytes | Raw], Any]:
@@ -335,6 +358,12 @@ def convert(value: Any, kind: Any) -> Any:
         ValidationError: The value has another shape; the text has the path.
     """
     try:
+        try:
+            return msgspec.convert(value, kind, dec_hook=_decode_untagged)
+        except ValidationError as error:
+            if _GOT_FLOAT not in str(error):
+                raise
+        value = with_integers(value, kind, _OBJECTS)
         return msgspec.convert(value, kind, dec_hook=_decode_untagged)
     except ValidationError:
         raise
@@ -359,7 +388,17 @@ class Untagged(metaclass=UntaggedType):
     variants: ClassVar[tuple[Variant, ...]] = ()
 
 
+@lru_cache(maxsize=4096)
+def _types_of(kind: Any) -> Mapping[str, Any] | None:
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        return {field.encode_name: field.type for field in fields(kind)}
+    return None
+
+
 def tag_of(kind: StructType) -> tuple[str, str] | None:
     """Wire name and value of the constant that tells a Struct from others, if it has one."""
     config = kind.__struct_config__
     return None if config.tag_field is None else (config.tag_field, str(config.tag))
+
+
+_OBJECTS = Objects(_types_of, tag_of)
