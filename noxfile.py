@@ -73,7 +73,10 @@ BUILDERS = (
     "tests/requirements/test_recording.py",
 )
 """Tests that build packages or run pytest again and again: too slow for the inner loop."""
-CROWDS = ("tests/package/test_http_faults_many.py", "tests/package/test_http_faults_sessions.py")
+CROWDS = (
+    "tests/package/server/asgi/test_many_clients.py",
+    "tests/package/server/asgi/test_abandoned_sessions.py",
+)
 """Tests of the cost of hundreds of clients: the slowest, and the same on all versions of Python."""
 CONFORMANCE_SUITE = "@modelcontextprotocol/conformance@0.2.0-alpha.12"
 JSON_SCHEMA_SUITE = "jsonschema==4.26.0"

@@ -17,7 +17,8 @@ from requirements import REVISION_NAME
 
 pytest_plugins = ["leftovers", "outcomes", "requirements.recording"]
 
-ROOT = Path(__file__).resolve().parent.parent
+TESTS = Path(__file__).resolve().parent
+ROOT = TESTS.parent
 SPEC_VARIABLE = "MCP_SPEC"
 *OLDER_REVISIONS, _, NEWEST_REVISION = sorted(path.name for path in (ROOT / "schema").glob("20*"))
 CACHE_VARIABLE = "XDG_CACHE_HOME"
@@ -25,14 +26,22 @@ PACKAGE_VARIABLE = "MCPGEN_TESTS_PACKAGE"
 """The folder of the package that is tested in place of the committed one."""
 
 OVER_PROCESSES = (
-    *("test_http", "test_process", "test_stdio", "test_sse", "test_toolkit_main", "test_trace"),
-    *("test_cli", "test_parts", "test_injection", "test_typescript_injection", "test_document"),
-    *("test_client_sync", "test_opening_process", "test_undecided", "test_disagreements"),
-    *("test_command_line", "test_inspector"),
+    *(
+        "package/inspector/",
+        "package/server/asgi/",
+        "package/server/test_s",
+        "package/server/test_w",
+    ),
+    *("package/transports/http/", "package/transports/test_process", "package/transports/test_std"),
+    *("package/client/test_command_line", "package/client/test_server_process"),
+    *("package/client/test_sync", "package/runtime/test_trace", "package/test_document_examples"),
+    *("generator/test_cli", "generator/test_parts", "generator/test_injection"),
+    *("generator/test_typescript_injection", "generator/test_document_commands"),
+    *("generator/test_undecided", "generator/test_disagreements", "conventions/test_documents"),
 )
-"""Beginnings of the names of test files with sockets, processes or many packages."""
+"""Beginnings of the paths of test files with sockets, processes or many packages."""
 
-WITH_SESSIONS = ("attacks", "browser", "history", "interop", "proxies", "typing")
+WITH_SESSIONS = ("attacks/", "browser/", "history/", "interop/", "proxies/", "typing/")
 """Folders of tests that have a session of `nox` of their own."""
 
 
@@ -83,8 +92,8 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     """Do not even import what `--quick` and `--no-processes` leave out."""
     if not (config.getoption("--quick") or config.getoption("--no-processes")):
         return None
-    left_out = collection_path.name.startswith(OVER_PROCESSES)
-    return left_out or collection_path.parent.name in WITH_SESSIONS or None
+    path = collection_path.relative_to(TESTS).as_posix()
+    return path.startswith((*OVER_PROCESSES, *WITH_SESSIONS)) or None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -51,6 +51,7 @@ __all__ = [
     "ValidationError",
     "always_sent",
     "asdict",
+    "constant_of",
     "convert",
     "decoder",
     "encode",
@@ -399,6 +400,11 @@ def _types_of(kind: Any) -> Mapping[str, Any] | None:
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
         return {field.encode_name: field.type for field in fields(kind)}
     return None
+
+
+def constant_of(kind: StructType, name: str) -> Any:
+    """The value of a member that is constant, by Python name; `UNSET` for any other name."""
+    return getattr(kind, name, UNSET)
 
 
 def tag_of(kind: StructType) -> tuple[str, str] | None:

@@ -16,6 +16,7 @@ import importlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from ._structs import constant_of
 from ._wire import STRUCTS, UNSET, StructType, fields
 from .revisions import FOLDERS
 
@@ -71,7 +72,7 @@ class MergedType(type):
             constants = {
                 name
                 for name in present - own.keys()
-                if getattr(struct, name, UNSET) == members[name]
+                if constant_of(struct, name) == members[name]
             }
             if required <= members.keys() and present - constants <= own.keys():
                 nullable = {name for name, field in own.items() if field.default is UNSET}

@@ -19,7 +19,8 @@ from typing import Any
 import pytest
 
 from mcp_protocol.client.auth.interactions import PROMPTS
-from package.auth_server.issuer import (
+from package.processes import PACKAGE_ROOT
+from package.server.auth.issuer import (
     IDP,
     KEY,
     RESOURCE,
@@ -30,9 +31,8 @@ from package.auth_server.issuer import (
     serving_issuer,
     token_of,
 )
-from package.auth_server.test_hostile_tokens import TOKENS
-from package.processes import PACKAGE_ROOT
-from package.web_process import Started, started
+from package.server.auth.test_hostile_tokens import TOKENS
+from package.server.web_process import Started, started
 from package.wire import SESSIONS, initialize
 
 pytestmark = pytest.mark.attack

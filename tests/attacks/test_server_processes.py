@@ -18,8 +18,8 @@ import psutil
 import pytest
 
 from package.processes import PACKAGE_ROOT
-from package.raw_http import SECONDS
-from package.web_process import SERVE, Started, started
+from package.server.raw_http import SECONDS
+from package.server.web_process import SERVE, Started, started
 
 pytestmark = pytest.mark.attack
 

@@ -16,7 +16,7 @@ from playwright.sync_api import (
     sync_playwright,
 )
 
-from package.inspected import HOSTILE, inspected, write_server
+from package.inspector.inspected import HOSTILE, inspected, write_server
 
 pytestmark = pytest.mark.browser
 

@@ -25,7 +25,7 @@ SKIPPED = {
     "mcpgen --schema draft/schema.ts": "watches without end; test_watching.py does so",
     'python -m pkg inspect "npx': "needs a package of npm; interop tests use such servers",
     "python -m pkg inspect server:server --web": "serves without end; test_inspector.py uses it",
-    "python -m pkg list https": "needs a server elsewhere; package/test_command_line.py has one",
+    "python -m pkg list https": "needs a server elsewhere; test_command_line.py has one",
     "python -m pkg serve": "serves without end; package/test_document_examples.py serves and calls",
 }
 """Commands that are not run, by how they begin, and why."""

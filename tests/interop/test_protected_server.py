@@ -29,7 +29,7 @@ from starlette.applications import Starlette
 from interop.protected import ALICE, CALLBACK, browse, in_thread, nanoidp, new_place, protecting
 from interop.revisions import is_modern, offering
 from mcp_protocol import JwtVerifier, Principal, Protected
-from package.auth_server.issuer import LoopbackIssuer, serving_issuer
+from package.server.auth.issuer import LoopbackIssuer, serving_issuer
 
 pytestmark = [
     pytest.mark.interop,

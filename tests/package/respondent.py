@@ -24,6 +24,11 @@ SAMPLED: Mapping[str, Any] = {
     "model": "m",
     "stopReason": "endTurn",
 }
+ASK = "sampling/createMessage"
+HI = {"role": "user", "content": {"type": "text", "text": "hi"}}
+TOOL = {"name": "clock", "description": "Tells the time", "inputSchema": {"type": "object"}}
+USE = {"type": "tool_use", "id": "u1", "name": "clock", "input": {"zone": "UTC"}}
+
 ROOTS: Mapping[str, Any] = {"roots": [{"uri": "file:///top", "name": "Top"}]}
 
 

@@ -26,9 +26,9 @@ from mcp_protocol import ClientHandlers, Server, connect, testing
 from mcp_protocol.errors import HttpStatusError, RemoteError
 from mcp_protocol.testing import Pair, connected
 from mcpgen import parts, render
-from package.auth_server.guarded import protected
 from package.respondent import refusal_code
 from package.rules import holding
+from package.server.auth.guarded import protected
 from package.wire import ALL
 from package_single import BOOKED, FORECAST, NO_FORMS, serving
 
@@ -335,7 +335,7 @@ READ_ELSEWHERE = {
     *(f"library_{name}.py" for name in ("tools", "resources", "prompts", "context", "middleware")),
     "library_composition.py",
     # by package/test_coming_from.py
-    "signin.py",  # by package/auth/test_documented_client.py, with a protected server
+    "signin.py",  # by package/client/auth/test_documented_client.py, with a protected server
     "paint.json",  # by mcpgen, in generator/test_document_commands.py
     "paint.ts",  # likewise
     "painter.py",  # likewise, with the package that mcpgen makes of paint.json

@@ -100,11 +100,33 @@ def initialize(
 
 INITIALIZED: Mapping[str, Any] = {"jsonrpc": "2.0", "method": "notifications/initialized"}
 CANCELLED = "notifications/cancelled"
+LISTEN = "subscriptions/listen"
+ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
+UPDATED = "notifications/resources/updated"
+CHANGED = {
+    "toolsListChanged": "notifications/tools/list_changed",
+    "promptsListChanged": "notifications/prompts/list_changed",
+    "resourcesListChanged": "notifications/resources/list_changed",
+}
+ALL_LISTS = dict.fromkeys(CHANGED, True)
 
 
 def cancelled(id: Any, **more: Any) -> dict[str, Any]:
     """The notification that takes a request back."""
     return {"jsonrpc": "2.0", "method": CANCELLED, "params": {"requestId": id, **more}}
+
+
+def tag(revision: str) -> str:
+    """The key of `_meta` that names a subscription."""
+    key = facts(revision).meta.subscription_id
+    assert key is not None
+    return key
+
+
+def stream_message(revision: str, method: str, id: Any, **params: Any) -> dict[str, Any]:
+    """A notification of a subscription."""
+    params["_meta"] = {tag(revision): id}
+    return {"jsonrpc": "2.0", "method": method, "params": params}
 
 
 def encoded(message: Any) -> bytes:

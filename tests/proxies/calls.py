@@ -16,7 +16,7 @@ from mcp_protocol.framing.sse import encode_comment
 from package.asgi_client import BOTH, JSON, SSE, fields_of
 from package.faults import Outcome
 from package.http_process import HttpProcess
-from package.raw_http import Raw, head, raw
+from package.server.raw_http import Raw, head, raw
 from package.wire import encoded, request
 from proxies.programs import Proxy, Route
 

@@ -1,0 +1,605 @@
+"""A client of protected servers, from `connect(auth=...)` to the token in each request."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from mcp_protocol import (
+    AuthorizationError,
+    Bearer,
+    ClientCredentials,
+    FileStore,
+    HttpStatusError,
+    MemoryStore,
+    OAuth,
+    OAuthError,
+    Redirect,
+    Timeouts,
+    connect,
+    connect_sync,
+)
+from mcp_protocol.runtime.concurrency import pausable, paused
+from package.auth.answers import REDIRECT_URI
+from package.client.auth.protected import (
+    Issuer,
+    Protected,
+    agreeing,
+    client_of,
+    issuing,
+    protected,
+    serving,
+    stored,
+)
+from package.http_script import Script
+from package.http_server import Asked, HttpServer, Reply
+from package.rules import holding
+from package.wire import SESSIONS
+from requirements import requirement
+
+pytestmark = pytest.mark.anyio
+
+OVER_HTTP = holding("auth-flow.401-at-any-request")
+"""The revisions with authorization."""
+every_revision = pytest.mark.parametrize("revision", OVER_HTTP)
+with_metadata = pytest.mark.parametrize("revision", holding("auth-flow.resource-implemented"))
+with_step_up = pytest.mark.parametrize("revision", holding("auth-scope.step-up-parse"))
+with_iss = pytest.mark.parametrize("revision", holding("auth-flow.iss-failure-aborts"))
+
+
+@requirement(
+    "auth-flow.start-on-401",
+    "auth-flow.bearer-header",
+    "auth-flow.bearer-every-request",
+    "auth-flow.bearer-not-in-query",
+    "auth-server-metadata.prm-used-by-client",
+)
+@every_revision
+async def test_a_client_comes_to_a_token_and_sends_it_with_every_request(revision: str) -> None:
+    async with protected(revision, session="s") as (script, server):
+        async with client_of(script, agreeing(script.issuer)) as client:
+            assert (await client.list_tools())[0].name == "echo"
+        first, *rest = script.authorizations
+    assert first is None
+    assert set(rest) == {"Bearer access-1"}
+    to_server = [asked for asked in server.asked if asked.target.startswith("/mcp")]
+    expected = {"POST", "GET", "DELETE"} if revision in SESSIONS else {"POST"}
+    assert {asked.verb for asked in to_server} == expected
+    assert all("access" not in asked.target for asked in server.asked)
+    assert len(script.issuer.visits) == 1
+    named = None if script.own_issuer else script.url
+    assert script.issuer.forms[0].get("resource") == named
+
+
+@requirement("auth-flow.optional", "auth-ext.off-by-default")
+@every_revision
+async def test_without_auth_no_token_is_sent_and_a_refusal_is_an_error(revision: str) -> None:
+    async with protected(revision) as (script, _):
+        with pytest.raises(HttpStatusError, match="401"):
+            async with client_of(script, None):
+                pass
+        assert set(script.authorizations) == {None}
+        assert script.issuer.asked == []
+
+
+@requirement("auth-flow.401-at-any-request")
+@every_revision
+async def test_a_refusal_may_come_at_any_request(revision: str) -> None:
+    async with protected(revision) as (script, _):
+        script.open = lambda asked: asked.what != "tools/call"
+        async with client_of(script, agreeing(script.issuer)) as client:
+            await client.list_tools()
+            assert script.issuer.visits == []
+            await client.call_tool("echo")
+        assert len(script.issuer.visits) == 1
+
+
+async def test_the_opening_waits_for_the_user_without_a_time_limit() -> None:
+    limits = Timeouts(opening=8.0, probe=4.0)
+    left: list[float] = []
+    async with protected() as (script, _):
+
+        async def visit(url: str) -> str:
+            left.append(anyio.current_effective_deadline() - anyio.current_time())
+            return await script.issuer.visit(url)
+
+        auth = OAuth("Agent", redirect=Redirect(REDIRECT_URI, visit))
+        async with client_of(script, auth, timeouts=limits) as client:
+            assert client.revision == script.revision
+    assert left[0] > limits.opening  # what is left is the limit of the test
+
+
+async def test_a_time_limit_goes_on_after_a_pause_where_it_was() -> None:
+    with anyio.CancelScope(deadline=anyio.current_time() + 5) as scope, pausable(scope):
+        before = scope.deadline
+        with paused():
+            assert scope.deadline == float("inf")
+            while anyio.current_time() == before - 5:
+                await anyio.lowlevel.checkpoint()
+        assert before <= scope.deadline < float("inf")
+    with paused():
+        pass
+
+
+@requirement("auth-flow.local-public-client")
+@every_revision
+async def test_a_token_of_an_earlier_run_is_used_and_renewed_before_a_browser_opens(
+    revision: str,
+) -> None:
+    store = MemoryStore()
+    async with protected(revision) as (script, _):
+        await stored(script, store)
+        script.issuer.refresh_tokens["refresh-x"] = frozenset()
+        async with client_of(script, agreeing(script.issuer, store=store)) as client:
+            await client.list_tools()
+        assert script.authorizations[0] == "Bearer old"
+        assert set(script.authorizations[1:]) == {"Bearer access-1"}
+        assert script.issuer.visits == []
+        assert script.issuer.forms[0]["client_id"] == "client-x"
+
+
+@every_revision
+async def test_a_token_that_has_ended_is_renewed_before_it_is_sent(revision: str) -> None:
+    store = MemoryStore()
+    async with protected(revision) as (script, _):
+        await stored(script, store, renew_at=1.0)
+        script.issuer.refresh_tokens["refresh-x"] = frozenset()
+        async with client_of(script, agreeing(script.issuer, store=store)) as client:
+            await client.list_tools()
+        assert set(script.authorizations) == {"Bearer access-1"}
+
+
+@every_revision
+async def test_a_refresh_token_that_is_refused_is_forgotten_and_the_user_asked(
+    revision: str,
+) -> None:
+    store = MemoryStore()
+    async with protected(revision) as (script, _):
+        await stored(script, store)
+        async with client_of(script, agreeing(script.issuer, store=store)) as client:
+            await client.list_tools()
+        kinds = [form["grant_type"] for form in script.issuer.forms]
+        assert kinds == ["refresh_token", "authorization_code"]
+
+
+@every_revision
+async def test_a_token_endpoint_that_fails_leaves_the_refresh_token_for_later(
+    revision: str,
+) -> None:
+    store = MemoryStore()
+    async with protected(revision) as (script, _):
+        await stored(script, store)
+        script.issuer.refresh_tokens["refresh-x"] = frozenset()
+        script.issuer.refused = (503, {"error": "invalid_grant"})
+        auth = agreeing(script.issuer, store=store)
+        with pytest.raises(AuthorizationError, match="HTTP 503"):
+            async with client_of(script, auth):
+                pass
+        assert script.issuer.visits == []
+        script.issuer.refused = None
+        async with client_of(script, auth) as client:
+            await client.list_tools()
+        assert script.issuer.visits == []
+
+
+@pytest.mark.parametrize("tasks", [50])
+async def test_many_tasks_renew_once(tasks: int) -> None:
+    async with protected() as (script, _):
+        async with client_of(script, agreeing(script.issuer)) as client:
+            script.issuer.valid.clear()
+            async with anyio.create_task_group() as group:
+                for _ in range(tasks):
+                    group.start_soon(client.call_tool, "echo")
+        kinds = [form["grant_type"] for form in script.issuer.forms]
+        assert kinds == ["authorization_code", "refresh_token"]
+        assert len(script.issuer.visits) == 1
+
+
+async def test_two_clients_with_one_store_renew_once(tmp_path: Path) -> None:
+    store = FileStore(tmp_path, encrypted=False)
+    async with protected() as (script, _):
+        await stored(script, store)
+        script.issuer.refresh_tokens["refresh-x"] = frozenset()
+
+        async def work() -> None:
+            own = FileStore(tmp_path, encrypted=False)
+            async with client_of(script, agreeing(script.issuer, store=own)) as client:
+                await client.list_tools()
+
+        async with anyio.create_task_group() as group:
+            for _ in range(3):
+                group.start_soon(work)
+        assert [form["grant_type"] for form in script.issuer.forms] == ["refresh_token"]
+        assert script.issuer.visits == []
+
+
+async def test_a_task_that_is_cancelled_while_it_renews_blocks_no_other(tmp_path: Path) -> None:
+    store = FileStore(tmp_path, encrypted=False)
+    async with protected() as (script, _):
+        async with client_of(script, agreeing(script.issuer, store=store)) as client:
+            script.issuer.valid.clear()
+            script.issuer.gate = anyio.Event()
+            async with anyio.create_task_group() as group:
+                group.start_soon(client.call_tool, "echo")
+                while len(script.issuer.forms) < 2:
+                    await anyio.lowlevel.checkpoint()
+                group.cancel_scope.cancel()
+            script.issuer.gate.set()
+            script.issuer.refresh_tokens["refresh-1"] = frozenset()
+            await client.call_tool("echo")
+        assert len(script.issuer.visits) <= 2
+
+
+@requirement(
+    "auth-scope.step-up-response",
+    "auth-scope.step-up-for-user",
+    "auth-scope.step-up-reauthorize",
+    "auth-scope.step-up-parse",
+)
+@with_step_up
+async def test_a_call_that_needs_more_scopes_asks_the_user_for_them(revision: str) -> None:
+    async with protected(revision) as (script, server):
+        script.needed = {
+            "tools/call": frozenset({"write"}),
+            "resources/read": frozenset({"audit"}),
+        }
+        async with client_of(script, agreeing(script.issuer)) as client:
+            await client.list_tools()
+            await client.call_tool("echo")
+            await client.read_resource("x://y")
+        third = "write audit" if revision in holding("auth-scope.step-up-union") else "audit"
+        assert [visit.get("scope") for visit in script.issuer.visits] == [None, "write", third]
+        kinds = [form["grant_type"] for form in script.issuer.forms]
+        assert kinds == ["authorization_code"] * 3
+        assert [asked.what for asked in server.asked].count("tools/call") == 2
+
+
+@requirement(
+    "auth-scope.step-up-few-retries",
+    "auth-scope.step-up-retry-limit",
+    "auth-scope.step-up-track-attempts",
+    "auth-scope.min-client-cache-failures",
+)
+@with_step_up
+async def test_endless_refusals_end_after_three_authorizations_and_are_remembered(
+    revision: str,
+) -> None:
+    async with protected(revision) as (script, _):
+
+        async def refuse(asked: Asked, reply: Reply) -> None:
+            header = 'Bearer error="insufficient_scope", scope="more"'
+            await reply.whole(403, WWW_Authenticate=header)
+
+        script.on["tools/call"] = refuse
+        async with client_of(script, agreeing(script.issuer)) as client:
+            for _ in range(2):
+                with pytest.raises(HttpStatusError, match="403"):
+                    await client.call_tool("echo")
+                assert len(script.issuer.visits) == 3
+            with pytest.raises(HttpStatusError, match="403"):
+                await client.call_tool("another")
+            assert len(script.issuer.visits) == 5
+
+
+@with_step_up
+async def test_a_user_who_denies_a_step_up_is_not_asked_again(revision: str) -> None:
+    async with protected(revision) as (script, _):
+        script.needed["tools/call"] = frozenset({"write"})
+
+        async def visit(url: str) -> str:
+            agreed = await script.issuer.visit(url)
+            if len(script.issuer.visits) == 1:
+                return agreed
+            return agreed.replace("code=", "error=access_denied&x=")
+
+        auth = OAuth("Agent", redirect=Redirect(REDIRECT_URI, visit))
+        async with client_of(script, auth) as client:
+            with pytest.raises(OAuthError, match="access_denied"):
+                await client.call_tool("echo")
+            with pytest.raises(HttpStatusError, match="403"):
+                await client.call_tool("echo")
+        assert len(script.issuer.visits) == 2
+
+
+@requirement("auth-scope.step-up-parse")
+@with_step_up
+async def test_a_403_without_insufficient_scope_starts_no_flow(revision: str) -> None:
+    async with protected(revision) as (script, _):
+
+        async def refuse(asked: Asked, reply: Reply) -> None:
+            await reply.whole(403, WWW_Authenticate='Bearer error="other"')
+
+        script.on["tools/call"] = refuse
+        async with client_of(script, agreeing(script.issuer)) as client:
+            with pytest.raises(HttpStatusError, match="403"):
+                await client.call_tool("echo")
+        assert len(script.issuer.visits) == 1
+
+
+@requirement("auth-flow.401-at-any-request")
+@every_revision
+async def test_a_token_that_is_refused_as_soon_as_it_is_given_ends_the_attempt(
+    revision: str,
+) -> None:
+    async with protected(revision) as (script, _):
+        script.issuer.valid = Refusing()
+        with pytest.raises(HttpStatusError, match="401"):
+            async with client_of(script, agreeing(script.issuer)):
+                pass
+        assert len(script.issuer.visits) == len(script.issuer.forms) == 1
+
+
+class Refusing(dict[str, frozenset[str]]):
+    """Takes tokens and knows none."""
+
+    def get(self, *_: Any) -> Any:
+        return None
+
+
+@requirement(
+    "auth-server-metadata.prm-reread-on-new-challenge",
+    "auth-registration.reregister-after-as-change",
+    "auth-registration.no-reuse-after-as-change",
+    "auth-registration.state-per-as",
+    "auth-flow.only-own-as-tokens",
+)
+@with_metadata
+async def test_another_authorization_server_gets_nothing_of_the_first_one(revision: str) -> None:
+    async with protected(revision) as (script, server), issuing(Issuer("b-")) as second:
+        first = script.issuer
+
+        async def visit(url: str) -> str:
+            return await (first if url.startswith(first.url) else second).visit(url)
+
+        auth = OAuth("Agent", redirect=Redirect(REDIRECT_URI, visit))
+        async with client_of(script, auth) as client:
+            script.issuer = second
+            await client.list_tools()
+        assert len(first.visits) == len(second.visits) == 1
+        assert list(second.registered) == ["b-client-0"]
+        (form,) = second.forms
+        assert (form["grant_type"], form["client_id"]) == ("authorization_code", "b-client-0")
+        assert "access-1" not in form.values()
+        assert "refresh-1" not in form.values()
+        listing = [asked for asked in server.asked if asked.what == "tools/list"]
+        tokens = [asked.fields["authorization"] for asked in listing]
+        assert tokens == ["Bearer access-1", "Bearer b-access-1"]
+
+
+@requirement("auth-flow.only-own-as-tokens")
+@with_metadata
+async def test_servers_of_different_issuers_get_tokens_of_their_own(revision: str) -> None:
+    issuers = issuing(Issuer("b-"))
+    async with protected(revision) as (script, _), issuers as second:
+        other = Protected(second, revision)
+
+        async def visit(url: str) -> str:
+            of_second = url.startswith(f"{second.url}/")
+            return await (second if of_second else script.issuer).visit(url)
+
+        auth = OAuth("Agent", redirect=Redirect(REDIRECT_URI, visit))
+        async with serving(other):
+            for each in (script, other, script, other):
+                async with client_of(each, auth) as client:
+                    await client.list_tools()
+        assert set(script.authorizations) == {None, "Bearer access-1"}
+        assert set(other.authorizations) == {None, "Bearer b-access-1"}
+        assert len(second.visits) == len(script.issuer.visits) == 1
+
+
+@requirement("auth-registration.preregistered-mismatch-error")
+@with_metadata
+async def test_registered_credentials_stay_at_the_issuer_they_were_used_at(revision: str) -> None:
+    store = MemoryStore()
+    async with protected(revision) as (script, _), protected(revision) as (other, _):
+        script.issuer.registered["me"] = {"redirect_uris": [REDIRECT_URI]}
+        redirect = Redirect(REDIRECT_URI, script.issuer.visit)
+        async with client_of(script, OAuth(client_id="me", redirect=redirect, store=store)):
+            pass
+        script.issuer = other.issuer
+        with pytest.raises(AuthorizationError, match="expected the authorization server"):
+            async with client_of(script, OAuth(client_id="me", redirect=redirect, store=store)):
+                pass
+        assert other.issuer.visits == []
+        assert other.issuer.forms == []
+
+
+@requirement("auth-flow.only-own-as-tokens")
+@every_revision
+async def test_a_redirect_to_another_origin_gets_no_token(revision: str) -> None:
+    async with protected(revision) as (script, _):
+        seen: list[Asked] = []
+
+        async def elsewhere(asked: Asked, reply: Reply) -> None:
+            seen.append(asked)
+            await reply.whole(404)
+
+        async with HttpServer(elsewhere) as evil:
+
+            async def redirect(asked: Asked, reply: Reply) -> None:
+                await reply.whole(307, Location=evil.url)
+
+            script.on["tools/call"] = redirect
+            async with client_of(script, agreeing(script.issuer)) as client:
+                with pytest.raises(HttpStatusError, match="307"):
+                    await client.call_tool("echo")
+        assert seen == []
+
+
+@requirement("auth-security.no-credential-logging")
+@every_revision
+async def test_logs_and_texts_hold_no_secret(
+    caplog: pytest.LogCaptureFixture, revision: str
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    store = MemoryStore()
+    async with protected(revision) as (script, _):
+        auth = agreeing(script.issuer, store=store)
+        async with client_of(script, auth) as client:
+            script.issuer.valid.clear()
+            script.issuer.refused = (400, {"error": "temporarily_unavailable"})
+            with pytest.raises(OAuthError) as caught:
+                await client.call_tool("echo")
+            shown = f"{caplog.text} {auth!r} {store!r} {client!r} {caught.value!r}"
+        secrets = ["access-1", "refresh-1", "code-1", script.issuer.forms[0]["code_verifier"]]
+        assert [secret for secret in secrets if secret in shown] == []
+
+
+@requirement("auth-security.https-in-production")
+@every_revision
+async def test_no_token_is_sent_without_tls(revision: str) -> None:
+    for auth in (OAuth("Agent"), Bearer("hidden")):
+        with pytest.raises(AuthorizationError, match="https") as caught:
+            async with connect("http://mcp.example/mcp", auth=auth, revision=revision):
+                pass
+        assert "hidden" not in str(caught.value)
+
+
+async def test_a_token_from_elsewhere_is_sent_and_asked_for_again_when_refused() -> None:
+    async with protected() as (script, _):
+        script.issuer.valid["second"] = frozenset()
+        tokens = iter(["first", "second"])
+        async with client_of(script, Bearer(lambda: next(tokens))) as client:
+            await client.list_tools()
+        assert script.authorizations[:2] == ["Bearer first", "Bearer second"]
+        with pytest.raises(HttpStatusError, match="401"):
+            async with client_of(script, Bearer("wrong")):
+                pass
+
+
+@pytest.mark.parametrize("token", ["", "a b", "a\r\nX: y", "\xe9"])
+async def test_a_token_that_no_header_can_hold_is_not_sent(token: str) -> None:
+    async with HttpServer(Script("2025-11-25")) as server:
+        with pytest.raises(AuthorizationError, match="visible ASCII") as caught:
+            async with connect(server.url, auth=Bearer(token)):
+                pass
+        assert token not in str(caught.value) or not token
+        assert server.asked == []
+
+
+async def test_an_authorization_is_begun_and_finished_in_two_places() -> None:
+    store = MemoryStore()
+    async with protected() as (script, _):
+        pending = await agreeing(script.issuer, store=store).begin(script.url)
+        text, url = pending.dumps(), pending.url
+        assert "state" not in repr(pending)
+        returned = await script.issuer.visit(url)
+        other = agreeing(script.issuer, store=store).pending(text)
+        await other.finish(returned)
+        with pytest.raises(AuthorizationError, match="was finished"):
+            await other.finish(returned)
+        with pytest.raises(AuthorizationError, match="was finished"):
+            other.dumps()
+        visits = len(script.issuer.visits)
+        async with client_of(script, agreeing(script.issuer, store=store)) as client:
+            await client.list_tools()
+        assert len(script.issuer.visits) == visits
+
+
+@requirement("auth-flow.iss-failure-aborts")
+@with_iss
+async def test_a_return_that_was_wrong_ends_a_pending_authorization(revision: str) -> None:
+    async with protected(revision) as (script, _):
+        pending = await agreeing(script.issuer).begin(script.url)
+        returned = await script.issuer.visit(pending.url)
+        with pytest.raises(AuthorizationError, match="another issuer"):
+            await pending.finish(returned.replace("iss=", "iss=https://evil.example/"))
+        with pytest.raises(AuthorizationError, match="was finished"):
+            await pending.finish(returned)
+        assert script.issuer.forms == []
+    with pytest.raises(ValueError, match="pending authorization"):
+        OAuth("Agent").pending("nonsense")
+
+
+@requirement("auth-security.ssrf-redirects", "auth-security.ssrf-no-reflection")
+@with_metadata
+async def test_metadata_behind_a_redirect_is_not_followed(revision: str) -> None:
+    async with protected(revision) as (script, _):
+        seen: list[Asked] = []
+
+        async def inside(asked: Asked, reply: Reply) -> None:
+            seen.append(asked)
+            await reply.json({"secret": "of the inside"})
+
+        async with HttpServer(inside) as target:
+
+            async def refuse(asked: Asked, reply: Reply) -> None:
+                if asked.target.startswith("/.well-known/"):
+                    await reply.whole(302, Location=target.url)
+                else:
+                    await reply.whole(401, WWW_Authenticate="Bearer")
+
+            async with HttpServer(refuse) as server:
+                with pytest.raises(AuthorizationError, match="no metadata") as caught:
+                    async with connect(
+                        server.url, auth=agreeing(script.issuer), revision=script.revision
+                    ):
+                        pass
+        assert seen == []
+        assert "inside" not in str(caught.value)
+
+
+@requirement("auth-flow.resource-identifies-server")
+@with_metadata
+async def test_two_servers_of_one_issuer_have_tokens_of_their_own(revision: str) -> None:
+    store = MemoryStore()
+    async with protected(revision) as (script, _):
+        other = Protected(script.issuer, revision)
+        async with serving(other):
+            for each in (script, other):
+                async with client_of(each, agreeing(script.issuer, store=store)) as client:
+                    await client.list_tools()
+        for sent in (script.issuer.visits, script.issuer.forms):
+            assert [each["resource"] for each in sent] == [script.url, other.url]
+        assert len(script.issuer.registered) == 1
+        assert "Bearer access-1" not in other.authorizations
+
+
+class Lasting(Issuer):
+    """Lists the scope for refresh tokens."""
+
+    def metadata(self) -> dict[str, Any]:
+        return {**super().metadata(), "scopes_supported": ["offline_access"]}
+
+
+@requirement("auth-flow.offline-access-only-if-listed")
+async def test_refresh_tokens_are_asked_for_where_there_is_a_user_only() -> None:
+    async with protected(issuer=Lasting()) as (script, _):
+        async with client_of(script, agreeing(script.issuer, scopes=["read"])) as client:
+            await client.list_tools()
+        assert script.issuer.visits[0]["scope"] == "read offline_access"
+        script.issuer.machine = True
+        auth = ClientCredentials("me", "s", scopes=["read"])
+        async with client_of(script, auth) as client:
+            await client.list_tools()
+        assert script.issuer.forms[-1]["scope"] == "read"
+
+
+async def test_clients_in_threads_share_a_way_to_a_token() -> None:
+    async with protected() as (script, _):
+        auth = agreeing(script.issuer)
+
+        def work() -> str:
+            with connect_sync(script.url, auth=auth, revision=script.revision) as client:
+                name: str = client.list_tools()[0].name
+                return name
+
+        assert [await anyio.to_thread.run_sync(work) for _ in range(2)] == ["echo", "echo"]
+        assert len(script.issuer.visits) == 1
+
+
+@requirement("auth-flow.refresh-not-assumed")
+@every_revision
+async def test_without_refresh_tokens_the_user_is_asked_again_after_the_end(revision: str) -> None:
+    async with protected(revision) as (script, _):
+        script.issuer.renewable = False
+        async with client_of(script, agreeing(script.issuer)) as client:
+            await client.list_tools()
+            script.issuer.valid.clear()
+            await client.call_tool("echo")
+        kinds = [form["grant_type"] for form in script.issuer.forms]
+        assert kinds == ["authorization_code"] * 2

@@ -1,0 +1,243 @@
+"""The device flow: a code for the user, and requests for the token until the user has agreed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+from urllib.parse import parse_qsl
+
+import pytest
+
+from mcp_protocol import AuthorizationError, Device, DeviceCode, OAuth, OAuthError, connect
+from mcp_protocol.auth.flows import (
+    DEVICE_CODE_SECONDS,
+    LONGEST_POLL,
+    SHORTEST_POLL,
+    device_flow,
+)
+from mcp_protocol.auth.registration import DEVICE_GRANT, ClientProfile
+from mcp_protocol.auth.steps import Fetch, Fetched
+from mcp_protocol.auth.token_endpoint import Grant
+from package.auth.answers import (
+    AS_URL,
+    ISSUER,
+    METADATA,
+    NEWEST,
+    NOW,
+    SERVER,
+    TOKEN,
+    World,
+    around,
+    found,
+    said,
+)
+from package.client.auth.protected import Issuer, protected
+from package.http_server import Asked, Reply
+from package.rules import holding
+
+ENDPOINT = f"{ISSUER}/device"
+CODE: dict[str, Any] = {
+    "device_code": "secret-device-code",
+    "user_code": "WDJB-MJHT",
+    "verification_uri": f"{ISSUER}/activate",
+    "verification_uri_complete": f"{ISSUER}/activate?user_code=WDJB-MJHT",
+    "expires_in": 900,
+    "interval": 2,
+}
+OVER_HTTP = holding("auth-server-metadata.prm-used-by-client")
+
+
+def each_in_turn(*answers: Fetched) -> Callable[[Fetch], Fetched]:
+    """Answers of an endpoint, one after another."""
+    left = iter(answers)
+    return lambda _: next(left)
+
+
+def refused(code: str) -> Fetched:
+    return said({"error": code}, 400)
+
+
+def world(*tokens: Fetched, **code: Any) -> World:
+    """An authorization server with a device flow."""
+    members = {name: value for name, value in {**CODE, **code}.items() if value is not None}
+    answers = each_in_turn(*tokens, said(TOKEN))
+    made = World({f"POST {ENDPOINT}": said(members), f"POST {ISSUER}/token": answers})
+    made.answers[f"GET {AS_URL}"] = said({**METADATA, "device_authorization_endpoint": ENDPOINT})
+    return made
+
+
+def authorized(
+    world: World, profile: ClientProfile | None = None, now: Callable[[], float] | None = None
+) -> Grant:
+    """The grant at the end of the flow."""
+    rules = around() if now is None else replace(around(), now=now)
+    server = found(world)
+    return world.run(device_flow(rules, profile or ClientProfile("Agent"), server, ("a",)))
+
+
+def test_a_user_who_agrees_at_last_gives_a_token() -> None:
+    there = world(refused("authorization_pending"), refused("authorization_pending"))
+    grant = authorized(there)
+    assert grant.token is not None
+    assert grant.token.value == "access-1"
+    assert there.paused == [2, 2, 2]
+    (code,) = there.codes
+    assert code == DeviceCode(
+        "WDJB-MJHT", CODE["verification_uri"], CODE["verification_uri_complete"], 900
+    )
+    assert there.urls()[:2] == [f"POST {ISSUER}/register", f"POST {ENDPOINT}"]
+    assert there.form(1) == {"client_id": "registered", "scope": "a", "resource": SERVER}
+    form = there.form()
+    assert form["grant_type"] == DEVICE_GRANT
+    assert form["device_code"] == "secret-device-code"
+    assert form["resource"] == SERVER
+
+
+def test_a_registration_for_devices_has_no_redirect_and_is_not_one_for_browsers() -> None:
+    there = world()
+    authorized(there)
+    body = there.asked[0].body
+    assert body is not None
+    registered = json.loads(body)
+    assert registered["grant_types"] == [DEVICE_GRANT, "refresh_token"]
+    assert registered["redirect_uris"] == registered["response_types"] == []
+    there.answers[f"POST {ISSUER}/token"] = said(TOKEN)
+    authorized(there)
+    assert f"POST {ISSUER}/register" not in there.urls()  # the record is used again
+
+
+def test_a_server_that_wants_fewer_requests_gets_them() -> None:
+    there = world(refused("slow_down"), refused("authorization_pending"), interval=None)
+    authorized(there)
+    assert there.paused == [5, 10, 10]
+
+
+@pytest.mark.parametrize(
+    ("interval", "seconds"),
+    [
+        (0, SHORTEST_POLL),
+        (0.001, SHORTEST_POLL),
+        (-1, 5),
+        (10**9, LONGEST_POLL),
+        (10**400, 5),
+        (True, 5),
+        ("0", 5),
+    ],
+    ids=lambda value: str(value)[:10],
+)
+def test_a_server_chooses_the_interval_within_bounds(interval: object, seconds: float) -> None:
+    there = world(refused("authorization_pending"), interval=interval)
+    authorized(there)
+    assert there.paused == [seconds, seconds]
+
+
+@pytest.mark.parametrize(
+    "expires_in",
+    [10**9, 10**400, -(10**400), -1, "900", None],
+    ids=lambda value: str(value)[:10],
+)
+def test_a_code_lives_for_an_hour_at_most(expires_in: object) -> None:
+    there = world(expires_in=expires_in)
+    authorized(there)
+    assert there.codes[0].expires_in == DEVICE_CODE_SECONDS
+
+
+def test_a_code_that_has_expired_is_asked_for_no_longer() -> None:
+    there = world(*[refused("authorization_pending")] * 10, expires_in=5)
+
+    def clock() -> Iterator[float]:
+        yield from (NOW, NOW + 2, NOW + 4, NOW + 6)
+
+    ticks = clock()
+    with pytest.raises(AuthorizationError, match="within 5 s"):
+        authorized(there, now=lambda: next(ticks))
+
+
+@pytest.mark.parametrize("code", ["access_denied", "expired_token", "invalid_client"])
+def test_a_refusal_is_an_error_with_its_code(code: str) -> None:
+    with pytest.raises(OAuthError) as raised:
+        authorized(world(refused(code)))
+    assert raised.value.code == code
+    assert "secret-device-code" not in str(raised.value)
+
+
+BAD: dict[str, dict[str, Any]] = {
+    "no device code": {"device_code": None},
+    "no user code": {"user_code": None},
+    "a user code that no one can type": {"user_code": "a\x1b[2J"},
+    "a long user code": {"user_code": "a" * 65},
+    "no address": {"verification_uri": None},
+    "a script as address": {"verification_uri": "javascript:alert(1)"},
+    "a private address": {"verification_uri": "https://10.0.0.1/activate"},
+    "a complete address of a file": {"verification_uri_complete": "file:///etc/passwd"},
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_what_a_user_must_not_be_shown_ends_the_flow(case: str) -> None:
+    there = world(**BAD[case])
+    with pytest.raises(AuthorizationError):
+        authorized(there)
+    assert there.codes == []
+
+
+def test_a_server_without_a_device_flow_is_named() -> None:
+    there = world()
+    there.answers[f"GET {AS_URL}"] = said(METADATA)
+    with pytest.raises(AuthorizationError, match="device_authorization_endpoint"):
+        authorized(there)
+
+
+def test_secrets_of_a_code_are_not_in_its_repr() -> None:
+    assert "WDJB" not in repr(DeviceCode("WDJB-MJHT", "https://a.example"))
+
+
+class DeviceIssuer(Issuer):
+    """An authorization server whose user types the code at once."""
+
+    def metadata(self) -> dict[str, Any]:
+        return {**super().metadata(), "device_authorization_endpoint": f"{self.url}/device"}
+
+    async def __call__(self, asked: Asked, reply: Reply) -> None:
+        if asked.target == "/device":
+            form = dict(parse_qsl(asked.body.decode()))
+            self.devices = {"device-1": frozenset(form.get("scope", "").split())}
+            await reply.json(
+                {
+                    "device_code": "device-1",
+                    "user_code": "ABCD",
+                    "verification_uri": f"{self.url}/activate",
+                    "expires_in": 60,
+                    "interval": 0,
+                }
+            )
+            return
+        await super().__call__(asked, reply)
+
+    def _scopes(self, form: dict[str, str]) -> frozenset[str] | None:
+        if form["grant_type"] == DEVICE_GRANT:
+            return self.devices.pop(form["device_code"], None)
+        return super()._scopes(form)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("revision", OVER_HTTP)
+async def test_a_client_without_a_browser_comes_to_a_token(revision: str) -> None:
+    shown: list[DeviceCode] = []
+    async with protected(revision, issuer=DeviceIssuer()) as (script, _):
+        auth = OAuth("Agent", interaction=Device(shown.append))
+        async with connect(script.url, auth=auth, revision=revision) as client:
+            assert (await client.list_tools())[0].name == "echo"
+        assert [code.user_code for code in shown] == ["ABCD"]
+        assert script.issuer.visits == []
+
+
+@pytest.mark.anyio
+async def test_the_two_halves_need_a_redirect(capsys: pytest.CaptureFixture[str]) -> None:
+    async with protected(NEWEST) as (script, _):
+        with pytest.raises(AuthorizationError, match="redirect URI"):
+            await OAuth("Agent", interaction=Device()).begin(script.url)
+    await Device().show(DeviceCode("ABCD", "https://a.example/activate"))
+    assert capsys.readouterr().out == "Open https://a.example/activate and enter the code ABCD\n"

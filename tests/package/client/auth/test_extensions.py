@@ -1,0 +1,195 @@
+"""Extensions of authorization at work in a client: bound tokens, and tokens without a user."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import pytest
+
+from mcp_protocol import (
+    ClientCredentials,
+    HttpStatusError,
+    MemoryStore,
+    OAuthError,
+)
+from package.client.auth.protected import (
+    NEWEST,
+    Issuer,
+    Protected,
+    agreeing,
+    client_of,
+    issuing,
+    protected,
+    serving,
+    stored,
+)
+from package.http_server import Asked, Reply
+from package.rules import holding
+from requirements import requirement
+
+pytestmark = pytest.mark.anyio
+
+with_extensions = pytest.mark.parametrize("revision", holding("auth-ext.dpop-scheme"))
+
+
+class BoundServer(Protected):
+    """Takes tokens with a proof only, and gives its nonce by a challenge."""
+
+    def __init__(self, issuer: Issuer, revision: str = NEWEST) -> None:
+        super().__init__(issuer, revision)
+        self.proofs: list[dict[str, Any]] = []
+        self.nonce: Any = "rs-1"
+
+    async def __call__(self, asked: Asked, reply: Reply) -> None:
+        proof = asked.fields.get("dpop")
+        if proof is None:
+            await super().__call__(asked, reply)
+            return
+        scheme, _, token = asked.fields["authorization"].partition(" ")
+        assert (scheme, token in self.issuer.valid) == ("DPoP", True)
+        self.proofs.append(claims_of(proof))
+        if self.proofs[-1].get("nonce") != self.nonce:
+            header = 'DPoP error="use_dpop_nonce"'
+            await reply.whole(401, WWW_Authenticate=header, DPoP_Nonce=self.nonce)
+            return
+        self.open = lambda asked: True
+        await super().__call__(asked, reply)
+
+
+def claims_of(token: str) -> dict[str, Any]:
+    part = token.split(".")[1]
+    claims: dict[str, Any] = json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
+    return claims
+
+
+@requirement("auth-ext.dpop-scheme", "auth-ext.dpop-rs-nonce", "auth-ext.dpop-fresh-proof")
+@with_extensions
+async def test_a_bound_token_is_sent_with_a_new_proof_and_the_nonce_of_the_server(
+    revision: str,
+) -> None:
+    store = MemoryStore()
+    async with issuing() as issuer:
+        issuer.token_type = "DPoP"
+        script = BoundServer(issuer, revision)
+        async with serving(script):
+            async with client_of(script, agreeing(issuer, dpop=True, store=store)) as client:
+                await client.list_tools()
+                script.nonce = "rs-2"
+                await client.call_tool("echo")
+            async with client_of(script, agreeing(issuer, dpop=True, store=store)) as client:
+                await client.list_tools()
+        assert len(issuer.visits) == 1
+    assert "Bearer" not in str(script.authorizations)
+    assert {claims["htu"] for claims in script.proofs} == {script.url}
+    assert len({claims["jti"] for claims in script.proofs}) == len(script.proofs)
+    nonces = [claims.get("nonce") for claims in script.proofs]
+    assert nonces[:2] == [None, "rs-1"]
+    assert "rs-2" in nonces
+
+
+@requirement("auth-ext.graceful-degradation")
+@with_extensions
+async def test_a_server_that_needs_an_extension_refuses_a_client_without_it(revision: str) -> None:
+    async with protected(revision) as (script, _):
+
+        async def refuse(asked: Asked, reply: Reply) -> None:
+            await reply.whole(401, WWW_Authenticate='DPoP algs="ES256"')
+
+        script.on = dict.fromkeys(("initialize", "server/discover", "tools/list"), refuse)
+        with pytest.raises(HttpStatusError, match="401"):
+            async with client_of(script, agreeing(script.issuer)) as client:
+                await client.list_tools()
+        assert len(script.issuer.visits) <= 1
+
+
+@with_extensions
+async def test_a_stored_token_that_is_not_bound_is_not_sent_where_it_has_to_be(
+    revision: str,
+) -> None:
+    store = MemoryStore()
+    async with protected(revision) as (script, _):
+        await stored(script, store)
+        script.issuer.refused = (400, {"error": "invalid_request"})
+        with pytest.raises(OAuthError):
+            async with client_of(script, agreeing(script.issuer, dpop=True, store=store)):
+                pass
+        assert set(script.authorizations) == {None}
+
+
+@requirement("auth-ext.client-declares", "auth-ext.off-by-default")
+@pytest.mark.parametrize("revision", holding("auth-ext.client-declares"))
+async def test_an_extension_is_declared_in_each_request_of_a_client_that_uses_it(
+    revision: str,
+) -> None:
+    name = "io.modelcontextprotocol/oauth-client-credentials"
+    async with protected(revision) as (script, server):
+        script.issuer.machine = True
+        settings = {"extensions": {"com.example/own": {"a": 1}}}
+        auth = ClientCredentials("me", "s")
+        async with client_of(script, auth, capabilities=settings) as client:
+            await client.list_tools()
+        for asked in server.asked:
+            if asked.verb == "POST":
+                meta = asked.message["params"]["_meta"]
+                declared = meta["io.modelcontextprotocol/clientCapabilities"]["extensions"]
+                assert declared == {name: {}, "com.example/own": {"a": 1}}
+        assert script.issuer.visits == []
+        assert [form["grant_type"] for form in script.issuer.forms] == ["client_credentials"]
+
+
+@with_extensions
+async def test_a_server_that_always_wants_another_nonce_is_left(revision: str) -> None:
+    async with issuing() as issuer:
+        issuer.token_type = "DPoP"
+        script = BoundServer(issuer, revision)
+
+        class Count:
+            """Differs from each nonce."""
+
+            def __eq__(self, other: object) -> bool:
+                return False
+
+            def __hash__(self) -> int:
+                return 0
+
+            def __str__(self) -> str:
+                return f"n-{len(script.proofs)}"
+
+        script.nonce = Count()
+        async with serving(script):
+            with pytest.raises(HttpStatusError, match="401"):
+                async with client_of(script, agreeing(issuer, dpop=True)):
+                    pass
+        assert len(script.proofs) == 5
+
+
+@with_extensions
+async def test_a_client_without_a_user_can_have_bound_tokens_too(revision: str) -> None:
+    store = MemoryStore()
+    async with issuing() as issuer:
+        issuer.token_type, issuer.machine = "DPoP", True
+        script = BoundServer(issuer, revision)
+        async with serving(script):
+            for _ in range(2):
+                auth = ClientCredentials("me", "s", dpop=True, store=store)
+                async with client_of(script, auth) as client:
+                    await client.list_tools()
+        assert len(issuer.forms) == 1
+
+
+@requirement("auth-ext.cc-renewal")
+@with_extensions
+async def test_a_token_without_refresh_token_is_had_again_after_its_end(revision: str) -> None:
+    async with protected(revision) as (script, _):
+        script.issuer.machine = True
+        script.issuer.expires_in = 0
+        async with client_of(script, ClientCredentials("me", "s")) as client:
+            await client.list_tools()
+            await client.call_tool("echo")
+        assert {form["grant_type"] for form in script.issuer.forms} <= {
+            "client_credentials",
+            "refresh_token",
+        }
+        assert script.issuer.visits == []

@@ -1,0 +1,151 @@
+"""Records in files: modes, encryption, and a lock over processes."""
+
+from __future__ import annotations
+
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import anyio
+import keyring
+import keyring.backend
+import pytest
+from keyring.backends import fail
+
+from mcp_protocol import AuthorizationError, FileStore
+
+pytestmark = pytest.mark.anyio
+
+
+class Remembering(keyring.backend.KeyringBackend):
+    """A keyring in memory."""
+
+    priority = 1.0
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.passwords: dict[tuple[str, str], str] = {}
+
+    def get_password(self, service: str, username: str) -> str | None:
+        return self.passwords.get((service, username))
+
+    def set_password(self, service: str, username: str, password: str) -> None:
+        self.passwords[service, username] = password
+
+
+@pytest.fixture
+def ring() -> Iterator[Remembering]:
+    before = keyring.get_keyring()
+    made = Remembering()
+    keyring.set_keyring(made)
+    yield made
+    keyring.set_keyring(before)
+
+
+@pytest.fixture
+def no_ring() -> Iterator[None]:
+    before = keyring.get_keyring()
+    keyring.set_keyring(fail.Keyring())
+    yield
+    keyring.set_keyring(before)
+
+
+async def test_a_record_is_kept_replaced_and_removed(tmp_path: Path) -> None:
+    store = FileStore(tmp_path / "new", encrypted=False)
+    assert await store.load("key") is None
+    await store.save("key", b"one")
+    await store.save("key", b"two")
+    assert await FileStore(tmp_path / "new", encrypted=False).load("key") == b"two"
+    assert await store.load("other") is None
+    await store.save("key", None)
+    await store.save("key", None)
+    assert await store.load("key") is None
+    assert list((tmp_path / "new").iterdir()) == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="modes are those of POSIX")
+async def test_only_the_owner_can_read_a_record(tmp_path: Path) -> None:
+    store = FileStore(tmp_path / "new", encrypted=False)
+    async with store.lock("key"):
+        await store.save("key", b"secret")
+    modes = {stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "new").iterdir()}
+    assert modes == {0o600}
+    assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o700
+
+
+async def test_records_are_encrypted_where_there_is_a_keyring(
+    tmp_path: Path, ring: Remembering
+) -> None:
+    store = FileStore(tmp_path)
+    await store.save("key", b"secret")
+    (file,) = tmp_path.iterdir()
+    assert b"secret" not in file.read_bytes()
+    assert await FileStore(tmp_path).load("key") == b"secret"
+    file.rename(store._path("other"))  # a record can't be put in place of another
+    assert await store.load("other") is None
+    ring.passwords.clear()
+    file = store._path("key")
+    await store.save("key", b"secret")
+    assert await FileStore(tmp_path).load("key") is None
+
+
+async def test_records_are_written_plainly_where_there_is_none(
+    tmp_path: Path, no_ring: None
+) -> None:
+    store = FileStore(tmp_path)
+    await store.save("key", b"record")
+    assert await store.load("key") == b"record"
+    with pytest.raises(AuthorizationError, match="keyring"):
+        await FileStore(tmp_path, encrypted=True).save("key", b"record")
+
+
+HOLDER = """
+import sys
+import anyio
+from mcp_protocol import FileStore
+
+async def main():
+    async with FileStore(sys.argv[1], encrypted=False).lock("key"):
+        print("held", flush=True)
+        sys.stdin.readline()
+
+anyio.run(main)
+"""
+
+
+async def test_a_lock_holds_over_processes_and_ends_with_its_process(tmp_path: Path) -> None:
+    store = FileStore(tmp_path, encrypted=False)
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(tmp_path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        cwd=Path(__file__).parents[4] / "generated",
+    ) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"held\n"
+        with anyio.move_on_after(0.2) as waited:
+            async with store.lock("key"):
+                pass
+        assert waited.cancelled_caught
+        holder.kill()
+        holder.wait()
+        with anyio.fail_after(10):
+            async with store.lock("key"):
+                pass
+
+
+async def test_a_lock_is_free_after_a_cancelled_body(tmp_path: Path) -> None:
+    store = FileStore(tmp_path, encrypted=False)
+    with anyio.CancelScope() as scope:
+        async with store.lock("key"):
+            scope.cancel()
+            await anyio.lowlevel.checkpoint()
+    with anyio.fail_after(5):
+        async with store.lock("key"):
+            pass
+
+
+async def test_a_store_does_not_show_its_records(tmp_path: Path) -> None:
+    assert repr(FileStore(tmp_path, encrypted=False)) == f"<FileStore {str(tmp_path)!r}>"

@@ -1,0 +1,196 @@
+"""How often a user is asked, whatever a server refuses and whoever calls the redirect URI."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import anyio
+import pytest
+
+from mcp_protocol import (
+    AuthorizationError,
+    Device,
+    HttpStatusError,
+    MemoryStore,
+    OAuth,
+    Redirect,
+)
+from mcp_protocol.auth.identifiers import canonical_resource
+from mcp_protocol.auth.token_endpoint import grant_key
+from mcp_protocol.client.auth.interactions import PROMPT_SECONDS, PROMPTS, PromptLimit
+from package.auth.answers import REDIRECT_URI
+from package.client.auth.protected import (
+    Protected,
+    agreeing,
+    client_of,
+    issuing,
+    protected,
+    serving,
+)
+from package.client.auth.test_device_flow import DeviceIssuer
+from package.http_server import Asked, Reply
+from package.rules import holding
+from package.wire import SESSIONS
+
+pytestmark = pytest.mark.anyio
+
+every_revision = pytest.mark.parametrize("revision", holding("auth-flow.401-at-any-request"))
+with_sessions = pytest.mark.parametrize(
+    "revision", [each for each in holding("auth-flow.401-at-any-request") if each in SESSIONS]
+)
+with_step_up = pytest.mark.parametrize("revision", holding("auth-scope.step-up-parse"))
+
+
+class Clock:
+    """A clock that is set."""
+
+    time = 1000.0
+
+    def __call__(self) -> float:
+        return self.time
+
+
+def test_a_user_is_asked_so_often_within_a_time_for_each_server() -> None:
+    clock = Clock()
+    limit = PromptLimit(clock)
+    for _ in range(PROMPTS):
+        limit.add("https://a.example")
+        clock.time += 1
+    limit.add("https://b.example")
+    with pytest.raises(AuthorizationError, match=f"next authorization in {300 - PROMPTS} s"):
+        limit.add("https://a.example")
+    clock.time += PROMPT_SECONDS - PROMPTS
+    limit.add("https://a.example")  # the first one is past
+    with pytest.raises(AuthorizationError, match="next authorization in 1 s"):
+        limit.check("https://a.example")
+
+
+class Once(Protected):
+    """A server that takes each token for one call, and then no more."""
+
+    async def __call__(self, asked: Asked, reply: Reply) -> None:
+        await super().__call__(asked, reply)
+        if asked.target == "/mcp" and asked.what == "tools/call":
+            self.issuer.valid.clear()
+            self.issuer.refresh_tokens.clear()
+
+
+async def refused_calls(client: Any, *names: str) -> list[str]:
+    """The errors of calls of tools."""
+    errors = []
+    for name in names:
+        try:
+            await client.call_tool(name)
+        except (AuthorizationError, HttpStatusError) as error:
+            errors.append(str(error))
+    return errors
+
+
+@every_revision
+async def test_a_server_that_forgets_tokens_opens_so_many_windows(revision: str) -> None:
+    async with issuing() as issuer, serving(script := Once(issuer, revision)):
+        auth = agreeing(issuer)
+        async with client_of(script, auth) as client:
+            errors = await refused_calls(client, *["echo"] * 10)
+        assert len(errors) == 10 - PROMPTS
+        assert all(f"{PROMPTS} times" in error for error in errors)
+        with pytest.raises(AuthorizationError, match=f"{PROMPTS} times"):  # another connection
+            async with client_of(script, auth):
+                pass
+        assert len(issuer.visits) == PROMPTS
+
+
+@with_step_up
+async def test_scopes_without_end_open_so_many_windows(revision: str) -> None:
+    async with protected(revision) as (script, _):
+
+        async def refuse(asked: Asked, reply: Reply) -> None:
+            header = f'Bearer error="insufficient_scope", scope="s{len(script.issuer.visits)}"'
+            await reply.whole(403, WWW_Authenticate=header)
+
+        script.on["tools/call"] = refuse
+        async with client_of(script, agreeing(script.issuer)) as client:
+            errors = await refused_calls(client, *(f"tool-{number}" for number in range(10)))
+            assert len(errors) == 10
+            assert f"{PROMPTS} times" in errors[-1]
+            del script.on["tools/call"]
+            await client.call_tool("tool-9")  # the token that it has is used further
+        assert len(script.issuer.visits) == PROMPTS
+
+
+async def test_requests_that_wait_for_a_user_share_the_refusal() -> None:
+    async with protected() as (script, _):
+
+        async def visit(url: str) -> str:
+            agreed = await script.issuer.visit(url)
+            if len(script.issuer.visits) == 1:
+                return agreed
+            while len(refusals) < 10:
+                await anyio.lowlevel.checkpoint()
+            return agreed.replace("code=", "error=access_denied&x=")
+
+        refusals: list[None] = []
+
+        async def refuse(asked: Asked, reply: Reply) -> None:
+            refusals.append(None)
+            await reply.whole(401, WWW_Authenticate="Bearer")
+
+        auth = OAuth("Agent", redirect=Redirect(REDIRECT_URI, visit))
+        async with client_of(script, auth) as client:
+            script.issuer.refresh_tokens.clear()
+            errors: list[str] = []
+
+            async def call() -> None:
+                errors.extend(await refused_calls(client, "echo"))
+
+            await client.list_tools()
+            script.issuer.valid.clear()
+            script.on["tools/call"] = refuse
+            script.open = lambda asked: asked.what == "tools/call"
+            async with anyio.create_task_group() as tasks:
+                for _ in range(10):
+                    tasks.start_soon(call)
+            assert len(errors) == 10
+            assert all("access_denied" in error for error in errors)
+            visits = len(script.issuer.visits)
+            assert 2 <= visits <= 4  # a call whose refusal arrived later asks again
+            await refused_calls(client, "echo")
+            assert len(script.issuer.visits) == visits + 1
+
+
+async def test_codes_for_other_devices_count_too() -> None:
+    shown: list[Any] = []
+    async with protected(issuer=DeviceIssuer()) as (script, _):
+        auth = OAuth("Agent", interaction=Device(shown.append), store=(store := MemoryStore()))
+        for _ in range(PROMPTS - 1):
+            auth.settings.prompts.add(grant_key(canonical_resource(script.url)))
+        async with client_of(script, auth):
+            pass
+        for key in list(store._records):
+            await store.save(key, None)
+        with pytest.raises(AuthorizationError, match=f"{PROMPTS} times"):
+            async with client_of(script, auth):
+                pass
+        assert len(shown) == 1
+
+
+@with_sessions
+async def test_nobody_is_asked_for_the_end_of_a_session(revision: str) -> None:
+    async with protected(revision, session="s") as (script, server):
+        async with client_of(script, agreeing(script.issuer)) as client:
+            await client.list_tools()
+            script.issuer.valid.clear()
+            script.issuer.refresh_tokens.clear()
+        assert "DELETE" in [asked.verb for asked in server.asked]
+        assert len(script.issuer.visits) == 1
+
+
+async def test_a_stray_return_does_not_end_a_pending_authorization() -> None:
+    async with protected() as (script, _):
+        pending = await agreeing(script.issuer).begin(script.url)
+        returned = await script.issuer.visit(pending.url)
+        for stray in (returned.replace("state=", "state=x"), f"{returned}&state=x", "http://[/"):
+            with pytest.raises(AuthorizationError):
+                await pending.finish(stray)
+        await pending.finish(returned)
+        assert len(script.issuer.forms) == 1

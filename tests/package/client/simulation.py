@@ -1,0 +1,191 @@
+"""A simulation in one process: a virtual clock, and an HTTP library that reaches servers in memory.
+
+Time passes only when nothing else is left to do, so a run takes milliseconds whatever it waits for,
+and the same seed gives the same run. Where nothing is left to do for ever, the run is a deadlock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from importlib import import_module
+from random import Random
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+import anyio
+from trio.testing import MockClock
+
+from mcp_protocol.errors import McpError, ResponseLostError
+from mcp_protocol.transports.http.http_libraries import TakePart
+from package.client.virtual_clock import VirtualClockLoop
+from package.http_server import Asked, Handler, Reply
+
+Result = TypeVar("Result")
+
+FOREVER = 24 * 3600.0
+"""Virtual seconds after which a run counts as a deadlock."""
+
+
+def simulate(backend: str, seed: int, main: Callable[[], Awaitable[Result]]) -> Result:
+    """Run a coroutine on a virtual clock.
+
+    Raises:
+        TimeoutError: Nothing is left to do, and the run has not ended.
+    """
+    options: dict[str, Any] = {"loop_factory": VirtualClockLoop}
+    if backend == "trio":
+        run: Any = import_module("trio._core._run")  # its order of tasks has no other seed
+        run._r.seed(seed)
+        options = {"clock": MockClock(autojump_threshold=0)}
+
+    async def bounded() -> Result:
+        with anyio.fail_after(FOREVER):
+            return await main()
+
+    return anyio.run(bounded, backend=backend, backend_options=options)
+
+
+class Network:
+    """Carries requests to servers in memory, with delays; records when nothing is under way.
+
+    Args:
+        random: Decides about delays.
+        servers: The servers, by origin.
+        delay: Gives the seconds before a server reads a request, and before the client has its
+            response.
+
+    Attributes:
+        idle: Seconds without a request under way, while `watched` is positive.
+        watched: Tasks that wait for something which only a request can bring.
+        lost: The chance that a connection breaks.
+    """
+
+    codings = "identity"
+
+    def __init__(
+        self,
+        random: Random,
+        servers: Mapping[str, Handler],
+        delay: Callable[[Asked], tuple[float, float]],
+    ) -> None:
+        self._random = random
+        self._servers = servers
+        self._delay = delay
+        self._under_way = 0
+        self._since = 0.0
+        self.idle = 0.0
+        self.watched = 0
+        self.lost = 0.0
+
+    async def send(
+        self, method: str, url: str, fields: Mapping[str, str], body: bytes | None
+    ) -> SimulatedResponse:
+        """See `Library.send`. A server handles what it has read, also if it is given up."""
+        split = urlsplit(url)
+        target = f"{split.path}?{split.query}" if split.query else split.path
+        asked = Asked(method, target, list(fields.items()), body or b"", anyio.current_time())
+        there, back = self._delay(asked)
+        reply = MemoryReply(url)
+        with self.working():
+            await anyio.sleep(there)
+            await self._servers[f"{split.scheme}://{split.netloc}"](asked, reply)
+            await anyio.sleep(back)
+            if self._random.random() < self.lost:
+                raise OSError("the connection broke")
+        return reply.response
+
+    def working(self) -> _Working:
+        """A context in which something is under way."""
+        return _Working(self)
+
+    def response(self, response: SimulatedResponse, url: str) -> SimulatedResponse:
+        """See `Library.response`."""
+        return response
+
+    def error(self, error: Exception, url: str) -> McpError | None:
+        """See `Library.error`."""
+        return ResponseLostError(str(error)) if isinstance(error, OSError) else None
+
+    async def close(self) -> None:
+        """See `Library.close`."""
+
+    def change(self, under_way: int = 0, watched: int = 0) -> None:
+        """Count something more or less."""
+        now = anyio.current_time()
+        if self.watched and not self._under_way:
+            self.idle += now - self._since
+        self._since = now
+        self._under_way += under_way
+        self.watched += watched
+
+
+class _Working:
+    def __init__(self, network: Network) -> None:
+        self._network = network
+
+    def __enter__(self) -> None:
+        self._network.change(under_way=1)
+
+    def __exit__(self, *_: object) -> None:
+        self._network.change(under_way=-1)
+
+
+class SimulatedResponse:
+    """A response whose body is there."""
+
+    def __init__(self, url: str, status: int, fields: Mapping[str, str], body: bytes) -> None:
+        self.status = status
+        self.reason = ""
+        self.url = url
+        self._fields = {name.lower(): value for name, value in fields.items()}
+        self._body = body
+
+    def header(self, name: str) -> str | None:
+        """See `Response.header`."""
+        return self._fields.get(name.lower())
+
+    async def read(self, limit: int, silence: float, seconds: float) -> bytes:
+        """See `Response.read`."""
+        return self._body
+
+    async def each_part(self, take: TakePart) -> None:
+        """See `Response.each_part`."""
+        await take(self._body)
+
+    async def close(self) -> None:
+        """See `Response.close`."""
+
+
+class MemoryReply(Reply):
+    """A reply that is kept for the client."""
+
+    def __init__(self, url: str) -> None:
+        self.response = SimulatedResponse(url, 500, {}, b"")
+
+    async def whole(self, status: int, body: bytes = b"", **fields: str) -> None:
+        """A response at once."""
+        named = {name.replace("_", "-"): value for name, value in fields.items()}
+        self.response = SimulatedResponse(self.response.url, status, named, body)
+
+
+class SharedStore:
+    """A store of several clients in memory, whose locks wait without polling."""
+
+    def __init__(self) -> None:
+        self.records: dict[str, bytes] = {}
+        self._locks: dict[str, anyio.Lock] = {}
+
+    async def load(self, key: str) -> bytes | None:
+        """See `Store.load`."""
+        return self.records.get(key)
+
+    async def save(self, key: str, record: bytes | None) -> None:
+        """See `Store.save`."""
+        if record is None:
+            self.records.pop(key, None)
+        else:
+            self.records[key] = record
+
+    def lock(self, key: str) -> anyio.Lock:
+        """See `Store.lock`."""
+        return self._locks.setdefault(key, anyio.Lock())

@@ -1,0 +1,345 @@
+"""Results that a client keeps: for how long, for which requests, and what makes them stale.
+
+Source: server/utilities/caching (2026-07-28).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import anyio
+import pytest
+
+from mcp_protocol.client.async_client import ClientHandlers, connect
+from mcp_protocol.client.response_cache import Caching
+from mcp_protocol.errors import RemoteError
+from mcp_protocol.revisions import REVISIONS
+from package.client.cached import Clock, hinted, names, tools
+from package.live import FakeServer
+from package.rules import holding
+from package.scripted import scripted
+from package.wire import CHANGED, UPDATED
+
+CACHING = holding("caching.freshness-formula")
+caching = pytest.mark.parametrize("revision", CACHING)
+Ask = Callable[[Any], Any]
+
+CACHEABLE: Mapping[str, Ask] = {
+    "tools/list": lambda client: client.list_tools(),
+    "prompts/list": lambda client: client.list_prompts(),
+    "resources/list": lambda client: client.list_resources(),
+    "resources/templates/list": lambda client: client.list_resource_templates(),
+    "resources/read": lambda client: client.read_resource("memo://one"),
+}
+each = pytest.mark.parametrize("method", CACHEABLE)
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+def test_the_results_that_may_be_kept_are_those_that_say_for_how_long() -> None:
+    for name, revision in REVISIONS.items():
+        rows = revision.client_requests.items()
+        found = {method for method, row in rows if row.cacheable}
+        assert found == ({*CACHEABLE, "server/discover"} if name in CACHING else set())
+
+
+@pytest.mark.requirement(
+    "caching.freshness-formula",
+    "caching.ttl-positive-fresh",
+    "caching.refetch-when-stale",
+    "caching.no-auto-polling",
+    "caching.polling-jitter",
+    "caching.ttl-is-hint",
+    "caching.ttl-without-list-changed",
+    "caching.private-same-authorization",
+)
+@caching
+@each
+@pytest.mark.parametrize("scope", ["private", "public"])
+async def test_a_result_is_used_while_it_is_fresh_and_fetched_when_it_is_wanted_after_that(
+    revision: str, method: str, scope: str, clock: Clock
+) -> None:
+    ask = CACHEABLE[method]
+    answers = [hinted(method, 2000, scope)] * 2
+    async with scripted(revision, *answers, cache=Caching(clock=clock)) as (client, server):
+        first = await ask(client)
+        clock.pass_ms(1999)
+        again = await ask(client)
+        assert again == first
+        assert again is not first
+        assert len(server.heard) == 1
+        clock.pass_ms(1)
+        await anyio.wait_all_tasks_blocked()
+        assert len(server.heard) == 1  # what nobody asks for is not polled, nor at any interval
+        assert await ask(client) == first
+        assert [request["method"] for request in server.heard] == [method] * 2
+
+
+@pytest.mark.requirement("caching.freshness-formula")
+@caching
+async def test_what_a_server_says_of_itself_is_kept_as_well(revision: str, clock: Clock) -> None:
+    class Discovered(FakeServer):
+        async def _agree(self, message: Mapping[str, Any]) -> None:
+            result = {"supportedVersions": [revision], "capabilities": {}}
+            await self.answer(message, {**result, "ttlMs": 2000, "cacheScope": "public"})
+
+    server = Discovered(revision)
+    async with connect(server, revision=revision, cache=Caching(clock=clock)) as client:
+        for _ in range(2):
+            assert (await client.discover()).supported_versions == [revision]
+        assert len(server.opening) == 2  # the first one is that of the client's own opening
+        clock.pass_ms(2000)
+        await client.discover()
+        assert len(server.opening) == 3
+
+
+@pytest.mark.requirement(
+    "caching.ttl-zero-stale", "caching.ttl-absent-zero", "caching.ttl-negative-zero"
+)
+@caching
+@each
+@pytest.mark.parametrize("ttl", [0, -5, None, "60000", 0.5])
+async def test_without_a_time_that_means_something_a_result_is_stale_at_once(
+    revision: str, method: str, ttl: Any
+) -> None:
+    without = {name: value for name, value in hinted(method).items() if name != "ttlMs"}
+    answers = [without if ttl is None else hinted(method, ttl)] * 2
+    async with scripted(revision, *answers) as (client, server):
+        for _ in range(2):
+            await CACHEABLE[method](client)
+    assert len(server.heard) == 2
+
+
+@pytest.mark.requirement("caching.scope-values")
+@caching
+@pytest.mark.parametrize("scope", ["secret", "PUBLIC", 5, None])
+async def test_an_unknown_scope_is_a_private_one(revision: str, scope: Any, clock: Clock) -> None:
+    odd = tools("a", scope=scope)
+    async with scripted(revision, odd, odd, cache=Caching(clock=clock)) as (client, server):
+        page = await client.list_tools_page()
+        assert page.cache_scope == "private"
+        await client.list_tools_page()
+        assert len(server.heard) == 1
+        client.cache.forget_private()
+        await client.list_tools_page()
+        assert len(server.heard) == 2
+
+
+@pytest.mark.requirement("caching.private-not-shared", "caching.public-shareable")
+@caching
+async def test_what_is_private_is_used_for_one_user_only(revision: str, clock: Clock) -> None:
+    settings = Caching(clock=clock)
+    read = hinted("resources/read")
+    async with (
+        scripted(revision, tools("a", scope="public"), read, read, cache=settings) as (mine, asked),
+        scripted(revision, tools("b", scope="public"), read, cache=settings) as (yours, other),
+    ):
+        for client in (mine, yours):
+            await client.list_tools()
+            await client.read_resource("memo://one")
+        assert (len(asked.heard), len(other.heard)) == (2, 2)
+        mine.cache.forget_private()  # as if the token were another one now
+        assert names(await mine.list_tools()) == ["a"]
+        await mine.read_resource("memo://one")
+        assert [request["method"] for request in asked.heard[2:]] == ["resources/read"]
+
+
+@pytest.mark.requirement("caching.key-method-and-params")
+@caching
+async def test_a_result_answers_the_same_request_and_no_other(revision: str, clock: Clock) -> None:
+    reads = [hinted("resources/read", contents=[{"uri": "m://x", "text": at}]) for at in "abcd"]
+    answers = (*reads, tools("a"), tools("b"), hinted("prompts/list"))
+
+    async def read(uri: str, **how: Any) -> str:
+        text: str = (await client.read_resource(uri, **how)).contents[0].text
+        return text
+
+    async with scripted(revision, *answers, cache=Caching(clock=clock)) as (client, server):
+        tenants = ({"com.example/tenant": 1}, {"com.example/tenant": 2})
+        for _ in range(2):
+            assert [await read("m://1"), await read("m://2")] == ["a", "b"]
+            assert [await read("m://1", meta=tenant) for tenant in tenants] == ["c", "d"]
+        traced = {"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}
+        assert await read("m://1", meta=traced) == "a"
+        assert await read("m://1", timeout=5, on_progress=print) == "a"
+        for _ in range(2):
+            assert names((await client.list_tools_page()).tools) == ["a"]
+            assert names((await client.list_tools_page("c")).tools) == ["b"]
+            await client.list_prompts()
+    assert len(server.heard) == len(answers)
+
+
+@caching
+async def test_what_is_sent_by_its_wire_name_is_always_sent(revision: str) -> None:
+    async with scripted(revision, *[tools("a")] * 4) as (client, server):
+        await client.list_tools()
+        await client.request("tools/list")
+        await client.request_raw("tools/list")
+        await client.list_tools()
+    assert len(server.heard) == 3
+
+
+@pytest.mark.requirement("caching.input-required-no-hints", "caching.no-cache-of-retries")
+@caching
+async def test_what_took_input_to_get_is_not_kept(revision: str) -> None:
+    class Rooted(ClientHandlers):
+        async def list_roots(self, params: Any, ctx: Any) -> Any:
+            return {"roots": []}
+
+    wants = {"resultType": "input_required", "requestState": "s", "ttlMs": 60_000}
+    asks = {**wants, "inputRequests": {"r": {"method": "roots/list"}}}
+    read = hinted("resources/read")
+    answers = (wants, read, asks, read, read)
+    async with scripted(revision, *answers, handlers=Rooted()) as (client, server):
+        for _ in range(4):
+            await client.read_resource("memo://one")
+    assert len(server.heard) == len(answers)
+
+
+MADE_STALE = [
+    (CHANGED["toolsListChanged"], {}, {"tools/list"}),
+    (CHANGED["promptsListChanged"], {}, {"prompts/list"}),
+    (CHANGED["resourcesListChanged"], {}, {"resources/list", "resources/templates/list"}),
+    (UPDATED, {"uri": "memo://one"}, {"resources/read"}),
+    (UPDATED, {"uri": "memo://one/part"}, {"resources/read"}),
+    (UPDATED, {"uri": "memo://one-and-all"}, set[str]()),
+    ("notifications/message", {"level": "info", "data": 1}, set[str]()),
+]
+
+
+@pytest.mark.requirement("caching.notification-invalidates", "caching.ttl-with-list-changed")
+@caching
+@pytest.mark.parametrize(("notification", "params", "stale"), MADE_STALE)
+async def test_a_notification_makes_what_it_speaks_of_stale(
+    revision: str, notification: str, params: Any, stale: set[str], clock: Clock
+) -> None:
+    answers = [hinted(method) for method in CACHEABLE]
+    answers += [
+        answer for method, answer in zip(CACHEABLE, answers, strict=True) if method in stale
+    ]
+    async with scripted(revision, *answers, cache=Caching(clock=clock)) as (client, server):
+        for ask in CACHEABLE.values():
+            await ask(client)
+        await server.notify(notification, params)
+        await anyio.wait_all_tasks_blocked()
+        for ask in CACHEABLE.values():
+            await ask(client)
+    sent = [request["method"] for request in server.heard]
+    assert set(sent[len(CACHEABLE) :]) == stale
+    assert len(sent) == len(answers)
+
+
+@pytest.mark.requirement("caching.notification-invalidates")
+@caching
+async def test_a_result_that_was_asked_for_before_a_change_is_not_kept(revision: str) -> None:
+    server = FakeServer(revision)
+    async with connect(server, revision=revision) as client:
+        for change in (True, False):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(client.list_tools)
+                request = await server.next()
+                if change:
+                    await server.notify(CHANGED["toolsListChanged"], {})
+                await server.answer(request, tools("a"))
+        await client.list_tools()
+    assert len(server.heard) == 2
+
+
+@pytest.mark.requirement(
+    "caching.pages-independent", "caching.expired-page-refetch", "caching.pages-ttl-may-differ"
+)
+@caching
+async def test_each_page_of_a_list_is_kept_for_itself(revision: str, clock: Clock) -> None:
+    pages = (
+        tools("a", ttl=1000, nextCursor="two"),
+        tools("b", ttl=60_000, nextCursor="three"),
+        tools("c", "a", ttl=1000),
+        tools("a2", ttl=1000, nextCursor="two"),
+        tools("c2"),
+    )
+    async with scripted(revision, *pages, cache=Caching(clock=clock)) as (client, server):
+        for _ in range(2):
+            assert names(await client.list_tools()) == ["a", "b", "c", "a"]
+        clock.pass_ms(2000)
+        assert names(await client.list_tools()) == ["a2", "b", "c2"]
+    asked = [sent.get("cursor") for sent in server.asked()]
+    assert asked == [None, "two", "three", None, "three"]
+
+
+@pytest.mark.requirement("caching.invalid-cursor-discards")
+@caching
+async def test_when_a_cursor_is_out_of_date_the_whole_list_is_fetched_anew(
+    revision: str, clock: Clock
+) -> None:
+    answers = (
+        tools("a", nextCursor="old"),
+        tools("b", ttl=1000),
+        {"error": {"code": -32602, "message": "no such cursor"}},
+        tools("c", nextCursor="new"),
+        {"error": {"code": -32602, "message": "no such cursor either"}},
+    )
+    async with scripted(revision, *answers, cache=Caching(clock=clock)) as (client, server):
+        await client.list_tools()
+        clock.pass_ms(2000)
+        with pytest.raises(RemoteError, match="either"):
+            await client.list_tools()
+    assert [sent.get("cursor") for sent in server.asked()] == [None, "old", "old", None, "new"]
+
+
+@pytest.mark.requirement("caching.snapshot-refetch", "caching.no-cross-page-consistency")
+@caching
+async def test_to_see_a_list_as_a_whole_one_clears_the_cache(revision: str) -> None:
+    pages = (tools("a", nextCursor="x"), tools("a"), tools("b"))
+    async with scripted(revision, *pages) as (client, server):
+        assert names(await client.list_tools()) == ["a", "a"]
+        client.cache.clear()
+        assert names(await client.list_tools()) == ["b"]
+    assert [sent.get("cursor") for sent in server.asked()] == [None, "x", None]
+
+
+@caching
+@pytest.mark.parametrize("drop", ["clear", "forget", "forget_private", "forget_resource"])
+async def test_a_result_requested_before_a_drop_is_not_kept(revision: str, drop: str) -> None:
+    words = {"forget": ("tools/list",), "forget_resource": ("memo://one",)}.get(drop, ())
+    method = "resources/read" if drop == "forget_resource" else "tools/list"
+    async with scripted(revision) as (client, server):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(CACHEABLE[method], client)
+            await anyio.wait_all_tasks_blocked()
+            getattr(client.cache, drop)(*words)
+            await server.answer(server.heard[0], hinted(method))
+        assert len(client.cache) == 0
+
+
+@pytest.mark.requirement("caching.early-refetch")
+@caching
+@pytest.mark.parametrize(
+    ("ask", "listing"),
+    [
+        (lambda client: client.call_tool("x"), "tools/list"),
+        (lambda client: client.get_prompt("x"), "prompts/list"),
+        (lambda client: client.read_resource("memo://x"), "resources/list"),
+    ],
+)
+async def test_a_server_that_does_not_know_what_it_listed_is_asked_for_the_list_again(
+    revision: str, ask: Ask, listing: str
+) -> None:
+    unknown = {"error": {"code": -32602, "message": "unknown"}}
+    busy = {"error": {"code": -32603, "message": "busy"}}
+    listed = hinted(listing)
+    async with scripted(revision, listed, busy, unknown, listed) as (client, server):
+        await CACHEABLE[listing](client)
+        for _ in range(2):
+            with pytest.raises(RemoteError):
+                await ask(client)
+            await CACHEABLE[listing](client)
+    assert [request["method"] for request in server.heard].count(listing) == 2

@@ -1,0 +1,389 @@
+"""Members that a revision does not know: a client that asks keeps them, and can send them on.
+
+The lists of tools are like those of Claude Code and of chrome-devtools-mcp.
+"""
+
+from __future__ import annotations
+
+import copy
+import importlib
+import json
+import pickle
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from mcp_protocol import (
+    Caching,
+    ClientHandlers,
+    Context,
+    Server,
+    connect_sync,
+    models,
+    replace,
+    to_builtins,
+)
+from mcp_protocol._wire import (
+    EncodingError,
+    StructType,
+    decoder,
+    encode,
+    fields,
+    has_member,
+)
+from mcp_protocol.protocol.lenient import extra_decoder, extra_result_decoder
+from mcp_protocol.revisions import FOLDERS, REVISIONS
+from mcp_protocol.runtime.request_context import RequestContext
+from mcp_protocol.testing import connected
+from package.client.cached import hinted
+from package.protocol.pair import Pair as Ends
+from package.rules import holding
+from package.scripted import scripted
+from package.wire import ALL
+
+every = pytest.mark.parametrize("revision", ALL)
+
+SCHEMA = {
+    "$schema": "http://json-schema.org/draft-07/schema#",
+    "type": "object",
+    "properties": {"command": {"type": "string", "description": "What to run"}},
+    "required": ["command"],
+    "additionalProperties": False,
+}
+SHELL: Mapping[str, Any] = {
+    "name": "Bash",
+    "description": "Runs a command",
+    "inputSchema": SCHEMA,
+    "_meta": {"anthropic/alwaysLoad": True},
+    "searchHint": "run shell commands",
+    "isMcp": False,
+    "maxResultSizeChars": 30_000,
+}
+CLICK: Mapping[str, Any] = {
+    "name": "click",
+    "inputSchema": {"type": "object", "properties": {"uid": {"type": "string"}}},
+    "annotations": {
+        "title": "Click",
+        "readOnlyHint": False,
+        "category": "input",
+        "conditions": ["computerVision", None, 1.0],
+    },
+    "category": {"name": "input", "rank": 1},
+}
+PLAIN: Mapping[str, Any] = {"name": "plain", "inputSchema": {"type": "object"}}
+TOOLS = [SHELL, CLICK, PLAIN]
+CALLED: Mapping[str, Any] = {
+    "content": [{"type": "text", "text": "done", "style": "bold"}],
+    "isError": False,
+    "elapsedMs": 12,
+}
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+def own(revision: str, module: str = "models") -> Any:
+    """A module of a revision's own."""
+    return importlib.import_module(f"mcp_protocol.{FOLDERS[revision]}.{module}")
+
+
+def having(name: str) -> list[str]:
+    """The revisions that have a type."""
+    return [revision for revision in ALL if hasattr(own(revision), name)]
+
+
+def unknown_to(kind: StructType, wire: Mapping[str, Any]) -> dict[str, Any]:
+    """The members of a JSON object that a Struct does not have."""
+    known = {field.encode_name for field in fields(kind)}
+    return {name: value for name, value in wire.items() if name not in known}
+
+
+@every
+async def test_a_client_that_asks_reads_what_the_revision_does_not_know(revision: str) -> None:
+    kind = own(revision).Tool
+    async with scripted(revision, {"tools": TOOLS}, extra=True) as (client, _):
+        shell, click, plain = await client.list_tools()
+    assert shell.extra == unknown_to(kind, SHELL)
+    assert shell.extra["searchHint"] == "run shell commands"
+    assert click.extra["category"]["rank"] == 1
+    assert click.extra == unknown_to(kind, CLICK)
+    assert plain.extra == {}
+    assert type(plain) is kind
+    for tool in (shell, click, plain):
+        assert isinstance(tool, kind)
+        assert isinstance(tool, models.Tool)
+        assert not isinstance(tool, models.Prompt)
+
+
+@pytest.mark.parametrize(
+    "revision", [name for name in ALL if hasattr(own(name), "ToolAnnotations")]
+)
+async def test_the_extra_members_of_inner_objects_are_read_in_the_same_way(revision: str) -> None:
+    async with scripted(revision, {"tools": TOOLS}, extra=True) as (client, _):
+        shell, click, _ = await client.list_tools()
+    assert shell.annotations is None
+    assert click.annotations.extra["category"] == "input"
+    assert click.annotations.extra["conditions"] == ["computerVision", None, 1.0]
+    assert click.annotations.title == "Click"
+
+
+@every
+async def test_pages_and_calls_have_them_too(revision: str) -> None:
+    page = {"tools": TOOLS, "total": 3}
+    async with scripted(revision, page, CALLED, extra=True) as (client, _):
+        assert (await client.list_tools_page()).extra == {"total": 3}
+        called = await client.call_tool("Bash", {"command": "ls"})
+    assert called.extra == {"elapsedMs": 12}
+    assert called.content[0].extra == {"style": "bold"}
+    assert isinstance(called.content[0], models.TextContent)
+
+
+@every
+async def test_who_does_not_ask_has_an_empty_extra_and_plain_objects(revision: str) -> None:
+    async with scripted(revision, {"tools": TOOLS}, CALLED) as (client, _):
+        tools = await client.list_tools()
+        called = await client.call_tool("Bash", {})
+    assert [tool.extra for tool in tools] == [{}, {}, {}]
+    assert {type(tool) for tool in tools} == {own(revision).Tool}
+    assert called.extra == called.content[0].extra == {}
+    with pytest.raises(TypeError):
+        tools[0].extra["new"] = 1
+
+
+@every
+def test_without_asking_an_object_is_no_larger_and_has_no_other_field(revision: str) -> None:
+    tool = own(revision).Tool
+    assert not has_member(tool, "extra")
+    assert "extra" not in to_builtins(decoder(tool)(json.dumps(SHELL).encode()))
+
+
+def listing(revision: str) -> Server:
+    """A server that lists the tools as they are."""
+    decode = extra_result_decoder(REVISIONS[revision].client_requests["tools/list"])
+
+    class Handlers(own(revision, "server").ServerHandlers):  # type: ignore[misc] # known late
+        async def list_tools(self, params: Any, ctx: RequestContext) -> Any:
+            return decode(json.dumps({"tools": TOOLS}).encode())
+
+    return Server("lists", handlers=[Handlers()])
+
+
+@every
+def test_a_client_without_an_event_loop_has_them(revision: str) -> None:
+    server = listing(revision)
+    with connect_sync(server, revision=revision, extra=True) as client:
+        assert client.list_tools()[0].extra["searchHint"] == "run shell commands"
+    with connect_sync(server, revision=revision) as client:
+        assert client.list_tools()[0].extra == {}
+
+
+@every
+def test_what_was_decoded_encodes_to_the_same_json(revision: str) -> None:
+    row = REVISIONS[revision].client_requests["tools/list"]
+    page = {"tools": TOOLS, "total": 3}
+    decoded = extra_result_decoder(row)(json.dumps(page).encode())
+    again = json.loads(encode(decoded))
+    assert {name: again[name] for name in page} == page
+    assert to_builtins(decoded) == again
+    assert json.loads(encode([{"inner": decoded}])) == [{"inner": again}]
+
+
+@every
+async def test_a_list_with_a_bad_item_keeps_those_of_the_others(revision: str) -> None:
+    bad = {"name": "bad", "inputSchema": {"properties": {}}}
+    page = {"tools": [bad, CLICK, bad, SHELL], "total": 4, "nextCursor": None}
+    async with scripted(revision, page, extra=True) as (client, _):
+        listed = await client.list_tools_page()
+    assert [tool.extra for tool in listed.tools] == [
+        unknown_to(own(revision).Tool, CLICK),
+        unknown_to(own(revision).Tool, SHELL),
+    ]
+    assert listed.extra["total"] == 4
+
+
+@pytest.mark.parametrize("revision", holding("caching.ttl-positive-fresh"))
+@pytest.mark.parametrize("ttl", [60_000, -1])
+async def test_a_result_from_the_cache_has_them_as_the_first_one_had(
+    revision: str, ttl: int
+) -> None:
+    page = hinted("tools/list", ttl, tools=TOOLS, total=3)
+    async with scripted(revision, page, page, extra=True, cache=Caching()) as (client, server):
+        pages = [await client.list_tools_page() for _ in range(2)]
+    assert len(server.asked()) == (1 if ttl > 0 else 2)
+    assert pages[0] == pages[1]
+    assert pages[1].extra == {"total": 3}
+    assert pages[1].tools[0].extra["searchHint"] == "run shell commands"
+
+
+def proxy(upstream: Any, revision: str) -> Server:
+    """A server that hands on what a client gets, in one revision."""
+
+    class Handlers(own(revision, "server").ServerHandlers):  # type: ignore[misc] # known late
+        async def list_tools(self, params: Any, ctx: RequestContext) -> Any:
+            return own(revision).ListToolsResult(tools=await upstream.list_tools())
+
+        async def call_tool(self, params: Any, ctx: RequestContext) -> Any:
+            return await upstream.call_tool(params.name, params.arguments)
+
+    return Server("proxy", handlers=[Handlers()])
+
+
+@asynccontextmanager
+async def proxied(
+    upstream: str, revision: str, *answers: Mapping[str, Any]
+) -> AsyncIterator[tuple[Any, Any]]:
+    """A client with both members and a record of what it gets, behind a proxy."""
+    async with (
+        scripted(upstream, *answers, extra=True) as (client, _),
+        connected(proxy(client, revision), revision=revision, extra=True) as pair,
+    ):
+        yield pair.client, pair
+
+
+@every
+async def test_a_proxy_passes_them_on(revision: str) -> None:
+    async with proxied(revision, revision, {"tools": TOOLS}, CALLED) as (client, pair):
+        tools = await client.list_tools()
+        listed = pair.received[-1]["result"]
+        called = await client.call_tool("Bash", {"command": "ls"})
+        sent = pair.received[-1]["result"]
+    assert listed["tools"] == TOOLS
+    assert [tool.name for tool in tools] == ["Bash", "click", "plain"]
+    assert tools[0].extra["maxResultSizeChars"] == 30_000
+    assert {name: sent[name] for name in CALLED} == CALLED
+    assert called.extra["elapsedMs"] == 12
+
+
+@pytest.mark.parametrize("upstream", ALL)
+@every
+async def test_a_proxy_passes_them_on_into_any_other_revision(upstream: str, revision: str) -> None:
+    async with proxied(upstream, revision, {"tools": TOOLS}) as (client, pair):
+        tools = await client.list_tools()
+        listed = pair.received[-1]["result"]["tools"]
+    assert [tool.extra.get("searchHint") for tool in tools] == ["run shell commands", None, None]
+    kind = own(revision).Tool
+    for wire, original in zip(listed, TOOLS, strict=True):
+        lost = original.keys() - wire.keys()  # what the upstream revision knows and this one not
+        assert not lost & unknown_to(own(upstream).Tool, original).keys()
+        assert lost.isdisjoint(field.encode_name for field in fields(kind))
+        assert {name: original[name] for name in wire if name != "annotations"} == {
+            name: value for name, value in wire.items() if name != "annotations"
+        }
+
+
+@every
+def test_a_connection_without_io_answers_with_them(revision: str) -> None:
+    ends = Ends(revision)
+    row = REVISIONS[revision].client_requests["tools/call"]
+    result = extra_result_decoder(row)(json.dumps(CALLED).encode())
+    ends.ask("client", "tools/call", {"name": "Bash"})
+    ends.answer("server", result)
+    sent = ends.sent("server")[-1]["result"]
+    assert {name: sent[name] for name in CALLED} == CALLED
+
+
+@every
+def test_members_that_the_schema_has_win(revision: str) -> None:
+    wire = {**PLAIN, "category": "old", "rank": 1}
+    click = extra_decoder(own(revision).Tool)(json.dumps(wire).encode())
+    again = replace(click, extra={"name": "other", "category": "new"})
+    assert again.extra == {"category": "new"}
+    assert json.loads(encode(again)) == {**PLAIN, "category": "new"}
+    none = replace(click, extra={})
+    assert to_builtins(none) == PLAIN
+    assert none.extra == {}
+
+
+@every
+def test_an_object_with_another_member_changed_keeps_them(revision: str) -> None:
+    shell = extra_decoder(own(revision).Tool)(json.dumps(SHELL).encode())
+    renamed = replace(shell, name="one.Bash")
+    assert json.loads(encode(renamed)) == {**SHELL, "name": "one.Bash"}
+    for made in (copy.copy(shell), copy.deepcopy(shell), pickle.loads(pickle.dumps(shell))):
+        assert made == shell
+        assert made.extra == shell.extra
+        assert type(made) is type(shell)
+
+
+@every
+def test_repr_shows_them_if_there_are_any(revision: str) -> None:
+    decode = extra_decoder(own(revision).Tool)
+    assert "extra" not in repr(decode(json.dumps(PLAIN).encode()))
+    shown = repr(decode(json.dumps({**PLAIN, "category": "a"}).encode()))
+    assert shown.startswith("Tool(")
+    assert shown.endswith("name='plain', extra={'category': 'a'})")
+
+
+@pytest.mark.parametrize("revision", having("Annotations"))
+def test_the_rules_of_a_type_hold_for_an_object_with_more_members(revision: str) -> None:
+    made = extra_decoder(own(revision).Annotations)(b'{"priority": 0.5, "colour": "red"}')
+    with pytest.raises(ValueError, match="expected 0 to 1"):
+        replace(made, priority=2)
+
+
+def test_an_object_with_nothing_else_is_no_broken_json() -> None:
+    kind = own(ALL[-1]).ToolAnnotations
+    made = extra_decoder(kind)(b'{"category": [{"a": 1}, null]}')
+    assert encode(made) == b'{"category":[{"a":1},null]}'
+    assert encode([made, made]) == b'[{"category":[{"a":1},null]},{"category":[{"a":1},null]}]'
+
+
+def test_a_member_that_json_cannot_express_is_refused() -> None:
+    tool = extra_decoder(own(ALL[-1]).Tool)(json.dumps(CLICK).encode())
+    for wrong in (float("nan"), object()):
+        with pytest.raises(EncodingError):
+            encode(replace(tool, extra={"category": wrong}))
+    deep = replace(tool, meta={"a": float("inf")})
+    with pytest.raises(EncodingError, match="inf"):
+        encode(deep)
+    with pytest.raises(TypeError, match="object is unsupported"):
+        to_builtins([tool, object()])
+
+
+def test_null_and_a_member_of_the_name_extra_are_members_as_any_other() -> None:
+    tool = extra_decoder(own(ALL[-1]).Tool)(json.dumps({**PLAIN, "extra": None}).encode())
+    assert tool.extra == {"extra": None}
+    assert json.loads(encode(tool))["extra"] is None
+
+
+class Sampler(ClientHandlers):
+    """Answers with an object that has an extra member."""
+
+    def __init__(self, revision: str) -> None:
+        self._decode = extra_decoder(own(revision).CreateMessageResult)
+
+    async def create_message(self, params: Any, ctx: Any) -> Any:
+        content = {"type": "text", "text": "hi", "style": "bold"}
+        wire = {"role": "assistant", "model": "m", "content": content, "usage": {"tokens": 3}}
+        return self._decode(json.dumps(wire).encode())
+
+
+@pytest.mark.parametrize("revision", [name for name in ALL if REVISIONS[name].server_requests])
+async def test_the_answer_of_a_client_s_handler_is_sent_with_them(revision: str) -> None:
+    server = Server("asks")
+
+    @server.tool()
+    async def ask(ctx: Context) -> str:
+        return (await ctx.sample("?", max_tokens=9)).text
+
+    async with connected(server, revision=revision, handlers=Sampler(revision)) as pair:
+        await pair.client.call_tool("ask")
+        (answer,) = (message["result"] for message in pair.sent if "result" in message)
+    assert answer["usage"] == {"tokens": 3}
+    assert answer["content"]["style"] == "bold"
+
+
+@pytest.mark.parametrize(
+    "revision", [name for name in ALL if hasattr(own(name), "PromptReference")]
+)
+async def test_params_that_a_client_passes_on_are_sent_with_them(revision: str) -> None:
+    decode = extra_decoder(own(revision).PromptReference)
+    reference = decode(b'{"type": "ref/prompt", "name": "a", "origin": "b"}')
+    completed: dict[str, Any] = {"completion": {"values": []}}
+    async with scripted(revision, completed) as (client, server):
+        await client.complete(ref=reference, argument={"name": "c", "value": "d"})
+    assert server.asked()[-1]["ref"] == {"type": "ref/prompt", "name": "a", "origin": "b"}

@@ -1,0 +1,230 @@
+"""Handlers with a wrong name or other parameters are an error before a session is opened."""
+
+from __future__ import annotations
+
+from functools import partial, wraps
+from typing import Any, ClassVar
+
+import pytest
+
+from mcp_protocol import ClientHandlers, Server, SyncClientHandlers, connect, connect_sync
+from mcp_protocol.client.base import Handlers
+from mcp_protocol.revisions import REVISIONS
+from package.wire import ALL
+
+ANSWER = {"action": "decline"}
+
+
+def opened(handlers: Any, revision: str | None = None) -> None:
+    """Prepare to open a session."""
+    connect(Server("s"), revision=revision, handlers=handlers)
+
+
+def named(name: str, function: Any, base: type = ClientHandlers) -> Any:
+    """An object of a class `Guest` with one attribute."""
+    return type("Guest", (base,), {name: function})()
+
+
+async def usual(self: Any, params: Any, ctx: Any) -> Any:
+    return ANSWER
+
+
+MISNAMED = [
+    ("elicitation", "elicit"),
+    ("on_elicitation", "elicit"),
+    ("elicitation_callback", "elicit"),
+    ("elicitation_handler", "elicit"),
+    ("elicitation_create", "elicit"),
+    ("handle_elicit", "elicit"),
+    ("ellicit", "elicit"),
+    ("sampling", "create_message"),
+    ("sampling_callback", "create_message"),
+    ("createMessage", "create_message"),
+    ("create_mesage", "create_message"),
+    ("roots", "list_roots"),
+    ("listRoots", "list_roots"),
+    ("list_root", "list_roots"),
+    ("list_roots_callback", "list_roots"),
+    ("message", "logging_message"),
+    ("message_handler", "logging_message"),
+    ("tools_list_changed", "tool_list_changed"),
+    ("resources_updated", "resource_updated"),
+]
+
+
+@pytest.mark.parametrize("base", [ClientHandlers, SyncClientHandlers])
+@pytest.mark.parametrize(("name", "right"), MISNAMED)
+def test_a_misnamed_handler_is_an_error_that_names_the_right_one(
+    name: str, right: str, base: type
+) -> None:
+    with pytest.raises(TypeError, match=rf"^handlers: Guest\.{name} is no handler: write {right}"):
+        opened(named(name, usual, base))
+
+
+def test_a_misnamed_handler_with_wrong_parameters_is_an_error_too() -> None:
+    async def elicitation(self: Any, message: str) -> Any:
+        return ANSWER
+
+    with pytest.raises(TypeError, match=r"write elicit\(params, ctx\)"):
+        opened(named("elicitation", elicitation))
+
+
+class NoContext(ClientHandlers):
+    async def elicit(self, params: Any) -> Any:  # type: ignore[override]  # the fault under test
+        return ANSWER
+
+
+class Third(ClientHandlers):
+    async def elicit(self, params: Any, ctx: Any, more: Any) -> Any:  # type: ignore[override]  # the fault under test
+        return ANSWER
+
+
+class ByName(ClientHandlers):
+    async def elicit(self, *, params: Any, ctx: Any) -> Any:  # type: ignore[override]  # the fault under test
+        return ANSWER
+
+
+@pytest.mark.parametrize("handlers", [NoContext(), Third(), ByName()])
+def test_other_parameters_are_an_error(handlers: Any) -> None:
+    name = type(handlers).__name__
+    text = rf"^handlers: {name}\.elicit: expected a method with the parameters \(params, ctx\), got"
+    with pytest.raises(TypeError, match=text):
+        opened(handlers)
+
+
+def test_the_error_comes_from_blocking_clients_and_groups_too() -> None:
+    wrong = named("elicit", lambda self: ANSWER)
+    group = {"mcpServers": {"a": Server("a"), "b": Server("b")}}
+    for target in (Server("s"), group):
+        with pytest.raises(TypeError, match=r"Guest\.elicit: expected a method"):
+            connect(target, handlers=wrong)
+        with pytest.raises(TypeError, match=r"Guest\.elicit: expected a method"):
+            connect_sync(target, handlers=wrong)
+
+
+@pytest.mark.parametrize("handlers", [{"elicit": usual}, "elicit", usual, 1])
+def test_what_has_no_handlers_is_an_error(handlers: Any) -> None:
+    with pytest.raises(TypeError, match="handlers: expected an object of a class that is derived"):
+        opened(handlers)
+
+
+def logged(function: Any) -> Any:
+    """A decorator that says nothing of parameters."""
+
+    @wraps(function)
+    async def wrapper(*args: Any, **kwargs: Any) -> Any:
+        return await function(*args, **kwargs)
+
+    return wrapper
+
+
+def without_context(function: Any) -> Any:
+    """A decorator that adds a parameter."""
+
+    @wraps(function)
+    async def wrapper(self: Any, params: Any, ctx: Any) -> Any:
+        return await function(self, params)
+
+    return wrapper
+
+
+class Answering:
+    """A callable object."""
+
+    async def __call__(self, params: Any, ctx: Any) -> Any:
+        return ANSWER
+
+
+async def tagged(tag: str, params: Any, ctx: Any) -> Any:
+    return ANSWER
+
+
+class Everything(ClientHandlers):
+    """What users write."""
+
+    elicitation: ClassVar[dict[str, Any]] = {}
+    roots = ("file:///a",)
+    progress = 0  # type: ignore[assignment]  # data under the name of a handler
+    cancelled = False  # type: ignore[assignment]  # data, as above
+    create_message = staticmethod(partial(tagged, "a"))
+    logging_message = Answering()
+
+    class Sampling:
+        """A class of the user."""
+
+    def __init__(self) -> None:
+        self.sampling = print
+        self.elicited = lambda a, b: None
+
+    @without_context
+    async def elicit(self, params: Any) -> Any:
+        return ANSWER
+
+    @logged
+    async def list_roots(self, params: Any, ctx: Any) -> Any:
+        return {"roots": []}
+
+    async def tool_list_changed(self, params: Any, ctx: Any, *more: Any, again: int = 1) -> None:
+        return None
+
+    @staticmethod
+    async def prompt_list_changed(params: Any, ctx: Any = None) -> None:
+        return None
+
+    @classmethod
+    async def resource_updated(cls, *args: Any) -> None:
+        return None
+
+    async def _elicitation(self, params: Any, ctx: Any) -> Any:
+        return ANSWER
+
+    async def ask_user(self, params: Any, ctx: Any) -> Any:
+        return ANSWER
+
+    def sampling_model(self, params: Any, ctx: Any) -> str:
+        return "m"
+
+    @property
+    def message(self) -> str:
+        raise AssertionError("properties are not evaluated")
+
+
+class Beside(ClientHandlers):
+    """Helpers with the name of a capability, beside its handler."""
+
+    async def elicit(self, params: Any, ctx: Any) -> Any:
+        return await self.elicitation(params, ctx)
+
+    async def elicitation(self, params: Any, ctx: Any) -> Any:
+        return ANSWER
+
+
+class Mixed(Beside, Everything):  # type: ignore[misc]  # one is a helper, one is data
+    """Several classes."""
+
+
+@pytest.mark.parametrize("revision", [None, *ALL])
+@pytest.mark.parametrize("handlers", [Everything(), Beside(), Mixed(), ClientHandlers()])
+def test_valid_handlers_are_never_refused(handlers: Any, revision: str | None) -> None:
+    opened(handlers, revision)
+
+
+class Own:
+    """Handlers without a base class."""
+
+    url_schemes = ("https",)
+
+    def mcp_handler(self, method: Any) -> Any:
+        return None
+
+
+def test_objects_that_choose_their_handlers_themselves_are_left_alone() -> None:
+    own: Handlers = Own()
+    opened(own)
+
+
+@pytest.mark.parametrize("revision", ALL)
+def test_data_under_the_name_of_a_handler_is_no_handler(revision: str) -> None:
+    rows = REVISIONS[revision].server_notifications
+    assert Everything().mcp_handler(rows["notifications/progress"]) is None
+    assert Everything().mcp_handler(rows["notifications/tools/list_changed"]) is not None

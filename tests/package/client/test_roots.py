@@ -1,0 +1,248 @@
+"""Roots: where a client wants a server to work, asked, answered and changed.
+
+Source: client/roots.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcp_protocol import Context, Root, Server
+from mcp_protocol.client.async_client import ClientHandlers, connect
+from mcp_protocol.errors import LocalProtocolError, MethodNotFoundError
+from mcp_protocol.runtime.request_context import RequestContext
+from package.client.questioner import declared, questioned
+from package.live import FakeServer, live, text_of
+from package.respondent import ROOTS, refusal_code, responding, text_in
+from package.rules import holding
+from package.wire import ALL, HANDSHAKE, PER_REQUEST, speaking_to
+
+every = pytest.mark.parametrize("revision", ALL)
+in_sessions = pytest.mark.parametrize("revision", HANDSHAKE)
+modern = pytest.mark.parametrize("revision", PER_REQUEST)
+
+ASK = "roots/list"
+CHANGED = "notifications/roots/list_changed"
+
+
+class Provider(ClientHandlers):
+    """Gives these roots."""
+
+    def __init__(self, *uris: str, **more: Any) -> None:
+        self.roots: Any = [{"uri": uri, **more} for uri in uris]
+
+    async def list_roots(self, params: Any, ctx: RequestContext) -> Any:
+        return {"roots": self.roots}
+
+
+def asking() -> Server:
+    """A server whose tool lists the roots."""
+    server = Server("asking")
+
+    @server.tool()
+    async def ask(ctx: Context) -> str:
+        roots = await ctx.list_roots(key="where")
+        return " ".join(f"{root.uri} {root.name}" for root in roots)
+
+    return server
+
+
+@pytest.mark.requirement("roots.list-request")
+@in_sessions
+async def test_in_a_session_roots_are_asked_for_by_a_request(revision: str) -> None:
+    async with speaking_to(asking(), revision, {"roots": {}}) as end:
+        params = {"name": "ask", "arguments": {}}
+        await end.send({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
+        question = await end.receive()
+        assert (question["method"], question.get("params")) == (ASK, None)
+        await end.send({"jsonrpc": "2.0", "id": question["id"], "result": ROOTS})
+        assert text_in(await end.receive()) == "file:///top Top"
+
+
+@pytest.mark.requirement("roots.list-via-mrtr")
+@modern
+async def test_without_sessions_roots_are_asked_for_in_a_result(revision: str) -> None:
+    async with responding(asking(), revision, {ASK: ROOTS}) as client:
+        assert text_in(await client.call("ask")) == "file:///top Top"
+        (round,) = client.rounds
+    assert round["inputRequests"] == {"where": {"method": ASK}}
+
+
+@pytest.mark.requirement("roots.server-checks-capability")
+@every
+async def test_a_client_without_roots_is_not_asked(revision: str) -> None:
+    async with responding(asking(), revision, {}, {"sampling": {}}) as client:
+        answer = await client.call("ask")
+        assert (client.asked, client.rounds) == ([], [])
+    assert answer["error"]["code"] == refusal_code(revision)
+    assert answer["error"]["data"] == {"requiredCapabilities": {"roots": {}}}
+
+
+@every
+async def test_two_askers_in_one_request_share_a_question_where_results_ask(revision: str) -> None:
+    server = Server("twice")
+
+    @server.tool()
+    async def ask(ctx: Context) -> str:
+        one, two = await ctx.ask_all(ctx.list_roots(), ctx.list_roots())
+        return str(one == two == await ctx.list_roots())
+
+    async with responding(server, revision, {ASK: ROOTS}) as client:
+        assert text_in(await client.call("ask")) == "True"
+        assert len(client.asked) == (1 if revision in PER_REQUEST else 3)
+
+
+@pytest.mark.requirement(
+    "roots.declare-capability-initialize",
+    "roots.declare-capability-per-request",
+    "roots.list-changed-flag",
+)
+@every
+async def test_a_client_declares_that_it_has_roots(revision: str) -> None:
+    provider = Provider("file:///a")
+    assert declared(await questioned(revision, ASK, None, provider))["roots"] == {}
+    nobody = await questioned(revision, ASK, None, ClientHandlers(), {"sampling": {}})
+    assert "roots" not in declared(nobody)
+    flag = {"roots": {"listChanged": True}}
+    told = declared(await questioned(revision, ASK, None, provider, flag))["roots"]
+    assert told == ({"listChanged": True} if revision in HANDSHAKE else {})
+    if revision in PER_REQUEST:
+        outcome = await questioned(revision, ASK, None, provider, flag)
+        key = "io.modelcontextprotocol/clientCapabilities"
+        assert {str(each["params"]["_meta"][key]["roots"]) for each in outcome.heard} == {"{}"}
+
+
+@pytest.mark.requirement("roots.result-shape", "roots.name-optional")
+@every
+async def test_roots_are_answered_by_uri_and_perhaps_name(revision: str) -> None:
+    provider = Provider("file:///a", "FILE:///b%20c/d.txt")
+    provider.roots[0]["name"] = "A"
+    outcome = await questioned(revision, ASK, None, provider)
+    assert outcome.answer == {
+        "roots": [{"uri": "file:///a", "name": "A"}, {"uri": "FILE:///b%20c/d.txt"}]
+    }
+    assert (await questioned(revision, ASK, {}, Provider())).answer == {"roots": []}
+
+
+@pytest.mark.requirement("roots.meta-optional")
+@pytest.mark.parametrize("revision", holding("roots.meta-optional"))
+async def test_a_root_may_carry_meta(revision: str) -> None:
+    provider = Provider("file:///a", _meta={"a": [1]})
+    assert (await questioned(revision, ASK, None, provider)).answer == {"roots": provider.roots}
+
+
+@pytest.mark.requirement("roots.uri-file-scheme", "roots.validate-uris")
+@every
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "https://x",
+        "/a",
+        "file:/a",
+        "",
+        "file:///a b",
+        "file:///a/../../etc",
+        "file:///a/%2e%2e/etc",
+        "file:///a/%252e%252e/etc",
+        "file:///a\\..\\etc",
+        "file:///a%00b",
+    ],
+)
+async def test_a_root_that_is_none_does_not_leave(revision: str, uri: str) -> None:
+    outcome = await questioned(revision, ASK, None, Provider("file:///good", uri))
+    assert outcome.refused
+    if revision in PER_REQUEST:
+        assert isinstance(outcome.raised, LocalProtocolError)
+    else:
+        assert outcome.code == -32603
+
+
+@pytest.mark.requirement("roots.unsupported-error", "roots.internal-error")
+@in_sessions
+async def test_errors_of_a_client_have_their_codes(revision: str) -> None:
+    assert (await questioned(revision, ASK, None, ClientHandlers())).code == -32601
+
+    class Broken(ClientHandlers):
+        async def list_roots(self, params: Any, ctx: RequestContext) -> Any:
+            raise LookupError("mine")
+
+    assert (await questioned(revision, ASK, None, Broken())).code == -32603
+
+
+@pytest.mark.requirement("roots.no-error-replay-2026")
+@modern
+async def test_where_no_error_can_be_answered_the_caller_gets_it(revision: str) -> None:
+    class Broken(ClientHandlers):
+        async def list_roots(self, params: Any, ctx: RequestContext) -> Any:
+            raise LookupError("mine")
+
+    outcome = await questioned(revision, ASK, None, Broken())
+    assert isinstance(outcome.raised, LookupError)
+    assert len(outcome.heard) == 1
+
+
+@pytest.mark.requirement("roots.list-changed-flag", "roots.notify-on-change")
+@in_sessions
+async def test_changes_are_told_by_those_who_said_so(revision: str) -> None:
+    server = FakeServer(revision)
+    capabilities = {"roots": {"listChanged": True}}
+    opening = connect(
+        server, revision=revision, handlers=Provider("file:///a"), capabilities=capabilities
+    )
+    async with opening as client:
+        for _ in range(2):
+            await client.roots_list_changed()
+    assert [message["method"] for message in server.heard] == [CHANGED] * 2
+
+
+@pytest.mark.requirement("roots.list-changed-flag")
+@in_sessions
+async def test_who_did_not_say_so_is_told_that_changes_go_unheard(revision: str) -> None:
+    server = FakeServer(revision)
+    async with connect(server, revision=revision, handlers=Provider("file:///a")) as client:
+        for tell in (client.roots_list_changed, lambda: client.notify(CHANGED)):
+            with pytest.raises(LocalProtocolError, match=r"did not declare roots\.listChanged"):
+                await tell()
+    assert server.heard == []
+
+
+@pytest.mark.requirement("roots.no-change-notification-2026")
+@modern
+async def test_where_changes_are_not_told_there_is_no_way_to(revision: str) -> None:
+    server = FakeServer(revision)
+    capabilities = {"roots": {"listChanged": True}}
+    opening = connect(
+        server, revision=revision, handlers=Provider("file:///a"), capabilities=capabilities
+    )
+    async with opening as client:
+        with pytest.raises(MethodNotFoundError):
+            await client.notify(CHANGED)
+    assert server.heard == []
+
+
+@pytest.mark.requirement("roots.server-handles-changes", "roots.server-relists")
+@in_sessions
+async def test_a_server_asks_anew_after_a_change(revision: str) -> None:
+    provider = Provider("file:///a")
+    capabilities = {"roots": {"listChanged": True}}
+    opening = live(asking(), revision, handlers=provider, capabilities=capabilities)
+    async with opening as (client, _):
+        assert text_of(await client.call_tool("ask")) == "file:///a None"
+        provider.roots = [{"uri": "file:///b"}]
+        await client.roots_list_changed()
+        assert text_of(await client.call_tool("ask")) == "file:///b None"
+
+
+def test_a_root_knows_what_lies_within(tmp_path: Path) -> None:
+    root = Root(tmp_path.as_uri(), "Top")
+    assert root.path == tmp_path
+    assert Root((tmp_path / "a b").as_uri()).path == tmp_path / "a b"
+    for inside in (tmp_path, tmp_path / "a", tmp_path / "a" / ".." / "b", str(tmp_path)):
+        assert root.contains(inside)
+    for outside in (tmp_path / ".." / "x", tmp_path.parent, f"{tmp_path}x", "relative"):
+        assert not root.contains(outside)
+    with pytest.raises(ValueError, match="file://"):
+        _ = Root("https://x/a").path

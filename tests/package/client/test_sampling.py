@@ -1,0 +1,284 @@
+"""A client whose model is asked something: what it declares, answers and refuses.
+
+Source: client/sampling.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mcp_protocol import choose_model
+from mcp_protocol.client.async_client import ClientHandlers
+from mcp_protocol.errors import LocalProtocolError, ProtocolError, RemoteProtocolError
+from mcp_protocol.runtime.request_context import RequestContext
+from package.client.questioner import Outcome, declared, questioned
+from package.respondent import ASK, HI, SAMPLED, TOOL, USE
+from package.rules import holding
+from package.wire import ALL, PER_REQUEST
+
+every = pytest.mark.parametrize("revision", ALL)
+with_tools = pytest.mark.parametrize("revision", holding("sampling.tools-capability"))
+without_tools = pytest.mark.parametrize(
+    "revision", holding("sampling.content-array-not-before-2025-11")
+)
+
+PLAIN: dict[str, Any] = {"messages": [HI], "maxTokens": 5}
+CAN: dict[str, Any] = {"sampling": {"tools": {}}}
+
+
+class Model(ClientHandlers):
+    """Answers as told, and keeps what it was asked."""
+
+    def __init__(self, answer: Any = SAMPLED) -> None:
+        self.answer = answer
+        self.asked: list[Any] = []
+
+    async def create_message(self, params: Any, ctx: RequestContext) -> Any:
+        self.asked.append(params)
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+def kept_back(outcome: Outcome) -> bool:
+    """Whether a client kept a handler's answer back, in the way of its revision."""
+    local = isinstance(outcome.raised, LocalProtocolError)
+    return outcome.refused and (outcome.code == -32603 or local)
+
+
+def refused(outcome: Outcome) -> bool:
+    """Whether a client refused a question, in the way of its revision."""
+    local = isinstance(outcome.raised, RemoteProtocolError)
+    return outcome.refused and (outcome.code == -32602 or local)
+
+
+@pytest.mark.requirement(
+    "sampling.declare-capability-initialize", "sampling.declare-capability-per-request"
+)
+@every
+async def test_a_client_declares_that_it_has_a_model(revision: str) -> None:
+    assert declared(await questioned(revision, ASK, PLAIN, Model()))["sampling"] == {}
+    nobody = await questioned(revision, "roots/list", None, ClientHandlers())
+    assert "sampling" not in declared(nobody)
+    if revision in PER_REQUEST:
+        outcome = await questioned(revision, ASK, PLAIN, Model())
+        key = "io.modelcontextprotocol/clientCapabilities"
+        sent = [*outcome.opening, *outcome.heard]
+        assert all("sampling" in each["params"]["_meta"][key] for each in sent)
+
+
+@pytest.mark.requirement("sampling.tools-capability")
+@with_tools
+async def test_a_client_declares_that_its_model_uses_tools(revision: str) -> None:
+    model = Model()
+    params = {**PLAIN, "tools": [TOOL]}
+    outcome = await questioned(revision, ASK, params, model, CAN)
+    assert declared(outcome)["sampling"] == {"tools": {}}
+    assert outcome.answer == SAMPLED
+    assert model.asked[0].tools[0].name == "clock"
+
+
+@pytest.mark.requirement(
+    "sampling.reject-undeclared-tools", "sampling.reject-undeclared-tools-2026"
+)
+@with_tools
+@pytest.mark.parametrize("more", [{"tools": [TOOL]}, {"toolChoice": {"mode": "auto"}}])
+async def test_tools_that_were_not_declared_are_refused(revision: str, more: Any) -> None:
+    model = Model()
+    assert refused(await questioned(revision, ASK, {**PLAIN, **more}, model))
+    assert model.asked == []
+
+
+@pytest.mark.requirement("sampling.result-required-fields", "sampling.message-role")
+@every
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"role": "assistant", "content": HI["content"]},
+        {"role": "assistant", "model": "m"},
+        {"content": HI["content"], "model": "m"},
+        {**SAMPLED, "role": "system"},
+        {**SAMPLED, "content": {"type": "odd"}},
+        {**SAMPLED, "content": {"type": "image", "data": "AAEC"}},
+        {},
+    ],
+)
+async def test_an_answer_that_is_none_does_not_leave(revision: str, answer: Any) -> None:
+    assert kept_back(await questioned(revision, ASK, PLAIN, Model(answer)))
+
+
+@pytest.mark.requirement("sampling.result-required-fields", "sampling.stop-reason-open")
+@every
+async def test_an_answer_leaves_as_it_is(revision: str) -> None:
+    answer = {**SAMPLED, "stopReason": "content_filter"}
+    assert (await questioned(revision, ASK, PLAIN, Model(answer))).answer == answer
+
+
+@pytest.mark.requirement(
+    "sampling.request-required-fields", "sampling.message-role", "sampling.image-audio-encoding"
+)
+@every
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"messages": [HI]},
+        {"maxTokens": 5},
+        {"messages": [{**HI, "role": "system"}], "maxTokens": 5},
+        {"messages": [{**HI, "content": {"type": "image", "data": "AAEC"}}], "maxTokens": 5},
+        {"messages": [{"role": "user"}], "maxTokens": 5},
+    ],
+)
+async def test_a_question_that_is_none_is_refused(revision: str, params: Any) -> None:
+    model = Model()
+    assert refused(await questioned(revision, ASK, params, model))
+    assert model.asked == []
+
+
+SOUND = {"type": "audio", "data": "AAEC", "mimeType": "audio/wav"}
+
+
+@pytest.mark.requirement(
+    "sampling.content-types-2024", "sampling.content-types-audio", "sampling.image-audio-encoding"
+)
+@every
+async def test_sound_is_heard_where_the_revision_has_it(revision: str) -> None:
+    params = {**PLAIN, "messages": [{"role": "user", "content": SOUND}]}
+    asked = await questioned(revision, ASK, params, Model())
+    answered = await questioned(revision, ASK, PLAIN, Model({**SAMPLED, "content": SOUND}))
+    if revision in holding("sampling.content-types-2024"):
+        assert refused(asked)
+        assert kept_back(answered)
+    else:
+        assert asked.answer == SAMPLED
+        assert answered.answer["content"] == SOUND
+
+
+SEVERAL = [HI["content"], HI["content"]]
+
+
+@pytest.mark.requirement("sampling.content-array-not-before-2025-11")
+@without_tools
+async def test_several_blocks_are_refused_where_there_is_one(revision: str) -> None:
+    params = {**PLAIN, "messages": [{"role": "user", "content": SEVERAL}]}
+    assert refused(await questioned(revision, ASK, params, Model()))
+    assert kept_back(await questioned(revision, ASK, PLAIN, Model({**SAMPLED, "content": SEVERAL})))
+
+
+@pytest.mark.requirement("sampling.content-types-tools")
+@with_tools
+async def test_content_is_one_block_or_several(revision: str) -> None:
+    params = {**PLAIN, "messages": [{"role": "user", "content": SEVERAL}, HI]}
+    answer = {**SAMPLED, "content": SEVERAL}
+    assert (await questioned(revision, ASK, params, Model(answer))).answer == answer
+    link = {"type": "resource_link", "uri": "x:y", "name": "n"}
+    assert kept_back(await questioned(revision, ASK, PLAIN, Model({**SAMPLED, "content": link})))
+
+
+@pytest.mark.requirement("sampling.tool-use-shape", "sampling.tool-roles")
+@with_tools
+@pytest.mark.parametrize(
+    ("answer", "good"),
+    [
+        ({**SAMPLED, "content": [USE], "stopReason": "toolUse"}, True),
+        ({**SAMPLED, "content": USE}, True),
+        ({**SAMPLED, "content": [{**USE, "input": "x"}]}, False),
+        ({**SAMPLED, "content": [{k: v for k, v in USE.items() if k != "id"}]}, False),
+        ({**SAMPLED, "content": [{k: v for k, v in USE.items() if k != "name"}]}, False),
+        ({**SAMPLED, "role": "user", "content": [USE]}, False),
+    ],
+)
+async def test_a_use_of_a_tool_has_its_shape_and_its_speaker(
+    revision: str, answer: Any, good: bool
+) -> None:
+    outcome = await questioned(revision, ASK, {**PLAIN, "tools": [TOOL]}, Model(answer), CAN)
+    assert outcome.answer == answer if good else kept_back(outcome)
+
+
+@pytest.mark.requirement(
+    "sampling.tool-roles",
+    "sampling.error-tool-result-missing",
+    "sampling.error-mixed-content",
+    "sampling.validate-content",
+)
+@with_tools
+@pytest.mark.parametrize(
+    "messages",
+    [
+        [HI, {"role": "assistant", "content": USE}],
+        [HI, {"role": "assistant", "content": USE}, HI],
+        [HI, {"role": "user", "content": USE}],
+        [
+            HI,
+            {"role": "assistant", "content": USE},
+            {
+                "role": "user",
+                "content": [
+                    {"type": "tool_result", "toolUseId": "u1", "content": []},
+                    HI["content"],
+                ],
+            },
+        ],
+    ],
+)
+async def test_a_conversation_out_of_balance_is_refused(revision: str, messages: Any) -> None:
+    model = Model()
+    params = {**PLAIN, "messages": messages, "tools": [TOOL]}
+    assert refused(await questioned(revision, ASK, params, model, CAN))
+    assert model.asked == []
+
+
+@pytest.mark.requirement("sampling.include-context-default", "sampling.tool-choice-default")
+@with_tools
+@pytest.mark.parametrize("choice", [{}, {"toolChoice": {}}])
+async def test_what_is_left_out_means_what_the_revision_says(revision: str, choice: Any) -> None:
+    model = Model()
+    await questioned(revision, ASK, {**PLAIN, "tools": [TOOL], **choice}, model, CAN)
+    await questioned(revision, ASK, PLAIN, model)
+    with_choice, without = model.asked
+    assert (with_choice.include_context, with_choice.tool_choice.mode) == ("none", "auto")
+    assert (without.include_context, without.tool_choice) == ("none", None)
+
+
+@pytest.mark.requirement("sampling.error-user-rejected", "sampling.no-error-replay-2026")
+@every
+async def test_a_user_can_refuse(revision: str) -> None:
+    refusal = ProtocolError("rejected by the user", code=-1)
+    outcome = await questioned(revision, ASK, PLAIN, Model(refusal))
+    assert outcome.refused
+    if revision in PER_REQUEST:
+        assert outcome.raised is refusal
+        assert len(outcome.heard) == 1
+    else:
+        assert outcome.code == -1
+
+
+MODELS = ["claude-3-5-sonnet-20241022", "a1", "b1", "b2"]
+
+
+@pytest.mark.requirement(
+    "sampling.hints-in-order", "sampling.hints-substring", "sampling.hints-before-priorities"
+)
+@every
+@pytest.mark.parametrize(
+    ("preferences", "model"),
+    [
+        ({"hints": [{"name": "b"}, {"name": "a"}]}, "b1"),
+        ({"hints": [{"name": "a1"}, {"name": "b"}], "speedPriority": 1}, "a1"),
+        ({"hints": [{"name": "sonnet"}]}, "claude-3-5-sonnet-20241022"),
+        ({"hints": [{"name": "gpt"}, {}, {"name": "b2"}]}, "b2"),
+        ({"hints": [{"name": "gpt"}]}, None),
+        ({"hints": []}, None),
+        ({"costPriority": 1}, None),
+        (None, None),
+    ],
+)
+async def test_the_first_hint_that_means_a_model_decides(
+    revision: str, preferences: Any, model: str | None
+) -> None:
+    asked = Model()
+    params = PLAIN if preferences is None else {**PLAIN, "modelPreferences": preferences}
+    await questioned(revision, ASK, params, asked)
+    assert choose_model(asked.asked[0].model_preferences, MODELS) == model
+    assert choose_model(preferences, MODELS) == model

@@ -1,0 +1,292 @@
+"""How long is waited: by the clock of the caller, moved by progress, within a limit.
+
+The core is asked with moments of the test's own. Whole clients run on virtual clocks.
+
+Source: basic/lifecycle (timeouts); 2026-07-28: basic/patterns/cancellation (timeouts).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import anyio
+import pytest
+import trio.testing
+
+from mcp_protocol.client.async_client import connect
+from mcp_protocol.client.client_settings import Timeouts
+from mcp_protocol.errors import RequestTimeoutError, RevisionError
+from mcp_protocol.facts import Role
+from package.client.virtual_clock import ASYNCIO
+from package.ends import asking, end_of
+from package.live import TEXT, FakeServer, text_of
+from package.wire import ACKNOWLEDGED, ALL, HANDSHAKE, PER_REQUEST, encoded, stream_message
+
+every = pytest.mark.parametrize("revision", ALL)
+ASKING = asking("progress.opt-in")  # holds in every revision
+PROGRESS = "notifications/progress"
+SOON = 0.05
+WHILE = 0.3  # what reports come well within
+LATER = 3600.0
+
+
+@pytest.fixture(params=["asyncio", "trio"])
+def anyio_backend(request: pytest.FixtureRequest) -> Any:
+    """Time passes as soon as nothing else happens."""
+    if request.param == "trio":
+        return "trio", {"clock": trio.testing.MockClock(autojump_threshold=0)}
+    return ASYNCIO
+
+
+def begun(revision: str, role: Role, **how: Any) -> tuple[Any, int]:
+    """An end and the id of a request that it has open, begun at 100."""
+    end = end_of(revision, role)
+    method = "tools/list" if role == "client" else "roots/list"
+    id, _ = end.connection.request(method, now=100.0, **how)
+    return end, id
+
+
+def told(end: Any, id: int, now: float) -> float | None:
+    """The deadline after progress came at a moment."""
+    params = {"progressToken": id, "progress": now}
+    message = {"jsonrpc": "2.0", "method": PROGRESS, "params": params}
+    end.connection.receive(encoded(message), now)
+    deadline: float | None = end.connection.deadline(id)
+    return deadline
+
+
+@pytest.mark.parametrize(("revision", "role"), ASKING)
+@pytest.mark.parametrize(
+    ("how", "deadline"),
+    [
+        ({}, None),
+        ({"timeout": 10}, 110),
+        ({"limit": 60}, 160),
+        ({"timeout": 10, "limit": 60}, 110),
+        ({"timeout": 60, "limit": 10}, 110),
+    ],
+)
+def test_a_request_is_lost_after_its_timeout_and_at_its_limit(
+    revision: str, role: Role, how: dict[str, float], deadline: float | None
+) -> None:
+    end, id = begun(revision, role, **how)
+    assert end.connection.deadline(id) == end.connection.next_deadline() == deadline
+    if deadline is not None:
+        assert end.connection.expired(deadline - 0.001) == []
+        assert end.connection.expired(deadline) == [id]
+    assert end.connection.cancel(id) is not None
+    assert end.connection.deadline(id) is None
+    assert end.connection.expired(1e9) == []
+
+
+@pytest.mark.parametrize(("revision", "role"), ASKING)
+def test_progress_starts_the_timeout_anew_but_not_the_limit(revision: str, role: Role) -> None:
+    end, id = begun(revision, role, timeout=10, limit=25, progress=True)
+    assert [told(end, id, now) for now in (105.0, 112.0, 118.0)] == [115.0, 122.0, 125.0]
+    end, id = begun(revision, role, limit=25, progress=True)
+    assert told(end, id, 120.0) == 125.0
+    end, id = begun(revision, role, timeout=10, progress=True)
+    assert told(end, id, 109.0) == 119.0
+
+
+@pytest.mark.parametrize(("revision", "role"), ASKING)
+def test_progress_that_nobody_asked_for_moves_no_deadline(revision: str, role: Role) -> None:
+    end, id = begun(revision, role, timeout=10)
+    assert told(end, id, 105.0) == 110.0
+
+
+@pytest.mark.parametrize(("revision", "role"), ASKING)
+def test_the_next_deadline_is_the_earliest_of_all(revision: str, role: Role) -> None:
+    end, id = begun(revision, role, timeout=10)
+    method = "tools/list" if role == "client" else "roots/list"
+    second, _ = end.connection.request(method, timeout=2, now=100.0)
+    assert end.connection.next_deadline() == 102.0
+    assert end.connection.expired(110.0) == [id, second]
+    end.connection.cancel(second)
+    assert end.connection.next_deadline() == 110.0
+
+
+@pytest.mark.requirement("cancellation.client-signals", "cancellation.stdio-notification")
+@every
+async def test_a_call_without_an_answer_in_time_is_cancelled_and_an_error(revision: str) -> None:
+    server = FakeServer(revision)
+    async with connect(server, revision=revision) as client:
+        with pytest.raises(
+            RequestTimeoutError, match=r"tools/call: no answer within 0\.05 s"
+        ) as late:
+            await client.call_tool("slow", timeout=SOON)
+        assert (late.value.method, late.value.seconds) == ("tools/call", SOON)
+        call, cancelled = server.heard
+        assert cancelled["method"] == "notifications/cancelled"
+        assert cancelled["params"] == {"requestId": call["id"]}
+        await server.answer(call, TEXT)  # too late, and no harm
+
+
+@every
+async def test_a_call_that_reports_goes_on_past_its_timeout(revision: str) -> None:
+    server = FakeServer(revision)
+    heard: list[float] = []
+
+    async def work() -> None:
+        call = await server.next()
+        token = call["params"]["_meta"]["progressToken"]
+        for value in range(1, 5):
+            await anyio.sleep(0.25 * WHILE)
+            await server.notify(PROGRESS, {"progressToken": token, "progress": value})
+        await anyio.sleep(0.25 * WHILE)
+        await server.answer(call, TEXT)
+
+    async with connect(server, revision=revision) as client, anyio.create_task_group() as tasks:
+        tasks.start_soon(work)
+        result = await client.call_tool(
+            "slow", timeout=WHILE, on_progress=lambda value, *_: heard.append(value)
+        )
+        assert text_of(result) == "done"
+    assert heard == [1, 2, 3, 4]
+
+
+@every
+async def test_a_call_that_only_reports_is_lost_at_the_limit(revision: str) -> None:
+    server = FakeServer(revision)
+
+    async def stall() -> None:
+        call = await server.next()
+        token = call["params"]["_meta"]["progressToken"]
+        value = 0
+        while True:
+            value += 1
+            await server.notify(PROGRESS, {"progressToken": token, "progress": value})
+            await anyio.sleep(WHILE / 6)
+
+    timeouts = Timeouts(limit=1.5 * WHILE)
+    async with (
+        connect(server, revision=revision, timeouts=timeouts) as client,
+        anyio.create_task_group() as tasks,
+    ):
+        tasks.start_soon(stall)
+        with anyio.fail_after(LATER), pytest.raises(RequestTimeoutError) as late:
+            await client.call_tool("stalls", timeout=WHILE, on_progress=lambda *news: None)
+        assert late.value.seconds == 1.5 * WHILE
+        tasks.cancel_scope.cancel()
+
+
+@every
+async def test_a_callback_that_takes_long_is_within_the_timeout_too(revision: str) -> None:
+    server = FakeServer(revision)
+    begun = anyio.Event()
+
+    async def hang(*news: Any) -> None:
+        begun.set()
+        await anyio.sleep(LATER)
+
+    async def report() -> None:
+        call = await server.next()
+        token = call["params"]["_meta"]["progressToken"]
+        await server.notify(PROGRESS, {"progressToken": token, "progress": 1})
+
+    async with connect(server, revision=revision) as client, anyio.create_task_group() as tasks:
+        tasks.start_soon(report)
+        with pytest.raises(RequestTimeoutError):
+            await client.call_tool("slow", timeout=SOON, on_progress=hang)
+    assert begun.is_set()
+
+
+@every
+async def test_an_answer_in_time_leaves_nothing_behind(revision: str) -> None:
+    server = FakeServer(revision)
+
+    async def answer() -> None:
+        await server.answer(await server.next(), TEXT)
+
+    async with connect(server, revision=revision) as client:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(answer)
+            assert text_of(await client.call_tool("quick", timeout=LATER)) == "done"
+        assert client._peer.connection.next_deadline() is None
+    assert len(server.heard) == 1
+
+
+@pytest.mark.requirement("cancellation.not-initialize")
+@every
+async def test_an_opening_without_answer_ends_in_time_and_closes_the_transport(
+    revision: str,
+) -> None:
+    silent = FakeServer(None)
+    with anyio.fail_after(LATER), pytest.raises((RequestTimeoutError, RevisionError)):
+        async with connect(silent, revision=revision, timeouts=Timeouts(SOON, SOON / 2)):
+            pytest.fail("nobody answered")
+    assert silent.closed
+    assert silent.heard == []
+
+
+@pytest.mark.requirement("stdio.probe-legacy-fallback")
+@pytest.mark.parametrize("revision", HANDSHAKE)
+async def test_silence_to_the_probe_means_a_server_with_a_handshake(revision: str) -> None:
+    class Deaf(FakeServer):
+        async def _agree(self, message: Any) -> None:
+            if message["method"] != "server/discover":
+                await super()._agree(message)
+
+    server = Deaf(revision)
+    with anyio.fail_after(LATER):
+        async with connect(server, timeouts=Timeouts(probe=SOON)) as client:
+            assert client.revision == revision
+    assert [said["method"] for said in server.opening] == [
+        "server/discover",
+        "initialize",
+        "notifications/initialized",
+    ]
+
+
+@pytest.mark.parametrize("revision", PER_REQUEST)
+@pytest.mark.parametrize("before", ["the handshake", "its end"])
+async def test_a_late_answer_to_the_probe_counts_until_the_handshake_is_over(
+    revision: str, before: str
+) -> None:
+    """A server may be slow to start, and then answer both."""
+
+    class Slow(FakeServer):
+        async def _agree(self, message: Any) -> None:
+            if message["method"] != "initialize":
+                return
+            probed = (self.opening[0], {"supportedVersions": [revision], "capabilities": {}})
+            if before == "the handshake":
+                await self.answer(*probed)
+            self.revision = HANDSHAKE[-1]
+            await super()._agree(message)
+            if before == "its end":
+                await self.answer(*probed)
+
+    server = Slow(revision)
+    with anyio.fail_after(LATER):
+        async with connect(server, timeouts=Timeouts(probe=SOON)) as client:
+            await anyio.wait_all_tasks_blocked()
+            first = before == "the handshake"
+            assert client.revision == (revision if first else HANDSHAKE[-1])
+    confirmed = [said["method"] for said in server.opening].count("notifications/initialized")
+    assert confirmed == (0 if first else 1)
+
+
+@pytest.mark.requirement("subscriptions.listen-unanswered-while-open")
+@pytest.mark.parametrize("revision", PER_REQUEST)
+async def test_a_subscription_has_no_timeout(revision: str) -> None:
+    server = FakeServer(revision)
+    timeouts = Timeouts(limit=SOON)
+
+    async def agree() -> None:
+        listen = await server.next()
+        await server.say(stream_message(revision, ACKNOWLEDGED, listen["id"], notifications={}))
+
+    async with (
+        connect(server, revision=revision, timeouts=timeouts) as client,
+        anyio.create_task_group() as tasks,
+    ):
+        tasks.start_soon(agree)
+        async with client.listen(timeout=SOON) as changes:
+            with anyio.move_on_after(4 * SOON) as scope:
+                await anext(changes)
+        assert scope.cancelled_caught
+    assert [said["method"] for said in server.heard] == [
+        "subscriptions/listen",
+        "notifications/cancelled",
+    ]

@@ -1,0 +1,39 @@
+"""The package of these tests: made with the extension io.modelcontextprotocol/tasks."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from documents import examples
+from mcpgen import build_request, output, pipeline
+from mcpgen.build_request import BuildRequest
+from mcpgen.parts import Selection
+from package.extension.task_work import PACKAGE, REVISIONS
+
+
+@pytest.fixture(scope="module")
+def pkg(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[Any]:
+    """The modules of a package with the extension."""
+    root = tmp_path_factory.mktemp("packages")
+    schema = root / "tasks.ts"
+    schema.write_text(examples()["tasks.ts"])
+    found = build_request.named_extensions([f"{schema}"])
+    sources = build_request.named_sources(REVISIONS)
+    chosen = Selection(models=pytestconfig.getoption("--models"))
+    request = BuildRequest(PACKAGE, sources, selection=chosen, extensions=found)
+    output.write(root / PACKAGE, pipeline.build(request))
+    sys.path.insert(0, str(root))
+    yield SimpleNamespace(
+        root=importlib.import_module(PACKAGE),
+        client=importlib.import_module(f"{PACKAGE}.client.tasks"),
+        principal=importlib.import_module(f"{PACKAGE}.runtime.request_context"),
+    )
+    sys.path.remove(str(root))
+    for name in [name for name in sys.modules if name.partition(".")[0] == PACKAGE]:
+        del sys.modules[name]

@@ -1,0 +1,157 @@
+"""Bounds of tasks: no client leaves nothing to others, whatever it starts and never collects."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import httpx2
+import msgspec
+import pytest
+
+from package.asgi_client import BOTH
+from package.extension.task_work import DECLARED, PACKAGE, SPOKEN, Work, created, got
+
+pytestmark = pytest.mark.anyio
+MIB = 2**20
+
+
+class Echo:
+    """A server whose tasks end at once, with results of any size."""
+
+    def __init__(self, pkg: Any, **store: Any) -> None:
+        self.server = pkg.root.Server("echo")
+        self.store = pkg.root.MemoryTaskStore(**store)
+        self.tasks = pkg.root.Tasks(self.server, store=self.store)
+
+        @self.server.tool(runner=self.tasks, structured=False)
+        async def echo(size: int) -> str:
+            return "x" * size
+
+    def client(self, pkg: Any) -> Any:
+        return pkg.root.connect(self.server, capabilities=DECLARED)
+
+
+@asynccontextmanager
+async def serving(app: Any) -> AsyncIterator[None]:
+    """The lifespan of an application."""
+    await app.start()
+    try:
+        yield
+    finally:
+        await app.end()
+
+
+async def echoed(client: Any, size: int) -> str:
+    """The id of the task of a call."""
+    params = {"name": "echo", "arguments": {"size": size}}
+    task_id: str = (await client.request("tools/call", params)).task_id
+    return task_id
+
+
+async def test_one_client_takes_half_of_what_is_free(pkg: Any) -> None:
+    work = Work(pkg, limit=8)
+    clients = [work.client(pkg) for _ in range(3)]
+    async with clients[0] as one, clients[1] as two, clients[2] as three:
+        for client, slots in ((one, 4), (two, 2), (three, 1)):
+            for _ in range(slots):
+                await created(client, "waits")
+            with pytest.raises(pkg.root.RemoteError, match="no more of one client than are free"):
+                await created(client, "waits")
+        work.go.set()
+        await work.ended.wait()
+        async with work.client(pkg) as fourth:
+            await got(fourth, await created(fourth, "waits"), "completed")
+
+
+async def test_records_of_one_client_leave_room_for_those_of_others(pkg: Any) -> None:
+    echo = Echo(pkg, limit=8)
+    async with echo.client(pkg) as greedy, echo.client(pkg) as other:
+        for _ in range(4):
+            await echoed(greedy, 1)
+        with pytest.raises(pkg.root.RemoteError, match="expected at most 8 tasks"):
+            await echoed(greedy, 1)
+        await got(other, await echoed(other, 1), "completed")
+    assert len(echo.store) == 5
+
+
+async def test_a_result_beyond_the_bytes_of_a_store_fails_its_task(pkg: Any) -> None:
+    echo = Echo(pkg, size=4 * MIB)
+    async with echo.client(pkg) as greedy, echo.client(pkg) as other:
+        kept = [await echoed(greedy, MIB - 2000) for _ in range(2)]
+        for task_id in kept:
+            await got(greedy, task_id, "completed")
+        failed = await got(greedy, await echoed(greedy, MIB), "failed")
+        assert "4194304 bytes" in failed.error.message
+        await got(greedy, await echoed(greedy, 10), "completed")
+        await got(other, await echoed(other, MIB - 2000), "completed")
+        await got(greedy, kept[0], "completed")
+
+
+async def test_bytes_and_numbers_are_free_again_when_records_expire(pkg: Any) -> None:
+    now = 1000.0
+    errors = importlib.import_module(f"{PACKAGE}.errors")
+    store = pkg.root.MemoryTaskStore(limit=2, size=20_000, clock=lambda: now)
+    whole = {"owner": "", "client": "c", "updated": now, "poll_interval_ms": 1}
+
+    async def save(task_id: str, created: float, size: int) -> None:
+        record = pkg.root.TaskRecord(
+            task_id=task_id, created=created, ttl_ms=1000, result={"x": "x" * size}, **whole
+        )
+        await store.save(record)
+
+    await save("a", now, 9000)
+    await save("a", now, 9500)
+    with pytest.raises(errors.InternalError, match="at most 2 tasks with 20000 bytes"):
+        await save("b", now, 10)
+    with pytest.raises(errors.InternalError):
+        await save("a", now, 12_000)
+    kept = await store.load("a")
+    assert len(kept.result["x"]) == 9500
+    now += 2
+    await save("b", now, 9000)
+    assert len(store) == 1
+    assert await store.load("a") is None
+    now += 2
+    assert await store.load("b") is None
+    await save("c", now, 9500)
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_clients_over_http_are_known_by_network_or_principal(pkg: Any) -> None:
+    work = Work(pkg, limit=4)
+    app = work.server.asgi()
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": SPOKEN[0],
+        "io.modelcontextprotocol/clientCapabilities": DECLARED,
+    }
+    params = {"name": "waits", "arguments": {}, "_meta": meta}
+    body = msgspec.json.encode(
+        {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    )
+    fields = {
+        "Accept": BOTH,
+        "Content-Type": "application/json",
+        "MCP-Protocol-Version": SPOKEN[0],
+        "Mcp-Method": "tools/call",
+        "Mcp-Name": "waits",
+    }
+
+    async def call(address: str) -> dict[str, Any]:
+        transport = httpx2.ASGITransport(app=app, client=(address, 5))
+        async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1") as http:
+            response = await http.post("/mcp", content=body, headers=fields)
+            answer: dict[str, Any] = response.json()
+            return answer
+
+    async with serving(app):
+        for address in ("192.0.2.1", "192.0.2.1", "192.0.2.2"):
+            assert (await call(address))["result"]["resultType"] == "task"
+        assert "no more of one client" in (await call("192.0.2.1"))["error"]["message"]
+        assert (await call("192.0.2.3"))["result"]["resultType"] == "task"
+        work.go.set()
+        with anyio.fail_after(10):
+            await work.ended.wait()

@@ -1,0 +1,224 @@
+"""A client whose calls of tools are answered by tasks, which it polls.
+
+Source: ext-tasks/specification/draft/tasks.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import httpx2
+import msgspec
+import pytest
+
+from package.extension.task_work import (
+    DECLARED,
+    PACKAGE,
+    SPOKEN,
+    TASKS,
+    Work,
+    person,
+    text_of,
+)
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.mark.requirement(
+    "tasks-ext.transparent-polling",
+    "tasks-ext.client-handles-both",
+    "tasks-ext.poll-until-terminal",
+    "tasks-ext.get-completed",
+    revisions=SPOKEN,
+)
+async def test_a_call_answered_by_a_task_gives_the_result_of_the_tool(pkg: Any) -> None:
+    work = Work(pkg)
+    async with work.client(pkg) as client, anyio.create_task_group() as group:
+        group.start_soon(_set_soon, work.go)
+        assert text_of(await client.call_tool("waits")) == "done"
+        assert text_of(await client.call_tool("plain")) == "plain"
+
+
+@pytest.mark.requirement(
+    "tasks-ext.fulfil-inputs",
+    "tasks-ext.observe-after-update",
+    "tasks-ext.keys-unique",
+    "tasks-ext.update-keys-outstanding",
+    revisions=SPOKEN,
+)
+async def test_handlers_of_the_client_answer_what_a_task_asks_each_question_once(
+    pkg: Any,
+) -> None:
+    handlers = person(pkg)
+    async with Work(pkg).client(pkg, handlers=handlers) as client:
+        assert text_of(await client.call_tool("asks")) == "name 1 and name 2"
+        assert handlers.asked == 2
+
+
+@pytest.mark.requirement(
+    "tasks-ext.cancel-request",
+    "tasks-ext.no-cancelled-notification",
+    "tasks-ext.get-cancelled",
+    revisions=SPOKEN,
+)
+async def test_a_call_that_is_given_up_cancels_its_task(pkg: Any) -> None:
+    work = Work(pkg)
+    async with work.client(pkg) as client:
+        with anyio.fail_after(10):
+            async with anyio.create_task_group() as group:
+                group.start_soon(client.call_tool, "waits")
+                while not len(work.tasks.store):
+                    await anyio.lowlevel.checkpoint()
+                for _ in range(20):
+                    await anyio.lowlevel.checkpoint()
+                group.cancel_scope.cancel()
+            await work.ended.wait()
+
+
+@pytest.mark.requirement("tasks-ext.persist-ids", revisions=SPOKEN)
+async def test_a_task_is_resumed_by_its_id(pkg: Any) -> None:
+    work = Work(pkg)
+    async with work.client(pkg) as client:
+        started = await client.seen_as(pkg.root.TaskClient).start("waits")
+    work.go.set()
+    async with work.client(pkg) as client:
+        task = client.seen_as(pkg.root.TaskClient).resume(started.task_id)
+        assert (task.status, text_of(await task.result())) == (None, "done")
+
+
+async def test_a_call_answered_without_a_task_is_a_handle_with_the_result(pkg: Any) -> None:
+    async with Work(pkg).client(pkg) as client:
+        task = await client.seen_as(pkg.root.TaskClient).start("plain")
+        assert (task.task_id, task.status, text_of(await task.result())) == (
+            None,
+            "completed",
+            "plain",
+        )
+
+
+@pytest.mark.requirement(
+    "tasks-ext.create-result-on-unsupported-method", "tasks-ext.supported-methods", revisions=SPOKEN
+)
+async def test_a_task_is_no_result_of_other_requests_or_for_other_clients(pkg: Any) -> None:
+    task = {
+        "resultType": "task",
+        "taskId": "t",
+        "status": "working",
+        "createdAt": "2026-01-01T00:00:00Z",
+        "lastUpdatedAt": "2026-01-01T00:00:00Z",
+        "ttlMs": None,
+    }
+    server = pkg.root.Server("wrong", handlers=[_answering(pkg, task)])
+    for capabilities in ({}, DECLARED):
+        async with pkg.root.connect(server, capabilities=capabilities) as client:
+            with pytest.raises(pkg.root.RemoteProtocolError):
+                await client.call_tool("any")
+            with pytest.raises(pkg.root.McpError):
+                await client.read_resource("any://thing")
+
+
+def _answering(pkg: Any, task: dict[str, Any]) -> Any:
+    """Handlers that answer whatever is called or read by a task, without the extension."""
+    core: Any = importlib.import_module(f"{PACKAGE}.r2026_07_28.server")
+
+    class Answering(core.ServerHandlers):  # type: ignore[misc]  # made while the test runs
+        async def call_tool(self, params: Any, ctx: Any) -> Any:
+            return msgspec.Raw(msgspec.json.encode(task))
+
+        async def read_resource(self, params: Any, ctx: Any) -> Any:
+            return msgspec.Raw(msgspec.json.encode({**task, "contents": []}))
+
+    return Answering()
+
+
+def test_a_blocking_client_waits_for_the_task_too(pkg: Any) -> None:
+    work = Work(pkg)
+    with pkg.root.connect_sync(
+        work.server, capabilities=DECLARED, handlers=pkg.root.SyncClientHandlers()
+    ) as client:
+        assert client.call_tool("reports_an_error").is_error
+
+
+@pytest.mark.requirement(
+    "tasks-ext.mcp-name-header", "tasks-ext.client-declares-per-request", revisions=SPOKEN
+)
+async def test_requests_about_a_task_name_it_in_a_header_and_declare_the_extension(
+    pkg: Any,
+) -> None:
+    work = Work(pkg)
+    app = work.server.asgi(hosts=["app"])
+    sent: list[tuple[str, str | None, Any]] = []
+
+    async def record(request: httpx2.Request) -> None:
+        params = msgspec.json.decode(request.content)["params"]
+        declared = params["_meta"]["io.modelcontextprotocol/clientCapabilities"]
+        sent.append((request.headers["mcp-method"], request.headers.get("mcp-name"), declared))
+
+    transport = httpx2.ASGITransport(app)
+    async with (
+        httpx2.AsyncClient(transport=transport, event_hooks={"request": [record]}) as http,
+        pkg.root.connect(
+            "http://app/mcp", http_client=http, capabilities=DECLARED, handlers=person(pkg)
+        ) as client,
+    ):
+        task = await client.seen_as(pkg.root.TaskClient).start("asks")
+        assert text_of(await task.result()) == "name 1 and name 2"
+        await task.cancel()
+    names = {method: name for method, name, _ in sent}
+    assert {names[method] for method in ("tasks/get", "tasks/update", "tasks/cancel")} == {
+        task.task_id
+    }
+    assert all(declared["extensions"] == {TASKS: {}} for _, _, declared in sent)
+
+
+@pytest.mark.requirement(
+    "tasks-ext.dedup-keys",
+    "tasks-ext.track-answered",
+    "tasks-ext.update-eventual",
+    revisions=SPOKEN,
+)
+async def test_a_question_that_is_still_listed_after_its_answer_is_not_asked_again(
+    pkg: Any,
+) -> None:
+    core: Any = importlib.import_module(f"{PACKAGE}.r2026_07_28.server")
+    extension: Any = importlib.import_module(f"{PACKAGE}.r2026_07_28.tasks.server")
+    times = {"createdAt": "2026-01-01T00:00:00Z", "lastUpdatedAt": "2026-01-01T00:00:00Z"}
+    task = {"taskId": "t", **times, "ttlMs": None, "pollIntervalMs": 1}
+    form = {"type": "object", "properties": {"name": {"type": "string"}}}
+    question = {
+        "method": "elicitation/create",
+        "params": {"mode": "form", "message": "Who?", "requestedSchema": form},
+    }
+    updates: list[Any] = []
+
+    class Slow(core.ServerHandlers, extension.ServerHandlers):  # type: ignore[misc]  # made here
+        polls = 0
+
+        async def call_tool(self, params: Any, ctx: Any) -> Any:
+            return msgspec.Raw(
+                msgspec.json.encode({"resultType": "task", "status": "input_required", **task})
+            )
+
+        async def get_task(self, params: Any, ctx: Any) -> Any:
+            self.polls += 1
+            if self.polls < 4:
+                return {"status": "input_required", "inputRequests": {"k": question}, **task}
+            return {"status": "completed", "result": {"content": []}, **task}
+
+        async def update_task(self, params: Any, ctx: Any) -> Any:
+            updates.append(params.input_responses)
+            return {}
+
+    handlers, server = person(pkg), pkg.root.Server("slow", handlers=[Slow()])
+    async with pkg.root.connect(server, capabilities=DECLARED, handlers=handlers) as client:
+        assert (await client.call_tool("any")).content == []
+    assert (handlers.asked, [*map(list, updates)]) == (1, [["k"]])
+
+
+async def _set_soon(event: anyio.Event) -> None:
+    for _ in range(20):
+        await anyio.lowlevel.checkpoint()
+    event.set()

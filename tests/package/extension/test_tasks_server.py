@@ -1,0 +1,443 @@
+"""Calls of tools that a server answers by a task.
+
+Source: ext-tasks/specification/draft/tasks.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import msgspec
+import pytest
+
+from package.extension.task_work import (
+    DECLARED,
+    PACKAGE,
+    REVISIONS,
+    SPOKEN,
+    TASKS,
+    Work,
+    created,
+    got,
+    person,
+    text_of,
+)
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.mark.requirement(
+    "tasks-ext.durable-before-result",
+    "tasks-ext.task-shape",
+    "tasks-ext.create-result-flat",
+    "tasks-ext.get-working",
+    "tasks-ext.get-request",
+    "tasks-ext.get-result-type",
+    "tasks-ext.identifier",
+    "tasks-ext.no-legacy-capabilities",
+    "tasks-ext.result-type-task",
+    "tasks-ext.result-type-task-only",
+    "tasks-ext.server-declares-discover",
+    "tasks-ext.status-values",
+    "tasks-ext.completed-payload",
+    revisions=SPOKEN,
+)
+async def test_a_task_can_be_got_from_its_creation_to_its_end(pkg: Any) -> None:
+    work = Work(pkg, ttl=60, poll_interval=0.2)
+    async with work.client(pkg) as client:
+        assert client.server_capabilities["extensions"] == {TASKS: {}}
+        assert "tasks" not in client.server_capabilities
+        raw = await client.request_raw("tools/call", {"name": "waits", "arguments": {}})
+        seed = msgspec.json.decode(raw)
+        assert {key: seed[key] for key in ("resultType", "status", "ttlMs", "pollIntervalMs")} == {
+            "resultType": "task",
+            "status": "working",
+            "ttlMs": 60_000,
+            "pollIntervalMs": 200,
+        }
+        assert not {"task", "result", "error", "inputRequests", "requestState"} & seed.keys()
+        working = await client.request("tasks/get", {"taskId": seed["taskId"]})
+        assert (working.status, working.created_at) == ("working", seed["createdAt"])
+        work.go.set()
+        completed = await got(client, seed["taskId"], "completed")
+        assert completed.result["content"] == [{"type": "text", "text": "done"}]
+
+
+@pytest.mark.requirement(
+    "tasks-ext.failed-has-error",
+    "tasks-ext.failed-payload",
+    "tasks-ext.failed-status-message",
+    "tasks-ext.get-failed",
+    revisions=SPOKEN,
+)
+async def test_a_json_rpc_error_of_the_call_is_that_of_the_failed_task(pkg: Any) -> None:
+    async with Work(pkg).client(pkg) as client:
+        with pytest.raises(pkg.root.RemoteError) as failed:
+            await client.call_tool("fails")
+        error = failed.value
+        assert (error.code, error.message, error.data) == (1234, "can't be done", {"why": 1})
+        task = await got(client, await created(client, "fails"), "failed")
+        assert task.status_message == "can't be done"
+
+
+@pytest.mark.requirement(
+    "tasks-ext.is-error-completed", "tasks-ext.failed-only-jsonrpc", revisions=SPOKEN
+)
+async def test_a_result_that_reports_an_error_completes_the_task(pkg: Any) -> None:
+    async with Work(pkg).client(pkg) as client:
+        result = await client.call_tool("reports_an_error")
+        assert (result.is_error, text_of(result)) == (True, "out of order")
+
+
+@pytest.mark.requirement(
+    "tasks-ext.no-task-to-undeclared",
+    "tasks-ext.task-needed-error",
+    "tasks-ext.fallback-or-reject",
+    "tasks-ext.error-undeclared-methods",
+    revisions=SPOKEN,
+)
+async def test_without_the_declaration_a_call_is_served_in_its_request_or_refused(
+    pkg: Any,
+) -> None:
+    work = Work(pkg)
+    work.go.set()
+    required = {"requiredCapabilities": DECLARED}
+    async with work.client(pkg, capabilities={}) as client:
+        assert text_of(await client.call_tool("waits")) == "done"
+        for method, params in (
+            ("tools/call", {"name": "needs_a_task", "arguments": {}}),
+            ("tasks/get", {"taskId": "x"}),
+            ("tasks/update", {"taskId": "x", "inputResponses": {}}),
+            ("tasks/cancel", {"taskId": "x"}),
+        ):
+            with pytest.raises(pkg.root.RemoteError) as refused:
+                await client.request(method, params)
+            assert (refused.value.code, refused.value.data) == (-32021, required)
+
+
+@pytest.mark.requirement("tasks-ext.not-under-2025-11-25", revisions=SPOKEN)
+async def test_in_a_revision_without_the_extension_calls_are_served_in_their_requests(
+    pkg: Any,
+) -> None:
+    work = Work(pkg)
+    work.go.set()
+    async with work.client(pkg, revision=REVISIONS[0]) as client:
+        assert text_of(await client.call_tool("waits")) == "done"
+        assert "extensions" not in client.server_capabilities
+
+
+@pytest.mark.requirement(
+    "tasks-ext.get-input-required",
+    "tasks-ext.input-required-payload",
+    "tasks-ext.update-partial",
+    "tasks-ext.update-ack-empty",
+    "tasks-ext.update-ignore-stale-keys",
+    revisions=SPOKEN,
+)
+async def test_answers_may_come_one_by_one_and_unknown_keys_are_ignored(pkg: Any) -> None:
+    async with Work(pkg).client(pkg, handlers=person(pkg)) as client:
+        task_id = await created(client, "asks_two")
+        asking = await got(client, task_id, "input_required")
+        while len(asking.input_requests) < 2:
+            asking = await got(client, task_id, "input_required")
+        first, second = asking.input_requests
+
+        async def update(responses: dict[str, Any]) -> dict[str, Any]:
+            params = {"taskId": task_id, "inputResponses": responses}
+            ack: dict[str, Any] = msgspec.json.decode(
+                await client.request_raw("tasks/update", params)
+            )
+            return ack
+
+        for key, name in ((first, "a"), ("unknown", "b"), (first, "c")):
+            response = {"action": "accept", "content": {"name": name}}
+            ack = await update({key: response, "zzz": {"no": "answer"}})
+            assert ack.keys() <= {"resultType", "_meta"}
+            assert [*(await got(client, task_id, "input_required")).input_requests] == [second]
+        await update({second: {"action": "accept", "content": {"name": "d"}}})
+        completed = await got(client, task_id, "completed")
+        assert completed.result["content"][0]["text"] == "a and d"
+
+
+async def test_an_answer_that_does_not_fit_is_refused_and_the_question_stays(pkg: Any) -> None:
+    async with Work(pkg).client(pkg, handlers=person(pkg)) as client:
+        task_id = await created(client, "asks")
+        asking = await got(client, task_id, "input_required")
+        (key,) = asking.input_requests
+        with pytest.raises(pkg.root.RemoteError) as refused:
+            params = {"taskId": task_id, "inputResponses": {key: {"action": "dance"}}}
+            await client.request("tasks/update", params)
+        assert refused.value.code == -32602
+        assert [*(await got(client, task_id, "input_required")).input_requests] == [key]
+
+
+@pytest.mark.requirement("tasks-ext.keys-no-reuse", revisions=SPOKEN)
+async def test_a_key_names_one_question_of_a_task(
+    pkg: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with Work(pkg).client(pkg, handlers=person(pkg)) as client:
+        assert (await client.call_tool("repeats_a_key")).is_error
+    assert "key 'name' is in use" in caplog.text
+
+
+@pytest.mark.requirement(
+    "tasks-ext.mrtr-before-task", "tasks-ext.no-progress-or-log", revisions=SPOKEN
+)
+async def test_a_call_may_ask_in_its_request_and_become_a_task_later(pkg: Any) -> None:
+    async with Work(pkg).client(pkg, handlers=person(pkg)) as client:
+        task = await client.seen_as(pkg.root.TaskClient).start("asks_first")
+        assert task.task_id is not None
+        assert text_of(await task.result()) == "Hello, name 1"
+    async with Work(pkg).client(pkg, capabilities={}, handlers=person(pkg)) as client:
+        assert text_of(await client.call_tool("asks_first")) == "Hello, name 1"
+
+
+@pytest.mark.requirement(
+    "tasks-ext.cancel-ack-empty",
+    "tasks-ext.get-cancelled",
+    "tasks-ext.status-transitions",
+    revisions=SPOKEN,
+)
+async def test_a_cancelled_task_is_stopped_and_says_so(pkg: Any) -> None:
+    work = Work(pkg)
+    async with work.client(pkg) as client:
+        task = await client.seen_as(pkg.root.TaskClient).start("waits")
+        ack = msgspec.json.decode(
+            await client.request_raw("tasks/cancel", {"taskId": task.task_id})
+        )
+        assert ack.keys() <= {"resultType", "_meta"}
+        with pytest.raises(pkg.root.RequestCancelledError, match="the task was cancelled"):
+            await task.result()
+        await work.ended.wait()
+        assert task.status == "cancelled"
+        await task.cancel()  # a terminal task: acknowledged
+        assert (await task.refresh()).status == "cancelled"
+
+
+@pytest.mark.requirement(
+    "tasks-ext.error-unknown-get",
+    "tasks-ext.update-unknown-task",
+    "tasks-ext.cancel-unknown-task",
+    revisions=SPOKEN,
+)
+async def test_a_task_that_is_unknown_or_has_expired_is_an_error(pkg: Any) -> None:
+    now = [0.0]
+    store = pkg.root.MemoryTaskStore(clock=lambda: now[0])
+    work = Work(pkg, store=store, ttl=60)
+    async with work.client(pkg) as client:
+        task_id = await created(client, "waits")
+        now[0] = 1e12
+        for name in (task_id, "never"):
+            for method in ("tasks/get", "tasks/update", "tasks/cancel"):
+                params: dict[str, Any] = {"taskId": name}
+                if method == "tasks/update":
+                    params["inputResponses"] = {}
+                with pytest.raises(pkg.root.RemoteError) as refused:
+                    await client.request(method, params)
+                assert refused.value.code == -32602
+
+
+@pytest.mark.requirement(
+    "tasks-ext.ttl-server-fails", "tasks-ext.ids-unguessable", revisions=SPOKEN
+)
+async def test_a_task_that_outlives_its_time_is_stopped(pkg: Any) -> None:
+    store = pkg.root.MemoryTaskStore(clock=lambda: 0.0)  # which keeps the record
+    work = Work(pkg, store=store, ttl=0.01)
+    async with work.client(pkg) as client:
+        task_id = await created(client, "waits")
+        assert len(task_id) >= 22  # of 64 characters: more than 128 bits
+        task = await got(client, task_id, "failed")
+        assert task.error.code == -32603
+        assert work.ended.is_set()
+
+
+@pytest.mark.requirement("tasks-ext.auth-each-request", revisions=SPOKEN)
+async def test_a_task_belongs_to_the_principal_that_made_the_call(pkg: Any) -> None:
+    work = Work(pkg)
+    memory = importlib.import_module(f"{PACKAGE}.transports.memory")
+    near, far = memory.memory_pair()
+    principal = pkg.principal.PRINCIPAL
+    principal.set(pkg.root.Principal("ada"))
+    async with work.client(pkg) as client:
+        task_id = await created(client, "waits")
+        assert (await client.request("tasks/get", {"taskId": task_id})).status == "working"
+    principal.set(pkg.root.Principal("bob"))
+    async with work.client(pkg) as client:
+        for method in ("tasks/get", "tasks/cancel"):
+            with pytest.raises(pkg.root.RemoteError) as refused:
+                await client.request(method, {"taskId": task_id})
+            assert refused.value.code == -32602
+    async with anyio.create_task_group() as group:
+        group.start_soon(work.server.serve, far)
+        watcher = Watcher(near, DECLARED)
+        await watcher.send(1, "subscriptions/listen", {"notifications": {"taskIds": [task_id]}})
+        assert (await watcher.receive())["params"]["notifications"] == {}
+        await near.close()
+
+
+async def test_more_tasks_than_the_limit_are_refused(pkg: Any) -> None:
+    work = Work(pkg, limit=1)
+    async with work.client(pkg) as client:
+        await created(client, "waits")
+        with pytest.raises(pkg.root.RemoteError, match="at most 1 running task"):
+            await client.call_tool("waits")
+
+
+class Watcher:
+    """Reads the messages of a server from a raw channel in memory."""
+
+    def __init__(self, near: Any, capabilities: dict[str, Any]) -> None:
+        self._near = near
+        self._meta = {
+            "io.modelcontextprotocol/protocolVersion": REVISIONS[1],
+            "io.modelcontextprotocol/clientCapabilities": capabilities,
+        }
+
+    async def send(self, number: int, method: str, params: dict[str, Any]) -> None:
+        message = {"jsonrpc": "2.0", "id": number, "method": method}
+        data = msgspec.json.encode({**message, "params": {**params, "_meta": self._meta}})
+        channel = importlib.import_module(f"{PACKAGE}.channel")
+        await self._near.send(channel.OutgoingMessage(data, "request", number, method))
+
+    async def receive(self) -> dict[str, Any]:
+        with anyio.fail_after(10):
+            received = await self._near.receive()
+        message: dict[str, Any] = msgspec.json.decode(received)
+        return message
+
+
+@pytest.mark.requirement(
+    "tasks-ext.ack-task-ids",
+    "tasks-ext.notify-full-task",
+    "tasks-ext.listen-undeclared-error",
+    "tasks-ext.auth-each-request",
+    revisions=SPOKEN,
+)
+async def test_a_subscription_gets_each_state_of_the_tasks_that_it_names(pkg: Any) -> None:
+    work = Work(pkg)
+    memory = importlib.import_module(f"{PACKAGE}.transports.memory")
+    near, far = memory.memory_pair()
+    async with anyio.create_task_group() as group:
+        group.start_soon(work.server.serve, far)
+        watcher = Watcher(near, DECLARED)
+        await watcher.send(1, "tools/call", {"name": "waits", "arguments": {}})
+        task_id = (await watcher.receive())["result"]["taskId"]
+        wanted = {"notifications": {"taskIds": [task_id, "unknown"], "toolsListChanged": True}}
+        await watcher.send(2, "subscriptions/listen", wanted)
+        accepted = (await watcher.receive())["params"]["notifications"]
+        assert accepted == {"taskIds": [task_id], "toolsListChanged": True}
+        work.go.set()
+        changed = await watcher.receive()
+        assert changed["method"] == "notifications/tasks"
+        await watcher.send(3, "tasks/get", {"taskId": task_id})
+        task = (await watcher.receive())["result"]
+        assert task["status"] == "completed"
+        assert {**changed["params"], "_meta": 0} == {
+            **{key: value for key, value in task.items() if key != "resultType"},
+            "_meta": 0,
+        }
+        undeclared = Watcher(near, {})
+        await undeclared.send(4, "subscriptions/listen", wanted)
+        refused = (await watcher.receive())["error"]
+        assert (refused["code"], refused["data"]) == (-32021, {"requiredCapabilities": DECLARED})
+        await near.close()
+
+
+@pytest.mark.requirement(
+    "tasks-ext.legacy-declaration-not-enough",
+    "tasks-ext.no-list",
+    "tasks-ext.result-method-removed",
+    "tasks-ext.task-param-ignored",
+    "tasks-ext.no-settings",
+    revisions=SPOKEN,
+)
+async def test_the_tasks_of_an_earlier_revision_are_not_served(pkg: Any) -> None:
+    work = Work(pkg)
+    work.go.set()
+    memory = importlib.import_module(f"{PACKAGE}.transports.memory")
+    near, far = memory.memory_pair()
+    declarations: list[tuple[dict[str, Any], str]] = [
+        ({}, "complete"),
+        ({"tasks": {"requests": {"tools": {"call": {}}}}}, "complete"),
+        ({"extensions": {TASKS: {"unknown": 1}}}, "task"),
+    ]
+    call = {"name": "waits", "arguments": {}, "task": {"ttl": 60_000}}
+    async with anyio.create_task_group() as group:
+        group.start_soon(work.server.serve, far)
+        for number, method in enumerate(("tasks/list", "tasks/result")):
+            watcher = Watcher(near, DECLARED)
+            await watcher.send(number, method, {"taskId": "t"})
+            assert (await watcher.receive())["error"]["code"] == -32601
+        for number, (capabilities, kind) in enumerate(declarations, 10):
+            watcher = Watcher(near, capabilities)
+            await watcher.send(number, "tools/call", call)
+            assert (await watcher.receive())["result"]["resultType"] == kind
+        await near.close()
+
+
+@pytest.mark.requirement("tasks-ext.off-by-default", revisions=SPOKEN)
+async def test_a_server_without_tasks_declares_no_extension(pkg: Any) -> None:
+    async with pkg.root.connect(pkg.root.Server("plain"), capabilities=DECLARED) as client:
+        assert "extensions" not in client.server_capabilities
+        with pytest.raises(pkg.root.MissingCapabilityError):
+            client.seen_as(pkg.root.TaskClient)
+
+
+@pytest.mark.requirement("tasks-ext.error-internal", revisions=SPOKEN)
+async def test_a_store_that_fails_is_an_internal_error(pkg: Any) -> None:
+    class Broken:
+        async def load(self, task_id: str) -> Any:
+            raise OSError("disk on fire")
+
+        async def save(self, record: Any) -> None:
+            raise OSError("disk on fire")
+
+    async with Work(pkg, store=Broken()).client(pkg) as client:
+        for method, params in (
+            ("tools/call", {"name": "waits", "arguments": {}}),
+            ("tasks/get", {"taskId": "t"}),
+        ):
+            with pytest.raises(pkg.root.RemoteError) as failed:
+                await client.request(method, params)
+            assert failed.value.code == -32603
+            assert "fire" not in failed.value.message
+
+
+async def test_tasks_of_a_mounted_server_are_polled_and_announced_through_the_mount(
+    pkg: Any,
+) -> None:
+    work, outer = Work(pkg), pkg.root.Server("outer")
+    outer.mount(work.server, prefix="work")
+    work.go.set()
+    async with pkg.root.connect(outer, capabilities=DECLARED) as client:
+        assert text_of(await client.call_tool("work_waits")) == "done"
+    with pytest.raises(ValueError, match=r"tasks/.* of server 'outer' exists already"):
+        outer.mount(Work(pkg).server, prefix="more")
+
+
+@pytest.mark.parametrize("is_mounted", [False, True], ids=["its own", "mounted"])
+async def test_several_processes_serve_tasks_only_from_a_store_that_they_share(
+    pkg: Any, is_mounted: bool
+) -> None:
+    class Shared:
+        """Stands for a store outside of the process; nothing is kept in it here."""
+
+        async def load(self, task_id: str) -> None: ...
+
+        async def save(self, record: Any) -> None: ...
+
+    def made(**options: Any) -> Any:
+        server = Work(pkg, **options).server
+        if not is_mounted:
+            return server
+        main = pkg.root.Server("main")
+        main.mount(server, prefix="reports")
+        return main
+
+    with pytest.raises(ValueError, match="expected a TaskStore that the processes share"):
+        pkg.root.Server.run_workers(made, 2, http=":0")
+    with pytest.raises(TypeError, match="a function of a module"):  # is checked after the store
+        pkg.root.Server.run_workers(lambda: made(store=Shared()), 2, http=":0")

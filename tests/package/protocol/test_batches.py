@@ -1,0 +1,177 @@
+"""Messages as JSON arrays: one revision has them, the others refuse them whole."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+from typing import Any
+
+import pytest
+
+from mcp_protocol.errors import ProtocolError
+from mcp_protocol.facts import Role
+from mcp_protocol.protocol.jsonrpc import BATCH_MESSAGES, parse_batch
+from mcp_protocol.protocol.receiver import NotificationReceived, ResponseReceived
+from mcp_protocol.revisions import REVISIONS
+from package.ends import both, end_of
+from package.protocol.pair import Pair
+from package.rules import holding
+from package.samples import PARAMS, RESULTS
+from package.wire import INITIALIZED, ClientEnd, ServerEnd, initialize, request
+
+BATCHED = holding("jsonrpc.batch-receive")
+UNBATCHED = [revision for revision in REVISIONS if revision not in BATCHED]
+ROOTS_CHANGED = {"jsonrpc": "2.0", "method": "notifications/roots/list_changed"}
+
+
+@pytest.mark.requirement("jsonrpc.batch-receive", "jsonrpc.batch-response")
+@pytest.mark.requirement("seed-compat.batch-in-2025-03-26")
+@pytest.mark.parametrize("revision", BATCHED)
+def test_every_request_of_a_batch_is_served_and_no_notification_answered(revision: str) -> None:
+    server = ServerEnd(revision)
+    ping, listing = request(revision, "ping", id=1), request(revision, "tools/list", id="two")
+    answers = server.say([ping, ROOTS_CHANGED, listing])
+    assert answers == [{"jsonrpc": "2.0", "id": 1, "result": {}}]
+    assert [event.id for event in server.requests()] == ["two"]
+    assert len([event for event in server.events if isinstance(event, NotificationReceived)]) == 1
+    message = server.connection.respond("two", RESULTS["tools/list"])
+    assert message is not None
+    assert json.loads(message.data)["result"]["tools"][0]["name"] == "echo"
+
+
+@pytest.mark.requirement("jsonrpc.batch-response")
+@pytest.mark.parametrize(
+    ("batch", "codes"),
+    [
+        ([], [-32600]),
+        ([1], [-32600]),
+        ([1, "x", None], [-32600] * 3),
+        ([[]], [-32600]),
+        ([{}], [-32600]),
+        ([ROOTS_CHANGED], []),
+        ([ROOTS_CHANGED, INITIALIZED], []),
+        ([{"jsonrpc": "2.0", "id": 5, "result": {}}], []),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("revision", BATCHED)
+def test_each_bad_part_of_a_batch_has_an_error_of_its_own(
+    revision: str, batch: list[Any], codes: list[int]
+) -> None:
+    server = ServerEnd(revision)
+    good = request(revision, "ping", id="good")
+    assert [answer["error"]["code"] for answer in server.say(batch)] == codes
+    if batch:
+        *refused, last = server.say([*batch, good])
+        assert [answer["error"]["code"] for answer in refused] == codes
+        assert last == {"jsonrpc": "2.0", "id": "good", "result": {}}
+
+
+@pytest.mark.requirement("jsonrpc.batch-response")
+@pytest.mark.parametrize("revision", BATCHED)
+def test_an_array_that_is_no_json_is_answered_once(revision: str) -> None:
+    server = ServerEnd(revision)
+    whole = json.dumps([request(revision, "ping")] * 2).encode()
+    for text in (whole[:-1], whole[:-2], b"[", b" \t\r\n[", whole + b","):
+        (answer,) = server.say(text)
+        assert answer["error"]["code"] == -32700
+        assert answer.get("id") is None
+
+
+@pytest.mark.requirement("jsonrpc.batch-receive")
+@pytest.mark.parametrize("revision", BATCHED)
+def test_a_client_takes_a_batch_of_responses_and_of_requests(revision: str) -> None:
+    client = ClientEnd(revision)
+    ids = [client.ask("tools/list")["id"] for _ in range(2)]
+    results = [{"jsonrpc": "2.0", "id": id, "result": RESULTS["tools/list"]} for id in ids]
+    assert client.say(results) == []
+    assert [event.id for event in client.events if isinstance(event, ResponseReceived)] == ids
+    assert [a["id"] for a in client.say([request(revision, "ping", id=n) for n in (1, 2)])] == [
+        1,
+        2,
+    ]
+
+
+@pytest.mark.requirement("jsonrpc.batch-no-initialize")
+@pytest.mark.parametrize("revision", holding("jsonrpc.batch-no-initialize"))
+def test_initialize_is_refused_inside_a_batch_and_served_outside(revision: str) -> None:
+    for batch in ([initialize(revision)], [initialize(revision), INITIALIZED]):
+        server = ServerEnd(None)
+        (answer,) = server.say(batch)
+        assert answer["error"]["code"] == -32600
+        assert server.connection.session is None
+        (answer,) = server.say(initialize(revision))
+        assert answer["result"]["protocolVersion"] == revision
+
+
+@pytest.mark.requirement("jsonrpc.batch-no-initialize")
+@pytest.mark.parametrize("revision", BATCHED)
+def test_initialize_is_refused_inside_a_later_batch_too(revision: str) -> None:
+    server = ServerEnd(revision)
+    refused, pong = server.say([initialize(revision, id=1), request(revision, "ping", id=2)])
+    assert (refused["id"], refused["error"]["code"]) == (1, -32600)
+    assert pong == {"jsonrpc": "2.0", "id": 2, "result": {}}
+
+
+@pytest.mark.requirement("jsonrpc.batch-removed", "jsonrpc.batch-undefined")
+@pytest.mark.requirement("seed-compat.batch-outside-2025-03-26")
+@pytest.mark.parametrize("revision", UNBATCHED)
+def test_other_revisions_refuse_an_array_whole_and_go_on(revision: str) -> None:
+    server = ServerEnd(revision)
+    batch = [request(revision, method, id=id) for id, method in ((1, "tools/list"), (2, "ping"))]
+    (answer,) = server.say(batch)
+    assert answer["error"]["code"] == -32600
+    assert answer.get("id") is None
+    assert list(server.requests()) == []
+    server.ask("tools/list", id=3)
+    assert [event.id for event in server.requests()] == [3]
+
+
+@pytest.mark.requirement("jsonrpc.batch-removed")
+@pytest.mark.parametrize("revision", UNBATCHED)
+def test_a_client_of_another_revision_takes_no_answer_from_an_array(revision: str) -> None:
+    client = ClientEnd(revision)
+    id = client.ask("tools/list")["id"]
+    answer = {"jsonrpc": "2.0", "id": id, "result": RESULTS["tools/list"]}
+    assert client.say([answer]) == []
+    assert client.connection.open_requests == 1
+    client.say(answer)
+    assert client.connection.open_requests == 0
+
+
+@pytest.mark.requirement("jsonrpc.batch-no-initialize", "jsonrpc.batch-removed")
+@pytest.mark.parametrize(("revision", "role"), both("jsonrpc.version-member"))
+def test_no_array_is_ever_sent(revision: str, role: Role) -> None:
+    pair = Pair(revision)
+    pair.ask("client", "tools/call", PARAMS["tools/call"])
+    pair.answer("server", ProtocolError("no"))
+    assert {type(message) for message in pair.sent(role)} == {dict}
+    end = end_of(revision, role)
+    replies = end.say([request(revision, "ping", id=n) for n in (1, 2)])
+    assert all(type(reply) is dict for reply in replies)
+
+
+@pytest.mark.parametrize("revision", BATCHED)
+@pytest.mark.parametrize("part", [{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}, 1, []])
+def test_a_batch_of_too_many_messages_is_refused_as_a_whole(revision: str, part: Any) -> None:
+    server = ServerEnd(revision)
+    (refused,) = server.say([part] * (BATCH_MESSAGES + 1))
+    assert refused["error"]["code"] == -32600
+    assert str(BATCH_MESSAGES) in refused["error"]["message"]
+    assert server.connection.inbound_requests == ()
+    pings = [request(revision, "ping", id=id) for id in range(BATCH_MESSAGES)]
+    assert len(server.say(pings)) == BATCH_MESSAGES
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_an_array_of_a_million_parts_takes_no_memory(revision: str) -> None:
+    body = b"[" + b"1," * 1_000_000 + b"1]"
+    server = ServerEnd(revision)
+    tracemalloc.start()
+    try:
+        (refused,) = server.say(body)
+        assert len(parse_batch(body)) == 1
+        assert tracemalloc.get_traced_memory()[1] < len(body)
+    finally:
+        tracemalloc.stop()
+    assert refused["error"]["code"] == -32600

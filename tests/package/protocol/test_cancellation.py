@@ -1,0 +1,231 @@
+"""Requests taken back: what is said about it, and what is ignored or comes too late.
+
+Source: basic/utilities/cancellation; 2026-07-28: basic/patterns/cancellation.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import anyio
+import pytest
+
+from mcp_protocol.client.async_client import connect
+from mcp_protocol.errors import InternalError, RequestCancelledError
+from mcp_protocol.facts import Role
+from mcp_protocol.protocol.connection import Connection
+from mcp_protocol.protocol.receiver import CancelReceived, Ignored, RequestFailed
+from mcp_protocol.revisions import REVISIONS
+from mcp_protocol.server.toolkit.server import Server
+from package.ends import ASKED, answering, ask, asking, both, end_of
+from package.live import TEXT, FakeServer, live
+from package.protocol.pair import Pair
+from package.protocol.traffic import whole_session
+from package.rules import holding
+from package.samples import PARAMS, RESULTS
+from package.wire import (
+    ALL,
+    CANCELLED,
+    HANDSHAKE,
+    PER_REQUEST,
+    ClientEnd,
+    ServerEnd,
+    cancelled,
+    described,
+    request,
+)
+
+every = pytest.mark.parametrize("revision", ALL)
+modern = pytest.mark.parametrize("revision", PER_REQUEST)
+IN_PROGRESS = "cancellation.in-progress-only"  # holds in every revision
+
+
+def begun(revision: str, role: Role) -> tuple[Any, int]:
+    """An end and the id of a request that it has open."""
+    end = end_of(revision, role)
+    method = "tools/list" if role == "client" else "roots/list"
+    identifier, _ = end.connection.request(method)
+    return end, identifier
+
+
+@pytest.mark.requirement(
+    "cancellation.shape", "cancellation.shape-2025-11", "cancellation.either-side"
+)
+@pytest.mark.parametrize(("revision", "role"), asking(IN_PROGRESS))
+@pytest.mark.parametrize("reason", [None, "user went home"])
+def test_a_cancellation_names_the_request_and_gives_the_reason_if_there_is_one(
+    revision: str, role: Role, reason: str | None
+) -> None:
+    end, id = begun(revision, role)
+    message = end.connection.cancel(id, reason)
+    assert message is not None
+    given = {} if reason is None else {"reason": reason}
+    assert json.loads(message.data) == cancelled(id, **given)
+
+
+@pytest.mark.requirement("cancellation.in-progress-only", "cancellation.client-issued")
+@pytest.mark.parametrize(("revision", "role"), asking(IN_PROGRESS))
+def test_only_an_open_request_of_ours_is_cancelled_and_only_once(revision: str, role: Role) -> None:
+    end, id = begun(revision, role)
+    assert end.connection.cancel(id + 1) is None
+    assert end.connection.cancel(str(id)) is None
+    assert end.connection.cancel(id) is not None
+    assert end.connection.cancel(id) is None
+    end, id = begun(revision, role)
+    end.say({"jsonrpc": "2.0", "id": id, "error": {"code": 1, "message": "no"}})
+    assert end.connection.cancel(id) is None
+
+
+@pytest.mark.requirement("cancellation.client-issued")
+@every
+async def test_a_cancellation_can_not_be_sent_for_an_id_of_ones_choice(revision: str) -> None:
+    async with live(Server("any"), revision) as (client, record):
+        with pytest.raises(Exception, match="giving up the request itself"):
+            await client.notify(CANCELLED, {"requestId": 1})
+    assert record.sent_as(CANCELLED) == []
+
+
+@pytest.mark.requirement("cancellation.not-initialize")
+@pytest.mark.parametrize("revision", holding("cancellation.not-initialize"))
+async def test_initialize_is_not_cancelled_when_the_client_gives_up(revision: str) -> None:
+    client = Connection("client", REVISIONS.only(revision), described({}, "client"))
+    assert client.cancel(json.loads(client.open().data)["id"]) is None
+    silent = FakeServer(None)
+    with anyio.move_on_after(0.05) as scope:
+        async with connect(silent, revision=revision):
+            pytest.fail("nobody answered")
+    assert scope.cancelled_caught
+    assert silent.closed
+    assert ([said["method"] for said in silent.opening], silent.heard) == (["initialize"], [])
+
+
+@pytest.mark.requirement("cancellation.not-initialize")
+@pytest.mark.parametrize("revision", holding("cancellation.not-initialize"))
+def test_a_server_goes_on_with_initialize_though_it_is_cancelled(revision: str) -> None:
+    server = ServerEnd(None)
+    message = request(revision, "initialize", id="i", params=ClientEnd(revision).opening["params"])
+    (answer,) = server.say(message)
+    assert server.say(cancelled("i")) == []
+    assert answer["result"]["protocolVersion"] == revision
+    assert server.connection.session is not None
+
+
+@pytest.mark.requirement("cancellation.same-direction")
+@pytest.mark.parametrize(
+    ("revision", "role"),
+    [pair for pair in asking(IN_PROGRESS) if pair[0] in HANDSHAKE],
+)
+def test_the_peer_can_not_cancel_a_request_that_we_sent(revision: str, role: Role) -> None:
+    end, id = begun(revision, role)
+    assert end.say(cancelled(id)) == []
+    assert end.connection.open_requests == 1
+    assert end.connection.cancel(id) is not None
+
+
+@pytest.mark.requirement("cancellation.no-response", "cancellation.stops-processing")
+@pytest.mark.parametrize(("revision", "role"), answering(IN_PROGRESS))
+@pytest.mark.parametrize("id", [7, "7", ""])
+def test_a_cancelled_request_is_forgotten_and_not_answered(
+    revision: str, role: Role, id: int | str
+) -> None:
+    end = end_of(revision, role)
+    for started in (id, "other"):
+        ask(end, ASKED[role], id=started)
+    end.events.clear()
+    assert end.say(cancelled(id, reason="late")) == []
+    assert list(end.events) == [CancelReceived(id, "late")]
+    assert end.connection.inbound_requests == ("other",)
+    assert end.connection.respond(id, RESULTS[ASKED[role]]) is None
+    assert end.connection.fail(id, InternalError("too late")) is None
+    assert end.connection.respond("other", RESULTS[ASKED[role]]) is not None
+
+
+@pytest.mark.requirement("cancellation.nothing-further", "stdio.cancel-server-silent")
+@every
+def test_nothing_more_is_said_about_a_cancelled_request(revision: str) -> None:
+    pair = Pair(revision)
+    key = pair.revision.facts.meta.log_level
+    meta = None if key is None else {key: "debug"}
+    id = pair.ask("client", "tools/call", PARAMS["tools/call"], progress=True, meta=meta)
+    assert pair.server.progress(id, 1) is not None
+    assert pair.server.log(id, "error", "on") is not None
+    pair.deliver("client", pair.client.cancel(id))
+    assert pair.server.progress(id, 2) is None
+    assert pair.server.log(id, "error", "on") is None
+    assert pair.server.respond(id, TEXT) is None
+
+
+@pytest.mark.requirement("cancellation.invalid-ignored", "cancellation.may-be-ignored")
+@pytest.mark.parametrize(("revision", "role"), both("cancellation.invalid-ignored"))
+@pytest.mark.parametrize(
+    "params",
+    [
+        None,
+        {},
+        [],
+        {"requestId": None},
+        {"requestId": {}},
+        {"requestId": 1.5},
+        {"requestId": True},
+        {"requestId": 999},
+        {"requestId": "7"},
+        {"requestId": 7, "reason": 5},
+    ],
+    ids=repr,
+)
+def test_a_cancellation_that_fits_nothing_is_ignored(
+    revision: str, role: Role, params: Any
+) -> None:
+    end = end_of(revision, role)
+    if (revision, role) in answering(IN_PROGRESS):
+        ask(end, ASKED[role], id=7)
+    served = end.connection.inbound_requests
+    end.events.clear()
+    message = {"jsonrpc": "2.0", "method": CANCELLED}
+    assert end.say(message if params is None else {**message, "params": params}) == []
+    assert [type(event) for event in end.events] == [Ignored]
+    assert end.connection.inbound_requests == served
+
+
+@pytest.mark.requirement("cancellation.late-response-ignored")
+@pytest.mark.parametrize(("revision", "role"), asking(IN_PROGRESS))
+@pytest.mark.parametrize(
+    "answer", [{"result": {}}, {"error": {"code": 1, "message": "no"}}, {"result": 5}], ids=repr
+)
+def test_an_answer_that_comes_after_the_cancellation_is_ignored(
+    revision: str, role: Role, answer: dict[str, Any]
+) -> None:
+    end, id = begun(revision, role)
+    end.connection.cancel(id)
+    end.events.clear()
+    assert end.say({"jsonrpc": "2.0", "id": id, **answer}) == []
+    assert [type(event) for event in end.events] == [Ignored]
+
+
+@pytest.mark.requirement("cancellation.server-references-listen")
+@modern
+def test_a_server_can_end_a_subscription_and_no_other_request(revision: str) -> None:
+    client = ClientEnd(revision)
+    call = client.ask("tools/call", PARAMS["tools/call"])
+    listen = client.ask("subscriptions/listen", PARAMS["subscriptions/listen"])
+    client.say(cancelled(call["id"]))
+    assert [type(event) for event in client.events] == [Ignored]
+    client.say(cancelled(listen["id"]))
+    (event,) = client.events
+    assert isinstance(event, RequestFailed)
+    assert event.id == listen["id"]
+    assert isinstance(event.error, RequestCancelledError)
+    assert client.connection.open_requests == 1
+
+
+@pytest.mark.requirement("cancellation.server-only-for-listen")
+@modern
+def test_a_server_cancels_nothing_but_subscriptions(revision: str) -> None:
+    pair = whole_session(revision)
+    for send in pair.server.close_streams():
+        pair.deliver("server", send)
+    listened = [m["id"] for m in pair.sent("client") if m["method"] == "subscriptions/listen"]
+    ended = [m["params"]["requestId"] for m in pair.sent("server") if m.get("method") == CANCELLED]
+    assert ended == listened
+    assert ended

@@ -1,0 +1,378 @@
+"""Capabilities: what each side declares, and what neither does without."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from mcp_protocol.client.base import ClientApplication
+from mcp_protocol.client.client_settings import Identity
+from mcp_protocol.errors import LocalProtocolError, MissingCapabilityError
+from mcp_protocol.facts import Method, Revision
+from mcp_protocol.protocol.connection import Connection
+from mcp_protocol.protocol.lifecycle import Description, declared
+from mcp_protocol.protocol.receiver import RequestFailed
+from mcp_protocol.revisions import REVISIONS
+from mcp_protocol.runtime.request_context import RequestContext
+from mcp_protocol.server.toolkit.server import Server
+from package.ends import both, end_of
+from package.protocol.pair import Pair
+from package.rules import holding
+from package.samples import EVERY_SERVER_CAPABILITY, PARAMS, URI
+from package.wire import (
+    ClientEnd,
+    ServerEnd,
+    described,
+    facts,
+    initialize,
+    meta_of,
+    request,
+    speaking_to,
+)
+
+LISTS = {"tools": "tools/list", "prompts": "prompts/list", "resources": "resources/list"}
+EVERYTHING: Mapping[str, Any] = {
+    "roots": {"listChanged": True},
+    "sampling": {"context": {}, "tools": {}},
+    "elicitation": {"form": {}, "url": {}},
+    "tasks": {"list": {}, "cancel": {}, "requests": {}},
+    "extensions": {"com.example/x": {}},
+    "experimental": {"x": {"y": 1}},
+    "future": {},
+}
+
+
+class Willing:
+    """Handlers for whatever a server may ask."""
+
+    def mcp_handler(self, method: Method) -> Any:
+        """The same coroutine function for each method."""
+
+        async def answer(params: Any, exchange: RequestContext) -> Any:
+            return None
+
+        return answer
+
+
+def client_declares(revision: str, handlers: Any, more: Mapping[str, Any]) -> Any:
+    """The capabilities in the first message of a client."""
+    application = ClientApplication(handlers, Identity({"name": "c", "version": "1"}, more))
+    connection = Connection("client", REVISIONS.only(revision), application.describe)
+    params = json.loads(connection.open().data)["params"]
+    key = facts(revision).meta.client_capabilities
+    return params["capabilities"] if key is None else params["_meta"][key]
+
+
+def full_server() -> Server:
+    """A server with one of everything."""
+    server = Server("full", subscribe=True, capabilities={"experimental": {"x": {}}, "future": {}})
+
+    @server.tool()
+    def echo(text: str) -> str:
+        return text
+
+    @server.resource(URI)
+    def one() -> str:
+        return "one"
+
+    @server.prompt()
+    def greeting(who: str) -> str:
+        return who
+
+    @server.completion(prompt="greeting", argument="who")
+    def who(value: str) -> list[str]:
+        return [value]
+
+    return server
+
+
+def server_declares(revision: str, server: Server) -> Any:
+    """The capabilities that a server's answer to the opening has."""
+    end = ServerEnd(None)
+    end.connection = Connection("server", REVISIONS, server.describe)
+    if "initialize" in REVISIONS[revision].client_requests:
+        return end.say(initialize(revision))[0]["result"]["capabilities"]
+    return end.say(request(revision, "server/discover"))[0]["result"]["capabilities"]
+
+
+@pytest.mark.requirement("capabilities.client-set-2024", "capabilities.client-set-2025-06")
+@pytest.mark.requirement("capabilities.client-set-2025-11", "capabilities.client-set-2026")
+@pytest.mark.parametrize("handlers", [Willing(), None], ids=["willing", "none"])
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_a_client_declares_what_the_revision_has_and_no_more(revision: str, handlers: Any) -> None:
+    sets = {
+        "capabilities.client-set-2024": {"roots", "sampling", "experimental"},
+        "capabilities.client-set-2025-06": {"roots", "sampling", "elicitation", "experimental"},
+        "capabilities.client-set-2025-11": set(EVERYTHING) - {"extensions", "future"},
+        "capabilities.client-set-2026": set(EVERYTHING) - {"tasks", "future"},
+    }
+    (known,) = (known for id, known in sets.items() if revision in holding(id))
+    found = client_declares(revision, handlers, EVERYTHING)
+    assert set(found) == known
+    expected = {} if revision in holding("capabilities.client-set-2026") else {"listChanged": True}
+    assert found["roots"] == expected
+    assert found["experimental"] == {"x": {"y": 1}}
+
+
+@pytest.mark.requirement("capabilities.client-set-2024", "capabilities.client-set-2025-06")
+@pytest.mark.requirement("capabilities.client-set-2026", "meta.request-client-capabilities")
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_a_client_declares_what_it_has_handlers_for(revision: str) -> None:
+    assert client_declares(revision, None, {}) == {}
+    found = client_declares(revision, Willing(), {})
+    rows = {**REVISIONS[revision].server_requests, **REVISIONS[revision].input_requests}
+    assert all(declared(found, row.capability) for row in rows.values())
+    assert ("elicitation" in found) is ("elicitation/create" in rows)
+    assert set(found) == {row.capability[0] for row in rows.values() if row.capability}
+
+
+@pytest.mark.requirement("capabilities.server-set-2024", "capabilities.server-set-2025")
+@pytest.mark.requirement("capabilities.server-set-2025-11", "capabilities.server-set-2026")
+@pytest.mark.requirement("capabilities.server-features-advertised")
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_a_server_declares_what_the_revision_has_and_no_more(revision: str) -> None:
+    features: dict[str, Any] = {
+        "tools": {"listChanged": True},
+        "prompts": {"listChanged": True},
+        "resources": {"listChanged": True, "subscribe": True},
+        "logging": {},
+        "experimental": {"x": {}},
+    }
+    if revision not in holding("capabilities.server-set-2024"):
+        features["completions"] = {}
+    assert server_declares(revision, full_server()) == features
+    assert server_declares(revision, Server("bare", logging=False)) == {}
+
+
+@pytest.mark.requirement("capabilities.server-set-2025-11", "capabilities.server-set-2026")
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_tasks_are_declared_only_where_they_are_asked_for_and_known(revision: str) -> None:
+    tasks: dict[str, Any] = {"tasks": {"list": {}, "requests": {"tools": {"call": {}}}}}
+    found = server_declares(revision, Server("bare", logging=False, capabilities=tasks))
+    known = "tasks/list" in REVISIONS[revision].client_requests
+    assert found == (tasks if known else {})
+
+
+@pytest.mark.requirement("capabilities.server-set-2024")
+@pytest.mark.parametrize("revision", holding("capabilities.server-set-2024"))
+def test_completion_may_be_asked_for_where_no_capability_announces_it(revision: str) -> None:
+    client = ClientEnd(revision, server={})
+    id = client.ask("completion/complete", PARAMS["completion/complete"])["id"]
+    client.say({"jsonrpc": "2.0", "id": id, "error": {"code": -32601, "message": "no"}})
+    (failed,) = client.events
+    assert isinstance(failed, RequestFailed)
+
+
+@pytest.mark.anyio
+@pytest.mark.requirement("capabilities.server-features-advertised", "discover.capabilities-true")
+@pytest.mark.parametrize("revision", REVISIONS)
+async def test_what_a_server_advertises_it_answers_and_nothing_else(revision: str) -> None:
+    for server in (full_server(), Server("bare", logging=False)):
+        found = server_declares(revision, server)
+        async with speaking_to(server, revision) as end:
+            for capability, method in LISTS.items():
+                answer = await end.ask(method)
+                refused = answer.get("error", {}).get("code") == -32601
+                assert refused is (capability not in found)
+            answer = await end.ask("completion/complete", PARAMS["completion/complete"])
+            assert ("result" in answer) is ("tools" in found)
+
+
+@pytest.mark.requirement("capabilities.presence-is-support")
+@pytest.mark.parametrize(
+    ("capabilities", "path", "there"),
+    [
+        ({"tools": {}}, ("tools",), True),
+        ({}, ("tools",), False),
+        ({"tools": {"listChanged": True}}, ("tools", "listChanged"), True),
+        ({"tools": {"listChanged": False}}, ("tools", "listChanged"), False),
+        ({"tools": {}}, ("tools", "listChanged"), False),
+        ({"tools": True}, ("tools", "listChanged"), False),
+        ({}, (), True),
+    ],
+)
+def test_a_capability_is_there_by_its_key_and_a_flag_by_its_truth(
+    capabilities: dict[str, Any], path: tuple[str, ...], there: bool
+) -> None:
+    assert declared(capabilities, path) is there
+
+
+@pytest.mark.requirement("capabilities.presence-is-support", "capabilities.tools-need-declaration")
+@pytest.mark.requirement("capabilities.respected-session")
+@pytest.mark.parametrize("revision", holding("capabilities.tools-need-declaration"))
+def test_tools_are_served_and_asked_for_only_if_they_are_declared(revision: str) -> None:
+    for method in ("tools/list", "tools/call"):
+        (answer,) = ServerEnd(revision, {}).ask(method, PARAMS[method])
+        assert answer["error"]["code"] == -32601
+        assert ServerEnd(revision, {"tools": {}}).ask(method, PARAMS[method]) == []
+        with pytest.raises(MissingCapabilityError):
+            ClientEnd(revision, server={}).ask(method, PARAMS[method])
+        assert ClientEnd(revision, server={"tools": {}}).ask(method, PARAMS[method])["id"]
+
+
+@pytest.mark.requirement("capabilities.presence-is-support", "capabilities.respected-session")
+@pytest.mark.parametrize("revision", holding("capabilities.respected-session"))
+def test_a_session_keeps_what_was_declared_when_it_began(revision: str) -> None:
+    now: dict[str, Any] = {"prompts": {}}
+
+    def describe(_: Revision) -> Description:
+        return Description({"name": "s", "version": "1"}, dict(now))
+
+    server = ServerEnd(None)
+    server.connection = Connection("server", REVISIONS, describe)
+    server.say(initialize(revision))
+    now["tools"] = {"listChanged": True}
+    del now["prompts"]
+    (answer,) = server.say(request(revision, "tools/list"))
+    assert answer["error"]["code"] == -32601
+    assert server.connection.notify("notifications/tools/list_changed") == []
+    assert server.say(request(revision, "prompts/list")) == []
+
+
+@pytest.mark.requirement("capabilities.subflags-default-false")
+@pytest.mark.parametrize("flag", [{}, {"listChanged": False}, {"listChanged": True}], ids=str)
+@pytest.mark.parametrize("revision", holding("capabilities.subflags-default-false"))
+def test_changes_of_lists_are_told_only_if_that_is_declared(
+    revision: str, flag: dict[str, bool]
+) -> None:
+    server = ServerEnd(revision, {"tools": flag, "prompts": flag, "resources": flag})
+    if "subscriptions/listen" in REVISIONS[revision].client_requests:
+        wanted = dict.fromkeys(
+            ("toolsListChanged", "promptsListChanged", "resourcesListChanged"), True
+        )
+        server.ask("subscriptions/listen", {"notifications": wanted})
+    for kind in ("tools", "prompts", "resources"):
+        told = server.connection.notify(f"notifications/{kind}/list_changed")
+        assert bool(told) is bool(flag.get("listChanged"))
+
+
+@pytest.mark.requirement("capabilities.subflags-default-false")
+@pytest.mark.parametrize("flag", [{}, {"listChanged": False}, {"listChanged": True}], ids=str)
+@pytest.mark.parametrize("revision", holding("capabilities.respected-session"))
+def test_changes_of_roots_are_told_only_if_that_is_declared(
+    revision: str, flag: dict[str, bool]
+) -> None:
+    client = ClientEnd(revision, {"roots": flag})
+    told = client.connection.notify("notifications/roots/list_changed")
+    assert bool(told) is bool(flag.get("listChanged"))
+
+
+@pytest.mark.requirement("capabilities.resource-updates-need-subscribe")
+@pytest.mark.requirement("capabilities.subflags-default-false")
+@pytest.mark.parametrize("flag", [{}, {"subscribe": False}, {"subscribe": True}], ids=str)
+@pytest.mark.parametrize("revision", holding("capabilities.resource-updates-need-subscribe"))
+def test_updates_of_resources_need_the_declared_subscription(
+    revision: str, flag: dict[str, bool]
+) -> None:
+    server = ServerEnd(revision, {"resources": flag})
+    answers = server.ask("resources/subscribe", {"uri": URI}, id=1)
+    assert [answer["error"]["code"] for answer in answers] == (
+        [] if flag.get("subscribe") else [-32601]
+    )
+    server.connection.respond(1)
+    told = server.connection.notify("notifications/resources/updated", {"uri": URI})
+    assert bool(told) is bool(flag.get("subscribe"))
+    other = {"uri": "memo://other"}
+    assert server.connection.notify("notifications/resources/updated", other) == []
+    client = ClientEnd(revision, server={"resources": flag})
+    if not flag.get("subscribe"):
+        with pytest.raises(MissingCapabilityError):
+            client.ask("resources/subscribe", {"uri": URI})
+
+
+@pytest.mark.requirement("capabilities.resource-updates-need-listen")
+@pytest.mark.requirement("meta.subscription-id-present")
+@pytest.mark.parametrize("revision", holding("capabilities.resource-updates-need-listen"))
+def test_updates_of_resources_go_to_the_streams_that_name_them(revision: str) -> None:
+    server = ServerEnd(revision)
+    updated = "notifications/resources/updated"
+    assert server.connection.notify(updated, {"uri": URI}) == []
+    server.ask("subscriptions/listen", {"notifications": {"resourceSubscriptions": [URI]}}, id="s")
+    assert server.connection.notify(updated, {"uri": "memo://other"}) == []
+    (send,) = server.connection.notify(updated, {"uri": URI})
+    params = json.loads(send.data)["params"]
+    assert params == {"uri": URI, "_meta": {"io.modelcontextprotocol/subscriptionId": "s"}}
+
+
+@pytest.mark.requirement("meta.subscription-id-present", "meta.subscription-id-absent")
+@pytest.mark.parametrize("revision", holding("meta.subscription-id-absent"))
+def test_only_what_a_subscription_tells_is_marked_with_its_id(revision: str) -> None:
+    server = ServerEnd(revision)
+    (first,) = server.ask("subscriptions/listen", PARAMS["subscriptions/listen"], id=7)
+    (change,) = server.connection.notify("notifications/tools/list_changed")
+    key = facts(revision).meta.subscription_id or ""
+    for marked in (first, json.loads(change.data)):
+        assert marked["params"]["_meta"] == {key: 7}
+    meta = {"progressToken": "t", facts(revision).meta.log_level or "": "debug"}
+    server.ask("tools/call", PARAMS["tools/call"], id=8, meta=meta)
+    for message in (server.connection.progress(8, 1), server.connection.log(8, "info", "x")):
+        assert message is not None
+        assert b"subscriptionId" not in message.data
+
+
+@pytest.mark.requirement("capabilities.sampling-needs-declaration")
+@pytest.mark.parametrize("revision", holding("capabilities.respected-session"))
+def test_a_server_samples_only_with_a_client_that_declared_it(revision: str) -> None:
+    method = "sampling/createMessage"
+    with pytest.raises(MissingCapabilityError):
+        Pair(revision, client={}).ask("server", method, PARAMS[method])
+    pair = Pair(revision, client={"sampling": {}})
+    pair.ask("server", method, PARAMS[method])
+    assert pair.sent("server")[-1]["method"] == method
+
+
+@pytest.mark.requirement("capabilities.sampling-needs-declaration", "capabilities.per-request")
+@pytest.mark.requirement("capabilities.not-relied-on-undeclared", "capabilities.missing-error")
+@pytest.mark.requirement("meta.request-fields-not-from-history")
+@pytest.mark.requirement("capabilities.respected-interaction")
+@pytest.mark.parametrize("method", ["sampling/createMessage", "elicitation/create", "roots/list"])
+@pytest.mark.parametrize("revision", holding("capabilities.missing-error"))
+def test_a_server_asks_for_no_input_that_the_request_did_not_declare(
+    revision: str, method: str
+) -> None:
+    (needed,) = REVISIONS[revision].input_requests[method].capability
+    wanted = {"resultType": "input_required", "inputRequests": {"a": {"method": method}}}
+    if PARAMS[method]:
+        wanted["inputRequests"] = {"a": {"method": method, "params": PARAMS[method]}}
+    server = ServerEnd(revision)
+    server.ask("tools/call", PARAMS["tools/call"], id=1, capabilities={needed: {}})
+    message = server.connection.respond(1, wanted)
+    assert message is not None
+    assert json.loads(message.data)["result"]["inputRequests"]["a"]["method"] == method
+    server.ask("tools/call", PARAMS["tools/call"], id=2, capabilities={})
+    with pytest.raises(MissingCapabilityError) as missing:
+        server.connection.respond(2, wanted)
+    refusal = server.connection.fail(2, missing.value)
+    assert refusal is not None
+    assert json.loads(refusal.data)["id"] == 2
+    error = json.loads(refusal.data)["error"]
+    assert (error["code"], error["data"]) == (-32021, {"requiredCapabilities": {needed: {}}})
+
+
+@pytest.mark.requirement("meta.request-client-capabilities", "meta.request-protocol-version")
+@pytest.mark.parametrize("own", [{}, {"elicitation": {"form": {}}}], ids=str)
+@pytest.mark.parametrize("revision", holding("meta.request-client-capabilities"))
+def test_every_request_of_a_client_says_revision_and_capabilities(
+    revision: str, own: dict[str, Any]
+) -> None:
+    client = ClientEnd(revision, own)
+    expected = meta_of(revision, own) | {
+        "io.modelcontextprotocol/clientInfo": {"name": "client", "version": "1"}
+    }
+    assert client.opening["params"]["_meta"] == expected
+    for method in REVISIONS[revision].client_requests:
+        fitting = PARAMS.get(method, {})
+        for params in (fitting, {**fitting, "_meta": {"x": 1}}):
+            meta = client.ask(method, params, meta={"com.example/y": 2})["params"]["_meta"]
+            assert meta.items() >= expected.items()
+
+
+@pytest.mark.parametrize(("revision", "role"), both("jsonrpc.version-member"))
+def test_nothing_is_asked_before_anything_is_agreed(revision: str, role: Any) -> None:
+    fresh = Connection(role, REVISIONS, described(EVERY_SERVER_CAPABILITY, "x"))
+    with pytest.raises(LocalProtocolError, match="nothing was agreed"):
+        fresh.request("ping")
+    assert end_of(revision, role).connection.session or role == "server"

@@ -1,0 +1,326 @@
+"""Error codes: which one says what, and what a receiver may read from it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import astuple, replace
+from typing import Any
+
+import pytest
+
+from mcp_protocol import errors
+from mcp_protocol.errors import (
+    NO_DATA,
+    InternalError,
+    MethodNotFoundError,
+    MissingCapabilityError,
+    ProtocolError,
+    RemoteError,
+    ResourceNotFoundError,
+)
+from mcp_protocol.facts import Role, other
+from mcp_protocol.protocol.connection import Connection
+from mcp_protocol.protocol.receiver import RequestFailed, ResponseReceived
+from mcp_protocol.revisions import REVISIONS
+from mcp_protocol.server.toolkit.server import Server
+from package.ends import answering, ask, end_of
+from package.protocol.pair import Pair
+from package.rules import holding
+from package.samples import PARAMS, RESULTS
+from package.wire import (
+    HANDSHAKE,
+    ClientEnd,
+    ServerEnd,
+    described,
+    facts,
+    initialize,
+    meta_of,
+    request,
+)
+
+LEGACY_RANGE = range(-32019, -31999)
+RESERVED_RANGE = range(-32099, -32019)
+
+
+def failed_with(revision: str, error: ProtocolError, method: str = "resources/read") -> Any:
+    """The `error` that a server's answer has when its application raises this."""
+    server = ServerEnd(revision)
+    server.ask(method, PARAMS[method], id=1)
+    message = server.connection.fail(1, error)
+    assert message is not None
+    return json.loads(message.data)["error"]
+
+
+@pytest.mark.requirement("jsonrpc.code-parse-error", "jsonrpc.error-id-omitted-if-unreadable")
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"{]",
+        b"{not json",
+        b"",
+        b"[1,",
+        b"5x",
+        b'"',
+        b"nul",
+        b'{"jsonrpc":"2.0"',
+        b"\xff\xfe",
+        b"\x00",
+    ],
+)
+@pytest.mark.parametrize("revision", holding("jsonrpc.code-parse-error"))
+def test_what_is_no_json_is_answered_and_the_next_message_served(
+    revision: str, text: bytes
+) -> None:
+    server = ServerEnd(revision)
+    (answer,) = server.say(text)
+    assert answer["error"]["code"] == -32700
+    omitted = revision in holding("jsonrpc.error-id-omitted-if-unreadable")
+    assert ("id" in answer) == (not omitted)
+    assert answer.get("id") is None
+    assert server.ask("tools/list") == []
+    assert [event.method.name for event in server.requests()] == ["tools/list"]
+
+
+@pytest.mark.requirement("jsonrpc.code-parse-error")
+@pytest.mark.parametrize("revision", holding("jsonrpc.code-parse-error"))
+def test_json_nested_beyond_all_reason_is_answered_like_no_json(revision: str) -> None:
+    depth = 200_000
+    (answer,) = ServerEnd(revision).say(b'{"params":' + b"[" * depth + b"]" * depth + b"}")
+    assert answer["error"]["code"] == -32700
+
+
+@pytest.mark.requirement("jsonrpc.code-invalid-request")
+@pytest.mark.parametrize(
+    "message",
+    [5, "x", None, True, {}, {"jsonrpc": "2.0"}, {"jsonrpc": "2.0", "id": None}],
+    ids=repr,
+)
+@pytest.mark.parametrize("revision", holding("jsonrpc.code-invalid-request"))
+def test_json_that_is_no_request_is_answered(revision: str, message: Any) -> None:
+    (answer,) = ServerEnd(revision).say(json.dumps(message).encode())
+    assert answer["error"]["code"] == -32600
+
+
+@pytest.mark.requirement("jsonrpc.code-method-not-found", "jsonrpc.mandatory-parts-legacy")
+@pytest.mark.requirement("jsonrpc.rpc-prefix")
+@pytest.mark.parametrize("method", ["no/such", "rpc.test", "", "tools", "tools/list/"])
+@pytest.mark.parametrize(("revision", "role"), answering("jsonrpc.code-method-not-found"))
+def test_an_unknown_method_is_not_found(revision: str, role: Role, method: str) -> None:
+    (answer,) = ask(end_of(revision, role), method, id="a")
+    assert (answer["id"], answer["error"]["code"]) == ("a", -32601)
+
+
+@pytest.mark.requirement("jsonrpc.code-method-not-found")
+@pytest.mark.parametrize("revision", holding("jsonrpc.code-method-not-found"))
+def test_a_method_of_another_revision_or_of_the_other_end_is_not_found(revision: str) -> None:
+    server = ServerEnd(revision)
+    own = REVISIONS[revision].client_requests
+    foreign = {
+        name
+        for known in REVISIONS.values()
+        for name in (*known.client_requests, *known.server_requests)
+    } - set(own)
+    assert foreign
+    for method in foreign - {"server/discover"}:
+        (answer,) = server.ask(method, PARAMS.get(method), id=method)
+        assert (answer["id"], answer["error"]["code"]) == (method, -32601)
+
+
+@pytest.mark.requirement("jsonrpc.code-method-ungated", "capabilities.tools-need-declaration")
+@pytest.mark.parametrize(("revision", "role"), answering("jsonrpc.code-method-ungated"))
+def test_a_method_whose_capability_was_not_declared_is_not_found(revision: str, role: Role) -> None:
+    end = ServerEnd(revision, {}) if role == "server" else ClientEnd(revision, {})
+    rows = REVISIONS[revision].requests_from(other(role)).values()
+    gated = [row.name for row in rows if row.capability]
+    assert gated
+    for method in gated:
+        (answer,) = ask(end, method, params=PARAMS[method], id=method)
+        assert (answer["id"], answer["error"]["code"]) == (method, -32601)
+
+
+@pytest.mark.requirement("jsonrpc.code-invalid-params")
+@pytest.mark.parametrize(
+    ("method", "params"),
+    [
+        ("tools/call", {}),
+        ("tools/call", {"arguments": {}}),
+        ("tools/call", {"name": 5}),
+        ("tools/call", {"name": "echo", "arguments": []}),
+        ("resources/read", {"uri": 5}),
+        ("prompts/get", {"name": "greeting", "arguments": {"who": 5}}),
+        ("tools/list", {"cursor": 5}),
+        ("completion/complete", {"ref": {"type": "ref/other"}, "argument": {}}),
+    ],
+)
+@pytest.mark.parametrize("revision", holding("jsonrpc.code-invalid-params"))
+def test_params_that_do_not_fit_are_refused_and_not_handled(
+    revision: str, method: str, params: dict[str, Any]
+) -> None:
+    server = ServerEnd(revision)
+    (answer,) = server.ask(method, params, id="a")
+    assert (answer["id"], answer["error"]["code"]) == ("a", -32602)
+    assert method in answer["error"]["message"]
+    assert list(server.requests()) == []
+
+
+@pytest.mark.requirement("jsonrpc.code-invalid-params")
+@pytest.mark.parametrize("revision", HANDSHAKE)
+def test_params_that_are_missing_are_called_so(revision: str) -> None:
+    (answer,) = ServerEnd(revision).ask("tools/call", id="a")
+    assert (answer["id"], answer["error"]["code"]) == ("a", -32602)
+    assert answer["error"]["message"] == "tools/call: expected params, got nothing"
+
+
+@pytest.mark.requirement("jsonrpc.error-fields", "jsonrpc.error-data")
+@pytest.mark.parametrize(
+    "data",
+    [[1, None, {"a": 2}], {}, 5, "x", False, pytest.param(NO_DATA, id="no data")],
+)
+@pytest.mark.parametrize("revision", holding("jsonrpc.error-data"))
+def test_error_data_arrives_as_it_was_or_not_at_all(revision: str, data: Any) -> None:
+    pair = Pair(revision)
+    pair.ask("client", "tools/list")
+    pair.answer("server", ProtocolError("no luck", code=17, data=data))
+    (failed,) = pair.told("client", RequestFailed)
+    assert isinstance(failed.error, RemoteError)
+    assert (failed.error.code, failed.error.message) == (17, "no luck")
+    assert failed.error.data == (None if data is NO_DATA else data)
+    assert ("data" in pair.sent("server")[-1]["error"]) == (data is not NO_DATA)
+
+
+@pytest.mark.requirement("jsonrpc.error-code-integer")
+@pytest.mark.parametrize("code", [1.5, "E", True, None, [1]], ids=repr)
+@pytest.mark.parametrize("revision", holding("jsonrpc.error-code-integer"))
+def test_a_code_that_is_no_integer_is_never_sent(revision: str, code: Any) -> None:
+    error = ProtocolError("no luck")
+    error.code = code
+    shown = failed_with(revision, error)
+    assert (type(shown["code"]), shown["code"]) == (int, -32603)
+
+
+@pytest.mark.requirement("jsonrpc.code-legacy-range-closed")
+@pytest.mark.parametrize("revision", holding("jsonrpc.code-legacy-range-closed"))
+def test_no_code_of_ours_lies_in_the_legacy_range(revision: str) -> None:
+    constants = {value for value in vars(errors).values() if type(value) is int}
+    defaults = {
+        kind.default_code
+        for kind in vars(errors).values()
+        if isinstance(kind, type) and issubclass(kind, ProtocolError)
+    }
+    stated = facts(revision).errors
+    own = {code for code in astuple(replace(stated, defined=(), retired=())) if type(code) is int}
+    codes = constants | defaults | own | {*(stated.defined or ()), *stated.retired}
+    codes -= {-32002}  # only read: older servers say by it that there is no such resource
+    assert len(codes) >= 8
+    assert codes.isdisjoint(LEGACY_RANGE)
+
+
+@pytest.mark.requirement("jsonrpc.code-legacy-range-no-meaning")
+@pytest.mark.parametrize("code", [*LEGACY_RANGE, -32042, -32800, 0, 17])
+@pytest.mark.parametrize("revision", holding("jsonrpc.code-legacy-range-no-meaning"))
+def test_a_code_without_agreed_meaning_fails_one_call_and_nothing_else(
+    revision: str, code: int
+) -> None:
+    client = ClientEnd(revision)
+    first, second = (client.ask("tools/call", PARAMS["tools/call"])["id"] for _ in range(2))
+    error = {"code": code, "message": "odd", "data": {"a": 1}}
+    assert client.say({"jsonrpc": "2.0", "id": first, "error": error}) == []
+    (failed,) = client.events
+    assert isinstance(failed, RequestFailed)
+    assert type(failed.error) is RemoteError
+    assert (failed.error.code, failed.error.message, failed.error.data) == (code, "odd", {"a": 1})
+    client.say({"jsonrpc": "2.0", "id": second, "result": RESULTS["tools/call"]})
+    assert isinstance(client.events[0], ResponseReceived)
+
+
+@pytest.mark.requirement("jsonrpc.code-reserved-range", "jsonrpc.code-32042-not-emitted")
+@pytest.mark.requirement("jsonrpc.code-32002-not-emitted", "jsonrpc.code-defined-meanings")
+@pytest.mark.parametrize("code", [*RESERVED_RANGE, -32002])
+@pytest.mark.parametrize("revision", holding("jsonrpc.code-reserved-range"))
+def test_a_reserved_code_is_sent_only_if_it_is_defined(revision: str, code: int) -> None:
+    shown = failed_with(revision, ProtocolError("mine", code=code))
+    defined = {-32020, -32021, -32022}
+    assert shown["code"] == (code if code in defined else -32603)
+
+
+@pytest.mark.requirement("jsonrpc.code-32002-not-emitted")
+def test_a_missing_resource_has_the_code_of_the_revision() -> None:
+    later = holding("jsonrpc.code-32002-not-emitted")
+    for revision in REVISIONS:
+        shown = failed_with(revision, ResourceNotFoundError("memo://none"))
+        assert shown["code"] == (-32602 if revision in later else -32002)
+        assert shown["data"] == {"uri": "memo://none"}
+
+
+@pytest.mark.requirement("jsonrpc.code-defined-meanings", "capabilities.missing-error")
+@pytest.mark.parametrize("revision", holding("jsonrpc.code-defined-meanings"))
+def test_each_defined_code_has_its_one_meaning(revision: str) -> None:
+    missing = failed_with(revision, MissingCapabilityError(("sampling",), "the tool"), "tools/call")
+    assert missing["code"] == -32021
+    other_version = {**meta_of(revision), facts(revision).meta.protocol_version or "": "1900-01-01"}
+    server = ServerEnd(revision)
+    (unknown,) = server.say(request(revision, "tools/list", meta=other_version))
+    assert unknown["error"]["code"] == -32022
+    others = [InternalError("x"), MethodNotFoundError("x"), ResourceNotFoundError("a://b")]
+    shown = {failed_with(revision, error)["code"] for error in others}
+    assert shown == {-32603, -32601, -32602}
+
+
+@pytest.mark.requirement("jsonrpc.mandatory-parts-legacy")
+@pytest.mark.parametrize("revision", holding("jsonrpc.mandatory-parts-legacy"))
+def test_two_ends_without_features_still_shake_hands(revision: str) -> None:
+    pair = Pair(revision, server={}, client={})
+    methods = [message.get("method") for _, message in pair.wire]
+    assert methods == ["initialize", None, "notifications/initialized"]
+    pair.ask("client", "ping")
+    assert pair.told("client", ResponseReceived)
+
+
+@pytest.mark.requirement("jsonrpc.mandatory-parts-modern")
+@pytest.mark.parametrize("revision", holding("jsonrpc.mandatory-parts-modern"))
+def test_a_server_without_features_still_tells_who_it_is_and_checks_what_is_asked(
+    revision: str,
+) -> None:
+    server = ServerEnd(revision, {}, speaks=revision)
+    (known,) = server.ask("server/discover")
+    assert known["result"]["supportedVersions"] == [revision]
+    key = facts(revision).meta.protocol_version or ""
+    (unknown,) = server.ask("server/discover", meta={key: "1900-01-01"})
+    (bare,) = server.say({"jsonrpc": "2.0", "id": 1, "method": "server/discover"})
+    assert [unknown["error"]["code"], bare["error"]["code"]] == [-32022, -32602]
+
+
+@pytest.mark.requirement("jsonrpc.mandatory-parts-modern")
+@pytest.mark.parametrize("revision", holding("jsonrpc.mandatory-parts-modern"))
+def test_a_client_understands_a_result_that_wants_input(revision: str) -> None:
+    client = ClientEnd(revision)
+    wanted = {"where": {"method": "elicitation/create", "params": PARAMS["elicitation/create"]}}
+    result = {"resultType": "input_required", "inputRequests": wanted, "requestState": "s"}
+    id = client.ask("tools/call", PARAMS["tools/call"])["id"]
+    client.say({"jsonrpc": "2.0", "id": id, "result": result})
+    (answer,) = client.events
+    assert isinstance(answer, ResponseReceived)
+    assert answer.result.result_type == "input_required"
+    assert answer.result.input_requests["where"].params.message == "Which city?"
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_a_server_that_cannot_describe_itself_answers_an_internal_error(revision: str) -> None:
+    server = ServerEnd(None)
+    server.connection = Connection("server", REVISIONS, described({"tools": 5}, "server"))
+    shakes_hands = revision in HANDSHAKE
+    opening = initialize(revision) if shakes_hands else request(revision, "server/discover")
+    (answer,) = server.say(opening)
+    assert (answer["id"], answer["error"]["code"]) == (opening["id"], -32603)
+
+
+@pytest.mark.requirement("jsonrpc.rpc-prefix")
+def test_a_method_of_ones_own_has_a_name_that_is_free() -> None:
+    for name in ("rpc.test", "rpc.", "", "tools/list"):
+        with pytest.raises(ValueError, match="method"):
+            Server("own").method(name)(lambda: None)
+    assert not any(
+        name.startswith("rpc.")
+        for known in REVISIONS.values()
+        for name in (*known.client_requests, *known.server_requests)
+    )

@@ -1,0 +1,383 @@
+"""What peers in the wild do beyond the specification: tolerated, and never done by us."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mcp_protocol.errors import MissingCapabilityError, RemoteError
+from mcp_protocol.facts import Role, other
+from mcp_protocol.framing.line_framing import LineReader
+from mcp_protocol.protocol.connection import Connection
+from mcp_protocol.protocol.receiver import (
+    Event,
+    Ignored,
+    NotificationReceived,
+    ProgressReceived,
+    RequestFailed,
+    ResponseReceived,
+)
+from mcp_protocol.revisions import REVISIONS
+from package.ends import ASKED, answering, ask, asking, both, end_of
+from package.protocol.pair import Pair
+from package.rules import holding
+from package.samples import EVERY_CLIENT_CAPABILITY, PARAMS, RESULTS
+from package.wire import (
+    INITIALIZED,
+    ClientEnd,
+    ServerEnd,
+    described,
+    encoded,
+    initialize,
+    request,
+    sent,
+)
+
+CODES_WITHOUT_MEANING = [-32000, -32001, -32002, -32003, -32042, -32601, -32603, -32800]
+
+
+def answer_with(client: ClientEnd, id: Any, **body: Any) -> Event:
+    """Have the server answer; gives what the client makes of it."""
+    assert client.say({"jsonrpc": "2.0", "id": id, **body}) == []
+    (event,) = client.events
+    return event
+
+
+def still_works(end: ClientEnd | ServerEnd) -> bool:
+    """Whether a request of the peer's, or one of ours, still gets through."""
+    if isinstance(end, ClientEnd):
+        event = answer_with(end, end.ask("tools/list")["id"], result=RESULTS["tools/list"])
+        return isinstance(event, ResponseReceived)
+    end.events.clear()
+    return end.ask("tools/list", id="works?") == [] and len(list(end.requests())) == 1
+
+
+@pytest.mark.requirement("seed-compat.dollar-cancel-request", "seed-compat.dollar-progress")
+@pytest.mark.parametrize(
+    ("method", "params"),
+    [
+        ("$/cancelRequest", {"id": 3}),
+        ("$/cancelRequest", {"requestId": 3}),
+        ("$/progress", {"token": 3, "value": {"kind": "report", "percentage": 50}}),
+        ("$/progress", {"progressToken": 3, "progress": 1}),
+    ],
+)
+@pytest.mark.parametrize(("revision", "role"), both("seed-compat.dollar-cancel-request"))
+def test_dollar_notifications_are_ignored(
+    revision: str, role: Role, method: str, params: dict[str, Any]
+) -> None:
+    end = end_of(revision, role)
+    if role == "server":
+        ask(end, "tools/call", params=PARAMS["tools/call"], id=3, meta={"progressToken": 3})
+    else:
+        calls = [end.ask("tools/call", PARAMS["tools/call"], progress=True) for _ in range(3)]
+        assert 3 in [call["id"] for call in calls]
+    served, open_requests = end.connection.inbound_requests, end.connection.open_requests
+    assert end.say({"jsonrpc": "2.0", "method": method, "params": params}) == []
+    assert not any(isinstance(event, ProgressReceived) for event in end.events)
+    assert (end.connection.inbound_requests, end.connection.open_requests) == (
+        served,
+        open_requests,
+    )
+    assert still_works(end)
+
+
+@pytest.mark.requirement("seed-compat.dollar-cancel-request-with-id")
+@pytest.mark.parametrize(("revision", "role"), answering("seed-compat.dollar-cancel-request"))
+def test_a_dollar_notification_with_an_id_is_an_unknown_request(revision: str, role: Role) -> None:
+    end = end_of(revision, role)
+    ask(end, ASKED[role], id=3)
+    (answer,) = ask(end, "$/cancelRequest", params={"id": 3}, id=8)
+    assert (answer["id"], answer["error"]["code"]) == (8, -32601)
+    assert end.connection.inbound_requests == (3,)
+
+
+@pytest.mark.requirement("seed-compat.dollar-cancel-request", "seed-compat.dollar-progress")
+@pytest.mark.requirement("seed-compat.code-32800", "seed-compat.error-id-null")
+@pytest.mark.parametrize("revision", holding("seed-compat.code-32800"))
+def test_none_of_it_is_ever_sent(revision: str) -> None:
+    pair = Pair(revision)
+    id = pair.ask("client", "tools/call", PARAMS["tools/call"], progress=True)
+    pair.deliver("server", pair.server.progress(id, 1))
+    pair.deliver("client", pair.client.cancel(id, "no more"))
+    assert pair.server.respond(id, RESULTS["tools/call"]) is None
+    assert pair.server.fail(id, MissingCapabilityError(("tools",), "x")) is None
+    methods = [message["method"] for _, message in pair.wire if "method" in message]
+    assert methods[-3:] == ["tools/call", "notifications/progress", "notifications/cancelled"]
+    assert not any(method.startswith("$/") for method in methods)
+    assert all(message.get("id", "none") is not None for _, message in pair.wire)
+
+
+@pytest.mark.requirement("seed-compat.code-32800", "seed-compat.code-32000")
+@pytest.mark.requirement("seed-compat.code-32001", "seed-compat.code-32002")
+@pytest.mark.requirement("seed-compat.code-32003", "seed-compat.code-unknown-tool")
+@pytest.mark.requirement("seed-compat.tool-failure-as-protocol-error")
+@pytest.mark.parametrize("method", ["tools/call", "prompts/get", "resources/read", "tools/list"])
+@pytest.mark.parametrize("code", CODES_WITHOUT_MEANING)
+@pytest.mark.parametrize("revision", holding("seed-compat.code-32000"))
+def test_an_odd_code_fails_its_call_and_no_other(revision: str, code: int, method: str) -> None:
+    client = ClientEnd(revision)
+    ids = [client.ask(method, PARAMS[method])["id"] for _ in range(3)]
+    event = answer_with(client, ids[1], error={"code": code, "message": "why", "data": [1]})
+    assert isinstance(event, RequestFailed)
+    assert type(event.error) is RemoteError
+    assert (event.error.code, event.error.message, event.error.data) == (code, "why", [1])
+    assert event.error.method == method
+    assert event.error.resource_not_found is ((method, code) == ("resources/read", -32002))
+    assert client.connection.open_requests == 2
+    for id in (ids[0], ids[2]):
+        assert isinstance(answer_with(client, id, result=RESULTS[method]), ResponseReceived)
+
+
+@pytest.mark.requirement("seed-compat.code-32800", "seed-compat.cancel-unimplemented")
+@pytest.mark.parametrize(
+    "late",
+    [
+        {"error": {"code": -32800, "message": "Request cancelled"}},
+        {"result": RESULTS["tools/call"]},
+    ],
+    ids=["error", "result"],
+)
+@pytest.mark.parametrize("revision", holding("seed-compat.code-32800"))
+def test_whatever_answers_a_cancelled_call_comes_too_late(
+    revision: str, late: dict[str, Any]
+) -> None:
+    client = ClientEnd(revision)
+    id = client.ask("tools/call", PARAMS["tools/call"])["id"]
+    assert client.connection.cancel(id) is not None
+    assert client.connection.open_requests == 0
+    assert isinstance(answer_with(client, id, **late), Ignored)
+    assert still_works(client)
+
+
+@pytest.mark.requirement("seed-compat.not-initialized-error")
+@pytest.mark.parametrize("revision", holding("seed-compat.not-initialized-error"))
+def test_a_request_before_initialize_is_refused_and_nothing_is_lost(revision: str) -> None:
+    server = ServerEnd(None, speaks=revision)
+    (answer,) = server.say(request(revision, "tools/list", id=1))
+    assert (answer["id"], answer["error"]["code"]) == (1, -32600)
+    assert server.say(request(revision, "ping", id=2)) == [
+        {"jsonrpc": "2.0", "id": 2, "result": {}}
+    ]
+    (answer,) = server.say(initialize(revision))
+    assert answer["result"]["protocolVersion"] == revision
+
+
+@pytest.mark.requirement("seed-compat.skipped-initialized")
+@pytest.mark.parametrize("revision", holding("seed-compat.skipped-initialized"))
+def test_the_first_request_stands_for_a_confirmation_that_never_came(revision: str) -> None:
+    server = ServerEnd(None)
+    server.say(initialize(revision, EVERY_CLIENT_CAPABILITY))
+    changed = "notifications/tools/list_changed"
+    assert server.connection.notify(changed) == []
+    assert server.say(request(revision, "tools/list", id=1)) == []
+    assert [event.id for event in server.requests()] == [1]
+    assert len(server.connection.notify(changed)) == 1
+    assert server.connection.request("roots/list")
+
+
+@pytest.mark.requirement("seed-compat.initialized-after-requests")
+@pytest.mark.parametrize("revision", holding("seed-compat.initialized-after-requests"))
+def test_a_confirmation_may_be_late_or_come_twice_and_is_told_once(revision: str) -> None:
+    server = ServerEnd(None)
+    server.say(initialize(revision))
+    listing = [request(revision, "tools/list", id=id) for id in (1, 2)]
+    for message in (listing[0], INITIALIZED, INITIALIZED, listing[1]):
+        assert server.say(message) == []
+    assert [event.id for event in server.requests()] == [1, 2]
+    told = [event for event in server.events if isinstance(event, NotificationReceived)]
+    assert [event.method.name for event in told] == ["notifications/initialized"]
+
+
+@pytest.mark.requirement("seed-compat.initialized-with-id")
+@pytest.mark.parametrize("revision", holding("seed-compat.initialized-with-id"))
+def test_a_confirmation_with_an_id_is_refused_and_still_counts(revision: str) -> None:
+    server = ServerEnd(None)
+    server.say(initialize(revision, EVERY_CLIENT_CAPABILITY))
+    (answer,) = server.say({**INITIALIZED, "id": 2})
+    assert (answer["id"], answer["error"]["code"]) == (2, -32601)
+    assert server.connection.request("roots/list")
+    assert server.say(request(revision, "tools/list")) == []
+
+
+@pytest.mark.requirement("seed-compat.pipelined-handshake", "seed-compat.blank-lines-and-crlf")
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\n\n \r\n"])
+@pytest.mark.parametrize("revision", holding("seed-compat.pipelined-handshake"))
+def test_a_handshake_written_at_once_is_served_in_order(revision: str, end: bytes) -> None:
+    messages = [initialize(revision), INITIALIZED, request(revision, "ping", id=1)]
+    server = ServerEnd(None)
+    answers = []
+    for line in LineReader().feed(end.join(encoded(message) for message in messages) + end):
+        answers += server.say(line)
+    assert [answer["id"] for answer in answers] == ["init", 1]
+    assert all("result" in answer for answer in answers)
+
+
+@pytest.mark.requirement("seed-compat.initialize-empty-params")
+@pytest.mark.parametrize("params", [{}, None, ...], ids=str)
+@pytest.mark.parametrize("revision", holding("seed-compat.initialize-empty-params"))
+def test_an_empty_initialize_is_refused_and_a_good_one_then_served(
+    revision: str, params: Any
+) -> None:
+    server = ServerEnd(None)
+    message = {**initialize(revision), "params": params}
+    (answer,) = server.say({key: value for key, value in message.items() if value is not ...})
+    assert (answer["id"], answer["error"]["code"]) == ("init", -32602)
+    (answer,) = server.say(initialize(revision))
+    assert answer["result"]["protocolVersion"] == revision
+
+
+@pytest.mark.requirement("seed-compat.empty-params-everywhere", "jsonrpc.params-optional-legacy")
+@pytest.mark.parametrize(("revision", "role"), both("seed-compat.empty-params-everywhere"))
+def test_empty_params_are_the_same_as_none(revision: str, role: Role) -> None:
+    known, peer = REVISIONS[revision], other(role)
+    outcomes: list[tuple[str, Any]] = []
+    ways: tuple[dict[str, Any], ...] = ({"params": {}}, {})
+    for more in ways:
+        end = end_of(revision, role)
+        for method, row in known.requests_from(peer).items():
+            if not row.params_required:
+                outcomes.append((method, end.say({**request(revision, method, id=method), **more})))
+        for name, row in known.notifications_from(peer).items():
+            if not row.params_required:
+                end.say({"jsonrpc": "2.0", "method": name, **more})
+        outcomes.append(("served", end.connection.inbound_requests))
+        outcomes.append(("told", [type(event).__name__ for event in end.events]))
+    half = len(outcomes) // 2
+    assert outcomes[:half] == outcomes[half:]
+    assert half > 3
+    assert not any("error" in str(outcome) for outcome in outcomes)
+
+
+@pytest.mark.requirement("seed-compat.params-null", "seed-compat.empty-params-modern")
+@pytest.mark.parametrize(("revision", "role"), answering("seed-compat.params-null"))
+def test_null_as_params_is_answered_and_breaks_nothing(revision: str, role: Role) -> None:
+    end = end_of(revision, role)
+    message = {"jsonrpc": "2.0", "id": 1, "method": ASKED[role], "params": None}
+    codes = [answer["error"]["code"] for answer in end.say(message)]
+    stands_alone = revision in holding("seed-compat.empty-params-modern")
+    assert codes == ([-32602] if stands_alone else [])
+    assert still_works(end)
+
+
+@pytest.mark.requirement("seed-compat.error-id-null", "seed-compat.response-to-notification")
+@pytest.mark.requirement("seed-compat.unsolicited-response")
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"id": None, "error": {"code": -32700, "message": "x"}},
+        {"error": {"code": -32700, "message": "x"}},
+        {"id": None, "error": {"code": -32600, "message": "x"}},
+        {"id": None, "result": {}},
+        {"result": {}},
+        {"id": 999, "result": {}},
+        {"id": 999, "error": {"code": -1, "message": "x"}},
+        {"id": "1", "result": {}},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize(("revision", "role"), both("seed-compat.error-id-null"))
+def test_an_answer_to_no_request_settles_nothing(
+    revision: str, role: Role, message: dict[str, Any]
+) -> None:
+    end = end_of(revision, role)
+    if isinstance(end, ClientEnd):
+        end.ask("tools/call", PARAMS["tools/call"])
+    before = end.connection.open_requests
+    end.events.clear()
+    assert end.say({"jsonrpc": "2.0", **message}) == []
+    (event,) = end.events
+    assert isinstance(event, Ignored)
+    if "error" in message:
+        assert str(message["error"]["code"]) in event.reason
+    assert end.connection.open_requests == before
+    assert still_works(end)
+
+
+@pytest.mark.requirement("seed-compat.response-to-notification")
+@pytest.mark.parametrize("revision", holding("seed-compat.not-initialized-error"))
+def test_a_server_that_answers_the_confirmation_is_still_connected_to(revision: str) -> None:
+    client = ClientEnd(revision)
+    bodies: list[dict[str, Any]] = [{"error": {"code": -32600, "message": "x"}}, {"result": {}}]
+    for answer in bodies:
+        assert client.say({"jsonrpc": "2.0", "id": None, **answer}) == []
+    assert client.connection.session is not None
+    assert still_works(client)
+
+
+@pytest.mark.requirement("seed-compat.wrong-jsonrpc-version")
+@pytest.mark.parametrize("version", [{}, {"jsonrpc": "1.0"}, {"jsonrpc": 2}], ids=str)
+@pytest.mark.parametrize(("revision", "role"), answering("seed-compat.wrong-jsonrpc-version"))
+def test_a_wrong_version_is_answered_only_if_there_is_an_id(
+    revision: str, role: Role, version: dict[str, Any]
+) -> None:
+    end = end_of(revision, role)
+    (answer,) = end.say({**version, "id": 4, "method": ASKED[role]})
+    assert (answer["id"], answer["error"]["code"]) == (4, -32600)
+    assert end.say({**version, "method": "x"}) == []
+    assert end.connection.inbound_requests == ()
+
+
+@pytest.mark.requirement("seed-compat.extra-result-members", "jsonrpc.open-objects")
+@pytest.mark.parametrize("revision", holding("seed-compat.extra-result-members"))
+def test_free_members_of_a_result_are_no_error_and_stay_in_the_raw_result(revision: str) -> None:
+    client = ClientEnd(revision)
+    result = {**(RESULTS["tools/list"] or {}), "data": [1], "foo": None}
+    event = answer_with(client, client.ask("tools/list")["id"], result=result)
+    assert isinstance(event, ResponseReceived)
+    assert [tool.name for tool in event.result.tools] == ["echo"]
+    assert b'"data": [1]' in bytes(event.raw)
+
+
+@pytest.mark.requirement("seed-compat.code-not-supported", "seed-compat.placeholder-method-names")
+@pytest.mark.parametrize("method", ["method-name", "notification", "no/such"])
+@pytest.mark.parametrize(("revision", "role"), answering("seed-compat.code-not-supported"))
+def test_an_unknown_method_has_one_code(revision: str, role: Role, method: str) -> None:
+    (answer,) = ask(end_of(revision, role), method, id=1)
+    assert answer["error"]["code"] == -32601
+
+
+@pytest.mark.requirement("seed-compat.noise-on-stdout")
+@pytest.mark.parametrize(
+    "noise", [b"Server starting...", b"\x1b[32mINFO\x1b[0m ready", b"5", b"[]"]
+)
+@pytest.mark.parametrize("revision", holding("seed-compat.noise-on-stdout"))
+def test_a_client_skips_noise_without_a_word(revision: str, noise: bytes) -> None:
+    fresh = Connection("client", REVISIONS.only(revision), described({}, "client"))
+    fresh.open()
+    client = ClientEnd(revision)
+    for connection in (fresh, client.connection):
+        events = connection.receive(noise)
+        assert sent(events) == []
+        assert all(isinstance(event, Ignored) for event in events)
+    assert still_works(client)
+
+
+@pytest.mark.requirement("seed-compat.stop-reason-spelling")
+@pytest.mark.parametrize("reason", ["end_turn", "endTurn", "something else"])
+@pytest.mark.parametrize(
+    "revision", [r for r, role in asking("seed-compat.stop-reason-spelling") if role == "server"]
+)
+def test_any_stop_reason_is_passed_on(revision: str, reason: str) -> None:
+    pair = Pair(revision)
+    pair.ask("server", "sampling/createMessage", PARAMS["sampling/createMessage"])
+    answer = RESULTS["sampling/createMessage"] or {}
+    pair.answer("client", {**answer, "stopReason": reason})
+    assert pair.told("server", ResponseReceived)[-1].result.stop_reason == reason
+
+
+@pytest.mark.requirement("seed-compat.undeclared-capability-calls")
+@pytest.mark.requirement("seed-compat.tools-not-mandatory")
+@pytest.mark.parametrize("revision", holding("seed-compat.tools-not-mandatory"))
+def test_a_client_asks_for_nothing_by_itself_and_refuses_what_was_not_declared(
+    revision: str,
+) -> None:
+    pair = Pair(revision, server={"resources": {}})
+    methods = [message.get("method") for message in pair.sent("client")]
+    assert set(methods) <= {"server/discover", "initialize", "notifications/initialized"}
+    with pytest.raises(MissingCapabilityError) as refused:
+        pair.ask("client", "tools/list")
+    assert refused.value.path == ("tools",)
+    pair.ask("client", "resources/list")
+    assert pair.sent("client")[-1]["method"] == "resources/list"

@@ -1,0 +1,99 @@
+"""ping: either end answers it at once, in the revisions that have it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import anyio
+import pytest
+
+from mcp_protocol.errors import MethodNotFoundError, RemoteError
+from mcp_protocol.facts import Role
+from mcp_protocol.protocol.receiver import RequestFailed, RequestReceived, ResponseReceived
+from mcp_protocol.revisions import REVISIONS
+from mcp_protocol.server.toolkit.server import Server
+from package.ends import ASKED, answering, ask, both, end_of
+from package.protocol.pair import Pair
+from package.rules import holding
+from package.samples import PARAMS
+from package.wire import ClientEnd, ServerEnd, request, speaking_to
+
+
+@pytest.mark.requirement("ping.no-params", "ping.answered", "ping.either-side")
+@pytest.mark.parametrize(
+    "params", [..., {}, {"_meta": {}}, {"_meta": {"x": 1}}, {"unknown": [1]}], ids=str
+)
+@pytest.mark.parametrize(("revision", "role"), answering("ping.answered"))
+def test_ping_is_answered_with_an_empty_result(revision: str, role: Role, params: Any) -> None:
+    end = end_of(revision, role)
+    message = {"jsonrpc": "2.0", "id": "p", "method": "ping", "params": params}
+    if params is ...:
+        del message["params"]
+    assert end.say(message) == [{"jsonrpc": "2.0", "id": "p", "result": {}}]
+    assert not any(isinstance(event, RequestReceived) for event in end.events)
+
+
+@pytest.mark.requirement("ping.no-params")
+@pytest.mark.parametrize(("revision", "role"), both("ping.no-params"))
+def test_a_ping_has_no_params_but_meta(revision: str, role: Role) -> None:
+    pair = Pair(revision)
+    pair.ask(role, "ping")
+    assert "params" not in pair.sent(role)[-1]
+    pair.ask(role, "ping", meta={"com.example/x": 1}, progress=False)
+    assert pair.sent(role)[-1]["params"] == {"_meta": {"com.example/x": 1}}
+    assert len(pair.told(role, ResponseReceived)) == 2
+
+
+@pytest.mark.requirement("ping.answered")
+@pytest.mark.parametrize(("revision", "role"), answering("ping.answered"))
+def test_ping_does_not_wait_for_what_is_inbound_requests(revision: str, role: Role) -> None:
+    end = end_of(revision, role)
+    for id in range(3):
+        assert ask(end, ASKED[role], id=id) == []
+    assert ask(end, "ping", id=9) == [{"jsonrpc": "2.0", "id": 9, "result": {}}]
+    assert end.connection.inbound_requests == (0, 1, 2)
+
+
+@pytest.mark.anyio
+@pytest.mark.requirement("ping.answered")
+@pytest.mark.parametrize("revision", holding("ping.answered"))
+async def test_ping_is_answered_while_a_tool_works(revision: str) -> None:
+    server, finish = Server("slow"), anyio.Event()
+
+    @server.tool()
+    async def work() -> str:
+        await finish.wait()
+        return "done"
+
+    async with speaking_to(server, revision) as end:
+        await end.send(request(revision, "tools/call", {"name": "work"}, id="work"))
+        assert (await end.ask("ping"))["result"] == {}
+        assert end.heard == []
+        finish.set()
+        assert (await end.receive())["id"] == "work"
+
+
+@pytest.mark.requirement("ping.removed")
+@pytest.mark.parametrize("revision", holding("ping.removed"))
+def test_later_revisions_have_no_ping(revision: str) -> None:
+    server, client = ServerEnd(revision), ClientEnd(revision)
+    (answer,) = server.ask("ping", id=3)
+    assert (answer["id"], answer["error"]["code"]) == (3, -32601)
+    assert client.say({"jsonrpc": "2.0", "id": 3, "method": "ping"}) == []
+    with pytest.raises(MethodNotFoundError):
+        client.ask("ping")
+    assert "ping" not in REVISIONS[revision].server_requests
+
+
+@pytest.mark.requirement("seed-compat.missing-ping")
+@pytest.mark.parametrize("revision", holding("seed-compat.missing-ping"))
+def test_a_server_that_knows_no_ping_fails_the_ping_and_nothing_else(revision: str) -> None:
+    client = ClientEnd(revision)
+    open_call = client.ask("tools/call", PARAMS["tools/call"])["id"]
+    id = client.ask("ping")["id"]
+    client.say({"jsonrpc": "2.0", "id": id, "error": {"code": -32601, "message": "no"}})
+    (failed,) = client.events
+    assert isinstance(failed, RequestFailed)
+    assert isinstance(failed.error, RemoteError)
+    client.say({"jsonrpc": "2.0", "id": open_call, "result": {"content": []}})
+    assert isinstance(client.events[0], ResponseReceived)

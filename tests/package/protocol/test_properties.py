@@ -1,0 +1,281 @@
+"""What holds whatever happens: ids, calls that settle once, and JSON that survives the types."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import random
+from typing import Any
+
+import anyio
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mcp_protocol import _wire
+from mcp_protocol._wire import Untagged
+from mcp_protocol.channel import OutgoingMessage, RequestId
+from mcp_protocol.errors import ProtocolError, RemoteError
+from mcp_protocol.protocol.connection import Connection
+from mcp_protocol.protocol.receiver import (
+    CancelReceived,
+    RequestFailed,
+    RequestReceived,
+    ResponseReceived,
+)
+from mcp_protocol.runtime.request_context import RequestContext
+from package.ends import ask, end_of
+from package.live import App, live, text_of
+from package.protocol.pair import Pair
+from package.strategies import anything, described
+from package.wire import ALL, HANDSHAKE, PER_REQUEST, ClientEnd
+
+every = pytest.mark.parametrize("revision", ALL)
+both_kinds = pytest.mark.parametrize("revision", [HANDSHAKE[-1], PER_REQUEST[-1]])
+calm = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+@pytest.mark.requirement("progress.token-unique", "progress.tokens-tracked")
+@every
+def test_ten_thousand_requests_have_ten_thousand_ids_and_none_is_kept(revision: str) -> None:
+    client = ClientEnd(revision)
+    seen = set()
+    for _ in range(10_000):
+        id, message = client.connection.request("tools/list", progress=True)
+        assert json.loads(message.data)["id"] == id
+        seen.add(id)
+        client.say({"jsonrpc": "2.0", "id": id, "error": {"code": 1, "message": "no"}})
+    assert len(seen) == 10_000
+    assert client.connection.open_requests == 0
+
+
+Step = tuple[str, int]
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["ask", "answer", "fail", "cancel", "to server", "to client", "progress"]),
+        st.integers(0, 7),
+    ),
+    max_size=60,
+)
+
+
+class Wire:
+    """Two connected ends, with messages that are under way for as long as the test likes."""
+
+    def __init__(self, revision: str) -> None:
+        pair = Pair(revision)
+        self.client: Connection = pair.client
+        self.server: Connection = pair.server
+        self.under_way: dict[str, list[OutgoingMessage]] = {"to server": [], "to client": []}
+        self.asked: list[RequestId] = []
+        self.settled: dict[RequestId, int] = {}
+        self.served: list[RequestId] = []
+        self.stopped: set[RequestId] = set()
+
+    def step(self, what: str, number: int) -> None:
+        """Do one thing, if it can be done: with the request or the message of that number."""
+        id: RequestId
+        if what == "ask":
+            id, message = self.client.request("tools/list", progress=True)
+            assert id not in self.asked
+            self.asked.append(id)
+            self.under_way["to server"].append(message)
+        elif what == "cancel" and self.asked:
+            id = self.asked[number % len(self.asked)]
+            cancelled = self.client.cancel(id)
+            if cancelled is not None:
+                self.settled[id] = self.settled.get(id, 0) + 1
+                self.under_way["to server"].append(cancelled)
+        elif what in ("answer", "fail", "progress") and self.served:
+            self._serve(what, self.served[number % len(self.served)])
+        elif self.under_way.get(what):
+            self._deliver(what)
+
+    def finish(self) -> None:
+        """Answer and deliver all there is."""
+        while any(self.under_way.values()) or self.server.inbound_requests:
+            for direction in self.under_way:
+                while self.under_way[direction]:
+                    self._deliver(direction)
+            for id in self.served:
+                self._serve("answer", id)
+
+    def _serve(self, what: str, id: RequestId) -> None:
+        if what == "answer":
+            message = self.server.respond(id, {"tools": []})
+        elif what == "fail":
+            message = self.server.fail(id, ProtocolError("no", code=7))
+        else:
+            message = self.server.progress(id, random.random())
+        assert message is None or id not in self.stopped
+        if message is not None:
+            self.under_way["to client"].append(message)
+
+    def _deliver(self, direction: str) -> None:
+        message = self.under_way[direction].pop(0)
+        end = self.server if direction == "to server" else self.client
+        for event in end.receive(message.data):
+            match event:
+                case RequestReceived(id=id):
+                    self.served.append(id)
+                case CancelReceived(id=id):
+                    self.stopped.add(id)
+                case ResponseReceived(id=id) | RequestFailed(id=id):
+                    self.settled[id] = self.settled.get(id, 0) + 1
+
+
+@pytest.mark.requirement("cancellation.races", "cancellation.late-response-ignored")
+@both_kinds
+@given(steps=STEPS)
+@settings(calm, max_examples=150)
+def test_every_request_settles_exactly_once_however_messages_cross(
+    revision: str, steps: list[Step]
+) -> None:
+    wire = Wire(revision)
+    for what, number in steps:
+        wire.step(what, number)
+    wire.finish()
+    assert wire.settled == dict.fromkeys(wire.asked, 1)
+    assert wire.client.open_requests == 0
+    assert wire.server.inbound_requests == ()
+
+
+async def work(exchange: RequestContext) -> Any:
+    """A tool that takes as many steps as it is told to, and may fail."""
+    arguments = exchange.params.arguments
+    for _ in range(arguments["steps"]):
+        await anyio.lowlevel.checkpoint()
+    if arguments["fails"]:
+        raise ValueError
+    return {"content": [{"type": "text", "text": str(arguments["n"])}]}
+
+
+@pytest.mark.requirement("cancellation.races")
+@both_kinds
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+@given(seed=st.integers(0, 2**32))
+@settings(calm, max_examples=4)
+def test_a_thousand_calls_aborted_at_any_moment_each_settle_once(
+    revision: str, backend: str, seed: int
+) -> None:
+    chance = random.Random(seed)
+    plans = [
+        (number, chance.randrange(6), chance.randrange(12), chance.random() < 0.1)
+        for number in range(250)
+    ]
+    outcomes: dict[int, list[str]] = {number: [] for number, *_ in plans}
+
+    async def call(client: Any, number: int, steps: int, patience: int, fails: bool) -> None:
+        arguments = {"n": number, "steps": steps, "fails": fails}
+
+        async def abort(scope: anyio.CancelScope) -> None:
+            for _ in range(patience):
+                await anyio.lowlevel.checkpoint()
+            scope.cancel()
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(abort, tasks.cancel_scope)
+            try:
+                result = await client.call_tool("work", arguments)
+                assert text_of(result) == str(number)
+                outcomes[number].append("result")
+            except RemoteError:
+                outcomes[number].append("error")
+            except anyio.get_cancelled_exc_class():
+                outcomes[number].append("cancelled")
+                raise
+
+    async def main() -> None:
+        async with live(App(work), revision) as (client, _):
+            with anyio.fail_after(60):
+                async with anyio.create_task_group() as tasks:
+                    for plan in plans:
+                        tasks.start_soon(call, client, *plan)
+                assert (
+                    text_of(await client.call_tool("work", {"n": -1, "steps": 0, "fails": False}))
+                    == "-1"
+                )
+            assert client._peer.connection.open_requests == 0
+
+    anyio.run(main, backend=backend)
+    assert {n: len(found) for n, found in outcomes.items()} == dict.fromkeys(outcomes, 1)
+
+
+def models(revision: str) -> dict[str, Any]:
+    """The types of a revision that carry the name of a definition of its schema."""
+    module = importlib.import_module(f"mcp_protocol.r{revision.replace('-', '_')}.models")
+    found = {name: getattr(module, name, None) for name in described(revision).definitions}
+    return {
+        name: kind
+        for name, kind in found.items()
+        if isinstance(kind, type) and issubclass(kind, (*_wire.STRUCTS, Untagged))
+    }
+
+
+@every
+@given(data=st.data())
+@settings(calm, max_examples=300)
+def test_what_the_schema_describes_is_the_same_json_after_decoding_and_encoding(
+    revision: str, data: st.DataObject
+) -> None:
+    name, kind = data.draw(st.sampled_from(sorted(models(revision).items())))
+    value = data.draw(described(revision).named(name))
+    decoded = _wire.decoder(kind)(json.dumps(value).encode())
+    encoded_again = _wire.encode(decoded)
+    assert same(json.loads(encoded_again), value)
+    assert _wire.decoder(kind)(encoded_again) == decoded
+    assert same(_wire.to_builtins(_wire.convert(value, kind)), value)
+
+
+def same(left: Any, right: Any) -> bool:
+    """Whether two JSON values are equal, `1` and `1.0` and `true` told apart."""
+    return repr(sorted_all(left)) == repr(sorted_all(right))
+
+
+def sorted_all(value: Any) -> Any:
+    """The value with its objects as sorted pairs."""
+    if isinstance(value, dict):
+        return [(name, sorted_all(inner)) for name, inner in sorted(value.items())]
+    if isinstance(value, list | tuple):
+        return [sorted_all(inner) for inner in value]
+    return value
+
+
+NOISE = st.one_of(
+    st.binary(max_size=40),
+    anything.map(lambda value: json.dumps(value).encode()),
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "jsonrpc": st.sampled_from(["2.0", "1.0", 2]) | anything,
+            "id": st.integers(0, 5) | st.text(max_size=2) | anything,
+            "method": st.sampled_from(
+                ["tools/call", "initialize", "ping", "notifications/cancelled", "x"]
+            )
+            | anything,
+            "params": anything,
+            "result": anything,
+            "error": anything,
+        },
+    ).map(lambda value: json.dumps(value).encode()),
+)
+
+
+@pytest.mark.parametrize("role", ["client", "server"])
+@both_kinds
+@given(noise=st.lists(NOISE, max_size=8))
+@settings(calm, max_examples=150)
+def test_no_message_whatever_it_is_raises_or_ends_the_session(
+    revision: str, role: Any, noise: list[bytes]
+) -> None:
+    end = end_of(revision, role)
+    id, _ = end.connection.request("tools/list") if role == "client" else (None, None)
+    for message in noise:
+        end.say(message)
+    if role == "client":
+        end.say({"jsonrpc": "2.0", "id": id, "error": {"code": 1, "message": "no"}})
+        assert end.connection.open_requests == 0
+    else:
+        known = set(end.connection.inbound_requests)
+        ask(end, "tools/list", id="after all that")
+        assert set(end.connection.inbound_requests) == known | {"after all that"}

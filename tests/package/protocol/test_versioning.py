@@ -1,0 +1,227 @@
+"""Which revision a server speaks with whom: agreed once by handshake, or named by each request."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mcp_protocol.facts import Lifecycle, Revisions
+from mcp_protocol.protocol.connection import Connection
+from mcp_protocol.protocol.receiver import ResponseReceived
+from mcp_protocol.revisions import REVISIONS
+from package.protocol.pair import Pair
+from package.rules import holding, with_another
+from package.samples import EVERY_CLIENT_CAPABILITY, EVERY_SERVER_CAPABILITY, PARAMS, RESULTS
+from package.wire import (
+    HANDSHAKE,
+    INITIALIZED,
+    PER_REQUEST,
+    ServerEnd,
+    described,
+    facts,
+    initialize,
+    meta_of,
+    request,
+)
+
+VERSION = "io.modelcontextprotocol/protocolVersion"
+
+
+def serving(revisions: Revisions) -> ServerEnd:
+    """A server of some revisions that nobody has spoken to yet."""
+    server = ServerEnd(None)
+    server.connection = Connection("server", revisions, described(EVERY_SERVER_CAPABILITY, "s"))
+    return server
+
+
+def asking_for(revision: str, version: Any, method: str = "tools/list") -> dict[str, Any]:
+    """A request whose `_meta` names any version, or none if `...`."""
+    meta = {**meta_of(revision), VERSION: version}
+    message = request(revision, method, PARAMS[method], id="q")
+    kept = {key: value for key, value in meta.items() if value is not ...}
+    return {**message, "params": {**message["params"], "_meta": kept}}
+
+
+@pytest.mark.requirement("versioning.server-echo", "versioning.identifier")
+@pytest.mark.parametrize("revision", holding("versioning.server-echo"))
+def test_a_server_agrees_to_any_revision_it_speaks(revision: str) -> None:
+    server = serving(REVISIONS)
+    (answer,) = server.say(initialize(revision))
+    assert answer["result"]["protocolVersion"] == revision == server.connection.revision.name
+
+
+@pytest.mark.requirement(
+    "versioning.server-counter-offer", "versioning.identifier", revisions=HANDSHAKE
+)
+@pytest.mark.requirement("versioning.no-modern-in-initialize", revisions=PER_REQUEST)
+@pytest.mark.parametrize(
+    "asked", ["1900-01-01", "2099-01-01", "2025-6-18", "2025-06-18 ", "", "x", *PER_REQUEST]
+)
+def test_a_server_offers_its_newest_for_one_that_it_cannot_speak(asked: str) -> None:
+    for revisions in (REVISIONS, *(REVISIONS.only(name) for name in HANDSHAKE)):
+        server = serving(revisions)
+        (answer,) = server.say(initialize(asked))
+        newest = revisions.of(Lifecycle.HANDSHAKE).newest().name
+        assert answer["result"]["protocolVersion"] == newest == server.connection.revision.name
+
+
+@pytest.mark.requirement("versioning.identifier")
+@pytest.mark.parametrize("version", [20250618, None, ["2025-06-18"]], ids=repr)
+def test_a_version_is_a_string(version: Any) -> None:
+    server = serving(REVISIONS)
+    (answer,) = server.say(initialize(version))
+    assert answer["error"]["code"] == -32602
+    assert server.connection.session is None
+
+
+@pytest.mark.requirement("versioning.per-request-decision")
+@pytest.mark.parametrize("revision", holding("versioning.per-request-decision"))
+def test_each_request_is_accepted_or_refused_by_itself(revision: str) -> None:
+    server = serving(REVISIONS)
+    codes = []
+    for version in (revision, "1900-01-01", revision):
+        answers = server.say(asking_for(revision, version, "server/discover"))
+        codes += [answer.get("error", {}).get("code") for answer in answers]
+    assert codes == [None, -32022, None]
+    assert server.connection.session is None
+
+
+@pytest.mark.requirement("versioning.per-request-decision")
+@pytest.mark.parametrize("revision", holding("versioning.per-request-decision"))
+def test_each_request_is_served_by_the_revision_it_names(revision: str) -> None:
+    server = serving(with_another("2999-01-01"))
+    for id, version in enumerate(("2999-01-01", revision, "2999-01-01")):
+        server.say({**asking_for(revision, version), "id": id})
+    served = [event.revision.name for event in server.requests()]
+    assert served == ["2999-01-01", revision, "2999-01-01"]
+    (known,) = server.say(asking_for(revision, revision, "server/discover"))
+    assert known["result"]["supportedVersions"] == ["2999-01-01", *reversed(PER_REQUEST)]
+
+
+@pytest.mark.requirement("versioning.unsupported-error", "versioning.unsupported-error-discover")
+@pytest.mark.requirement("versioning.identifier", "jsonrpc.code-defined-meanings")
+@pytest.mark.requirement("discover.meta-required")
+@pytest.mark.parametrize("method", ["tools/list", "server/discover", "no/such"])
+@pytest.mark.parametrize("version", ["1900-01-01", "v999", "2026-7-28", "2026-07-28 ", *HANDSHAKE])
+@pytest.mark.parametrize("revision", holding("versioning.unsupported-error"))
+def test_a_version_that_is_not_served_is_refused_with_those_that_are(
+    revision: str, version: str, method: str
+) -> None:
+    message = {**asking_for(revision, version), "method": method}
+    for revisions in (REVISIONS, REVISIONS.only(revision)):
+        server = serving(revisions)
+        (answer,) = server.say(message)
+        assert (answer["id"], answer["error"]["code"]) == ("q", -32022)
+        (known,) = server.say(asking_for(revision, revision, "server/discover"))
+        supported = known["result"]["supportedVersions"]
+        assert answer["error"]["data"] == {"supported": supported, "requested": version}
+        assert revision in supported
+        assert list(server.requests()) == []
+
+
+@pytest.mark.requirement("meta.missing-required-rejected", "discover.meta-required")
+@pytest.mark.requirement("capabilities.empty-object", "seed-compat.empty-params-modern")
+@pytest.mark.parametrize(
+    "params",
+    [
+        ...,
+        {},
+        {"_meta": {}},
+        {"_meta": {"x": 1}},
+        {"_meta": {VERSION: PER_REQUEST[-1]}},
+        {"_meta": {"io.modelcontextprotocol/clientCapabilities": {}}},
+        {"_meta": {**meta_of(PER_REQUEST[-1]), VERSION: 5}},
+        {"_meta": {**meta_of(PER_REQUEST[-1]), VERSION: None}},
+        {
+            "_meta": {
+                **meta_of(PER_REQUEST[-1]),
+                "io.modelcontextprotocol/clientCapabilities": [],
+            }
+        },
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("method", ["server/discover", "tools/list"])
+@pytest.mark.parametrize("revision", holding("meta.missing-required-rejected"))
+def test_a_request_without_what_its_meta_must_have_is_refused(
+    revision: str, method: str, params: Any
+) -> None:
+    message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    if params is ...:
+        del message["params"]
+    for revisions in (REVISIONS, REVISIONS.only(revision)):
+        server = serving(revisions)
+        (answer,) = server.say(message)
+        assert (answer["id"], answer["error"]["code"]) == (1, -32602)
+        assert list(server.requests()) == []
+
+
+@pytest.mark.requirement("meta.client-info-optional-for-server", "capabilities.empty-object")
+@pytest.mark.parametrize("method", ["server/discover", "tools/list"])
+@pytest.mark.parametrize("revision", holding("meta.client-info-optional-for-server"))
+def test_a_client_need_not_say_who_it_is(revision: str, method: str) -> None:
+    meta = {VERSION: revision, "io.modelcontextprotocol/clientCapabilities": {}}
+    server = serving(REVISIONS)
+    message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {"_meta": meta}}
+    assert not any("error" in answer for answer in server.say(message))
+    assert [event.peer_info for event in server.requests()] in ([None], [])
+    assert bool(list(server.requests())) is (method == "tools/list")
+
+
+@pytest.mark.requirement("versioning.dual-era-server-dispatch", "seed-compat.empty-params-modern")
+@pytest.mark.parametrize("revision", holding("versioning.dual-era-server-dispatch"))
+@pytest.mark.parametrize("session", HANDSHAKE)
+def test_one_connection_serves_a_session_and_requests_that_stand_alone(
+    session: str, revision: str
+) -> None:
+    server = serving(REVISIONS)
+    (known,) = server.say(request(revision, "server/discover"))
+    assert known["result"]["supportedVersions"] == list(PER_REQUEST)
+    (agreed,) = server.say(initialize(session))
+    assert agreed["result"]["protocolVersion"] == session
+    server.say(INITIALIZED)
+    server.say({"jsonrpc": "2.0", "id": "old", "method": "tools/list", "params": {}})
+    server.say(request(revision, "tools/list", id="new"))
+    served = {event.id: event.revision.name for event in server.requests()}
+    assert served == {"old": session, "new": revision}
+    for id, marked in (("old", False), ("new", True)):
+        message = server.connection.respond(id, RESULTS["tools/list"])
+        assert message is not None
+        assert (b"resultType" in message.data) is marked
+
+
+@pytest.mark.requirement("versioning.modern-only-rejects-initialize", "lifecycle.no-handshake")
+@pytest.mark.parametrize("asked", [*HANDSHAKE, *PER_REQUEST, "2099-01-01"])
+@pytest.mark.parametrize("revision", holding("versioning.modern-only-rejects-initialize"))
+def test_a_server_without_handshake_refuses_initialize_and_says_what_it_speaks(
+    revision: str, asked: str
+) -> None:
+    server = serving(REVISIONS.only(revision))
+    (answer,) = server.say(initialize(asked, id="i"))
+    assert (answer["id"], answer["error"]["code"]) == ("i", -32602)
+    assert revision in answer["error"]["message"]
+    assert server.say(INITIALIZED) == []
+    assert server.connection.session is None
+
+
+@pytest.mark.requirement("versioning.legacy-client-dual-server", revisions=PER_REQUEST)
+@pytest.mark.parametrize("revision", HANDSHAKE)
+def test_a_session_with_a_server_of_all_revisions_is_wholly_of_its_own(revision: str) -> None:
+    pair = Pair(revision, EVERY_SERVER_CAPABILITY, EVERY_CLIENT_CAPABILITY)
+    for method in ("ping", "tools/list", "resources/list", "prompts/list"):
+        pair.ask("client", method, PARAMS[method])
+        if method in RESULTS:
+            pair.answer("server", RESULTS[method])
+    newer = {"resultType", "ttlMs", "cacheScope", "_meta"}
+    for message in pair.sent("server"):
+        assert newer.isdisjoint(message.get("result", {}))
+    pair.ask("server", "roots/list")
+    pair.answer("client", RESULTS["roots/list"])
+    assert len(pair.told("server", ResponseReceived)) == 1
+    assert len(pair.told("client", ResponseReceived)) == 4
+
+
+@pytest.mark.parametrize("revision", PER_REQUEST)
+def test_the_keys_of_meta_are_those_that_the_facts_name(revision: str) -> None:
+    assert facts(revision).meta.protocol_version == VERSION

@@ -1,0 +1,284 @@
+"""The sessions of a proxy with the server behind it: for each client, and after an end."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from mcp_protocol import Context, Restart, Server
+from mcp_protocol.errors import RemoteError
+from mcp_protocol.proxy import upstream_pool
+from mcp_protocol.testing import connected
+from mcp_protocol.transports.memory import memory_pair
+from package.asgi_client import Http, asgi
+from package.live import text_of
+from package.proxy.test_proxy import NEWEST, SESSION
+from package.stdio_process import PATHS
+from package.wire import HANDSHAKE
+
+pytestmark = pytest.mark.anyio
+
+STREAMABLE = HANDSHAKE[1:]
+CRASHING = str(Path(__file__).with_name("crashing_server.py"))
+far_side = pytest.mark.parametrize("far", [SESSION, NEWEST])
+
+
+class Counted:
+    """A server that numbers its sessions, from 1 on, and can end them.
+
+    Attributes:
+        opened: How many there were.
+        open: The numbers of those that are open.
+        server: The server.
+    """
+
+    def __init__(self) -> None:
+        self.opened = 0
+        self.open: set[int] = set()
+        self._scopes: list[anyio.CancelScope] = []
+        self.server = Server("counted", subscribe=True, lifespan=self._numbered)
+
+        @self.server.tool()
+        async def number(ctx: Context[int]) -> int:
+            await ctx.info("asked")
+            return ctx.state
+
+        @self.server.tool()
+        async def touch() -> None:
+            self.server.resource_updated("memo://one")
+
+        @self.server.tool()
+        async def crash() -> None:
+            self.end()
+            await anyio.sleep_forever()
+
+        @self.server.resource("memo://one")
+        def one() -> str:
+            return "one"
+
+    def end(self) -> None:
+        """End the sessions that are open."""
+        for scope in self._scopes:
+            scope.cancel()
+
+    async def serve(self, channel: Any) -> None:
+        with anyio.CancelScope() as scope:
+            self._scopes.append(scope)
+            await self.server.serve(channel)
+
+    @asynccontextmanager
+    async def _numbered(self, server: Server) -> AsyncIterator[int]:
+        self.opened += 1
+        number = self.opened
+        self.open.add(number)
+        try:
+            yield number
+        finally:
+            self.open.remove(number)
+
+
+async def number(http: Http, revision: str) -> int:
+    """The number of the session with the server that a client's call uses."""
+    reply = await http.ask(revision, "tools/call", {"name": "number", "arguments": {}})
+    assert "result" in reply.messages[-1], reply.messages
+    return int(reply.result["content"][0]["text"])
+
+
+async def until(condition: Any) -> None:
+    with anyio.fail_after(10):
+        while not condition():
+            await anyio.lowlevel.checkpoint()
+    await anyio.wait_all_tasks_blocked()  # so that the other end knows as well
+
+
+@far_side
+@pytest.mark.parametrize("near", STREAMABLE)
+async def test_each_http_session_has_a_session_of_its_own_with_the_server(
+    near: str, far: str
+) -> None:
+    behind = Counted()
+    async with asgi(Server.proxy(behind, revision=far)) as http:
+        assert behind.opened == 1  # the one that is shared
+        other, third = http.another(), http.another()
+        await http.initialize(near)
+        await other.initialize(near)
+        assert await number(http, near) == 2
+        assert await number(other, near) == 3
+        assert await number(http, near) == 2
+        assert await number(third, NEWEST) == await number(third, NEWEST) == 1
+        assert behind.open == {1, 2, 3}
+        await http.delete()
+        await until(lambda: behind.open == {1, 3})
+        assert await number(other, near) == 3
+    assert behind.open == set()
+
+
+@pytest.mark.parametrize("near", STREAMABLE)
+async def test_a_session_that_only_opens_needs_no_session_with_the_server(near: str) -> None:
+    behind = Counted()
+    async with asgi(Server.proxy(behind)) as http:
+        await http.initialize(near)
+        await http.delete()
+    assert behind.opened == 1
+
+
+async def test_a_server_without_sessions_shares_one_session_with_the_other() -> None:
+    behind = Counted()
+    async with asgi(Server.proxy(behind), stateless=True) as http:
+        for each in (http, http.another()):
+            await each.initialize(SESSION)
+            assert await number(each, SESSION) == 1
+
+
+@far_side
+async def test_updates_and_log_levels_of_one_session_do_not_reach_another(far: str) -> None:
+    behind = Counted()
+    async with asgi(Server.proxy(behind, revision=far)) as http:
+        other = http.another()
+        for each, level in ((http, "info"), (other, "error")):
+            await each.initialize(SESSION)
+            await each.ask(SESSION, "logging/setLevel", {"level": level})
+        await http.ask(SESSION, "resources/subscribe", {"uri": "memo://one"})
+        async with http.stream("GET") as stream, other.stream("GET") as quiet:
+            replies = [
+                await each.ask(SESSION, "tools/call", {"name": "number", "arguments": {}})
+                for each in (http, other)
+            ]
+            logged = [
+                [m for m in reply.messages if m.get("method") == "notifications/message"]
+                for reply in replies
+            ]
+            assert [len(each) for each in logged] == [1, 0]
+            await other.ask(SESSION, "tools/call", {"name": "touch", "arguments": {}})
+            update = await stream.message()
+            assert update["method"] == "notifications/resources/updated"
+            assert b"updated" not in quiet.raw
+
+
+@far_side
+async def test_the_least_recently_used_session_makes_room(
+    far: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(upstream_pool, "MOST_SESSIONS", 2)
+    behind = Counted()
+    async with asgi(Server.proxy(behind, name="front", revision=far)) as http:
+        clients = [http, http.another(), http.another()]
+        for client in clients:
+            await client.initialize(SESSION)
+        assert [await number(client, SESSION) for client in clients] == [2, 3, 4]
+        await until(lambda: behind.open == {1, 3, 4})
+        assert "the server behind proxy 'front': more than 2 sessions" in caplog.text
+        assert await number(clients[2], SESSION) == 4
+        assert await number(clients[0], SESSION) == 5
+
+
+@far_side
+@pytest.mark.parametrize("near", [SESSION, NEWEST])
+async def test_a_session_that_has_ended_is_opened_again_by_the_next_request(
+    near: str, far: str
+) -> None:
+    behind = Counted()
+    async with connected(Server.proxy(behind, name="front", revision=far), revision=near) as pair:
+        client: Any = pair.client
+        assert text_of(await client.call_tool("number")) == "1"
+        with pytest.raises(RemoteError, match="the server behind proxy 'front' does not answer"):
+            await client.call_tool("crash")
+        assert text_of(await client.call_tool("number")) == "2"
+        behind.end()
+        await until(lambda: not behind.open)
+        assert text_of(await client.call_tool("number")) == "3"
+
+
+@far_side
+async def test_subscriptions_go_on_in_the_next_session(far: str) -> None:
+    behind = Counted()
+    async with connected(Server.proxy(behind, revision=far), revision=SESSION) as pair:
+        client: Any = pair.client
+        async with client.listen(tools=True, uris=["memo://one"]) as changes:
+            behind.end()
+            await until(lambda: not behind.open)
+            await client.call_tool("touch")
+            kinds = set[str]()
+            with anyio.fail_after(10):
+                while len(kinds) < 2:
+                    kinds.add(type(await anext(changes)).__name__)
+    assert kinds == {"ResourceUpdated", "ToolsChanged"}
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@pytest.mark.parametrize("near", [SESSION, NEWEST])
+async def test_a_process_that_has_ended_is_started_again_by_the_next_request(
+    near: str, tmp_path: Path
+) -> None:
+    starts = tmp_path / "starts"
+    starts.touch()
+    proxy = Server.proxy([sys.executable, CRASHING, str(starts)], env=PATHS)
+    async with connected(proxy, revision=near) as pair:
+        client: Any = pair.client
+        with pytest.raises(RemoteError, match=r"does not answer: .*exit code 3"):
+            await client.call_tool("crash")
+        result = await client.call_tool("number")
+        assert json.loads(text_of(result)) == 2
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_restart_of_connect_is_in_force_instead(tmp_path: Path) -> None:
+    starts = tmp_path / "starts"
+    starts.touch()
+    command = [sys.executable, CRASHING, str(starts)]
+    proxy = Server.proxy(command, env=PATHS, restart=Restart(limit=1, pauses=()))
+    async with connected(proxy, revision=NEWEST) as pair:
+        client: Any = pair.client
+        with pytest.raises(RemoteError, match="started again"):
+            await client.call_tool("crash")
+        assert text_of(await client.call_tool("number")) == "2"
+        with pytest.raises(RemoteError, match="started again"):
+            await client.call_tool("crash")
+        with pytest.raises(RemoteError, match="the limit of Restart"):
+            await client.call_tool("number")
+
+
+async def test_a_server_that_does_not_come_back_is_tried_again_after_a_pause(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    behind, refused = Counted(), list[str]()
+
+    class Gone:
+        async def serve(self, channel: Any) -> None:
+            if behind.opened:
+                refused.append("refused")
+                await channel.close()
+            else:
+                await behind.serve(channel)
+
+    async with connected(Server.proxy(Gone()), revision=NEWEST) as pair:
+        client: Any = pair.client
+        await client.call_tool("number")
+        behind.end()
+        await until(lambda: not behind.open)
+        for _ in range(5):
+            with pytest.raises(RemoteError, match="does not answer"):
+                await client.call_tool("number")
+        assert len(refused) == 2  # the first time, and at once again
+
+
+async def test_a_channel_is_used_once(tmp_path: Path) -> None:
+    behind = Counted()
+    near, far = memory_pair()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(behind.serve, far)
+        async with connected(Server.proxy(near), revision=NEWEST) as pair:
+            client: Any = pair.client
+            assert text_of(await client.call_tool("number")) == "1"
+            behind.end()
+            await until(lambda: not behind.open)
+            with pytest.raises(RemoteError, match="does not answer: the connection is closed"):
+                await client.call_tool("number")

@@ -1,0 +1,297 @@
+"""The types of all revisions as one: what is read, told apart, made and passed in."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from mcp_protocol import (
+    ClientHandlers,
+    Context,
+    Image,
+    Server,
+    ServerSession,
+    connect,
+    models,
+)
+from mcp_protocol._wire import STRUCTS, UNSET, StructType, fields, to_builtins
+from mcp_protocol.merged_models import MergedType
+from mcp_protocol.revisions import FOLDERS, REVISIONS
+from mcp_protocol.runtime.request_context import RequestContext
+from mcp_protocol.testing import connected
+
+ALL = tuple(REVISIONS)
+ASKING = tuple(name for name in ALL if REVISIONS[name].server_requests)
+FORMS = tuple(name for name in ASKING if "elicitation/create" in REVISIONS[name].server_requests)
+CLIENT = Path(__file__).parents[2] / "typing" / "snippets" / "right_client_all.py"
+COMPLETE = "complete"
+TEXT = {"type": "string"}
+CLASSES = [value for value in vars(models).values() if isinstance(value, MergedType)]
+
+
+def own_models(revision: str) -> Any:
+    """The module of a revision's own types."""
+    return importlib.import_module(f"mcp_protocol.{FOLDERS[revision]}.models")
+
+
+def structs_of(revision: str) -> list[StructType]:
+    """The Structs of a revision."""
+    found = vars(own_models(revision)).values()
+    return [
+        each
+        for each in found
+        if isinstance(each, type)
+        and issubclass(each, STRUCTS)
+        and each.__module__ == own_models(revision).__name__
+    ]
+
+
+@pytest.mark.parametrize("revision", ALL)
+def test_each_struct_is_of_one_merged_class_and_has_its_members(revision: str) -> None:
+    for struct in structs_of(revision):
+        homes = [each for each in CLASSES if issubclass(struct, each)]
+        assert len(homes) == 1, struct
+        assert struct in homes[0].structs()
+        members = {name for name in homes[0].__annotations__ if not name.startswith("_")}
+        lacking = members - {*(each.name for each in fields(struct)), *struct.__annotations__}
+        assert {name: vars(struct)[name] for name in lacking} == dict.fromkeys(lacking)
+
+
+@pytest.mark.parametrize("revision", ALL)
+def test_objects_of_a_revision_are_told_apart_by_the_merged_classes(revision: str) -> None:
+    own = own_models(revision)
+    text = own.TextContent(text="a")
+    kinds: list[Any] = [models.TextContent, models.ContentBlock, models.ImageContent]
+    assert [isinstance(text, kind) for kind in kinds] == [True, True, False]
+    match own.CallToolResult(content=[text]):
+        case models.CallToolResult(content=[models.TextContent(text=said)]):
+            assert said == "a"
+        case _:
+            pytest.fail("no match")
+
+
+def test_what_only_looks_like_a_struct_is_of_no_merged_class() -> None:
+    class TextContent(msgspec.Struct):
+        text: str
+
+    assert not isinstance(TextContent("a"), models.TextContent)
+    assert not isinstance("a", models.TextContent)
+    assert issubclass(models.TextContent, models.TextContent)
+    assert not issubclass(models.TextContent, models.ImageContent)
+
+
+def test_an_object_whose_name_became_a_union_is_of_the_class_of_its_shape() -> None:
+    own = own_models("2025-06-18")
+    schema = own.ElicitRequestParamsRequestedSchema(properties={})
+    params = own.ElicitRequestParams(message="a", requested_schema=schema)
+    kinds: list[Any] = [models.ElicitRequestFormParams, models.ElicitRequestURLParams]
+    assert [isinstance(params, kind) for kind in kinds] == [True, False]
+
+
+def test_a_merged_class_makes_objects_of_the_newest_revision_that_has_the_members() -> None:
+    reference = models.PromptReference(name="greet")
+    assert type(reference) is own_models(ALL[-1]).PromptReference
+    assert isinstance(reference, models.PromptReference)
+    execution = models.ToolExecution(task_support="optional")
+    tool = models.Tool(name="a", input_schema={"type": "object"}, execution=execution, title=None)
+    assert type(tool) is own_models("2025-11-25").Tool
+    task = models.CancelTaskResult(
+        created_at="", last_updated_at="", status="cancelled", task_id="1", ttl=None
+    )
+    assert type(task) is own_models("2025-11-25").CancelTaskResult
+    assert task.ttl is None
+
+
+def test_null_stays_a_value_where_it_is_one_and_is_absent_elsewhere() -> None:
+    result = models.CallToolResult(content=[], structured_content=None, is_error=None)
+    assert to_builtins(result) == {"content": [], "structuredContent": None, "resultType": COMPLETE}
+    result = models.CallToolResult(content=[], structured_content=UNSET)
+    assert to_builtins(result) == {"content": [], "resultType": COMPLETE}
+
+
+@pytest.mark.parametrize(
+    ("members", "got"), [({}, "none"), ({"name": "a", "colour": "b"}, "colour, name")]
+)
+def test_members_that_no_revision_has_together_are_refused(members: Any, got: str) -> None:
+    expected = "expected members that one revision has, with all that it requires, got "
+    with pytest.raises(TypeError, match=f"^PromptReference: {expected}{got}$"):
+        models.PromptReference(**members)
+
+
+@pytest.mark.parametrize("revision", ALL)
+async def test_a_client_passes_merged_objects_and_wire_objects_in(revision: str) -> None:
+    server = Server("greeter")
+
+    @server.prompt()
+    def greet(city: str) -> str:
+        return city
+
+    @server.completion(prompt="greet", argument="city")
+    def cities(value: str) -> list[str]:
+        return [value + "slo"]
+
+    async with connect(server, revision=revision) as client:
+        assert client.revision == revision
+        argument = models.CompleteRequestParamsArgument(name="city", value="O")
+        reference = models.PromptReference(name="greet")
+        typed = await client.complete(argument=argument, ref=reference)
+        wire = await client.complete(
+            argument={"name": "city", "value": "O"}, ref={"type": "ref/prompt", "name": "greet"}
+        )
+    assert typed.completion.values == wire.completion.values == ["Oslo"]
+
+
+class Answering(ClientHandlers):
+    """Answers with merged objects, some in a list, one of a revision without such requests."""
+
+    async def create_message(
+        self, params: models.CreateMessageRequestParams, ctx: RequestContext
+    ) -> models.CreateMessageResult:
+        first = params.messages[0].content
+        assert isinstance(first, models.TextContent)
+        assert params.tools is None or len(params.tools) == 1
+        content = models.TextContent(text=first.text + "?")
+        return models.CreateMessageResult(role="assistant", model="echo", content=content)
+
+    async def list_roots(self, params: Any, ctx: RequestContext) -> models.ListRootsResult:
+        return models.ListRootsResult(
+            roots=[models.Root(uri="file:///a"), models.Root(uri="file:///b")]
+        )
+
+    async def elicit(
+        self, params: models.ElicitRequestParams, ctx: RequestContext
+    ) -> models.ElicitResult:
+        assert isinstance(params, models.ElicitRequestFormParams)
+        return models.ElicitResult(action="accept", content={"city": params.message})
+
+
+def asker() -> Server:
+    """A server that asks by merged objects and lists of them."""
+    server = Server("asker")
+
+    @server.tool()
+    async def ask(ctx: Context) -> str:
+        session = ServerSession(ctx.request_context)
+        message = models.SamplingMessage(role="user", content=models.TextContent(text="Oslo"))
+        said = await session.create_message(messages=[message], max_tokens=5)
+        roots = await session.list_roots()
+        assert isinstance(said.content, models.TextContent)
+        return " ".join([said.content.text, *(root.uri for root in roots.roots)])
+
+    @server.tool()
+    async def form(ctx: Context) -> str:
+        schema = models.ElicitRequestFormParamsRequestedSchema(
+            properties={"city": models.StringSchema(title="City")}
+        )
+        params = models.ElicitRequestFormParams(message="Oslo", requested_schema=schema)
+        result = await ServerSession(ctx.request_context).elicit(params)
+        assert isinstance(result, models.ElicitResult)
+        return str(result.content)
+
+    @server.tool()
+    def block() -> models.TextContent:
+        return models.TextContent(text="block")
+
+    return server
+
+
+@pytest.mark.parametrize("revision", ASKING)
+async def test_handlers_and_sessions_pass_merged_objects_in(revision: str) -> None:
+    async with connect(asker(), revision=revision, handlers=Answering()) as client:
+        result = await client.call_tool("ask")
+        assert result.content[0].text == "Oslo? file:///a file:///b"
+
+
+@pytest.mark.parametrize("revision", FORMS)
+async def test_params_that_are_one_object_may_be_merged(revision: str) -> None:
+    async with connect(asker(), revision=revision, handlers=Answering()) as client:
+        result = await client.call_tool("form")
+        assert (result.content[0].text, result.is_error or False) == ("{'city': 'Oslo'}", False)
+
+
+@pytest.mark.parametrize("revision", ALL)
+async def test_a_tool_may_return_merged_content(revision: str) -> None:
+    async with connected(asker(), revision=revision) as pair:
+        result = await pair.client.call_tool("block")
+    assert result.content[0].text == "block"
+    (tool,) = [tool for tool in await _tools(revision) if tool.name == "block"]
+    assert tool.output_schema is None
+
+
+async def _tools(revision: str) -> list[Any]:
+    async with connect(asker(), revision=revision) as client:
+        tools: list[Any] = await client.list_tools()
+        return tools
+
+
+def whole_server() -> Server:
+    """A server with something of each kind, for the client of a hundred lines."""
+    server = Server("weather", version="1.0")
+
+    @server.tool()
+    async def forecast(city: str, ctx: Context) -> dict[str, float]:
+        """Forecast for a city."""
+        await ctx.progress(1, total=2)
+        return {"degrees": len(city)}
+
+    @server.tool()
+    async def ask(ctx: Context) -> list[str | Image]:
+        said = await ctx.sample("Hello", max_tokens=5)
+        texts = [said.text, *(root.uri for root in await ctx.list_roots())]
+        if ctx.revision in (*FORMS, ALL[-1]):
+            answer = await ctx.elicit("Where?", {"type": "object", "properties": {"city": TEXT}})
+            texts.append(str(answer))
+        await ctx.log("error", "asked", logger="weather")
+        return [*texts, Image(b"1234", "image/png")]
+
+    @server.resource("city://oslo", mime_type="text/plain")
+    def oslo() -> str:
+        return "sun"
+
+    @server.resource("city://bergen", mime_type="image/png")
+    def bergen() -> bytes:
+        return b"rain"
+
+    @server.prompt()
+    def greet(city: str) -> str:
+        return f"Hello, {city}"
+
+    @server.completion(prompt="greet", argument="city")
+    def cities(value: str) -> list[str]:
+        return ["Oslo", "Ostrava"]
+
+    return server
+
+
+def hundred_lines() -> Any:
+    """The client that the type checkers see in tests/typing, as a module."""
+    spec = importlib.util.spec_from_file_location("hundred_lines", CLIENT)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("revision", ALL)
+async def test_a_client_of_a_hundred_lines_runs_in_each_revision(revision: str) -> None:
+    written = hundred_lines()
+    handlers = written.Desktop()
+    async with connect(whole_server(), revision=revision, handlers=handlers) as pinned:
+        client = pinned.seen_as(written.Client)
+        lines = await written.use(client)
+    structured = REVISIONS[revision].facts.behaviour.structured_content != "none"
+    assert ("degrees 4.0" in lines or "degrees 4" in lines) is structured
+    forms = revision in (*FORMS, ALL[-1])
+    assert any("Oslo" in line and "Accepted" in line for line in lines) is forms
+    expected = {
+        *("1 of 2", "worked", "user: Hello, Oslo", "text/plain sun", "image/png rain"),
+        *("Oslo", "Ostrava", "5: Hello", "file:///home", "image/png, 4 bytes"),
+    }
+    assert expected - {*lines} == set()
+    assert handlers.logged == ["error weather: asked"]

@@ -1,0 +1,88 @@
+"""What a request and an open stream cost a server over HTTP: function calls, and tasks."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import MutableMapping
+from contextlib import AsyncExitStack
+from types import FrameType
+from typing import Any
+
+import anyio
+import pytest
+
+from mcp_protocol.server.asgi.app import AsgiApplication
+from mcp_protocol.server.toolkit.server import Server
+from package.asgi_client import Http, asgi, fields_of
+from package.wire import HANDSHAKE, LISTEN, STREAMABLE, encoded, request
+
+pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("revision", STREAMABLE)]
+
+MOST_CALLS = 215
+STREAMS = 5
+
+
+def adding_server() -> Server:
+    server = Server("costs")
+
+    @server.tool()
+    async def add(a: int, b: int) -> str:
+        return str(a + b)
+
+    return server
+
+
+async def open_session(http: Http, revision: str) -> None:
+    if revision in HANDSHAKE:
+        await http.initialize(revision)
+
+
+@pytest.mark.structs("a model of pydantic takes a few calls more to be read and written")
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])  # on trio a task of its own serves
+async def test_a_short_call_makes_few_function_calls(revision: str) -> None:
+    app: AsgiApplication = adding_server().asgi()
+    calls = 0
+    answers: list[Any] = []
+
+    def count(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    async def send(message: MutableMapping[str, Any]) -> None:
+        answers.append(message)
+
+    async with asgi(app) as http:
+        await open_session(http, revision)
+        message = request(revision, "tools/call", {"name": "add", "arguments": {"a": 1, "b": 2}})
+        for _ in range(2):  # what is made once and kept is not counted
+            reply = await http.post(message, **fields_of(revision, message))
+            assert reply.result["content"][0]["text"] == "3"
+        body = encoded(message)
+
+        async def receive() -> MutableMapping[str, Any]:
+            return {"type": "http.request", "body": body, "more_body": False}
+
+        scope = http.scope_of("POST", None, fields_of(revision, message))
+        sys.setprofile(count)
+        try:
+            await app(scope, receive, send)
+        finally:
+            sys.setprofile(None)
+    assert b'"3"' in answers[1]["body"]
+    assert calls <= MOST_CALLS, calls
+
+
+async def test_an_open_stream_takes_no_task_besides_that_of_its_request(revision: str) -> None:
+    async with asgi(adding_server()) as http:
+        await open_session(http, revision)
+        before = len(anyio.get_running_tasks())
+        async with AsyncExitStack() as streams:
+            for number in range(STREAMS):
+                if revision in HANDSHAKE:
+                    stream = http.stream("GET")
+                else:
+                    params = {"notifications": {"toolsListChanged": True}}
+                    stream = http.asking(revision, LISTEN, params, id=number + 1)
+                await (await streams.enter_async_context(stream)).started()
+            await anyio.wait_all_tasks_blocked()
+            assert len(anyio.get_running_tasks()) - before == STREAMS

@@ -1,0 +1,110 @@
+"""The error codes that a server sends: every kind of failure is provoked, and read on the wire.
+
+Source: basic/index#error-codes (2026-07-28).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mcp_protocol import Context, Server
+from mcp_protocol.channel import OutgoingMessage
+from package.asgi_client import asgi, fields_of
+from package.protocol.test_jsonrpc_errors import LEGACY_RANGE
+from package.rules import holding
+from package.server.asgi.web import Web
+from package.wire import PER_REQUEST, facts, initialize, meta_of, request, speaking_to
+
+modern = pytest.mark.parametrize("revision", holding("jsonrpc.code-legacy-range-unused"))
+
+
+def failing() -> Server:
+    """A server whose parts fail."""
+    server = Server("failing")
+
+    @server.tool()
+    async def asks(ctx: Context) -> str:
+        return str((await ctx.elicit("Who?", {"type": "object", "properties": {}})).action)
+
+    @server.resource("memo://broken")
+    def broken() -> str:
+        raise RuntimeError("no luck")
+
+    @server.prompt()
+    def greeting(who: str) -> str:
+        return who
+
+    return server
+
+
+def asking(revision: str, method: str, **params: Any) -> dict[str, Any]:
+    """A request with params."""
+    return request(revision, method, params)
+
+
+def failures(revision: str) -> dict[str, tuple[Any, int]]:
+    """What to send, and the code of the error response that it provokes."""
+    stamps = meta_of(revision) | {facts(revision).meta.protocol_version: "1999-01-01"}
+    return {
+        "no JSON": (b'{"jsonrpc"', -32700),
+        "no object": (17, -32600),
+        "a batch": ([asking(revision, "tools/list")], -32600),
+        "no version of JSON-RPC": ({"id": 1, "method": "tools/list"}, -32600),
+        "an id that is no id": (asking(revision, "tools/list") | {"id": {}}, -32600),
+        "an unknown method": (asking(revision, "no/such"), -32601),
+        "a method of older revisions": (asking(revision, "ping"), -32601),
+        "no metadata": ({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}, -32602),
+        "an unknown revision": (
+            asking(revision, "tools/list") | {"params": {"_meta": stamps}},
+            -32022,
+        ),
+        "bad params": (asking(revision, "tools/call", name=5), -32602),
+        "an unknown tool": (asking(revision, "tools/call", name="none"), -32602),
+        "an unknown resource": (asking(revision, "resources/read", uri="x://y"), -32602),
+        "a prompt without its argument": (asking(revision, "prompts/get", name="greeting"), -32602),
+        "an unknown cursor": (asking(revision, "tools/list", cursor="none"), -32602),
+        "a handler that fails": (asking(revision, "resources/read", uri="memo://broken"), -32603),
+        "a missing capability": (asking(revision, "tools/call", name="asks"), -32021),
+    }
+
+
+@pytest.mark.requirement("jsonrpc.code-legacy-range-unused", "jsonrpc.code-legacy-range-closed")
+@modern
+@pytest.mark.parametrize("failure", failures(PER_REQUEST[-1]))
+async def test_no_error_response_has_a_code_of_the_legacy_range(
+    revision: str, failure: str
+) -> None:
+    message, code = failures(revision)[failure]
+    async with speaking_to(failing(), revision) as end:
+        if isinstance(message, bytes):
+            await end.channel.send(OutgoingMessage(message))
+        else:
+            await end.send(message)
+        sent = (await end.receive())["error"]["code"]
+    assert sent not in LEGACY_RANGE
+    assert sent == code
+
+
+@pytest.mark.requirement("jsonrpc.code-legacy-range-unused", "jsonrpc.code-legacy-range-closed")
+@modern
+async def test_no_error_response_over_http_has_a_code_of_the_legacy_range(revision: str) -> None:
+    call = request(revision, "tools/call", {"name": "echo", "arguments": {"text": ""}})
+    fields = fields_of(revision, call)
+    expected: list[int | None] = []
+    replies = []
+    async with asgi(Web().only(revision)) as http:
+        for name in ("mcp-protocol-version", "mcp-method", "mcp-name"):
+            for value in (None, "other"):
+                replies.append(await http.post(call, **(fields | {name: value})))
+                expected.append(facts(revision).errors.header_mismatch)
+        older = initialize("2025-11-25")
+        replies.append(await http.post(older))
+        replies.append(await http.post(older, **fields_of(revision, older)))
+        replies.append(await http.post(b"{", **fields))
+        replies.append(await http.post([call], **fields))
+    codes = [reply.json["error"]["code"] for reply in replies]
+    assert codes[:6] == expected
+    assert set(codes) >= {-32020, -32700, -32600}
+    assert set(codes).isdisjoint(LEGACY_RANGE)

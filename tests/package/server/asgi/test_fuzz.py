@@ -1,0 +1,281 @@
+"""Whatever a client sends is answered: never with a 500, never by silence, never by a traceback."""
+
+from __future__ import annotations
+
+import json
+import logging
+import socket
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import urljoin
+
+import anyio
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from mcp_protocol.server.asgi.settings import Limits
+from package.asgi_client import SESSION, asgi, fields_of
+from package.asgi_stream import Reply, Stream
+from package.http_process import HttpProcess, http_process
+from package.server.asgi.web import MARKED, Web
+from package.server.raw_http import whole
+from package.strategies import anything
+from package.wire import ALL, PER_REQUEST, SESSIONS, SSE_ONLY, initialize, request
+
+pytestmark = pytest.mark.slow
+
+SECONDS = 10
+FINE = {200, 202, 204, 307, 400, 403, 404, 405, 406, 408, 413, 415, 431}
+REVISION = PER_REQUEST[-1]
+
+calm = settings(
+    deadline=None,
+    max_examples=40,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+
+METHODS = [
+    "tools/call",
+    "tools/list",
+    "resources/read",
+    "prompts/get",
+    "server/discover",
+    "initialize",
+    "ping",
+    "notifications/cancelled",
+    "notifications/initialized",
+    "no/such",
+    "",
+]
+NAMES = [
+    "mcp-protocol-version",
+    "mcp-method",
+    "mcp-name",
+    "mcp-param-region",
+    "mcp-session-id",
+    "last-event-id",
+    "accept",
+    "content-type",
+    "content-length",
+    "host",
+    "origin",
+    "x-other",
+]
+VALUES = [*ALL, *METHODS, "echo", "*/*", "application/json", "text/event-stream", "1", "0", ""]
+
+values = st.one_of(
+    st.sampled_from(VALUES),
+    st.text(st.characters(max_codepoint=255, exclude_characters="\r\n\0"), max_size=30),
+    st.builds("=?base64?{}?=".format, st.text("abcXYZ019+/=!", max_size=12)),
+)
+headers = st.dictionaries(st.sampled_from(NAMES), st.none() | values, max_size=5)
+members = st.sampled_from(
+    ["jsonrpc", "id", "method", "params", "_meta", "name", "uri", "arguments", "result", "error"]
+)
+objects = st.dictionaries(members, anything | st.sampled_from(["2.0", *METHODS]), max_size=6)
+
+
+def almost(revision: str) -> st.SearchStrategy[Any]:
+    """Requests of a revision with a part of them replaced."""
+
+    def changed(method: str, path: list[str], value: Any) -> Any:
+        params = {"name": "echo", "uri": "memo://one", "arguments": {"text": "x"}}
+        message: Any = request(revision, method, params)
+        here = message
+        for name in path[:-1]:
+            here = here.setdefault(name, {})
+            if not isinstance(here, dict):
+                return message
+        here[path[-1]] = value
+        return message
+
+    paths = st.lists(members, min_size=1, max_size=3)
+    return st.builds(changed, st.sampled_from(METHODS), paths, anything)
+
+
+bodies = st.one_of(
+    st.binary(max_size=60),
+    objects.map(lambda value: json.dumps(value).encode()),
+    st.lists(objects, max_size=3).map(lambda value: json.dumps(value).encode()),
+    *(almost(revision).map(lambda value: json.dumps(value).encode()) for revision in ALL),
+)
+
+
+def check(reply: Reply | Stream, log: pytest.LogCaptureFixture) -> None:
+    assert reply.status in FINE, (reply.status, reply.fields)
+    assert [record for record in log.records if record.levelno >= logging.ERROR] == []
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+@calm
+@given(bodies, headers, st.booleans())
+@example(b"[" * 100_000, {}, True)
+@example(b'{"a":' * 50_000, {"mcp-protocol-version": REVISION}, True)
+@example(b'{"jsonrpc":"2.0","id":1e400,"method":"ping"}', {}, True)
+@example(b'{"jsonrpc":"2.0","id":"\\ud800","method":"ping"}', {}, False)
+@example(b"\xef\xbb\xbf{}", {}, False)
+def test_any_body_under_any_header_fields_gets_a_proper_answer(
+    caplog: pytest.LogCaptureFixture,
+    backend: str,
+    body: bytes,
+    fields: dict[str, str | None],
+    alone: bool,
+) -> None:
+    web = Web()
+
+    async def run() -> None:
+        app = web.only(REVISION) if alone else web.server
+        options: dict[str, Any] = {} if alone else {"sse_path": "/sse"}
+        async with asgi(app, **options) as http:
+            with anyio.fail_after(SECONDS):
+                check(await http.post(body, **fields), caplog)
+                if not alone:
+                    check(await http.post(body, "/messages?session_id=x", **fields), caplog)
+                assert (await http.ask(REVISION, "tools/list")).status == 200
+
+    anyio.run(run, backend=backend)
+
+
+@pytest.mark.parametrize("session", SESSIONS)
+@calm
+@given(bodies, headers)
+def test_any_body_within_a_session_gets_a_proper_answer_and_harms_no_other(
+    caplog: pytest.LogCaptureFixture, session: str, body: bytes, fields: dict[str, str | None]
+) -> None:
+    web = Web()
+    fields.setdefault(SESSION, "")
+
+    async def run() -> None:
+        async with asgi(web.server) as http:
+            own, other = http.another(), http.another()
+            await own.initialize(session)
+            await other.initialize(session)
+            if fields[SESSION] == "":
+                del fields[SESSION]
+            with anyio.fail_after(SECONDS):
+                check(await own.post(body, **fields), caplog)
+                async with own.stream("GET", fields=fields) as stream:
+                    check(stream, caplog)
+                assert (await other.ask(session, "tools/list")).status == 200
+
+    anyio.run(run)
+
+
+@pytest.mark.parametrize("revision", SSE_ONLY)
+@calm
+@given(bodies, headers)
+def test_any_body_posted_to_a_stream_of_events_gets_a_proper_answer_and_the_stream_goes_on(
+    caplog: pytest.LogCaptureFixture, revision: str, body: bytes, fields: dict[str, str | None]
+) -> None:
+    async def run() -> None:
+        async with (
+            asgi(Web().server, sse_path="/sse") as http,
+            http.stream("GET", path="/sse") as sse,
+        ):
+            endpoint = urljoin("/sse", (await sse.event()).data.decode())
+            with anyio.fail_after(SECONDS):
+                check(await http.post(body, endpoint, **fields), caplog)
+                check(await http.post(initialize(revision, id="mine"), endpoint), caplog)
+                while (await sse.message()).get("id") != "mine":
+                    pass
+            check(sse, caplog)
+
+    anyio.run(run)
+
+
+@calm
+@given(
+    st.sampled_from(["POST", "GET", "DELETE", "PUT", "HEAD", "OPTIONS", "TRACE", "\u00fc"]),
+    st.sampled_from(["/mcp", "/mcp/", "/", "", "/sse", "/messages", "/mcp?x=%ff", "/%2e%2e", "//"])
+    | st.text(max_size=10).map(lambda text: f"/{text}"),
+    headers,
+)
+def test_any_method_at_any_path_gets_a_proper_answer(
+    caplog: pytest.LogCaptureFixture, method: str, path: str, fields: dict[str, str | None]
+) -> None:
+    async def run() -> None:
+        async with (
+            asgi(Web().server, sse_path="/sse") as http,
+            http.stream(method, b"{}", path, fields=fields) as stream,
+        ):
+            check(stream, caplog)
+
+    anyio.run(run)
+
+
+@calm
+@given(st.dictionaries(st.sampled_from(sorted(MARKED["properties"])), anything), headers)
+def test_any_arguments_of_a_tool_with_marks_get_a_proper_answer(
+    caplog: pytest.LogCaptureFixture, arguments: dict[str, Any], fields: dict[str, str | None]
+) -> None:
+    message = request(REVISION, "tools/call", {"name": "marked", "arguments": arguments})
+
+    async def run() -> None:
+        async with asgi(Web().server) as http:
+            given = {k: v for k, v in fields.items() if k != "host"}
+            check(await http.post(message, **(fields_of(REVISION, message) | given)), caplog)
+
+    anyio.run(run)
+
+
+@calm
+@given(st.lists(st.binary(max_size=40), max_size=6), st.booleans())
+def test_a_body_in_any_pieces_is_the_same_body(
+    caplog: pytest.LogCaptureFixture, cuts: list[bytes], whole: bool
+) -> None:
+    async def run() -> None:
+        limits = Limits(body_seconds=0.01)
+        async with (
+            asgi(Web().server, limits=limits) as http,
+            http.stream("POST", parts=cuts or [b""], unfinished=not whole) as stream,
+        ):
+            await stream.end()
+            check(stream, caplog)
+
+    anyio.run(run)
+
+
+@pytest.mark.parametrize("revision", SESSIONS)
+@calm
+@given(objects)
+def test_any_capabilities_in_a_handshake_get_a_proper_answer(
+    caplog: pytest.LogCaptureFixture, revision: str, capabilities: dict[str, Any]
+) -> None:
+    async def run() -> None:
+        async with asgi(Web().server) as http:
+            check(await http.post(initialize(revision, capabilities)), caplog)
+
+    anyio.run(run)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[HttpProcess]:
+    with http_process(limits={"body_seconds": 0.2, "head_seconds": 0.5}) as process:
+        yield process
+
+
+lines = st.sampled_from([b"POST /mcp HTTP/1.1", b"GET /mcp HTTP/1.0", b"POST http://x/ HTTP/1.1"])
+texts = st.binary(max_size=30) | st.sampled_from(
+    [b"Host: 127.0.0.1", b"Content-Length: 5", b"Content-Length: -1", b"Transfer-Encoding: chunked"]
+)
+
+
+@calm
+@given(lines | st.binary(max_size=30), st.lists(texts, max_size=5), st.binary(max_size=60))
+def test_any_bytes_on_a_socket_get_a_refusal_or_an_end(
+    server: HttpProcess, line: bytes, fields: list[bytes], body: bytes
+) -> None:
+    with socket.create_connection(("127.0.0.1", server.port), SECONDS) as connection:
+        heard = b""
+        try:
+            connection.sendall(b"\r\n".join([line, *fields, b"", body]))
+            connection.shutdown(socket.SHUT_WR)
+            while part := connection.recv(1 << 16):
+                heard += part
+        except (ConnectionResetError, BrokenPipeError):
+            pass
+    assert heard == b"" or heard.startswith((b"HTTP/1.1 4", b"HTTP/1.1 100", b"HTTP/1.0 4"))
+    with socket.create_connection(("127.0.0.1", server.port), SECONDS) as connection:
+        connection.sendall(whole(server.port, REVISION, "server/discover"))
+        assert connection.recv(12) == b"HTTP/1.1 200"

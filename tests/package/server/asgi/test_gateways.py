@@ -1,0 +1,157 @@
+"""What gateways that know revisions with sessions only make of a client of both kinds.
+
+Such a gateway forwards `server/discover` as any other request: with the header of an older
+revision or with none, in a session of its own or in none. Its client has to be told, in an answer
+that the gateway passes on, that requests without sessions do not get through.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mcp_protocol.channel import Channel, OutgoingMessage
+from mcp_protocol.client.async_client import connect
+from mcp_protocol.errors import RevisionError
+from mcp_protocol.transports.memory import memory_pair
+from package.asgi_client import SESSION, Http, asgi, fields_of
+from package.live import text_of
+from package.server.asgi.web import Web
+from package.wire import HANDSHAKE, PER_REQUEST, SESSIONS, encoded, request
+
+VERSION = "mcp-protocol-version"
+DISCOVER = "server/discover"
+
+modern = pytest.mark.parametrize("revision", PER_REQUEST)
+old_header = pytest.mark.parametrize("header", [None, *SESSIONS], ids=str)
+
+
+def discover(revision: str, *, with_meta: bool) -> dict[str, Any]:
+    bare: dict[str, Any] = {"jsonrpc": "2.0", "id": 1, "method": DISCOVER, "params": {}}
+    return request(revision, DISCOVER) if with_meta else bare
+
+
+@modern
+@old_header
+@pytest.mark.parametrize("with_meta", [True, False], ids=["meta", "no meta"])
+@pytest.mark.parametrize("session", SESSIONS)
+async def test_a_discovery_with_an_old_header_is_answered_within_a_session(
+    revision: str, header: str | None, with_meta: bool, session: str
+) -> None:
+    async with asgi(Web().server) as http:
+        await http.initialize(session)
+        reply = await http.post(discover(revision, with_meta=with_meta), **{VERSION: header})
+        assert (reply.status, reply.error["code"], reply.json["id"]) == (200, -32601, 1)
+        assert (await http.ask(session, "ping")).result == {}
+
+
+@modern
+@old_header
+@pytest.mark.parametrize("with_meta", [True, False], ids=["meta", "no meta"])
+async def test_a_discovery_with_an_old_header_is_answered_without_a_session(
+    revision: str, header: str | None, with_meta: bool
+) -> None:
+    async with asgi(Web().server) as http:
+        reply = await http.post(discover(revision, with_meta=with_meta), **{VERSION: header})
+    assert (reply.status, reply.error["code"], reply.json["id"]) == (200, -32601, 1)
+    assert SESSION not in reply.fields
+
+
+@modern
+@old_header
+async def test_where_nothing_has_sessions_an_old_header_is_a_mismatch(
+    revision: str, header: str | None
+) -> None:
+    async with asgi(Web().only(revision)) as http:
+        reply = await http.post(discover(revision, with_meta=True), **{VERSION: header})
+    assert (reply.status, reply.error["code"]) == (400, -32020)
+
+
+@modern
+@old_header
+async def test_any_other_request_with_an_old_header_is_a_mismatch(
+    revision: str, header: str | None
+) -> None:
+    async with asgi(Web().server) as http:
+        reply = await http.post(request(revision, "tools/list"), **{VERSION: header})
+    assert (reply.status, reply.error["code"]) == (400, -32020)
+
+
+@modern
+async def test_a_discovery_with_its_own_header_is_answered_by_its_revision(revision: str) -> None:
+    message = discover(revision, with_meta=True)
+    async with asgi(Web().server) as http:
+        reply = await http.post(message, **fields_of(revision, message))
+    assert revision in reply.result["supportedVersions"]
+
+
+class Gateway(Channel):
+    """A channel that forwards each message to an endpoint, as a client of an older revision.
+
+    Args:
+        http: The server.
+        opens: The revision of a session that it opens by itself, before its client asks for one;
+            `None` for a gateway that keeps what `initialize` of its client opens.
+
+    Attributes:
+        forwarded: The methods that its client asked for.
+    """
+
+    def __init__(self, http: Http, opens: str | None) -> None:
+        self.forwarded: list[str] = []
+        self._http = http
+        self._opens = opens
+        self._to_client, self._answers = memory_pair()
+
+    async def receive(self) -> bytes:
+        return await self._answers.receive()
+
+    async def send(self, message: OutgoingMessage) -> None:
+        self.forwarded.append(message.method)
+        if self._opens is not None:
+            await self._http.initialize(self._opens)
+            self._opens = None
+        reply = await self._http.post(message.data)
+        if SESSION in reply.fields:
+            self._http.fields[SESSION] = reply.fields[SESSION]
+        if reply.status == 200:  # of anything else it tells nothing
+            await self._to_client.send(OutgoingMessage(encoded(reply.json)))
+
+    async def close(self) -> None:
+        await self._answers.close()
+
+
+@pytest.mark.parametrize("opens", [None, *SESSIONS], ids=str)
+async def test_a_client_that_probes_through_a_gateway_gets_a_session(opens: str | None) -> None:
+    async with asgi(Web().server) as http:
+        gateway = Gateway(http, opens)
+        async with connect(gateway) as client:
+            assert client.revision == HANDSHAKE[-1]
+            result = await client.call_tool("echo", {"text": "through"})
+            assert text_of(result) == "through"
+    opening = [DISCOVER, "initialize", "notifications/initialized"]
+    assert gateway.forwarded == [*opening, "tools/call"]
+
+
+@pytest.mark.parametrize("revision", SESSIONS)
+@pytest.mark.parametrize("opens", SESSIONS)
+async def test_a_client_of_one_revision_gets_it_through_a_gateway_of_another(
+    revision: str, opens: str
+) -> None:
+    async with (
+        asgi(Web().server) as http,
+        connect(Gateway(http, opens), revision=revision) as client,
+    ):
+        assert client.revision == revision
+        assert text_of(await client.call_tool("echo", {"text": "through"})) == "through"
+
+
+@modern
+async def test_a_client_without_sessions_learns_at_once_that_a_gateway_needs_one(
+    revision: str,
+) -> None:
+    async with asgi(Web().server) as http:
+        with pytest.raises(RevisionError, match="the server speaks no per-request revision"):
+            async with connect(Gateway(http, None), revision=revision):
+                pass

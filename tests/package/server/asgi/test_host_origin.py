@@ -1,0 +1,333 @@
+"""Whom a server answers: `Host` and `Origin` against what it knows itself by."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mcp_protocol.server.asgi.host_origin import HostOriginValidator
+from mcp_protocol.server.asgi.request import HttpRequest
+from package.asgi_client import Http, asgi, fields_of
+from package.asgi_stream import Reply
+from package.rules import holding
+from package.server.asgi.web import Web
+from package.wire import INITIALIZED, PER_REQUEST, SESSIONS, initialize, request
+
+pytestmark = pytest.mark.anyio
+
+EVIL = "http://evil.example"
+STATELESS = PER_REQUEST[-1]
+SESSION = SESSIONS[-1]
+
+
+async def list_tools(http: Http, **fields: str | None) -> Reply:
+    message = request(STATELESS, "tools/list")
+    return await http.post(message, **fields_of(STATELESS, message), **fields)
+
+
+def is_refused(reply: Reply, field: str, value: str) -> bool:
+    """Whether a refusal says which field, what was in it, and which setting it takes."""
+    text = reply.error["message"]
+    setting = {"Host": "'hosts'", "Origin": "'origins'"}[field]
+    assert "id" not in reply.json
+    assert reply.error["code"] == -32600
+    return reply.status == 403 and all(part in text for part in (field, value, setting))
+
+
+@pytest.mark.requirement(
+    "transport-security.validate-origin",
+    "transport-security.origin-403",
+    "transport-security.origin-403-body",
+)
+@pytest.mark.parametrize("revision", holding("transport-security.validate-origin"))
+async def test_a_foreign_origin_is_refused_whatever_it_asks_for(revision: str) -> None:
+    web = Web()
+    async with asgi(web.server, sse_path="/sse") as http:
+        if revision in SESSIONS:
+            await http.initialize(revision)
+        for method, path in (
+            ("POST", "/mcp"),
+            ("GET", "/mcp"),
+            ("DELETE", "/mcp"),
+            ("GET", "/sse"),
+            ("POST", "/messages?session_id=x"),
+            ("GET", "/nowhere"),
+        ):
+            message = request(revision, "tools/call", {"name": "echo", "arguments": {"text": ""}})
+            fields = fields_of(revision, message)
+            reply = await http.request(method, message, path, **fields, origin=EVIL)
+            assert is_refused(reply, "Origin", EVIL)
+            reply = await http.request(method, message, path, **fields, host="evil.example")
+            assert is_refused(reply, "Host", "evil.example")
+    assert web.called == []
+
+
+@pytest.mark.requirement("transport-security.validate-origin", "transport-security.origin-403")
+@pytest.mark.parametrize("origin", [None, "http://127.0.0.1:8000", "http://localhost:3000"])
+async def test_an_own_origin_or_none_is_served(origin: str | None) -> None:
+    async with asgi(Web().server) as http:
+        assert (await list_tools(http, origin=origin)).status == 200
+        session = http.another()
+        session.fields["origin"] = origin
+        await session.initialize(SESSION)
+        async with session.stream("GET") as stream:
+            assert stream.status == 200
+        assert (await session.delete()).status in (200, 204)
+
+
+async def test_a_handshake_from_elsewhere_opens_no_session() -> None:
+    async with asgi(Web().server) as http:
+        for fields in ({"host": "evil.example.com"}, {"origin": "http://evil.example.com"}):
+            reply = await http.post(initialize(SESSION), **fields)
+            assert reply.status == 403
+            assert "mcp-session-id" not in reply.fields
+
+
+async def test_each_request_of_a_session_is_checked_not_the_first_alone() -> None:
+    async with asgi(Web().server) as http:
+        await http.initialize(SESSION)
+        for origin, status in ((None, 202), (EVIL, 403), (None, 202), (EVIL, 403)):
+            assert (await http.post(INITIALIZED, origin=origin)).status == status
+
+
+LOOPBACK, LAN, SIX = "127.0.0.1", "192.168.1.5", "::1"
+
+
+@pytest.mark.parametrize(
+    ("bound", "host", "served"),
+    [
+        (LOOPBACK, "127.0.0.1:8000", True),
+        (LOOPBACK, "127.0.0.1", True),
+        (LOOPBACK, "localhost:8000", True),
+        (LOOPBACK, "LocalHost:9", True),
+        (LOOPBACK, "[::1]:8000", True),
+        (LOOPBACK, "127.0.0.1.evil.example:8000", False),
+        (LOOPBACK, "localhost.evil.example", False),
+        (LOOPBACK, "evil.example", False),
+        (LOOPBACK, "192.168.1.5:8000", False),
+        (LOOPBACK, "0.0.0.0:8000", False),
+        (LOOPBACK, "", False),
+        (LOOPBACK, None, False),
+        (LOOPBACK, "127.0.0.1:8000, evil.example", False),
+        (LOOPBACK, "127.0.0.1@evil.example", False),
+        (LOOPBACK, "[::1]evil.example", False),
+        (LOOPBACK, "[::1].evil.example:80", False),
+        (LOOPBACK, "evil.example[::1]", False),
+        (LOOPBACK, "[::1]]", False),
+        (LOOPBACK, "[[::1]]", False),
+        (LOOPBACK, "[::1", False),
+        (LOOPBACK, "::1", False),
+        (LOOPBACK, "[]", False),
+        (LOOPBACK, "[127.0.0.1]", False),
+        (LOOPBACK, "[localhost]", False),
+        (LOOPBACK, "[::1%25lo]", False),
+        (LOOPBACK, "[::1%lo]", False),
+        (LOOPBACK, "[v1.x]", False),
+        (LOOPBACK, "[::FFFF:127.0.0.1]:80", True),
+        (LOOPBACK, "[::ffff:7f00:1]", True),
+        (LOOPBACK, "[::ffff:192.168.1.5]", False),
+        (LOOPBACK, "127.0.0.1:", False),
+        (LOOPBACK, "localhost:0", True),
+        (LOOPBACK, "localhost:65535", True),
+        (LOOPBACK, "localhost:65536", False),
+        (LOOPBACK, "localhost:000080", False),
+        (LOOPBACK, "localhost:-1", False),
+        (LOOPBACK, "localhost:+80", False),
+        (LOOPBACK, "localhost:8O", False),
+        (LOOPBACK, "localhost:80:80", False),
+        (LOOPBACK, "localhost:\xb2", False),
+        (LOOPBACK, "[::1]:65536", False),
+        (LOOPBACK, "[::1]:80x", False),
+        (LOOPBACK, "[::1]80", False),
+        (LOOPBACK, "localhost.", False),
+        (LOOPBACK, "127.0.0.1.", False),
+        (LOOPBACK, "127.1", False),
+        (LOOPBACK, "127.0.0.01", False),
+        (LOOPBACK, "2130706433", False),
+        (LOOPBACK, "user@localhost", False),
+        (LOOPBACK, "user:pw@localhost:80", False),
+        (LOOPBACK, "localhost/", False),
+        (LOOPBACK, "localhost/x", False),
+        (LOOPBACK, "localhost?x", False),
+        (LOOPBACK, "localhost#x", False),
+        (LOOPBACK, "localhost evil.example", False),
+        (LOOPBACK, "local host", False),
+        (LOOPBACK, "localhost\t", True),  # white space around a value is none of it
+        (LOOPBACK, "localhost, localhost", False),
+        (LOOPBACK, "loc%61lhost", False),
+        (LOOPBACK, "\xb5localhost", False),
+        ("fe80::5%eth0", "[fe80::5]:80", True),
+        ("fe80::5%eth0", "[fe80::5%eth0]:80", False),
+        ("fe80::5%eth0", "[fe80::6]:80", False),
+        (LAN, "192.168.1.5:8000", True),
+        (LAN, "localhost:8000", True),
+        (LAN, "192.168.1.6:8000", False),
+        (LAN, "my-machine.local:8000", False),
+        ("::ffff:192.168.1.5", "192.168.1.5:8000", True),
+        (SIX, "[::1]:8000", True),
+        (SIX, "[0:0:0:0:0:0:0:1]:8000", True),
+        ("fd00::5", "[fd00::5]:8000", True),
+        ("fd00::5", "[fd00::6]:8000", False),
+        ("0.0.0.0", "localhost:8000", True),
+        ("0.0.0.0", "0.0.0.0:8000", False),
+        ("::", "[::]:8000", False),
+        ("testserver", "testserver", True),
+        (None, "localhost", True),
+        (None, "evil.example", False),
+    ],
+)
+async def test_hosts_are_those_of_loopback_and_the_address_that_the_request_came_in_at(
+    bound: str | None, host: str | None, served: bool
+) -> None:
+    async with asgi(Web().server) as http:
+        http.scope["server"] = None if bound is None else (bound, 8000)
+        reply = await list_tools(http, host=host)
+        assert (reply.status == 200) is served
+        if not served:
+            assert is_refused(reply, "Host", shown(host or ""))
+        origin = await list_tools(http, host="localhost", origin=f"http://{host}")
+        assert (origin.status == 200) is served
+
+
+def shown(host: str) -> str:
+    """A host as an error shows it."""
+    return repr(host)[1:-1]
+
+
+@pytest.mark.parametrize("field", ["host", "origin"])
+async def test_a_field_that_comes_twice_is_refused(field: str) -> None:
+    value = {"host": b"localhost", "origin": b"http://localhost"}[field]
+    validator = HostOriginValidator(None, None, 403)
+    headers = [(b"host", b"localhost"), (field.encode(), value)]
+    assert validator.check(HttpRequest(scope_with(headers))) is None or field == "host"
+    assert validator.check(HttpRequest(scope_with([*headers, (field.encode(), value)]))) is not None
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["https://api.example", "api.example/mcp", "a b", "", "api.example:99999", "[::1", "a@b"],
+)
+async def test_a_listed_host_that_could_never_come_is_a_mistake(host: str) -> None:
+    with pytest.raises(ValueError, match="hosts: expected a host, with or without a port"):
+        Web().server.asgi(hosts=["localhost", host])
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        *("null", "", "file://", "ftp://localhost", "localhost", "http://", "*", f"{EVIL}:80"),
+        *("http://localhost/", "http://localhost/x", "http:localhost", "http:///localhost"),
+        *(
+            "http://user@localhost",
+            "http://localhost, http://localhost",
+            "http://[::1].evil.example",
+        ),
+        *("xhttp://localhost", "http://localhost http://localhost", "http://localhost:80:80"),
+    ],
+)
+async def test_what_is_no_origin_of_this_machine_is_refused(origin: str) -> None:
+    async with asgi(Web().server) as http:
+        assert is_refused(await list_tools(http, origin=origin), "Origin", origin)
+
+
+@pytest.mark.parametrize(
+    ("hosts", "host", "served"),
+    [
+        (["api.example"], "api.example", True),
+        (["api.example"], "API.example:8443", True),
+        (["api.example:8443"], "api.example:8443", True),
+        (["api.example:8443"], "api.example", False),
+        (["api.example"], "localhost", False),
+        (["[fd00::5]"], "[fd00::5]", True),
+        (["[fd00::5]"], "[fd00::5]:8000", True),
+        (["fd00::5"], "[fd00::5]:8000", True),
+        (["[fd00::5]:8000"], "[fd00::5]", False),
+        (["fd00::5"], "[fd00:0::5]:8000", True),
+        (["[fd00::5]"], "[fd00::5]evil.example", False),
+        (["api.example"], "api.example.", False),
+        (["api.example"], "api.example.evil.example", False),
+        (["api.example."], "api.example.:80", True),
+        (["192.168.1.5"], "[::ffff:192.168.1.5]", True),
+        (["*"], "anything", True),
+        ([], "localhost", False),
+    ],
+)
+async def test_hosts_can_be_listed_and_are_no_others_then(
+    hosts: list[str], host: str, served: bool
+) -> None:
+    async with asgi(Web().server, hosts=hosts) as http:
+        assert ((await list_tools(http, host=host)).status == 200) is served
+        with_origin = await list_tools(http, host=host, origin=f"https://{host}")
+        assert (with_origin.status == 200) is served
+
+
+@pytest.mark.parametrize(
+    ("origins", "origin", "served"),
+    [
+        (["https://app.example"], "https://app.example", True),
+        (["https://app.example/"], "https://APP.example", True),
+        (["https://app.example"], "http://app.example", False),
+        (["https://app.example"], "https://app.example/", False),
+        (["https://app.example"], "https://app.example.evil.example", False),
+        (["https://app.example"], "https://app.example, https://app.example", False),
+        (["https://app.example"], "https://app.example:8443", False),
+        (["https://app.example"], "http://localhost:8000", False),
+        (["vscode-webview://abc"], "vscode-webview://abc", True),
+        (["*"], EVIL, True),
+        (["null"], "null", True),
+    ],
+)
+async def test_origins_can_be_listed_and_are_no_others_then(
+    origins: list[str], origin: str, served: bool
+) -> None:
+    async with asgi(Web().server, origins=origins) as http:
+        assert ((await list_tools(http, origin=origin)).status == 200) is served
+        assert (await list_tools(http)).status == 200
+
+
+@pytest.mark.parametrize("option", ["hosts", "origins"])
+async def test_one_text_instead_of_a_list_is_a_mistake(option: str) -> None:
+    options: Any = {option: "localhost"}
+    with pytest.raises(TypeError, match=f"{option}: expected a list"):
+        Web().server.asgi(**options)
+
+
+async def test_a_request_that_passed_once_says_nothing_for_others() -> None:
+    """What is remembered is the three together."""
+    async with asgi(Web().server) as http:
+        assert (await list_tools(http, host="localhost", origin="http://localhost")).status == 200
+        assert (await list_tools(http, host="localhost", origin=EVIL)).status == 403
+        http.scope["server"] = (LAN, 8000)
+        assert (await list_tools(http, host=LAN)).status == 200
+        http.scope["server"] = (LOOPBACK, 8000)
+        assert (await list_tools(http, host=LAN)).status == 403
+
+
+async def test_a_long_value_is_shortened_in_the_refusal() -> None:
+    async with asgi(Web().server) as http:
+        reply = await list_tools(http, host="x" * 10_000)
+    assert reply.status == 403
+    assert len(reply.body) < 500
+
+
+def test_a_name_that_the_server_listens_at_is_known() -> None:
+    validator = HostOriginValidator(None, None, 403)
+    validator.allow(["My-Machine.local", "0.0.0.0", ""])
+    assert [validator.check(_incoming(host)) is None for host in KNOWN] == [
+        True,
+        True,
+        False,
+        False,
+    ]
+
+
+KNOWN = ("my-machine.local:8000", "localhost", "0.0.0.0:8000", "")
+
+
+def _incoming(host: str) -> Any:
+    return HttpRequest(scope_with([(b"host", host.encode())], ("0.0.0.0", 1)))
+
+
+def scope_with(headers: Any, server: Any = None) -> dict[str, Any]:
+    return {"method": "GET", "path": "/", "headers": headers, "server": server}

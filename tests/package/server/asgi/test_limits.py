@@ -1,0 +1,389 @@
+"""What one application holds at most, and what whoever asks for more is told."""
+
+from __future__ import annotations
+
+import math
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+import anyio
+import pytest
+
+from mcp_protocol.server.asgi.settings import Limits, ServerHttpSettings
+from mcp_protocol.server.toolkit.context import Context
+from package.asgi_client import Http, asgi, fields_of
+from package.asgi_stream import Stream
+from package.server.asgi.web import Web
+from package.wire import PER_REQUEST, SESSIONS, encoded, request
+
+pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("revision", PER_REQUEST)]
+
+SECONDS = 10
+CHUNKED = {"transfer-encoding": "chunked"}
+
+
+def echo(revision: str, size: int) -> dict[str, Any]:
+    """A call whose body has so many bytes."""
+    params = {"name": "echo", "arguments": {"text": ""}}
+    short = len(encoded(request(revision, "tools/call", params)))
+    params["arguments"] = {"text": "x" * (size - short)}
+    return request(revision, "tools/call", params)
+
+
+@pytest.mark.parametrize("said", [True, False], ids=["length said", "length unsaid"])
+@pytest.mark.parametrize(("size", "status"), [(1000, 200), (1001, 413), (50_000, 413)])
+async def test_a_body_may_have_so_many_bytes(
+    revision: str, size: int, status: int, said: bool
+) -> None:
+    web = Web()
+    message = echo(revision, size)
+    fields = fields_of(revision, message)
+    if said:
+        fields["content-length"] = str(size)
+    async with asgi(web.server, limits=Limits(body=1000)) as http:
+        reply = await http.post(message, **fields)
+        assert reply.status == status
+        if status == 413:
+            assert "Limits.body" in reply.error["message"]
+            assert web.called == []
+
+
+@pytest.mark.parametrize("size", [1000, 1001])
+async def test_a_body_may_come_in_any_pieces(revision: str, size: int) -> None:
+    body = encoded(echo(revision, size))
+    fields = fields_of(revision, echo(revision, size))
+    pieces = [body[at : at + 1] for at in range(size)]
+    async with asgi(Web().server, limits=Limits(body=1000)) as http:
+        async with http.stream("POST", parts=pieces, fields=fields) as stream:
+            await stream.end()
+        assert stream.status == (200 if size == 1000 else 413)
+
+
+@pytest.mark.parametrize("length", ["-1", "1e3", "", "ten", "1, 1", "9" * 5000])
+async def test_a_length_that_is_no_number_is_refused(revision: str, length: str) -> None:
+    async with asgi(Web().server) as http:
+        message = echo(revision, 1000)
+        fields = fields_of(revision, message) | {"content-length": length}
+        reply = await http.post(message, **fields)
+    assert reply.status in (400, 413)
+
+
+@pytest.mark.parametrize(("more", "status"), [(0, 200), (1, 431)])
+async def test_a_request_may_have_so_many_header_fields(
+    revision: str, more: int, status: int
+) -> None:
+    message = request(revision, "tools/list")
+    fields = fields_of(revision, message)
+    standard = {"host", "accept", "content-type", *fields}
+    async with asgi(Web().server, limits=Limits(fields=len(standard))) as http:
+        reply = await http.post(message, **fields, **{f"x-{i}": "y" for i in range(more)})
+    assert reply.status == status
+    assert status == 200 or "Limits.fields" in reply.error["message"]
+
+
+async def test_so_many_requests_may_be_served_at_a_time(revision: str) -> None:
+    web = Web()
+    async with (
+        asgi(web.server, limits=Limits(in_flight=2)) as http,
+        http.asking(revision, "tools/call", {"name": "wait"}, begun=False) as first,
+        http.asking(revision, "tools/call", {"name": "wait"}, begun=False),
+    ):
+        await anyio.wait_all_tasks_blocked()
+        reply = await http.ask(revision, "tools/list")
+        assert (reply.status, reply.fields["retry-after"]) == (503, "1")
+        assert "Limits.in_flight" in reply.error["message"]
+        first.disconnect()
+        with anyio.fail_after(SECONDS):
+            await first.finished.wait()
+        assert (await http.ask(revision, "tools/list")).status == 200
+
+
+def half(http: Http, revision: str, size: int = 1) -> AbstractAsyncContextManager[Stream]:
+    """A request of whose body so many bytes come, and no more."""
+    fields = fields_of(revision, request(revision, "tools/list"))
+    return http.stream("POST", parts=[b"x" * size], unfinished=True, fields=fields)
+
+
+async def test_half_a_request_takes_no_place_among_those_inbound_requests(revision: str) -> None:
+    async with (
+        asgi(Web().server, limits=Limits(in_flight=1)) as http,
+        half(http, revision),
+        half(http, revision),
+    ):
+        await anyio.wait_all_tasks_blocked()
+        assert (await http.ask(revision, "tools/list")).status == 200
+
+
+async def test_of_half_requests_that_are_too_many_the_one_longest_overdue_is_ended(
+    revision: str,
+) -> None:
+    async with (
+        asgi(Web().server, limits=Limits(reading=2, body_seconds=60)) as http,
+        half(http, revision) as first,
+    ):
+        await anyio.wait_all_tasks_blocked()
+        async with half(http, revision) as second:
+            await anyio.wait_all_tasks_blocked()
+            assert not first.status
+            async with half(http, revision) as third:
+                await first.started()
+                await anyio.wait_all_tasks_blocked()
+                assert (first.status, second.status, third.status) == (503, 0, 0)
+                assert b"Limits.reading" in first.raw
+                assert first.fields["retry-after"] == "1"
+                assert (await http.ask(revision, "tools/list")).status == 200
+
+
+async def test_long_bodies_have_so_many_bytes_together(revision: str) -> None:
+    web = Web()
+    limits = Limits(bodies=200_000, body_seconds=60)
+    long = echo(revision, 150_000)
+    async with asgi(web.server, limits=limits) as http:
+        async with half(http, revision, 150_000) as first:
+            await anyio.wait_all_tasks_blocked()
+            reply = await http.post(long, **fields_of(revision, long))
+            assert reply.status == 200
+            await first.started()
+            assert (first.status, b"Limits.bodies" in first.raw) == (503, True)
+        meta = {"example.com/padding": "x" * 150_000}
+        waits = http.asking(revision, "tools/call", {"name": "wait"}, begun=False, meta=meta)
+        async with waits:
+            await anyio.wait_all_tasks_blocked()
+            reply = await http.post(long, **fields_of(revision, long))
+            assert (reply.status, "Limits.bodies" in reply.error["message"]) == (503, True)
+            short = echo(revision, 60_000)
+            assert (await http.post(short, **fields_of(revision, short))).status == 200
+        await anyio.wait_all_tasks_blocked()
+        assert (await http.post(long, **fields_of(revision, long))).status == 200
+
+
+@pytest.mark.parametrize(
+    ("fields", "status"),
+    [
+        ({"host": "evil.example"}, 403),
+        ({"content-type": "text/plain"}, 415),
+        ({"accept": "text/plain"}, 406),
+        ({}, 413),
+    ],
+)
+@pytest.mark.parametrize("framed", ["by its length", "in chunks"])
+async def test_a_refusal_comes_at_once_and_the_rest_of_the_body_is_dropped(
+    revision: str, fields: dict[str, str], status: int, framed: str
+) -> None:
+    parts = [b"x" * 50_000] * 20
+    length = {"content-length": "1000000"} if framed == "by its length" else CHUNKED
+    standard = fields_of(revision, request(revision, "tools/list"))
+    limits = Limits(body=100_000) if status == 413 else Limits()
+    async with (
+        asgi(Web().server, limits=limits) as http,
+        http.stream("POST", parts=parts, fields={**standard, **length, **fields}) as stream,
+    ):
+        await stream.end()
+        assert (stream.status, stream.fields["connection"]) == (status, "close")
+        assert stream.unread == 0
+
+
+async def test_of_a_refused_body_no_more_is_dropped_than_so_many_bytes(revision: str) -> None:
+    async with (
+        asgi(Web().server, limits=Limits(discard=100_000)) as http,
+        http.stream("POST", parts=[b"x" * 10_000] * 50, fields={"host": "x", **CHUNKED}) as stream,
+    ):
+        await stream.end()
+        assert (stream.status, stream.unread) == (403, 40)
+
+
+async def test_who_waits_for_leave_to_send_a_body_is_refused_and_sends_none(revision: str) -> None:
+    fields = {"host": "x", "content-length": "1000000", "expect": "100-continue"}
+    async with (
+        asgi(Web().server) as http,
+        http.stream("POST", parts=[b"x"], unfinished=True, fields=fields) as stream,
+    ):
+        await stream.end()
+        assert (stream.status, stream.fields["connection"], stream.unread) == (403, "close", 1)
+
+
+async def test_a_refusal_in_later_versions_of_http_says_nothing_of_connections(
+    revision: str,
+) -> None:
+    async with asgi(Web().server) as http:
+        http.scope["http_version"] = "2"
+        fields = {"host": "x", "content-length": "1000000"}
+        async with http.stream("POST", parts=[b"x"], unfinished=True, fields=fields) as stream:
+            await stream.end()
+        assert (stream.status, "connection" in stream.fields) == (403, False)
+
+
+@pytest.mark.parametrize(
+    "field", ["host", "origin", "accept", "content-type", "content-encoding", "content-length"]
+)
+@pytest.mark.parametrize("value", ["\x1b[31m\u202e", "x" * 60_000])
+async def test_a_refusal_is_short_and_harmless_whatever_it_shows(
+    revision: str, field: str, value: str
+) -> None:
+    message = request(revision, "tools/list")
+    fields = fields_of(revision, message) | {field: value.encode().decode("latin-1")}
+    async with asgi(Web().server) as http:
+        reply = await http.post(message, **fields)
+    assert 400 <= reply.status < 500
+    assert len(reply.body) < 1000
+    assert reply.error["message"].isprintable()
+
+
+@pytest.mark.parametrize("name", ["version", "method", "name"])
+async def test_a_long_field_that_differs_from_the_body_is_shown_in_part(
+    revision: str, name: str
+) -> None:
+    message = request(revision, "tools/call", {"name": "echo", "arguments": {"text": ""}})
+    standard = fields_of(revision, message)
+    field = dict(zip(("version", "method", "name"), standard, strict=True))[name]
+    async with asgi(Web().server) as http:
+        reply = await http.post(message, **standard | {field: "x" * 60_000})
+        assert (reply.status, len(reply.body) < 2000) == (400, True)
+        message["params"]["_meta"] = {"io.modelcontextprotocol/protocolVersion": "y" * 60_000}
+        reply = await http.post(message, **standard | {field: "y" * 60_000})
+        assert (reply.status, len(reply.body) < 2000) == (400, True)
+
+
+async def test_streams_that_are_held_open_do_not_count_as_requests(revision: str) -> None:
+    params = {"notifications": {"toolsListChanged": True}}
+    async with (
+        asgi(Web().server, limits=Limits(in_flight=1)) as http,
+        http.asking(revision, "subscriptions/listen", params) as one,
+        http.asking(revision, "subscriptions/listen", params) as two,
+    ):
+        for stream in (one, two):
+            await stream.message()
+        assert (await http.ask(revision, "tools/list")).status == 200
+
+
+@pytest.mark.parametrize("session", SESSIONS)
+async def test_streams_of_sessions_and_subscriptions_share_a_limit(
+    revision: str, session: str
+) -> None:
+    params = {"notifications": {"toolsListChanged": True}}
+    async with asgi(Web().server, limits=Limits(streams=1)) as http:
+        older = http.another()
+        await older.initialize(session)
+        async with http.asking(revision, "subscriptions/listen", params) as first:
+            reply = await older.get()
+            assert (reply.status, "Limits.streams" in reply.error["message"]) == (503, True)
+        with anyio.fail_after(SECONDS):
+            await first.finished.wait()
+        async with older.stream("GET") as stream:
+            assert stream.status == 200
+            reply = await http.ask(revision, "subscriptions/listen", params)
+            assert reply.status == 503
+
+
+@pytest.mark.parametrize("parts", [[b""], [b'{"jsonrpc":'], [b"{", b'"']])
+async def test_a_body_that_does_not_come_gets_408(revision: str, parts: list[bytes]) -> None:
+    web = Web()
+    async with asgi(web.server, limits=Limits(body_seconds=0.02)) as http:
+        fields = fields_of(revision, request(revision, "tools/list"))
+        async with http.stream("POST", parts=parts, unfinished=True, fields=fields) as stream:
+            await stream.end()
+            assert stream.status == 408
+            assert b"Limits.body_seconds" in stream.raw
+        assert (await http.ask(revision, "tools/list")).status == 200
+
+
+async def test_a_client_that_reads_nothing_is_cut_and_its_call_cancelled(revision: str) -> None:
+    web = Web()
+    ended = anyio.Event()
+
+    @web.server.tool()
+    async def flood(ctx: Context) -> str:
+        try:
+            value = 0
+            while True:
+                value += 1
+                await ctx.progress(value)
+        finally:
+            ended.set()
+
+    async with asgi(web.server, limits=Limits(send_seconds=0.02)) as http:
+        async with http.asking(
+            revision, "tools/call", {"name": "flood"}, meta={"progressToken": 1}
+        ) as stream:
+            stream.stop_reading()
+            with anyio.fail_after(SECONDS):
+                await ended.wait()
+                await stream.finished.wait()
+        assert not stream.ended
+        assert (await http.ask(revision, "tools/list")).status == 200
+
+
+async def test_a_subscriber_that_reads_nothing_is_cut(revision: str) -> None:
+    web = Web()
+    params = {"notifications": {"toolsListChanged": True}}
+    limits = Limits(send_seconds=0.02, streams=1)
+    async with asgi(web.server, keep_alive=None, limits=limits) as http:
+        async with http.asking(revision, "subscriptions/listen", params) as stream:
+            await stream.message()
+            stream.stop_reading()
+            web.server.remove_tool("logs")
+            with anyio.fail_after(SECONDS):
+                await stream.finished.wait()
+        async with http.asking(revision, "subscriptions/listen", params) as another:
+            await another.message()
+
+
+async def test_a_client_that_reads_on_in_time_misses_nothing(revision: str) -> None:
+    web = Web()
+    params = {"name": "counts", "arguments": {"to": 50}}
+    async with (
+        asgi(web.server) as http,
+        http.asking(revision, "tools/call", params, meta={"progressToken": 1}) as stream,
+    ):
+        stream.stop_reading()
+        await anyio.wait_all_tasks_blocked()
+        stream.read_on()
+        *told, last = await stream.messages()
+    assert [each["params"]["progress"] for each in told] == list(range(1, 51))
+    assert "result" in last
+
+
+@pytest.mark.parametrize("name", list(Limits.__dataclass_fields__))
+async def test_a_limit_has_to_be_above_zero(revision: str, name: str) -> None:
+    for value in (0, -1):
+        with pytest.raises(ValueError, match=rf"Limits\.{name}: expected more than 0, got"):
+            Limits(**{name: value})
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ({"path": "mcp"}, "path: expected a path that begins with '/'"),
+        ({"sse_path": "sse"}, "sse_path: expected"),
+        ({"messages_path": ""}, "messages_path: expected"),
+        ({"answers": "xml"}, "answers: expected one of auto, json, sse"),
+        ({"keep_alive": 0}, "keep_alive: expected more than 0"),
+        ({"retry": 0}, "retry: expected more than 0"),
+        ({"sse_path": "/mcp"}, "differ"),
+    ],
+)
+async def test_settings_that_mean_nothing_are_refused(
+    revision: str, options: dict[str, Any], complaint: str
+) -> None:
+    with pytest.raises(ValueError, match=complaint):
+        Web().server.asgi(**options)
+
+
+@pytest.mark.parametrize("name", list(Limits.__dataclass_fields__))
+async def test_each_limit_is_on_by_default_and_said_to_be_for_something(
+    revision: str, name: str
+) -> None:
+    assert 0 < getattr(ServerHttpSettings().limits, name) < math.inf
+    lines = str(Limits.__doc__).splitlines()
+    assert any(line.strip().startswith(f"{name}: ") for line in lines)
+
+
+async def test_a_default_changes_only_on_purpose(revision: str) -> None:
+    limits = ServerHttpSettings().limits
+    assert (limits.body, limits.fields, limits.in_flight) == (4 * 2**20, 100, 1000)
+    assert (limits.bodies, limits.reading, limits.discard) == (128 * 2**20, 1000, 64 * 2**20)
+    assert (limits.streams, limits.sessions, limits.idle) == (10_000, 10_000, 1800)
+    assert (limits.abandoned, limits.abandoned_seconds) == (1000, 600)
+    assert (limits.initialize, limits.session_bytes) == (64 * 1024, 64 * 2**20)
+    assert (limits.per_session, limits.pending, limits.pending_bytes) == (100, 100, 2**20)
+    assert (limits.head_seconds, limits.body_seconds, limits.send_seconds) == (30, 30, 60)

@@ -1,0 +1,285 @@
+"""Subscriptions over HTTP: a POST whose answer stays open."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import anyio
+import anyio.to_thread
+import pytest
+
+from mcp_protocol.server.asgi.settings import Limits
+from package.asgi_client import SESSION, asgi, fields_of
+from package.asgi_stream import SECONDS
+from package.rules import holding
+from package.server.asgi.web import Web
+from package.wire import ACKNOWLEDGED, LISTEN, UPDATED, facts, request
+
+REVISIONS = holding("http.listen-response-stream", "subscriptions.ack-first")
+
+pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("revision", REVISIONS)]
+
+TOOLS, PROMPTS = "notifications/tools/list_changed", "notifications/prompts/list_changed"
+
+
+def wants(**notifications: Any) -> dict[str, Any]:
+    return {"notifications": notifications}
+
+
+def tag_of(revision: str, message: Mapping[str, Any]) -> Any:
+    """The subscription that a message says it belongs to."""
+    body = message["result"] if "result" in message else message["params"]
+    return body["_meta"][facts(revision).meta.subscription_id]
+
+
+@pytest.mark.requirement(
+    "http.listen-response-stream",
+    "http.x-accel-buffering",
+    "http.no-resumability",
+    "http.no-sessions",
+    "subscriptions.ack-first",
+    "subscriptions.nothing-before-ack",
+)
+async def test_a_subscription_is_a_stream_that_begins_with_the_acknowledgement(
+    revision: str,
+) -> None:
+    web = Web()
+    params = wants(toolsListChanged=True)
+    async with asgi(web.server) as http:
+        async with http.asking(revision, LISTEN, params, begun=False) as stream:
+            web.server.remove_tool("logs")  # in the same breath
+            first = await stream.message()
+            assert stream.fields["content-type"] == "text/event-stream"
+            assert stream.fields["x-accel-buffering"] == "no"
+            assert SESSION not in stream.fields
+            assert first["method"] == ACKNOWLEDGED
+            assert first["params"]["notifications"] == params["notifications"]
+            web.server.remove_tool("counts")
+            change = await stream.message()
+            assert change["method"] == TOOLS
+        assert b"id:" not in stream.raw
+
+
+@pytest.mark.requirement("subscriptions.id-value", "subscriptions.one-copy-per-subscription")
+async def test_each_subscription_gets_its_own_copy_under_its_own_id(revision: str) -> None:
+    web = Web()
+    params = wants(toolsListChanged=True)
+    async with (
+        asgi(web.server) as http,
+        http.asking(revision, LISTEN, params, id="7") as text,
+        http.asking(revision, LISTEN, params, id=7) as number,
+        http.asking(revision, LISTEN, params, id=7) as same_id_of_another_client,
+    ):
+        streams = ((text, "7"), (number, 7), (same_id_of_another_client, 7))
+        for stream, tag in streams:
+            assert tag_of(revision, await stream.message()) == tag
+        web.server.remove_tool("logs")
+        for stream, tag in streams:
+            change = await stream.message()
+            assert (change["method"], tag_of(revision, change)) == (TOOLS, tag)
+            assert type(tag_of(revision, change)) is type(tag)
+
+
+@pytest.mark.requirement("subscriptions.only-requested-types", "subscriptions.filter-fields")
+async def test_only_what_was_asked_for_is_sent(revision: str) -> None:
+    web = Web()
+    async with (
+        asgi(web.server) as http,
+        http.asking(revision, LISTEN, wants(promptsListChanged=True)) as prompts,
+        http.asking(revision, LISTEN, wants()) as nothing,
+        http.asking(revision, LISTEN, wants(toolsListChanged=True)) as tools,
+    ):
+        assert (await nothing.message())["params"]["notifications"] == {}
+        for stream in (prompts, tools):
+            await stream.message()
+        web.server.remove_tool("logs")
+        assert (await tools.message())["method"] == TOOLS
+        web.server.remove_prompt("greeting")
+        assert (await prompts.message())["method"] == PROMPTS
+    assert nothing.raw.count(b"data:") == 1
+    assert tools.raw.count(b"data:") == 2
+
+
+@pytest.mark.requirement("subscriptions.only-requested-resources")
+async def test_updates_are_sent_of_the_resources_that_were_named(revision: str) -> None:
+    web = Web(subscribe=True)
+    params = wants(resourceSubscriptions=["memo://one"])
+    async with asgi(web.server) as http, http.asking(revision, LISTEN, params) as stream:
+        assert (await stream.message())["params"]["notifications"] == params["notifications"]
+        web.server.resource_updated("memo://other")
+        await anyio.to_thread.run_sync(web.server.resource_updated, "memo://one")
+        update = await stream.message()
+        assert (update["method"], update["params"]["uri"]) == (UPDATED, "memo://one")
+
+
+@pytest.mark.requirement("subscriptions.ack-subset", "subscriptions.pattern-mandatory")
+async def test_what_the_server_does_not_announce_is_left_out_of_the_acknowledgement(
+    revision: str,
+) -> None:
+    for web, announced in ((Web(), True), (Web(list_changed=False), False)):
+        params = wants(toolsListChanged=True, resourceSubscriptions=["memo://one"])
+        async with (
+            asgi(web.server) as http,
+            http.asking(revision, LISTEN, params) as stream,
+        ):
+            honoured = (await stream.message())["params"]["notifications"]
+            assert honoured == ({"toolsListChanged": True} if announced else {})
+            assert not stream.ended
+
+
+@pytest.mark.requirement("subscriptions.filter-fields")
+async def test_a_filter_of_the_wrong_type_is_refused(revision: str) -> None:
+    async with asgi(Web().server) as http:
+        reply = await http.ask(revision, LISTEN, wants(toolsListChanged="yes"))
+    assert (reply.status, reply.error["code"]) == (400, -32602)
+
+
+@pytest.mark.requirement("http.listen-no-request-scoped", "subscriptions.no-request-scoped")
+async def test_progress_and_logs_of_requests_stay_on_their_own_streams(revision: str) -> None:
+    key = facts(revision).meta.log_level
+    assert key is not None
+    web = Web()
+    loud = {key: "debug", "progressToken": "p"}
+    async with asgi(web.server) as http:
+        async with http.asking(
+            revision, LISTEN, wants(toolsListChanged=True), id=9, meta=loud
+        ) as stream:
+            await stream.message()
+            for params in ({"name": "counts", "arguments": {"to": 2}}, {"name": "logs"}):
+                reply = await http.ask(revision, "tools/call", params, meta=loud)
+                assert len(reply.messages) == 3
+            web.server.remove_tool("logs")
+            assert (await stream.message())["method"] == TOOLS
+        assert stream.raw.count(b"data:") == 2
+
+
+@pytest.mark.requirement(
+    "subscriptions.graceful-close",
+    "subscriptions.graceful-result-shape",
+    "subscriptions.id-value",
+)
+async def test_a_server_that_ends_ends_subscriptions_with_their_result(revision: str) -> None:
+    web = Web()
+    async with (
+        asgi(web.server) as http,
+        http.asking(revision, LISTEN, wants(toolsListChanged=True), id="x") as stream,
+    ):
+        await stream.message()
+        await http.shut_down()
+        last = (await stream.messages())[-1]
+        assert stream.ended
+    assert last["id"] == "x"
+    result = last["result"]
+    assert result.keys() <= {"resultType", "_meta"}
+    assert (result["resultType"], tag_of(revision, last)) == ("complete", "x")
+
+
+@pytest.mark.requirement("subscriptions.server-cancelled-on-teardown")
+async def test_over_http_the_result_is_the_last_message_of_a_subscription(revision: str) -> None:
+    """The schema asks for a cancellation on stdio alone, and a response ends its stream."""
+    async with (
+        asgi(Web().server) as http,
+        http.asking(revision, LISTEN, wants(toolsListChanged=True)) as stream,
+    ):
+        await http.shut_down()
+        heard = await stream.messages()
+    assert [each.get("method") for each in heard] == [ACKNOWLEDGED, None]
+
+
+async def test_a_server_that_is_to_end_ends_new_subscriptions_at_once(revision: str) -> None:
+    web = Web()
+    app = web.server.asgi()
+    async with asgi(app) as http:
+        await app.close_streams()
+        reply = await http.ask(revision, LISTEN, wants(toolsListChanged=True))
+    assert [each.get("method") for each in reply.messages] == [ACKNOWLEDGED, None]
+
+
+@pytest.mark.requirement("subscriptions.no-server-memory")
+async def test_a_client_that_comes_back_hears_of_new_changes_only(revision: str) -> None:
+    web = Web()
+    params = wants(toolsListChanged=True)
+    async with asgi(web.server) as http:
+        async with http.asking(revision, LISTEN, params) as before:
+            await before.message()
+        with anyio.fail_after(SECONDS):
+            await before.finished.wait()
+        web.server.remove_tool("logs")
+        async with http.asking(revision, LISTEN, params) as stream:
+            assert (await stream.message())["method"] == ACKNOWLEDGED
+            web.server.remove_prompt("greeting")
+            web.server.remove_tool("counts")
+            assert (await stream.message())["method"] == TOOLS
+        assert stream.raw.count(b"data:") == 2
+
+
+@pytest.mark.requirement("http.close-is-cancel", "subscriptions.cancel-http")
+async def test_a_client_that_leaves_is_forgotten(revision: str) -> None:
+    web = Web()
+    async with asgi(web.server) as http:
+        for _ in range(3):
+            async with http.asking(revision, LISTEN, wants(toolsListChanged=True)) as stream:
+                await stream.message()
+            with anyio.fail_after(SECONDS):
+                await stream.finished.wait()
+        web.server.remove_tool("logs")
+        assert stream.raw.count(b"data:") == 1
+
+
+@pytest.mark.requirement("subscriptions.listen-unanswered-while-open", "http.keepalive-comments")
+async def test_a_quiet_subscription_stays_open_with_comments(revision: str) -> None:
+    web = Web()
+    async with (
+        asgi(web.server, keep_alive=0.02) as http,
+        http.asking(revision, LISTEN, wants(toolsListChanged=True)) as stream,
+    ):
+        await stream.message()
+        await stream.until(b":\n\n:\n\n:\n\n")
+        web.server.remove_tool("logs")
+        assert (await stream.message())["method"] == TOOLS
+
+
+async def test_a_client_that_takes_no_events_cannot_subscribe(revision: str) -> None:
+    message = request(revision, LISTEN, wants(toolsListChanged=True), id=4)
+    async with asgi(Web().server) as http:
+        fields = fields_of(revision, message)
+        reply = await http.post(message, **fields, accept="application/json")
+    assert (reply.status, reply.json["id"]) == (406, 4)
+
+
+async def test_the_form_of_answers_is_not_that_of_subscriptions(revision: str) -> None:
+    async with (
+        asgi(Web().server, answers="json") as http,
+        http.asking(revision, LISTEN, wants(toolsListChanged=True)) as stream,
+    ):
+        assert (await stream.message())["method"] == ACKNOWLEDGED
+
+
+async def test_there_may_be_so_many_subscriptions_and_no_more(revision: str) -> None:
+    params = wants(toolsListChanged=True)
+    async with (
+        asgi(Web().server, limits=Limits(streams=2)) as http,
+        http.asking(revision, LISTEN, params) as one,
+        http.asking(revision, LISTEN, params),
+    ):
+        reply = await http.ask(revision, LISTEN, params, id="third")
+        assert (reply.status, reply.json["id"]) == (503, "third")
+        assert "Limits.streams" in reply.error["message"]
+        one.disconnect()
+        with anyio.fail_after(SECONDS):
+            await one.finished.wait()
+        async with http.asking(revision, LISTEN, params) as stream:
+            assert (await stream.message())["method"] == ACKNOWLEDGED
+
+
+async def test_many_changes_at_once_are_told_once(revision: str) -> None:
+    web = Web(subscribe=True)
+    params = wants(resourceSubscriptions=["memo://one"], toolsListChanged=True)
+    async with asgi(web.server) as http, http.asking(revision, LISTEN, params) as stream:
+        await stream.message()
+        for _ in range(1000):
+            web.server.resource_updated("memo://one")
+        web.server.remove_tool("logs")
+        assert (await stream.message())["method"] == UPDATED
+        assert (await stream.message())["method"] == TOOLS

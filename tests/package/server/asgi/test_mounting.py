@@ -1,0 +1,393 @@
+"""The application within others, and whoever runs its lifespan, or nobody."""
+
+from __future__ import annotations
+
+import logging
+import subprocess
+import sys
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urljoin
+
+import anyio
+import anyio.to_thread
+import pytest
+from fastapi import FastAPI
+from starlette.applications import Starlette
+from starlette.routing import Mount, Route
+from starlette.testclient import TestClient
+
+from mcp_protocol.server.asgi.app import AsgiApplication
+from mcp_protocol.server.toolkit.context import Context
+from mcp_protocol.server.toolkit.server import Server
+from package.asgi_client import SESSION, Http, asgi, fields_of
+from package.processes import PACKAGE_ROOT
+from package.server.asgi.web import Web
+from package.wire import HANDSHAKE, PER_REQUEST, SESSIONS, initialize, request
+
+REVISION = PER_REQUEST[-1]
+STATE = {"name": "state"}
+LISTEN = ("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
+SECONDS = 10
+
+
+class Living:
+    """A server with a lifespan.
+
+    Attributes:
+        entered: How often it was entered.
+        left: How often it was left.
+        failing: Whether entering it fails.
+    """
+
+    def __init__(self) -> None:
+        self.entered = self.left = 0
+        self.failing = False
+        self.server = Server("living", lifespan=self.lifespan)
+        self.server.tool()(self.state)
+
+    @asynccontextmanager
+    async def lifespan(self, server: Server) -> AsyncIterator[str]:
+        if self.failing:
+            raise RuntimeError("no database")
+        self.entered += 1
+        try:
+            yield f"life {self.entered}"
+        finally:
+            self.left += 1
+
+    async def state(self, ctx: Context) -> str:
+        return str(ctx.state)
+
+
+def app_of(http: Http) -> AsgiApplication:
+    assert isinstance(http.app, AsgiApplication)
+    return http.app
+
+
+async def state_of(http: Http, revision: str = REVISION) -> str:
+    reply = await http.ask(revision, "tools/call", STATE)
+    text: str = reply.result["content"][0]["text"]
+    return text
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("run", [True, False], ids=["lifespan is run", "nobody runs it"])
+async def test_the_lifespan_is_entered_once_whoever_runs_it(run: bool) -> None:
+    living = Living()
+    async with asgi(living.server, lifespan=run) as http:
+        assert living.entered == (1 if run else 0)
+        async with anyio.create_task_group() as tasks:
+            for _ in range(5):
+                tasks.start_soon(state_of, http)
+        for revision in SESSIONS:
+            client = http.another()
+            await client.initialize(revision)
+            assert await state_of(client, revision) == "life 1"
+        assert (living.entered, living.left) == (1, 0)
+        if not run:
+            await app_of(http).end()
+    assert (living.entered, living.left) == (1, 1)
+
+
+@pytest.mark.anyio
+async def test_what_was_ended_can_begin_again() -> None:
+    living = Living()
+    app = living.server.asgi()
+    for life in (1, 2):
+        async with asgi(app) as http:
+            assert await state_of(http) == f"life {life}"
+    assert living.left == 2
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_one_application_serves_on_several_event_loops_one_after_the_other(backend: str) -> None:
+    living = Living()
+    app = living.server.asgi()
+    lost: list[int] = []
+
+    async def run() -> None:
+        async with asgi(app, lifespan=False) as http:
+            assert await state_of(http) == f"life {living.entered}"
+            http.fields[SESSION] = session
+            lost.append((await http.ask(SESSIONS[-1], "tools/list")).status)
+            del http.fields[SESSION]
+            await http.initialize(SESSIONS[-1])
+            sessions.append(str(http.fields[SESSION]))
+
+    sessions = [""]
+    for _ in range(3):
+        session = sessions[-1]
+        anyio.run(run, backend=backend)
+        assert living.left == living.entered
+    assert living.entered == 3
+    assert lost == [404, 404, 404]
+
+
+def test_two_event_loops_may_run_one_application_at_once() -> None:
+    web = Web()
+    app = web.server.asgi()
+    both, heard = threading.Barrier(2), list[str]()
+
+    async def run() -> None:
+        method, params = LISTEN
+        async with asgi(app) as http, http.asking(REVISION, method, params) as stream:
+            await stream.message()
+            await anyio.to_thread.run_sync(both.wait)
+            if threading.current_thread() is not threading.main_thread():
+                web.server.remove_tool("logs")
+            heard.append((await stream.message())["method"])
+
+    other = threading.Thread(target=anyio.run, args=(run,))
+    other.start()
+    anyio.run(run)
+    other.join()
+    assert heard == ["notifications/tools/list_changed"] * 2
+
+
+def test_changes_are_announced_though_an_event_loop_is_gone() -> None:
+    web = Web()
+    application = web.server.asgi()
+
+    async def leave_open() -> None:
+        async with asgi(application, lifespan=False) as http:
+            await http.initialize(SESSIONS[-1])
+
+    async def run() -> None:
+        async with asgi(application) as http, http.asking(REVISION, *LISTEN) as stream:
+            await stream.message()
+            web.server.remove_tool("logs")
+            assert (await stream.message())["method"] == "notifications/tools/list_changed"
+
+    gone = threading.Thread(target=anyio.run, args=(leave_open,))
+    gone.start()
+    gone.join()
+    anyio.run(run)
+    web.server.remove_tool("counts")
+
+
+# ---- a lifespan that fails
+
+
+@pytest.mark.anyio
+async def test_a_lifespan_that_fails_is_told_to_whoever_runs_it() -> None:
+    living = Living()
+    living.failing = True
+    with pytest.raises(ExceptionGroup) as raised:
+        async with asgi(living.server):
+            pytest.fail("it began")
+    assert "no database" in "".join(_texts(raised.value))
+
+
+def _texts(error: BaseException) -> list[str]:
+    inner = getattr(error, "exceptions", ())
+    return [str(error), *(text for each in inner for text in _texts(each))]
+
+
+@pytest.mark.anyio
+async def test_a_lifespan_that_fails_with_the_first_request_is_tried_again_with_the_next(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    living = Living()
+    living.failing = True
+    async with asgi(living.server, lifespan=False) as http:
+        for _ in range(2):
+            reply = await http.ask(REVISION, "tools/call", STATE)
+            assert (reply.status, reply.error["code"]) == (503, -32603)
+            assert "database" not in reply.error["message"]
+        living.failing = False
+        assert await state_of(http) == "life 1"
+        await app_of(http).end()
+    failures = [record for record in caplog.records if record.levelno == logging.ERROR]
+    assert [str(record.exc_info[1]) for record in failures if record.exc_info] == [
+        "no database"
+    ] * 2
+
+
+# ---- paths
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("path", "served", "others"),
+    [
+        ("/mcp", ["/mcp", "/mcp/"], ["/", "", "/mcp/x", "/mcpx", "/MCP", "//mcp"]),
+        ("/mcp/", ["/mcp", "/mcp/"], ["/"]),
+        ("/", ["/", ""], ["/mcp"]),
+        ("/a/b", ["/a/b", "/a/b/"], ["/a", "/b"]),
+    ],
+)
+async def test_the_endpoint_is_where_it_is_said_to_be(
+    path: str, served: list[str], others: list[str]
+) -> None:
+    message = request(REVISION, "tools/list")
+    fields = fields_of(REVISION, message)
+    async with asgi(Web().server, path=path) as http:
+        for each in served:
+            assert (await http.post(message, each, **fields)).status == 200
+        for each in others:
+            reply = await http.post(message, each, **fields)
+            assert (reply.status, path in reply.error["message"]) == (404, True)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("root", "path", "status"),
+    [
+        ("/api", "/api/mcp", 200),
+        ("/api", "/mcp", 200),  # behind a proxy that takes the prefix away
+        ("/api/", "/api/mcp", 200),
+        ("/ap", "/api/mcp", 404),
+        ("/mcp", "/mcp/mcp", 200),
+        ("/mcp", "/mcp", 404),
+        ("/mcp", "/mcpmcp", 404),
+    ],
+)
+async def test_the_path_counts_from_where_the_application_is_mounted(
+    root: str, path: str, status: int
+) -> None:
+    message = request(REVISION, "tools/list")
+    async with asgi(Web().server) as http:
+        http.scope["root_path"] = root
+        reply = await http.post(message, path, **fields_of(REVISION, message))
+    assert reply.status == status
+
+
+def app_in(*routes: Any, **more: Any) -> Starlette:
+    return Starlette(routes=list(routes), **more)
+
+
+def fastapi_with(path: str, app: AsgiApplication, **more: Any) -> FastAPI:
+    made = FastAPI(**more)
+    made.mount(path, app)
+    return made
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("make", "path"),
+    [
+        (lambda server: app_in(Mount("/api", server.asgi())), "/api/mcp"),
+        (lambda server: app_in(Mount("/api", server.asgi())), "/api/mcp/"),
+        (lambda server: app_in(Mount("/", server.asgi())), "/mcp"),
+        (lambda server: app_in(Mount("/mcp", server.asgi("/"))), "/mcp/"),
+        (lambda server: app_in(Route("/mcp", server.asgi())), "/mcp"),
+        (lambda server: app_in(Mount("/a", app_in(Mount("/b", server.asgi())))), "/a/b/mcp"),
+        (lambda server: fastapi_with("/api", server.asgi()), "/api/mcp"),
+        (lambda server: fastapi_with("/", server.asgi()), "/mcp"),
+    ],
+)
+async def test_it_works_mounted_in_another_application_which_runs_no_lifespan_of_it(
+    make: Any, path: str
+) -> None:
+    living = Living()
+    async with asgi(make(living.server), path=path) as http:
+        assert await state_of(http) == "life 1"
+        for revision in SESSIONS:
+            client = http.another()
+            await client.initialize(revision)
+            assert await state_of(client, revision) == "life 1"
+            async with client.stream("GET") as stream:
+                assert stream.status == 200
+
+
+@pytest.mark.anyio
+async def test_the_older_transport_names_its_endpoint_within_the_mount() -> None:
+    app = app_in(Mount("/api", Web().server.asgi(sse_path="/sse")))
+    async with asgi(app, path="/api/sse") as http, http.stream("GET") as stream:
+        place = urljoin("/api/sse", (await stream.event()).data.decode())
+        assert place.startswith("/api/messages?")
+        reply = await http.post(initialize(HANDSHAKE[0]), place)
+        assert reply.status == 202
+        assert (await stream.message())["result"]["protocolVersion"] == HANDSHAKE[0]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("revision", sorted(set(HANDSHAKE) - set(SESSIONS)))
+async def test_a_package_that_knows_the_older_transport_alone_has_its_endpoints(
+    revision: str,
+) -> None:
+    app = Web().only(revision)
+    assert app.endpoint_path == "/sse"
+    async with asgi(app, path="/sse") as http, http.stream("GET") as stream:
+        place = urljoin("/sse", (await stream.event()).data.decode())
+        assert (await http.post(initialize(revision), place)).status == 202
+        assert (await stream.message())["result"]["protocolVersion"] == revision
+        gone = await http.post(initialize(revision), "/mcp")
+        assert (gone.status, "/sse" in gone.error["message"]) == (404, True)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("revision", [*SESSIONS, *PER_REQUEST])
+async def test_what_no_revision_has_cannot_be_asked_for(revision: str) -> None:
+    with pytest.raises(ValueError, match="none of the revisions that are served has HTTP"):
+        Web().only(revision, sse_path="/sse")
+
+
+@pytest.mark.parametrize("within", [True, False], ids=["as a context", "request by request"])
+def test_a_test_client_can_use_it(within: bool) -> None:
+    living = Living()
+    message = request(REVISION, "tools/call", STATE)
+    fields = {name: str(value) for name, value in fields_of(REVISION, message).items()}
+    client = TestClient(app_in(Mount("/", living.server.asgi())))
+    if within:
+        client.__enter__()
+    for _ in range(3):
+        answer = client.post("/mcp", json=message, headers=fields)
+        assert answer.json()["result"]["content"][0]["text"] == f"life {living.entered}"
+    if within:
+        client.__exit__(None, None, None)
+    assert living.left == living.entered == (1 if within else 3)
+
+
+@pytest.mark.anyio
+async def test_web_sockets_are_turned_away() -> None:
+    sent: list[Any] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def receive() -> Any:
+        raise AssertionError("nothing more is wanted of it")
+
+    await Web().server.asgi()({"type": "websocket", "path": "/mcp"}, receive, send)
+    assert sent == [{"type": "websocket.close", "code": 1003}]
+
+
+def test_the_application_needs_none_of_the_packages_of_the_extra(tmp_path: Path) -> None:
+    code = """
+import sys
+sys.modules.update(dict.fromkeys(["starlette", "uvicorn", "httpx2", "httptools"]))
+import asyncio
+from mcp_protocol.server.toolkit.server import Server
+server = Server("alone")
+app = server.asgi(sse_path="/sse")
+sent = []
+async def main():
+    async def receive(): return {"type": "http.request", "body": b"{}"}
+    async def send(message): sent.append(message)
+    headers = [(b"host", b"localhost"), (b"content-type", b"application/json")]
+    scope = {"type": "http", "method": "POST", "path": "/mcp", "headers": headers}
+    await app(scope, receive, send)
+asyncio.run(main())
+print(sent[0]["status"])
+try:
+    server.run(http="127.0.0.1:0")
+except Exception as error:
+    print(type(error).__name__, error)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=PACKAGE_ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.stderr == ""
+    first, second = done.stdout.splitlines()
+    assert first == "400"
+    assert second.startswith("MissingExtraError serving over HTTP needs")
+    assert "pip install uvicorn" in second

@@ -1,0 +1,280 @@
+"""What sessions keep of their clients, and which of them end for those that come."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import anyio
+import pytest
+
+from mcp_protocol import Context, Server
+from mcp_protocol.server.asgi.quotas import decoded_size
+from mcp_protocol.server.asgi.request import network_of
+from mcp_protocol.server.asgi.settings import Limits
+from package.asgi_client import SESSION, Http, asgi
+from package.asgi_stream import SECONDS, Reply
+from package.server.asgi.web import Web
+from package.wire import INITIALIZED, PER_REQUEST, SESSIONS, encoded, initialize, request
+
+STATELESS = PER_REQUEST[-1]
+ELICITING = "2025-06-18"
+
+sessions = pytest.mark.parametrize("revision", SESSIONS)
+
+
+def opening(revision: str, size: int) -> dict[str, Any]:
+    """An `initialize` of so many bytes."""
+    short = initialize(revision, {"experimental": {"x": {"y": ""}}})
+    padding = "x" * (size - len(encoded(short)))
+    return initialize(revision, {"experimental": {"x": {"y": padding}}})
+
+
+async def opened(http: Http, revision: str, size: int | None = None, address: str = "") -> str:
+    """Open a session and do nothing with it; its id."""
+    if address:
+        http.scope["client"] = (address, 1)
+    message = initialize(revision) if size is None else opening(revision, size)
+    reply = await http.post(message, **{SESSION: None})
+    assert reply.status == 200, reply.body
+    return reply.fields[SESSION]
+
+
+async def confirmed(http: Http, revision: str, size: int | None = None, address: str = "") -> str:
+    """Open a session and confirm it; its id."""
+    identifier = await opened(http, revision, size, address)
+    assert (await http.post(INITIALIZED, **{SESSION: identifier})).status == 202
+    return identifier
+
+
+async def is_open(http: Http, revision: str, identifier: str) -> bool:
+    """Whether there still is a session, which counts as a use of it."""
+    reply = await http.post(request(revision, "ping"), **{SESSION: identifier})
+    return reply.status == 200
+
+
+@sessions
+@pytest.mark.parametrize(("size", "status"), [(1000, 200), (1001, 413)])
+async def test_a_request_that_opens_a_session_may_have_so_many_bytes(
+    revision: str, size: int, status: int
+) -> None:
+    async with asgi(Web().server, limits=Limits(initialize=1000)) as http:
+        reply = await http.post(opening(revision, size))
+        assert (reply.status, SESSION in reply.fields) == (status, status == 200)
+        if status == 413:
+            assert "Limits.initialize" in reply.error["message"]
+            assert (reply.json["id"], reply.code) == ("init", -32600)
+
+
+@sessions
+async def test_a_repeated_initialize_is_bounded_and_counted_like_the_first(revision: str) -> None:
+    async with asgi(Web().server, limits=Limits(initialize=2000, session_bytes=30_000)) as http:
+        await http.initialize(revision)
+        reply = await http.post(opening(revision, 2001))
+        assert (reply.status, "Limits.initialize" in reply.error["message"]) == (413, True)
+        for _ in range(20):
+            assert (await http.post(opening(revision, 2000))).status == 200
+    async with asgi(Web().server, limits=Limits(session_bytes=12_000)) as http:
+        await http.initialize(revision)
+        assert (await http.post(opening(revision, 60_000))).status == 503
+
+
+@pytest.mark.parametrize(
+    "body", [b"[[],[],[]]", b'{"a":{},"b":[1,2,3],"c":"text"}', b"1", b"[" + b"[]," * 1000 + b"1]"]
+)
+def test_what_a_decoded_text_takes_is_no_more_than_what_is_counted(body: bytes) -> None:
+    import json
+    import sys
+
+    def size(value: Any) -> int:
+        inner = 0
+        if isinstance(value, dict):
+            inner = sum(size(each) for pair in value.items() for each in pair)
+        elif isinstance(value, list):
+            inner = sum(map(size, value))
+        return sys.getsizeof(value) + inner
+
+    assert size(json.loads(body)) <= decoded_size(body) + 100
+
+
+@sessions
+async def test_who_has_much_kept_goes_for_those_who_come(revision: str) -> None:
+    limits = Limits(session_bytes=50_000)
+    async with asgi(Web().server, limits=limits) as http:
+        honest = [await confirmed(http, revision) for _ in range(3)]
+        hogs = [await confirmed(http, revision, 10_000) for _ in range(20)]
+        honest.append(await confirmed(http, revision))
+        assert all([await is_open(http, revision, each) for each in honest])
+        assert sum([await is_open(http, revision, each) for each in hogs]) <= 4
+
+
+@sessions
+async def test_sessions_in_use_have_so_many_bytes_together(revision: str) -> None:
+    limits = Limits(session_bytes=25_000)
+    async with asgi(Web().server, limits=limits) as http:
+        http.fields[SESSION] = await confirmed(http, revision, 20_000)
+        async with http.stream("GET"):
+            reply = await http.post(opening(revision, 10_000), **{SESSION: None})
+            assert (reply.status, "Limits.session_bytes" in reply.error["message"]) == (503, True)
+        assert (await http.delete()).status == 200
+        await opened(http, revision, 10_000)
+
+
+@sessions
+async def test_a_flood_of_sessions_that_nobody_confirms_ends_no_others(revision: str) -> None:
+    async with asgi(Web().server, limits=Limits(sessions=10)) as http:
+        honest = [await confirmed(http, revision) for _ in range(5)]
+        flood = [await opened(http, revision) for _ in range(50)]
+        assert all([await is_open(http, revision, each) for each in honest])
+        assert [await is_open(http, revision, each) for each in flood[-6:]] == [False, *[True] * 5]
+
+
+@sessions
+async def test_a_session_is_confirmed_by_its_first_use_too(revision: str) -> None:
+    async with asgi(Web().server, limits=Limits(sessions=10)) as http:
+        honest = await opened(http, revision)
+        await http.post(request(revision, "tools/list"), **{SESSION: honest})
+        for _ in range(50):
+            await opened(http, revision)
+        assert await is_open(http, revision, honest)
+
+
+@sessions
+async def test_some_may_be_about_to_confirm_though_all_others_are_idle(revision: str) -> None:
+    async with asgi(Web().server, limits=Limits(sessions=200)) as http:
+        for _ in range(200):
+            await confirmed(http, revision)
+        one, other = await opened(http, revision), await opened(http, revision)
+        for each in (one, other):
+            assert (await http.post(INITIALIZED, **{SESSION: each})).status == 202
+
+
+@sessions
+async def test_the_address_that_has_most_sessions_makes_room(revision: str) -> None:
+    async with asgi(Web().server, limits=Limits(sessions=10)) as http:
+        honest = [await confirmed(http, revision, address=f"192.0.2.{n}") for n in range(4)]
+        for n in range(50):
+            await confirmed(http, revision, address=f"2001:db8::{n:x}")
+        assert all([await is_open(http, revision, each) for each in honest])
+
+
+@pytest.mark.parametrize(
+    ("client", "network"),
+    [
+        (("192.0.2.1", 1), "192.0.2.1"),
+        (("::ffff:192.0.2.1", 1), "192.0.2.1"),
+        (("2001:db8:0:1::5", 1), "20010db800000001"),
+        (("2001:db8:0:1:ffff::", 1), "20010db800000001"),
+        (("testclient", 1), "testclient"),
+        (None, ""),
+    ],
+)
+def test_a_network_of_ipv6_counts_as_one_address(client: Any, network: str) -> None:
+    assert network_of(client) == network
+
+
+class Asking:
+    """A server whose tool asks its client something of so many characters."""
+
+    def __init__(self) -> None:
+        self.server = Server("tester")
+        self.server.tool()(self.ask)
+
+    async def ask(self, ctx: Context, size: int) -> str:
+        answer = await ctx.elicit("x" * size, {"type": "object", "properties": {}})
+        return answer.action
+
+
+async def asked(http: Http, id: int, size: int) -> Reply:
+    params = {"name": "ask", "arguments": {"size": size}}
+    return await http.post(request(ELICITING, "tools/call", params, id=id))
+
+
+@pytest.mark.parametrize("limit", ["pending_bytes", "session_bytes"])
+async def test_what_waits_for_a_client_has_so_many_bytes(limit: str) -> None:
+    limits = Limits(**{limit: 10_000})
+    async with asgi(Asking().server, limits=limits, answers="json") as http:
+        await http.initialize(ELICITING, {"elicitation": {}})
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(asked, http, 1, 6000)
+            await anyio.wait_all_tasks_blocked()
+            refused = await asked(http, 2, 6000)
+            assert refused.result["isError"] or "error" in refused.json
+            async with http.stream("GET") as stream:
+                question = await stream.message()
+                assert len(question["params"]["message"]) == 6000
+                tasks.start_soon(asked, http, 3, 6000)
+                await stream.message()
+            tasks.cancel_scope.cancel()
+
+
+SUBSCRIBE, UNSUBSCRIBE = "resources/subscribe", "resources/unsubscribe"
+
+
+@sessions
+async def test_uris_that_sessions_follow_have_so_many_bytes_together(revision: str) -> None:
+    server = Web(subscribe=True).server
+    server.resource("long://{name}")(lambda name: name)
+    async with asgi(server, limits=Limits(session_bytes=20_000)) as http:
+        await http.initialize(revision)
+        long = "long://" + "x" * 5000
+
+        async def follow(method: str, number: int) -> int:
+            reply = await http.ask(revision, method, {"uri": f"{long}{number}"}, id=number)
+            assert reply.status == 200 or "Limits.session_bytes" in reply.error["message"]
+            return reply.status
+
+        assert [await follow(SUBSCRIBE, n) for n in range(4)] == [200, 200, 200, 503]
+        assert await follow(SUBSCRIBE, 2) == 503  # it is not looked at before there is room
+        assert (await http.ask(revision, "ping", id=9)).status == 200
+
+
+@sessions
+async def test_what_a_session_kept_is_free_once_it_is_over(revision: str) -> None:
+    server = Web(subscribe=True).server
+    server.resource("long://{name}")(lambda name: name)
+    async with asgi(server, limits=Limits(session_bytes=20_000)) as http:
+        for _ in range(10):
+            await http.initialize(revision)
+            for number in range(3):
+                params = {"uri": "long://" + "x" * 4000 + str(number)}
+                for method in (SUBSCRIBE, UNSUBSCRIBE, SUBSCRIBE):
+                    assert (await http.ask(revision, method, params)).status == 200
+            assert (await http.delete()).status == 200
+            http.fields[SESSION] = None
+
+
+async def test_filters_of_streams_have_so_many_bytes_together_and_the_longest_goes() -> None:
+    def params(size: int, number: int) -> dict[str, Any]:
+        return {"notifications": {"resourceSubscriptions": [f"long://{number}" + "x" * size]}}
+
+    async with (
+        asgi(Web(subscribe=True).server, limits=Limits(session_bytes=20_000)) as http,
+        http.asking(STATELESS, "subscriptions/listen", params(500, 1)) as honest,
+        http.asking(STATELESS, "subscriptions/listen", params(15_000, 2)) as hog,
+    ):
+        await honest.message()
+        await hog.message()
+        async with http.asking(STATELESS, "subscriptions/listen", params(9000, 3)) as another:
+            await another.message()
+            with anyio.fail_after(SECONDS):
+                await hog.finished.wait()
+            assert hog.ended
+            refused = await http.ask(STATELESS, "subscriptions/listen", params(30_000, 4))
+            assert refused.status == 503
+            assert "Limits.session_bytes" in refused.error["message"]
+            assert not honest.finished.is_set()
+
+
+@sessions
+async def test_changes_that_nobody_follows_do_not_wait_in_sessions(revision: str) -> None:
+    server = Web(subscribe=True).server
+    async with asgi(server) as http:
+        await http.initialize(revision)
+        await http.ask(revision, SUBSCRIBE, {"uri": "memo://one"})
+        for number in range(2000):
+            server.resource_updated(f"memo://{number}")
+        server.resource_updated("memo://one")
+        for number in range(2000):
+            server.resource_updated(f"memo://{number}")
+        async with http.stream("GET") as stream:
+            assert (await stream.message())["params"]["uri"] == "memo://one"

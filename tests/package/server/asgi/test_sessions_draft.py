@@ -1,0 +1,166 @@
+"""Clients of the draft between two revisions: sessions, with header fields that repeat the body."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mcp_protocol.revisions import REVISIONS
+from mcp_protocol.server.toolkit.context import Context
+from package.asgi_client import SESSION, asgi
+from package.server.asgi.web import Web
+from package.wire import INITIALIZED, PER_REQUEST, SESSIONS, facts, initialize, request
+from requirements import INTERIM
+
+DRAFT = tuple(name for name in SESSIONS if facts(name).draft.method is not None)
+draft = pytest.mark.parametrize("revision", DRAFT)
+METHOD, NAME = "mcp-method", "mcp-name"
+
+
+def marked(**arguments: Any) -> dict[str, Any]:
+    return request(DRAFT[0], "tools/call", {"name": "marked", "arguments": arguments}, id=7)
+
+
+@pytest.mark.requirement("headers.interim-base", "http.interim-base", revisions=INTERIM)
+@pytest.mark.requirement("headers.interim-missing-conditions", revisions=INTERIM)
+@draft
+@pytest.mark.parametrize("asked", ["the draft", *DRAFT])
+async def test_a_client_of_the_draft_is_served_in_a_session(revision: str, asked: str) -> None:
+    web = Web()
+    async with asgi(web.server) as http:
+        reply = await http.post(initialize(asked), **{METHOD: "initialize"})
+        assert reply.result["protocolVersion"] == revision
+        http.fields[SESSION] = reply.fields[SESSION]
+        fields = {METHOD: "notifications/initialized"}
+        assert (await http.post(INITIALIZED, **fields)).status == 202
+        for field, value in (("Eu-1", "Eu-1"), ("=?base64?w7g=?=", "\u00f8"), ("=?x", "=?x")):
+            fields = {METHOD: "tools/call", NAME: "marked", "mcp-param-region": field}
+            reply = await http.post(marked(region=value), **fields)
+            assert reply.result["content"][0]["text"] == "done"
+        fields = {METHOD: "resources/read", NAME: "memo://one"}
+        message = request(revision, "resources/read", {"uri": "memo://one"})
+        assert (await http.post(message, **fields)).result["contents"][0]["text"] == "a memo"
+        fields = {METHOD: "tools/call", NAME: "logs"}
+        message = request(revision, "tools/call", {"name": "logs", "arguments": {}})
+        reply = await http.post(message, **fields)
+        assert reply.fields["x-accel-buffering"] == "no"
+        assert reply.events[0].data == b""
+        again = await http.get(**{"last-event-id": reply.events[0].id})
+        assert [each.data for each in again.events] == [each.data for each in reply.events[1:]]
+        assert (await http.delete()).status == 200
+
+
+@pytest.mark.requirement("http.interim-base", revisions=INTERIM)
+@draft
+async def test_a_client_of_the_draft_has_what_a_session_has(revision: str) -> None:
+    web = Web()
+
+    @web.server.tool()
+    async def asks(ctx: Context) -> str:
+        return str(len((await ctx.request("roots/list")).roots))
+
+    async with asgi(web.server) as http:
+        await http.initialize(revision, {"roots": {}})
+        fields: dict[str, Any] = {METHOD: "tools/call", NAME: "asks"}
+        message = request(revision, "tools/call", {"name": "asks", "arguments": {}})
+        async with http.stream("POST", message, fields=fields) as stream:
+            question = await stream.message()
+            assert question["method"] == "roots/list"
+            answer: Any = {"jsonrpc": "2.0", "id": question["id"], "result": {"roots": []}}
+            assert (await http.post(answer)).status == 202  # it has no method to be repeated
+            assert (await stream.message())["result"]["content"][0]["text"] == "0"
+        params = {"name": "counts", "arguments": {"to": 1, "wait": True}}
+        message = request(revision, "tools/call", params, meta={"progressToken": "t"})
+        fields = {METHOD: "tools/call", NAME: "counts"}
+        async with http.stream("POST", message, fields=fields) as stream:
+            assert (await stream.message())["method"] == "notifications/progress"
+            last = stream.decoder.last_id
+        web.released.set()  # a client that left is waited for: it may come back
+        again = await http.get(**{"last-event-id": last})
+        assert again.result["content"][0]["text"] == "counted to 1"
+        ping = request(revision, "ping")
+        for named, status in (("1900-01-01", 400), (None, 200), (revision, 200)):
+            http.fields["mcp-protocol-version"] = named
+            assert (await http.post(ping, **{METHOD: "ping"})).status == status
+
+
+@pytest.mark.requirement("headers.interim-code", "headers.interim-param-code", revisions=INTERIM)
+@draft
+@pytest.mark.parametrize(
+    ("fields", "named"),
+    [
+        ({METHOD: "tools/list"}, "Mcp-Method"),
+        ({METHOD: "TOOLS/CALL"}, "Mcp-Method"),
+        ({NAME: "unmarked"}, "Mcp-Name"),
+        ({METHOD: "tools/call", NAME: "Marked"}, "Mcp-Name"),
+        ({METHOD: "tools/call", NAME: "=?base64?!?="}, "Mcp-Name"),
+        ({METHOD: "tools/call", NAME: "marked", "mcp-param-region": "eu-2"}, "Mcp-Param-Region"),
+        ({METHOD: "tools/call", "mcp-param-count": "6"}, "Mcp-Param-Count"),
+        ({METHOD: "tools/call", "mcp-param-dry": "true"}, "Mcp-Param-Dry"),
+    ],
+)
+async def test_a_field_that_says_something_else_than_the_body_is_refused(
+    revision: str, fields: dict[str, str], named: str
+) -> None:
+    web = Web()
+    async with asgi(web.server) as http:
+        await http.initialize(revision)
+        reply = await http.post(marked(region="eu-1", count=5), **fields)
+        assert (reply.status, reply.code, reply.json["id"]) == (400, -32001, 7)
+        assert named in reply.json["error"]["message"]
+        assert web.called == []
+
+
+@draft
+async def test_a_session_is_not_opened_by_what_calls_itself_something_else(revision: str) -> None:
+    async with asgi(Web().server) as http:
+        reply = await http.post(initialize(revision), **{METHOD: "ping"})
+        assert (reply.status, reply.code) == (400, -32001)
+        assert SESSION not in reply.fields
+
+
+@draft
+async def test_a_notification_that_calls_itself_something_else_is_refused(revision: str) -> None:
+    async with asgi(Web().server) as http:
+        await http.initialize(revision)
+        reply = await http.post(INITIALIZED, **{METHOD: "ping"})
+        assert (reply.status, reply.code) == (400, -32001)
+        assert "id" not in reply.json
+
+
+@draft
+@pytest.mark.parametrize(
+    "fields", [{}, {METHOD: "tools/call"}, {NAME: "marked"}, {"mcp-param-region": "x"}]
+)
+async def test_no_field_is_asked_for_as_clients_of_the_revision_send_none(
+    revision: str, fields: dict[str, str]
+) -> None:
+    web = Web()
+    async with asgi(web.server) as http:
+        await http.initialize(revision)
+        reply = await http.post(marked(region="eu-1"), **fields)
+        assert reply.result["content"][0]["text"] == "done"
+
+
+@pytest.mark.parametrize("revision", sorted(set(SESSIONS) - set(DRAFT)))
+async def test_where_no_draft_followed_such_fields_mean_nothing(revision: str) -> None:
+    async with asgi(Web().server) as http:
+        await http.initialize(revision)
+        reply = await http.post(marked(region="eu-1"), **{METHOD: "ping", NAME: "other"})
+        assert reply.result["content"][0]["text"] == "done"
+
+
+@pytest.mark.requirement(
+    "http.interim-delete-405-allow", "http.interim-get-405-allow", revisions=INTERIM
+)
+@pytest.mark.parametrize("method", ["GET", "DELETE"])
+async def test_a_method_that_is_not_served_is_answered_with_those_that_are(method: str) -> None:
+    async with asgi(Web().only(*PER_REQUEST)) as http:
+        reply = await http.request(method)
+        assert (reply.status, reply.fields["allow"]) == (405, "POST")
+
+
+def test_the_draft_followed_one_revision() -> None:
+    assert (max(SESSIONS),) == DRAFT
+    assert all(REVISIONS[name].facts.draft.method is None for name in PER_REQUEST)

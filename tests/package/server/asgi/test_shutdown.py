@@ -1,0 +1,235 @@
+"""The end of a server over HTTP while calls run: `drain` bounds it, and clients get an error."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import anyio
+import pytest
+
+from mcp_protocol.server.toolkit.context import Context
+from mcp_protocol.server.toolkit.server import Server
+from package.asgi_client import Http, asgi, fields_of
+from package.asgi_stream import Stream
+from package.server.raw_http import head, whole
+from package.server.web_process import Started, rest, started, until, write_server
+from package.wire import (
+    HANDSHAKE,
+    INITIALIZED,
+    PER_REQUEST,
+    SESSIONS,
+    encoded,
+    facts,
+    initialize,
+    request,
+)
+
+ENDING = "the server is ending"
+UVICORN = (
+    "import socket, sys, uvicorn, web\n"
+    "listener = socket.create_server(('127.0.0.1', 0))\n"
+    "print('serving at http://127.0.0.1:%d/mcp' % listener.getsockname()[1], "
+    "file=sys.stderr, flush=True)\n"
+    "app = web.server.asgi(sse_path='/sse')\n"
+    "uvicorn.Server(uvicorn.Config(app, log_level='error')).run([listener])\n"
+)
+OURS = "import web; web.server.run(http='127.0.0.1:0', sse_path='/sse')"
+hosts = pytest.mark.parametrize("host", [OURS, UVICORN], ids=["Server.run", "uvicorn"])
+every_revision = pytest.mark.parametrize("revision", [*SESSIONS, *PER_REQUEST])
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with a server in it."""
+    write_server(tmp_path)
+    return tmp_path
+
+
+def post(
+    server: Started, message: object, fields: Mapping[str, str] = {}, *, path: bytes = b"/mcp"
+) -> bytes:
+    """A POST of a revision with sessions."""
+    body = encoded(message)
+    return (
+        head(server.port, {"Content-Length": str(len(body)), **fields}).replace(b"/mcp", path, 1)
+        + body
+    )
+
+
+def session_of(server: Started, revision: str) -> dict[str, str]:
+    """Open a session; the header fields of its requests."""
+    opened = until(server.ask(post(server, initialize(revision))), b'"jsonrpc"')
+    found = re.search(rb"(?i)mcp-session-id: (\S+)", opened)
+    assert found is not None
+    fields = {"Mcp-Session-Id": found[1].decode()}
+    name = facts(revision).headers.protocol_version
+    if name is not None:
+        fields[name] = revision
+    until(server.ask(post(server, INITIALIZED, fields)), b" 202 ")
+    return fields
+
+
+@pytest.mark.requirement("lifecycle.shutdown-http")
+@hosts
+@every_revision
+def test_a_call_gets_an_error_once_the_time_to_drain_is_over(
+    folder: Path, host: str, revision: str
+) -> None:
+    params = {"name": "slow", "arguments": {"seconds": 600}}
+    with started(folder, "-c", host) as server:
+        if revision in PER_REQUEST:
+            calling = server.ask(whole(server.port, revision, "tools/call", params))
+        else:
+            fields = session_of(server, revision)
+            message = request(revision, "tools/call", params)
+            calling = server.ask(post(server, message, fields))
+        server.says("slow begins")
+        _, _, err, took = server.end()
+        answer = rest(calling)
+    assert err == "left\n"
+    assert took < 5
+    assert answer.startswith(b"HTTP/1.1 503" if revision in PER_REQUEST else b"HTTP/1.1 200")
+    error = json.loads(answer.partition(b"\r\n\r\n")[2])
+    assert (error["id"], error["error"]["message"]) == (1, ENDING)
+
+
+@hosts
+@pytest.mark.parametrize("tool", ["slow", "stuck"])
+def test_a_call_of_a_plain_function_holds_nothing_up(folder: Path, host: str, tool: str) -> None:
+    arguments = {"seconds": 600} if tool == "slow" else {}
+    with started(folder, "-c", host + "\nimport os; os._exit(0)") as server:
+        calling = server.call(tool, **arguments)
+        server.says(f"{tool} begins")
+        _, _, _, took = server.end()
+        assert ENDING.encode() in rest(calling)
+    assert took < 5
+
+
+@hosts
+def test_a_call_of_a_stream_of_the_older_transport_holds_nothing_up(
+    folder: Path, host: str
+) -> None:
+    revision = HANDSHAKE[0]
+    with started(folder, "-c", host) as server:
+        stream = server.ask(head(server.port, {}, method="GET").replace(b"/mcp", b"/sse"))
+        place = re.search(rb"data: (\S+)", until(stream, b"session_id="))
+        assert place is not None
+        path = b"/" + place[1].lstrip(b"./")
+        params = {"name": "slow", "arguments": {"seconds": 600}}
+        for message in (initialize(revision), INITIALIZED):
+            until(server.ask(post(server, message, path=path)), b" 202 ")
+        server.ask(post(server, request(revision, "tools/call", params), path=path))
+        server.says("slow begins")
+        _, _, err, took = server.end()
+        rest(stream)
+    assert err == "left\n"
+    assert took < 5
+
+
+# ---- hosts that end the lifespan, or cancel requests
+
+
+class Endless:
+    """A server with a tool that waits for ever, and says before that it begins."""
+
+    def __init__(self) -> None:
+        self.server = Server("endless", "1")
+        self.cancelled = anyio.Event()
+        self.server.tool()(self.wait)
+
+    async def wait(self, ctx: Context) -> str:
+        await ctx.progress(1)
+        try:
+            await anyio.sleep_forever()
+        finally:
+            self.cancelled.set()
+        raise AssertionError("it is never done")
+
+
+def call(revision: str) -> object:
+    params = {"name": "wait", "arguments": {}}
+    return request(revision, "tools/call", params, meta={"progressToken": 1})
+
+
+async def opened(http: Http, revision: str) -> dict[str, str | None]:
+    """Open a session where there is one; the header fields of a call."""
+    if revision in SESSIONS:
+        await http.initialize(revision)
+    message = call(revision)
+    assert isinstance(message, dict)
+    return fields_of(revision, message)
+
+
+@pytest.mark.anyio
+@every_revision
+async def test_the_end_of_the_lifespan_ends_calls_with_an_error(revision: str) -> None:
+    endless = Endless()
+    async with asgi(endless.server) as http:
+        fields = await opened(http, revision)
+        async with http.stream("POST", call(revision), fields=fields) as stream:
+            assert (await stream.message())["method"] == "notifications/progress"
+            await http.shut_down()
+            assert endless.cancelled.is_set()
+            (answer,) = await stream.messages()
+    assert (answer["id"], answer["error"]["message"]) == (1, ENDING)
+
+
+@pytest.mark.anyio
+@every_revision
+async def test_calls_may_finish_while_the_application_drains(revision: str) -> None:
+    endless = Endless()
+    app = endless.server.asgi()
+    async with asgi(app) as http:
+        fields = await opened(http, revision)
+        async with http.stream("POST", call(revision), fields=fields) as stream:
+            await stream.message()
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(app.drain)
+                await anyio.wait_all_tasks_blocked()
+                assert not endless.cancelled.is_set()
+                tasks.cancel_scope.cancel()
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("anyio_backend", ["trio"])
+@pytest.mark.parametrize("revision", SESSIONS)
+async def test_a_host_on_trio_may_cancel_a_request_and_the_call_ends_with_the_lifespan(
+    revision: str,
+) -> None:
+    endless = Endless()
+    async with asgi(endless.server) as http:
+        fields = await opened(http, revision)
+        stream = Stream([encoded(call(revision))], unfinished=False)
+        async with anyio.create_task_group() as tasks:
+            scope = http.scope_of("POST", None, fields)
+            tasks.start_soon(stream.run, http.app, scope)
+            await stream.message()
+            tasks.cancel_scope.cancel()
+        assert not endless.cancelled.is_set()
+        await http.shut_down()
+        assert endless.cancelled.is_set()
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@every_revision
+async def test_a_host_on_asyncio_may_cancel_a_request_whose_client_gets_an_error(
+    revision: str,
+) -> None:
+    import asyncio
+
+    endless = Endless()
+    async with asgi(endless.server) as http:
+        fields = await opened(http, revision)
+        stream = Stream([encoded(call(revision))], unfinished=False)
+        task = asyncio.create_task(stream.run(http.app, http.scope_of("POST", None, fields)))
+        await stream.message()
+        task.cancel()
+        answer = await stream.message()
+        assert (answer["id"], answer["error"]["message"]) == (1, ENDING)
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert endless.cancelled.is_set()

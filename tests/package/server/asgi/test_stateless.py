@@ -1,0 +1,369 @@
+"""POSTs that stand for themselves: what is answered, by which status, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import anyio
+import pytest
+
+from package.asgi_client import SESSION, asgi, fields_of
+from package.rules import holding
+from package.server.asgi.web import Web
+from package.wire import HANDSHAKE, PER_REQUEST, facts, meta_of, request
+
+pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("revision", PER_REQUEST)]
+
+VERSION = "mcp-protocol-version"
+WITHOUT_SESSIONS = (*holding("sse.two-endpoints"), *PER_REQUEST)
+REMOVED = ("initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe")
+
+
+@pytest.mark.requirement("http.request-reply-type", "http.no-sessions")
+async def test_a_request_is_answered_by_one_json_object(revision: str) -> None:
+    async with asgi(Web().server) as http:
+        reply = await http.ask(
+            revision, "tools/call", {"name": "echo", "arguments": {"text": "hi"}}
+        )
+    assert reply.status == 200
+    assert reply.json["id"] == 1
+    assert reply.result["content"][0]["text"] == "hi"
+    assert reply.fields.keys() == {"content-type", "content-length"}
+    assert b"\n" not in reply.body
+
+
+@pytest.mark.requirement("http.utf8")
+@pytest.mark.parametrize("type", ["application/json", "Application/JSON; charset=utf-8"])
+async def test_text_beyond_ascii_round_trips(revision: str, type: str) -> None:
+    text = "\u00fcn\u00ef \u4e16\u754c"
+    message = request(revision, "tools/call", {"name": "echo", "arguments": {"text": text}})
+    body = json.dumps(message, ensure_ascii=False).encode()
+    async with asgi(Web().server) as http:
+        reply = await http.post(body, **{**fields_of(revision, message), "content-type": type})
+    assert text in reply.body.decode()
+
+
+@pytest.mark.requirement("http.independent-process")
+async def test_clients_are_served_side_by_side_and_each_gets_its_own(revision: str) -> None:
+    web, heard = Web(), dict[str, Any]()
+    async with asgi(web.server) as http, anyio.create_task_group() as tasks:
+
+        async def call(name: str) -> None:
+            heard[name] = (await http.ask(revision, "tools/call", {"name": name}, id=1)).result
+
+        tasks.start_soon(call, "wait")
+        await web.begun.wait()
+        await call("logs")
+        assert "wait" not in heard
+        web.released.set()
+    assert heard["logs"]["content"][0]["text"] == "logged"
+    assert heard["wait"]["content"][0]["text"] == "waited"
+
+
+async def test_every_answer_names_the_server(revision: str) -> None:
+    key = facts(revision).meta.server_info
+    async with asgi(Web().server) as http:
+        for method in ("server/discover", "tools/list"):
+            result = (await http.ask(revision, method)).result
+            assert result["_meta"][key] == {"name": "web", "version": "1"}
+            assert result["resultType"] == "complete"
+
+
+# ---- what is refused, and by which status
+
+
+@pytest.mark.requirement(
+    "http.missing-meta-400", "meta.missing-required-rejected", "discover.meta-required"
+)
+@pytest.mark.parametrize("method", ["tools/list", "server/discover"])
+@pytest.mark.parametrize("missing", ["protocol_version", "client_capabilities", "_meta", "params"])
+async def test_a_request_without_what_its_meta_must_have_gets_400(
+    revision: str, missing: str, method: str
+) -> None:
+    message = request(revision, method)
+    fields = fields_of(revision, message)
+    if missing == "params":
+        del message["params"]
+    elif missing == "_meta":
+        del message["params"]["_meta"]
+    else:
+        del message["params"]["_meta"][getattr(facts(revision).meta, missing)]
+    async with asgi(Web().server) as http:
+        reply = await http.post(message, **fields)
+    assert reply.status == 400
+    assert (reply.error["code"], reply.json["id"]) == (-32602, 1)
+
+
+@pytest.mark.requirement("meta.missing-required-rejected")
+@pytest.mark.parametrize("wrong", [..., None, 1, "text", []])
+async def test_a_meta_that_is_none_gets_400_and_nothing_is_done(revision: str, wrong: Any) -> None:
+    web = Web()
+    message = request(revision, "tools/call", {"name": "echo", "arguments": {"text": "hi"}})
+    fields = fields_of(revision, message)
+    if wrong is ...:
+        message["params"]["_meta"][facts(revision).meta.protocol_version] = 5
+    else:
+        message["params"]["_meta"] = wrong
+    async with asgi(web.server) as http:
+        reply = await http.post(message, **fields)
+    assert (reply.status, reply.error["code"], reply.json["id"]) == (400, -32602, 1)
+    assert web.called == []
+
+
+@pytest.mark.requirement("meta.client-info-optional-for-server")
+@pytest.mark.parametrize("method", ["tools/list", "server/discover"])
+async def test_a_client_need_not_say_who_it_is(revision: str, method: str) -> None:
+    message = request(revision, method)
+    del message["params"]["_meta"][facts(revision).meta.client_info]
+    async with asgi(Web().server) as http:
+        assert (await http.post(message, **fields_of(revision, message))).status == 200
+
+
+@pytest.mark.requirement("http.version-unsupported", "versioning.unsupported-error")
+@pytest.mark.parametrize("named", ["1900-01-01", "v999.0.0", *HANDSHAKE])
+async def test_an_unsupported_revision_is_refused_with_those_that_are_not(
+    revision: str, named: str
+) -> None:
+    message = request(revision, "tools/list", id="one")
+    fields = fields_of(revision, message) | {VERSION: named}
+    message["params"]["_meta"][facts(revision).meta.protocol_version] = named
+    async with asgi(Web().server) as http:
+        reply = await http.post(message, **fields)
+        discovered = (await http.ask(revision, "server/discover")).result["supportedVersions"]
+    assert (reply.status, reply.error["code"], reply.json["id"]) == (400, -32022, "one")
+    assert reply.error["data"] == {"supported": discovered, "requested": named}
+    assert revision in discovered
+
+
+@pytest.mark.requirement("http.unknown-method-404", "jsonrpc.code-method-not-found")
+@pytest.mark.requirement("lifecycle.removed-methods", "ping.removed")
+@pytest.mark.requirement("subscriptions.replaces-subscribe")
+@pytest.mark.parametrize("method", ["no/such", "unknown/method", *REMOVED])
+async def test_a_method_that_does_not_exist_gets_404_and_an_error(
+    revision: str, method: str
+) -> None:
+    async with asgi(Web(subscribe=True).server) as http:
+        reply = await http.ask(revision, method, {"uri": "memo://one"}, id=7)
+    assert (reply.status, reply.error["code"], reply.json["id"]) == (404, -32601, 7)
+    assert SESSION not in reply.fields
+
+
+async def test_a_method_of_an_undeclared_capability_gets_404(revision: str) -> None:
+    async with asgi(Web().server) as http:
+        reply = await http.ask(revision, "completion/complete", {})
+    assert (reply.status, reply.error["code"]) == (404, -32601)
+
+
+@pytest.mark.requirement("http.missing-capability-400", "capabilities.missing-error")
+async def test_a_capability_that_the_client_lacks_gets_400_though_the_handler_ran(
+    revision: str,
+) -> None:
+    async with asgi(Web().server) as http:
+        reply = await http.ask(revision, "tools/call", {"name": "needs"})
+    assert (reply.status, reply.error["code"]) == (400, -32021)
+    assert reply.error["data"] == {"requiredCapabilities": {"sampling": {}}}
+
+
+async def test_an_error_of_a_handler_is_an_answer_with_200(revision: str) -> None:
+    async with asgi(Web().server) as http:
+        reply = await http.ask(revision, "resources/read", {"uri": "memo://none"})
+    assert (reply.status, reply.error["code"]) == (200, -32602)
+    assert reply.error["data"] == {"uri": "memo://none"}
+
+
+# ---- what is no request
+
+
+@pytest.mark.requirement("http.post-202-notification")
+@pytest.mark.parametrize("named", [True, False])
+async def test_a_notification_gets_202_and_no_body(revision: str, named: bool) -> None:
+    message = {"jsonrpc": "2.0", "method": "notifications/acme", "params": {"a": 1}}
+    fields: dict[str, str | None] = {VERSION: revision} if named else {}
+    async with asgi(Web().only(revision)) as http:
+        reply = await http.post(message, **fields)
+    assert (reply.status, reply.body) == (202, b"")
+    assert reply.fields == {"content-length": "0"}
+
+
+@pytest.mark.requirement("cancellation.http-close-is-signal")
+async def test_a_posted_cancellation_does_no_harm(revision: str) -> None:
+    web = Web()
+    async with asgi(web.server) as http, anyio.create_task_group() as tasks:
+        done: list[Any] = []
+
+        async def call() -> None:
+            done.append(await http.ask(revision, "tools/call", {"name": "wait"}, id=5))
+
+        tasks.start_soon(call)
+        await web.begun.wait()
+        cancel = {
+            "jsonrpc": "2.0",
+            "method": "notifications/cancelled",
+            "params": {"requestId": 5, "_meta": meta_of(revision)},
+        }
+        assert (await http.post(cancel, **{VERSION: revision})).status == 202
+        web.released.set()
+    assert done[0].result["content"][0]["text"] == "waited"
+
+
+@pytest.mark.requirement("http.post-unacceptable-status")
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        (b'{"jsonrpc":"2.0"}', -32600),
+        (b'{"jsonrpc":"2.0","method":7}', -32600),
+        (b'{"method":"notifications/acme"}', -32600),
+        (b'{"jsonrpc":"2.0","id":1,"result":{}}', -32600),
+        (b'{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"no"}}', -32600),
+        (b"[]", -32600),
+        (b'[{"jsonrpc":"2.0","id":1,"method":"ping"}]', -32600),
+        (b"", -32700),
+        (b"{", -32700),
+        (b"\xff\xfe", -32700),
+    ],
+)
+async def test_what_is_no_request_and_no_notification_gets_400(
+    revision: str, body: bytes, code: int
+) -> None:
+    async with asgi(Web().only(revision)) as http:
+        reply = await http.post(body, **{VERSION: revision, "mcp-method": "tools/list"})
+    assert (reply.status, reply.error["code"]) == (400, code)
+    assert "id" not in reply.json or reply.json["id"] == 1
+
+
+async def test_an_array_is_refused_for_that_whatever_else_is_served(revision: str) -> None:
+    message = request(revision, "tools/list")
+    for app in (Web().only(revision), Web().server):
+        async with asgi(app) as http:
+            reply = await http.post([message], **fields_of(revision, message))
+        assert (reply.status, reply.error["code"]) == (400, -32600)
+        assert "one JSON-RPC message" in reply.error["message"]
+
+
+@pytest.mark.requirement("http.post-unacceptable-status")
+@pytest.mark.parametrize(
+    ("field", "value", "code"),
+    [(VERSION, "1900-01-01", -32022), ("mcp-method", "notifications/other", -32020)],
+)
+async def test_a_notification_whose_header_fields_deny_it_gets_400(
+    revision: str, field: str, value: str, code: int
+) -> None:
+    message = {"jsonrpc": "2.0", "method": "notifications/acme"}
+    async with asgi(Web().server) as http:
+        reply = await http.post(message, **{VERSION: revision, field: value})
+    assert (reply.status, reply.error["code"], "id" in reply.json) == (400, code, False)
+
+
+# ---- servers of both kinds, and of this kind alone
+
+
+@pytest.mark.requirement("http.endpoint-post-only", "http-compat.get-delete-405")
+@pytest.mark.parametrize("method", ["GET", "DELETE", "PUT", "HEAD", "OPTIONS"])
+async def test_only_post_is_served(revision: str, method: str) -> None:
+    async with asgi(Web().only(revision)) as http:
+        reply = await http.request(method, None, **{SESSION: "x"})
+        assert (reply.status, reply.fields["allow"]) == (405, "POST")
+        assert (await http.ask(revision, "tools/list")).status == 200
+
+
+async def test_a_get_that_names_a_revision_without_streams_of_its_own_gets_405(
+    revision: str,
+) -> None:
+    async with asgi(Web().server) as http:
+        reply = await http.get(**{VERSION: revision})
+    assert (reply.status, reply.fields["allow"]) == (405, "POST")
+
+
+@pytest.mark.requirement("http-compat.session-header-ignored", "http-compat.last-event-id-ignored")
+async def test_header_fields_of_sessions_are_ignored(revision: str) -> None:
+    message = request(revision, "tools/list")
+    fields = fields_of(revision, message)
+    async with asgi(Web().server) as http:
+        without = await http.post(message, **fields)
+        reply = await http.post(message, **fields, **{SESSION: "x", "last-event-id": "5"})
+    assert (reply.status, reply.body, reply.fields) == (200, without.body, without.fields)
+
+
+@pytest.mark.requirement(
+    "http-compat.legacy-client-on-modern-server",
+    "http-compat.modern-server-names-versions",
+    "versioning.modern-only-rejects-initialize",
+)
+@pytest.mark.parametrize("older", HANDSHAKE)
+@pytest.mark.parametrize("named", [True, False])
+async def test_a_handshake_with_a_server_that_has_none_is_refused_and_told_the_revisions(
+    revision: str, older: str, named: bool
+) -> None:
+    message = {
+        "jsonrpc": "2.0",
+        "id": 0,
+        "method": "initialize",
+        "params": {
+            "protocolVersion": older,
+            "capabilities": {},
+            "clientInfo": {"name": "old", "version": "1"},
+        },
+    }
+    for app in (Web().only(revision), Web().only(*WITHOUT_SESSIONS)):
+        async with asgi(app) as http:
+            reply = await http.post(message, **({VERSION: older} if named else {}))
+        assert (reply.status, reply.json["id"]) == (400, 0)
+        assert revision in reply.body.decode()
+
+
+@pytest.mark.requirement("http.version-header-missing-reject")
+async def test_a_request_without_a_version_header_is_refused(revision: str) -> None:
+    message = request(revision, "tools/list")
+    fields = fields_of(revision, message) | {VERSION: None}
+    for app in (Web().only(revision), Web().server):
+        async with asgi(app) as http:
+            reply = await http.post(message, **fields)
+        assert (reply.status, reply.error["code"], reply.json["id"]) == (400, -32020, 1)
+
+
+@pytest.mark.requirement(
+    "versioning.dual-era-server-dispatch",
+    "http-compat.dual-server-modern-request",
+    "http-compat.dual-server-initialize",
+    "http-compat.dual-server-optional",
+    "http-compat.implement-old-revision",
+)
+@pytest.mark.parametrize("older", holding("http.endpoint-post-get"))
+async def test_one_endpoint_serves_both_kinds_of_revisions_at_once(
+    revision: str, older: str
+) -> None:
+    async with asgi(Web().server) as http:
+        session = http.another()
+        first = await session.initialize(older)
+        assert first["protocolVersion"] == older
+        fresh = await http.ask(revision, "tools/list")
+        assert "resultType" in fresh.result
+        assert SESSION not in fresh.fields
+        within = await session.ask(older, "tools/list")
+        assert "resultType" not in within.result
+
+
+@pytest.mark.parametrize("older", holding("http.endpoint-post-get"))
+async def test_a_server_without_such_revisions_tells_so_in_its_own_way(
+    revision: str, older: str
+) -> None:
+    async with asgi(Web().only(older)) as http:
+        reply = await http.ask(revision, "server/discover")
+        # One that knows the header refuses the revision in it; to the other it is a method.
+        assert reply.status == (400 if facts(older).headers.protocol_version else 200)
+        assert reply.error["code"] not in (-32020, -32021, -32022)
+        assert (await http.get(**{VERSION: revision})).status == 400
+        await http.initialize(older)
+        assert (await http.ask(older, "tools/list")).status == 200
+
+
+async def test_log_messages_are_sent_only_to_requests_that_ask_for_them(revision: str) -> None:
+    key = facts(revision).meta.log_level
+    assert key is not None
+    async with asgi(Web().server) as http:
+        silent = await http.ask(revision, "tools/call", {"name": "logs"})
+        assert silent.result["content"][0]["text"] == "logged"
+        loud = await http.ask(revision, "tools/call", {"name": "logs"}, meta={key: "warning"})
+    told = [event["params"]["data"] for event in loud.messages if "method" in event]
+    assert told == ["loud"]

@@ -1,0 +1,260 @@
+"""The stream that a GET opens: what belongs to no request goes there, once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import anyio
+import pytest
+
+from mcp_protocol import Context, Server, TransportError
+from mcp_protocol.facts import Lifecycle
+from mcp_protocol.revisions import REVISIONS
+from mcp_protocol.server.asgi.app import AsgiApplication
+from mcp_protocol.server.asgi.settings import Limits, ServerHttpSettings
+from package.asgi_client import asgi
+from package.asgi_stream import Stream
+from package.live import App, names_back
+from package.wire import SESSIONS, UPDATED, request
+from requirements import INTERIM
+
+sessions = pytest.mark.parametrize("revision", SESSIONS)
+LIST_CHANGED = "notifications/tools/list_changed"
+
+
+class Kept:
+    """A server, and the context of a request that it answered already."""
+
+    def __init__(self) -> None:
+        self.server = Server("tester", subscribe=True)
+        self.ctx: Context
+
+        @self.server.tool()
+        async def keep(ctx: Context) -> str:
+            self.ctx = ctx
+            await ctx.info("kept")
+            return "kept"
+
+        @self.server.resource("memo://one")
+        def one() -> str:
+            return "one"
+
+    def change(self, name: str) -> None:
+        """Change the list of tools."""
+
+        @self.server.tool(name)
+        def added() -> str:
+            return name
+
+    async def ask(self) -> None:
+        """Ask the client something on behalf of no request."""
+        await self.ctx.request_context.peer.request("ping")
+
+
+CALL = {"name": "keep", "arguments": {}}
+
+
+async def unread(stream: Stream) -> list[Any]:
+    """What has come on a stream already, up to a message that is known to come."""
+    stream.disconnect()
+    return await stream.messages()
+
+
+@pytest.mark.requirement("http.get-reply", "http.endpoint-post-get")
+@sessions
+async def test_a_get_opens_a_stream_of_events(revision: str) -> None:
+    async with asgi(Kept().server) as http:
+        await http.initialize(revision)
+        async with http.stream("GET") as stream:
+            assert stream.status == 200
+            assert stream.fields["content-type"] == "text/event-stream"
+            assert stream.fields["x-accel-buffering"] == "no"
+
+
+@sessions
+async def test_a_get_that_takes_no_events_is_refused(revision: str) -> None:
+    async with asgi(Kept().server) as http:
+        await http.initialize(revision)
+        assert (await http.get(accept="application/json")).status == 406
+
+
+async def test_a_session_of_a_revision_without_this_transport_has_its_stream_too() -> None:
+    async with asgi(Kept().server) as http:
+        await http.initialize("2024-11-05")
+        async with http.stream("GET") as stream:
+            assert stream.status == 200
+
+
+@pytest.mark.requirement("http.interim-get-405-allow", revisions=INTERIM)
+async def test_where_no_revision_has_such_a_stream_a_get_is_not_allowed() -> None:
+    alone = App(names_back, REVISIONS.of(Lifecycle.PER_REQUEST)).service
+    async with asgi(AsgiApplication(alone, ServerHttpSettings())) as http:
+        reply = await http.get()
+        assert reply.status == 405
+        assert reply.fields["allow"] == "POST"
+
+
+@pytest.mark.requirement(
+    "http.stream-messages-relate", "http.get-stream-unrelated", "http.get-stream-no-response"
+)
+@pytest.mark.requirement(
+    "http.interim-stream-messages-relate", "http.interim-get-stream-content", revisions=INTERIM
+)
+@sessions
+async def test_each_message_takes_the_stream_that_it_belongs_to(revision: str) -> None:
+    kept = Kept()
+
+    @kept.server.tool()
+    async def busy(ctx: Context) -> str:
+        await ctx.progress(1)
+        kept.change("during")
+        await ctx.progress(2)
+        return "done"
+
+    message = request(
+        revision,
+        "tools/call",
+        {"name": "busy", "arguments": {}},
+        meta={"progressToken": "t"},
+    )
+    async with asgi(kept.server) as http:
+        await http.initialize(revision)
+        async with http.stream("GET") as opened:
+            reply = await http.post(message)
+            said = [each.get("method") for each in reply.messages]
+            assert said == ["notifications/progress"] * 2 + [None]
+            assert (await opened.message())["method"] == LIST_CHANGED
+            kept.change("after")
+            assert (await opened.message())["method"] == LIST_CHANGED
+
+
+@pytest.mark.requirement("http.no-broadcast", "http.multiple-streams")
+@sessions
+async def test_of_two_open_streams_one_gets_each_message(revision: str) -> None:
+    kept = Kept()
+    async with asgi(kept.server) as http:
+        await http.initialize(revision)
+        await http.ask(revision, "resources/subscribe", {"uri": "memo://one"})
+        async with http.stream("GET") as one, http.stream("GET") as two:
+            for number in range(3):
+                kept.change(f"tool{number}")
+                assert (await two.message())["method"] == LIST_CHANGED
+            kept.server.resource_updated("memo://one")
+            assert (await two.message())["method"] == UPDATED
+            assert await unread(one) == []
+
+
+@sessions
+async def test_when_a_stream_ends_another_that_is_open_takes_its_place(revision: str) -> None:
+    kept = Kept()
+    async with asgi(kept.server) as http:
+        await http.initialize(revision)
+        async with http.stream("GET") as one:
+            async with http.stream("GET") as two:
+                kept.change("a")
+                await two.message()
+            await two.finished.wait()
+            async with http.stream("GET") as three:
+                kept.change("b")
+                await three.message()
+            await three.finished.wait()
+            for name in "cd":
+                kept.change(name)
+                assert (await one.message())["method"] == LIST_CHANGED
+
+
+@sessions
+async def test_what_is_announced_before_a_stream_is_opened_waits_for_it_once(revision: str) -> None:
+    kept = Kept()
+    async with asgi(kept.server) as http:
+        await http.initialize(revision)
+        for name in "abc":
+            kept.change(name)
+        async with http.stream("GET") as stream:
+            assert (await stream.message())["method"] == LIST_CHANGED
+            kept.server.remove_tool("a")
+            assert (await stream.message())["method"] == LIST_CHANGED
+            assert await unread(stream) == []
+
+
+@pytest.mark.requirement("http.get-stream-messages")
+@sessions
+async def test_a_request_on_behalf_of_nothing_takes_the_opened_stream(revision: str) -> None:
+    kept = Kept()
+    async with asgi(kept.server) as http:
+        await http.initialize(revision)
+        await http.ask(revision, "tools/call", CALL)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(kept.ask)
+            async with http.stream("GET") as stream:
+                question = await stream.message()
+                assert question["method"] == "ping"
+                await http.post({"jsonrpc": "2.0", "id": question["id"], "result": {}})
+
+
+async def test_more_than_may_wait_for_a_stream_fails_the_one_who_asks() -> None:
+    kept = Kept()
+    async with asgi(kept.server, limits=Limits(pending=1)) as http:
+        await http.initialize("2025-06-18")
+        await http.ask("2025-06-18", "tools/call", CALL)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(kept.ask)
+            await anyio.wait_all_tasks_blocked()
+            with pytest.raises(TransportError, match="pending"):
+                await kept.ask()
+            tasks.cancel_scope.cancel()
+
+
+async def test_who_waits_for_a_client_whose_session_ends_is_told() -> None:
+    kept = Kept()
+    failed: list[Exception] = []
+
+    async def ask() -> None:
+        try:
+            await kept.ask()
+        except Exception as error:
+            failed.append(error)
+
+    async with asgi(kept.server) as http:
+        await http.initialize("2025-06-18")
+        await http.ask("2025-06-18", "tools/call", CALL)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(ask)
+            await anyio.wait_all_tasks_blocked()
+            await http.delete()
+        await ask()
+    assert [type(error).__name__ for error in failed] == ["ConnectionClosedError"] * 2
+
+
+@sessions
+async def test_a_session_hears_nothing_of_what_another_asked_to_hear(revision: str) -> None:
+    kept = Kept()
+    async with asgi(kept.server) as http:
+        await http.initialize(revision)
+        stranger = http.another()
+        await stranger.initialize(revision)
+        await http.ask(revision, "resources/subscribe", {"uri": "memo://one"})
+        async with http.stream("GET") as mine, stranger.stream("GET") as theirs:
+            kept.server.resource_updated("memo://one")
+            assert (await mine.message())["params"] == {"uri": "memo://one"}
+            kept.change("a")
+            assert (await theirs.message())["method"] == LIST_CHANGED
+
+
+@pytest.mark.requirement("http.get-server-close", "http.stream-session-expiry")
+@sessions
+async def test_the_end_of_a_session_ends_its_streams(revision: str) -> None:
+    async with asgi(Kept().server) as http:
+        await http.initialize(revision)
+        async with http.stream("GET") as one, http.stream("GET") as two:
+            await http.delete()
+            await one.end()
+            await two.end()
+
+
+async def test_there_are_only_so_many_streams_in_a_session() -> None:
+    async with asgi(Kept().server, limits=Limits(per_session=2)) as http:
+        await http.initialize("2025-06-18")
+        async with http.stream("GET"), http.stream("GET"):
+            reply = await http.get()
+            assert (reply.status, "Limits.per_session" in str(reply.json)) == (503, True)

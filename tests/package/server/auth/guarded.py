@@ -1,0 +1,73 @@
+"""A protected server for tests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mcp_protocol import Context, JwtVerifier, Protected, Server
+from mcp_protocol.auth.challenges import Challenge, parse_challenges
+from package.server.auth.issuer import IDP, KEY, RESOURCE, jwk_set
+from package.wire import ALL, SESSIONS, STREAMABLE
+
+revisions = pytest.mark.parametrize("revision", STREAMABLE)
+every_revision = pytest.mark.parametrize("revision", ALL)
+sessions = pytest.mark.parametrize("revision", SESSIONS)
+
+
+def protected(**settings: Any) -> Protected:
+    """Settings of a protected server whose issuer has `KEY`."""
+    how: dict[str, Any] = {
+        "issuers": [IDP],
+        "verifier": JwtVerifier(keys=jwk_set(KEY)),
+        "scopes": ["mcp:read"],
+        **settings,
+    }
+    return Protected(how.pop("resource", RESOURCE), **how)
+
+
+class Guarded:
+    """A server, and what its tools did.
+
+    Attributes:
+        server: The server.
+        calls: Who called which tool.
+    """
+
+    def __init__(self, **settings: Any) -> None:
+        self.server = server = Server("guarded", **settings)
+        self.calls: list[str] = []
+
+        @server.tool()
+        async def whoami(ctx: Context) -> str:
+            self.calls.append(f"{ctx.principal.subject} whoami")
+            return ctx.principal.subject
+
+        @server.tool(scopes=["files:write"])
+        async def write(path: str, ctx: Context) -> str:
+            self.calls.append(f"{ctx.principal.subject} write")
+            return f"{ctx.principal.subject} wrote {path}"
+
+        @server.tool(scopes=["files:write", "files:share"])
+        async def share(path: str) -> str:
+            self.calls.append("share")
+            return path
+
+
+def challenge_in(reply: Any, scheme: str = "Bearer") -> Challenge:
+    """The challenge of a response for a scheme."""
+    found = [c for c in parse_challenges(reply.fields["www-authenticate"]) if c.is_scheme(scheme)]
+    assert len(found) == 1, reply.fields["www-authenticate"]
+    return found[0]
+
+
+WHOAMI = {"name": "whoami", "arguments": {}}
+WRITE = {"name": "write", "arguments": {"path": "a.txt"}}
+SHARE = {"name": "share", "arguments": {"path": "a.txt"}}
+
+
+def text_in(reply: Any) -> str:
+    """The text of the tool's result in a response."""
+    text: str = reply.result["content"][0]["text"]
+    return text

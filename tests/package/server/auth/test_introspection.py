@@ -1,0 +1,173 @@
+"""Opaque tokens: the authorization server is asked about them."""
+
+from __future__ import annotations
+
+import base64
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import anyio
+import pytest
+
+from mcp_protocol import AnyOf, Introspection, JwtVerifier
+from package.asgi_client import asgi
+from package.server.auth.guarded import Guarded, challenge_in, protected
+from package.server.auth.issuer import (
+    KEY,
+    RESOURCE,
+    LoopbackIssuer,
+    bearer,
+    jwk_set,
+    serving_issuer,
+    token_of,
+)
+from package.wire import SESSIONS, initialize
+from requirements import EVERY_REVISION, requirement
+
+pytestmark = pytest.mark.anyio
+
+HELLO = initialize(SESSIONS[-1])
+
+
+@pytest.fixture
+def issuer() -> Iterator[LoopbackIssuer]:
+    """An issuer with one active token."""
+    with serving_issuer() as serving:
+        serving.active["opaque"] = answer()
+        yield serving
+
+
+def answer(**more: Any) -> dict[str, Any]:
+    """What the endpoint says of an active token; `None` leaves a member out."""
+    members = {
+        "active": True,
+        "sub": "alice",
+        "client_id": "agent",
+        "scope": "mcp:read",
+        "aud": RESOURCE,
+        "exp": int(time.time()) + 600,
+        **more,
+    }
+    return {name: value for name, value in members.items() if value is not None}
+
+
+def settings(issuer: LoopbackIssuer, **more: Any) -> Any:
+    """Settings of a server that asks the issuer."""
+    endpoint = f"{issuer.url}/introspect"
+    verifier = Introspection(endpoint, "mcp server", "s:ecret", **more)
+    return protected(issuers=[issuer.url], verifier=verifier)
+
+
+async def statuses(issuer: LoopbackIssuer, *tokens: str, **more: Any) -> list[int]:
+    """The status of a request with each token."""
+    async with asgi(Guarded().server, auth=settings(issuer, **more)) as http:
+        return [(await http.post(HELLO, Authorization=bearer(t))).status for t in tokens]
+
+
+@requirement("auth-resource-server.tokens-validated", revisions=EVERY_REVISION)
+async def test_the_endpoint_is_asked_once_and_gets_the_credentials_of_the_server(
+    issuer: LoopbackIssuer,
+) -> None:
+    assert await statuses(issuer, "opaque", "opaque", "other", "other") == [200, 200, 401, 401]
+    assert [form["token"] for _, form in issuer.forms] == [["opaque"], ["other"]]
+    pair = base64.b64encode(b"mcp%20server:s%3Aecret").decode()
+    assert {credentials for credentials, _ in issuer.forms} == {f"Basic {pair}"}
+
+
+async def test_without_a_cache_each_request_asks(issuer: LoopbackIssuer) -> None:
+    assert await statuses(issuer, "opaque", "opaque", seconds=0) == [200, 200]
+    assert len(issuer.forms) == 2
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"active": False},
+        {"active": "true"},
+        {"active": None},
+        {"aud": "https://other"},
+        {"aud": None},
+        {"iss": "https://other"},
+        {"iss": 7},
+        {"exp": 1},
+        {"exp": "soon"},
+        {"sub": None, "client_id": None},
+    ],
+)
+@requirement("auth-resource-server.audience-missing-rejected", revisions=EVERY_REVISION)
+async def test_an_answer_that_does_not_fit_is_refused(
+    issuer: LoopbackIssuer, members: dict[str, Any]
+) -> None:
+    issuer.active["opaque"] = answer(**members)
+    assert await statuses(issuer, "opaque") == [401]
+
+
+@requirement("auth-resource-server.audience-missing-rejected", revisions=EVERY_REVISION)
+async def test_the_endpoint_may_vouch_for_the_audience(issuer: LoopbackIssuer) -> None:
+    issuer.active |= {"none": answer(aud=None), "other": answer(aud="https://other")}
+    assert await statuses(issuer, "none", "other", any_audience=True) == [200, 401]
+
+
+@requirement("auth-resource-server.token-cache-eviction", revisions=EVERY_REVISION)
+async def test_a_kept_answer_ends_with_its_token_and_with_its_time(
+    issuer: LoopbackIssuer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = time.time()
+    issuer.active |= {"short": answer(exp=int(now) + 30), "long": answer()}
+    async with asgi(Guarded().server, auth=settings(issuer)) as http:
+        for after, status in ((0, 200), (40, 401)):
+            monkeypatch.setattr(time, "time", lambda after=after: now + after)
+            assert (await http.post(HELLO, Authorization=bearer("short"))).status == status
+        assert (await http.post(HELLO, Authorization=bearer("long"))).status == 200
+        del issuer.active["long"]  # revoked
+        assert (await http.post(HELLO, Authorization=bearer("long"))).status == 200
+        monkeypatch.setattr(time, "time", lambda: now + 101)
+        assert (await http.post(HELLO, Authorization=bearer("long"))).status == 401
+
+
+async def test_many_requests_with_one_new_token_ask_few_times(issuer: LoopbackIssuer) -> None:
+    async with asgi(Guarded().server, auth=settings(issuer)) as http:
+        found: list[int] = []
+
+        async def ask() -> None:
+            found.append((await http.post(HELLO, Authorization=bearer("opaque"))).status)
+
+        async with anyio.create_task_group() as tasks:
+            for _ in range(30):
+                tasks.start_soon(ask)
+    assert found == [200] * 30
+    assert len(issuer.forms) == 1
+
+
+async def test_an_endpoint_that_fails_gives_503(issuer: LoopbackIssuer) -> None:
+    issuer.failing = True
+    assert await statuses(issuer, "opaque") == [503]
+
+
+async def test_jwts_are_verified_first_and_other_tokens_are_asked_about(
+    issuer: LoopbackIssuer,
+) -> None:
+    ask = Introspection(f"{issuer.url}/introspect", "id", "secret")
+    verifier = AnyOf(JwtVerifier(keys=jwk_set(KEY)), ask)
+    auth = protected(issuers=[issuer.url], verifier=verifier)
+    async with asgi(Guarded().server, auth=auth) as http:
+        jwt = await http.post(HELLO, Authorization=bearer(token_of(iss=issuer.url)))
+        assert (jwt.status, issuer.forms) == (200, [])
+        forged = await http.post(HELLO, Authorization=bearer(token_of(iss=issuer.url, aud="x")))
+        assert (forged.status, issuer.forms) == (401, [])
+        assert (await http.post(HELLO, Authorization=bearer("opaque"))).status == 200
+        unknown = await http.post(HELLO, Authorization=bearer("what"))
+        assert challenge_in(unknown).parameters["error"] == "invalid_token"
+
+
+def test_the_secret_is_not_shown() -> None:
+    assert "secret" not in repr(Introspection("https://idp/introspect", "id", "secret"))
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "seconds"), [("http://idp/introspect", 1), ("https://idp/introspect", -1)]
+)
+def test_weak_settings_are_refused(endpoint: str, seconds: float) -> None:
+    with pytest.raises(ValueError, match="expected"):
+        Introspection(endpoint, "id", "secret", seconds=seconds)

@@ -1,0 +1,320 @@
+"""JWTs as access tokens: what is wrong with those that are refused."""
+
+from __future__ import annotations
+
+import base64
+import hmac
+import json
+import time
+from typing import Any
+
+import anyio
+import pytest
+from joserfc.jwk import JWKRegistry, OctKey, OKPKey
+
+from mcp_protocol import JwtVerifier
+from package.asgi_client import asgi
+from package.server.auth.guarded import Guarded, protected
+from package.server.auth.issuer import (
+    IDP,
+    KEY,
+    RESOURCE,
+    bearer,
+    claims_of,
+    jwk_set,
+    new_key,
+    serving_issuer,
+    signed,
+    token_of,
+)
+from package.wire import SESSIONS, initialize
+from requirements import EVERY_REVISION, requirement
+
+pytestmark = pytest.mark.anyio
+
+REVISION = SESSIONS[-1]
+
+
+async def status_of(token: str, **settings: Any) -> int:
+    """The status of a request with a token."""
+    async with asgi(Guarded().server, auth=protected(**settings)) as http:
+        reply = await http.post(initialize(REVISION), Authorization=bearer(token))
+        status: int = reply.status
+        return status
+
+
+def encoded(data: bytes) -> str:
+    """Bytes as in a token."""
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+def unsigned(claims: dict[str, Any], **header: Any) -> str:
+    """A token without signature, as attackers make them."""
+    head = {"alg": "none", **header}
+    return f"{encoded(json.dumps(head).encode())}.{encoded(json.dumps(claims).encode())}."
+
+
+def by_public_key(claims: dict[str, Any]) -> str:
+    """A token signed by HS256, with the public key as the secret."""
+    text = unsigned(claims, alg="HS256", kid="one")[:-1]
+    secret = KEY.as_bytes(encoding="PEM", private=False)
+    return f"{text}.{encoded(hmac.digest(secret, text.encode(), 'sha256'))}"
+
+
+NOW = int(time.time())
+
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time at which the tokens of this module were made: a test may run minutes later."""
+    monkeypatch.setattr(time, "time", lambda: float(NOW))
+
+
+REFUSED = {
+    "garbage": "abc",
+    "three parts": "a.b.c",
+    "alg none": unsigned(claims_of()),
+    "alg none with kid": unsigned(claims_of(), kid="one", typ="at+jwt"),
+    "HS256 with the public key": by_public_key(claims_of()),
+    "key of someone else": token_of(key=new_key("one")),
+    "unknown kid": token_of(key=new_key("two")),
+    "critical header": token_of(header={"crit": ["exp"], "exp": 1}),
+    "critical b64": token_of(header={"crit": ["b64"], "b64": True}),
+    "key in the header": token_of(
+        key=(own := new_key("own")), header={"jwk": own.as_dict(private=False), "kid": None}
+    ),
+    "other issuer": token_of(iss="https://other.example"),
+    "other realm": token_of(iss=f"{IDP}/realm"),
+    "issuer with a slash": token_of(iss=f"{IDP}/"),
+    "no issuer": token_of(iss=None),
+    "expired": token_of(exp=NOW - 60),
+    "no expiry": token_of(exp=None),
+    "expiry is text": token_of(exp="9999999999"),
+    "expiry beyond all times": token_of(exp=10**400),
+    "not yet valid": token_of(nbf=NOW + 300),
+    "issued in the future": token_of(iat=NOW + 300),
+    "other audience": token_of(aud="https://other.example/mcp"),
+    "sibling": token_of(aud="https://h/other"),
+    "generic audience": token_of(aud="api"),
+    "no audience": token_of(aud=None),
+    "several other audiences": token_of(aud=["https://a.example", "https://b.example"]),
+    "audience is no text": token_of(aud={"https://h/mcp": 1}),
+    "no subject": token_of(sub=None, client_id=None),
+    "ID token by typ claim": token_of(header={"typ": "JWT"}, typ="ID"),
+    "ID token by nonce": token_of(header={"typ": "JWT"}, nonce="n"),
+    "ID token by at_hash": token_of(header={"typ": None}, at_hash="h"),
+    "ID token of Cognito": token_of(header={"typ": "JWT"}, token_use="id"),
+    "ID token for the client": token_of(header={"typ": "JWT"}, aud="agent"),
+    "DPoP proof": token_of(header={"typ": "dpop+jwt"}),
+    "logout token": token_of(header={"typ": "logout+jwt"}),
+    "scope with a quote": token_of(scope='a"b'),
+}
+
+
+@requirement(
+    "auth-resource-server.401-invalid-token",
+    "auth-resource-server.audience-validated",
+    "auth-resource-server.audience-missing-rejected",
+    "auth-resource-server.only-own-tokens",
+    "auth-resource-server.no-other-tokens",
+    "auth-resource-server.token-not-for-server-refused",
+    "auth-resource-server.single-issuer",
+    "auth-resource-server.specific-audience",
+    "auth-ext.baseline-holds",
+    revisions=EVERY_REVISION,
+)
+@pytest.mark.parametrize("name", REFUSED)
+async def test_a_wrong_token_is_refused(name: str) -> None:
+    assert await status_of(REFUSED[name]) == 401
+
+
+ACCEPTED = {
+    "access token": token_of(),
+    "without typ": token_of(header={"typ": None}),
+    "typ JWT": token_of(header={"typ": "JWT"}),
+    "media type": token_of(header={"typ": "application/at+JWT"}),
+    "one of several audiences": token_of(aud=["https://other.example", RESOURCE]),
+    "upper case": token_of(aud="HTTPS://H/mcp"),
+    "default port": token_of(aud="https://h:443/mcp"),
+    "no kid": token_of(header={"kid": None}),
+    "scopes as an array": token_of(scope=None, scp=["mcp:read"]),
+    "client without user": token_of(sub=None),
+    "clocks that differ": token_of(exp=NOW - 5, iat=NOW + 5),
+    "unknown header": token_of(header={"x5t": "abc", "custom": 1}),
+}
+
+
+@requirement(
+    "auth-resource-server.audience-validated",
+    "auth-flow.resource-accept-uppercase",
+    revisions=EVERY_REVISION,
+)
+@pytest.mark.parametrize("name", ACCEPTED)
+async def test_a_right_token_is_accepted(name: str) -> None:
+    assert await status_of(ACCEPTED[name]) == 200
+
+
+@pytest.mark.parametrize(
+    ("kind", "crv", "algorithm"),
+    [
+        ("RSA", 2048, "RS256"),
+        ("RSA", 2048, "PS256"),
+        ("EC", "P-384", "ES384"),
+        ("OKP", "Ed25519", "Ed25519"),
+    ],
+)
+async def test_algorithms_are_those_of_the_allow_list(
+    kind: str, crv: str | int, algorithm: str
+) -> None:
+    key = new_key("one", kind, crv)
+    token = token_of(key=key, header={"alg": algorithm})
+    keys = jwk_set(key)
+    assert await status_of(token, verifier=JwtVerifier(keys=keys)) == 200
+    assert await status_of(token, verifier=JwtVerifier(keys=keys, algorithms=["ES256"])) == 401
+
+
+async def test_a_token_signed_by_eddsa_under_its_older_name_is_accepted() -> None:
+    key = JWKRegistry.generate_key("OKP", "Ed25519", {"kid": "one"})
+    token = token_of(key=key, header={"alg": "Ed25519"})
+    payload = token.split(".")[1]
+    head = encoded(b'{"alg":"EdDSA","kid":"one"}')
+    assert isinstance(key, OKPKey)
+    private: Any = key.private_key
+    signature = private.sign(f"{head}.{payload}".encode())
+    token = f"{head}.{payload}.{encoded(signature)}"
+    assert await status_of(token, verifier=JwtVerifier(keys=jwk_set(key))) == 200
+
+
+@pytest.mark.parametrize("algorithms", [["HS256"], ["none"], [], ["ES256", "HS512"]])
+def test_symmetric_algorithms_can_not_be_allowed(algorithms: list[str]) -> None:
+    with pytest.raises(ValueError, match="algorithms: expected some of"):
+        JwtVerifier(algorithms=algorithms)
+
+
+async def test_typed_tokens_can_be_required() -> None:
+    verifier = JwtVerifier(keys=jwk_set(KEY), typed=True)
+    assert await status_of(token_of(), verifier=verifier) == 200
+    assert await status_of(token_of(header={"typ": "JWT"}), verifier=verifier) == 401
+
+
+async def test_symmetric_and_unreadable_keys_of_a_set_are_left_out() -> None:
+    keys = jwk_set(KEY)
+    secret = {"kty": "oct", "k": "c2VjcmV0", "kid": "secret"}
+    keys["keys"] = [secret, {"kty": "new"}, {"kty": "EC"}, "text", {}, *keys["keys"]]
+    assert await status_of(token_of(), verifier=JwtVerifier(keys=keys)) == 200
+    token = signed({"alg": "HS256", "kid": "secret"}, claims_of(), OctKey.import_key(b"secret" * 8))
+    assert await status_of(token, verifier=JwtVerifier(keys=keys)) == 401
+
+
+async def test_a_key_is_used_only_for_what_it_is_for() -> None:
+    for member in ({"use": "enc"}, {"alg": "ES384"}):
+        keys = {"keys": [{**jwk_set(KEY)["keys"][0], **member}]}
+        assert await status_of(token_of(), verifier=JwtVerifier(keys=keys)) == 401
+
+
+async def test_several_issuers_have_keys_of_their_own() -> None:
+    other, key = "https://other.example", new_key("one")
+    verifier = JwtVerifier(keys={IDP: jwk_set(KEY), other: jwk_set(key)})
+    settings: dict[str, Any] = {"issuers": [IDP, other], "verifier": verifier}
+    assert await status_of(token_of(), **settings) == 200
+    assert await status_of(token_of(key=key, iss=other), **settings) == 200
+    assert await status_of(token_of(key=key), **settings) == 401
+    assert await status_of(token_of(iss=other), **settings) == 401
+
+
+@requirement("auth-resource-server.token-cache-eviction", revisions=EVERY_REVISION)
+async def test_a_token_that_was_verified_is_refused_once_it_has_expired(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    token = token_of(exp=NOW + 60)
+    async with asgi(Guarded().server, auth=protected()) as http:
+        for after, status in ((0, 200), (59, 200), (120, 401)):
+            monkeypatch.setattr(time, "time", lambda after=after: NOW + after)
+            reply = await http.post(initialize(REVISION), Authorization=bearer(token))
+            assert reply.status == status
+
+
+async def test_keys_are_found_by_the_metadata_of_the_issuer() -> None:
+    with serving_issuer() as issuer:
+        settings: dict[str, Any] = {"issuers": [issuer.url], "verifier": JwtVerifier()}
+        assert await status_of(token_of(iss=issuer.url), **settings) == 200
+        assert issuer.requests == ["/.well-known/oauth-authorization-server", "/jwks"]
+
+
+async def test_a_flood_of_unknown_key_ids_causes_one_fetch_and_a_rotated_key_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with serving_issuer() as issuer:
+        verifier = JwtVerifier(jwks=f"{issuer.url}/jwks", cool_down=30)
+        new = new_key("new")
+        flood = [token_of(key=new_key(f"k{n}"), iss=issuer.url) for n in range(20)]
+        auth = protected(issuers=[issuer.url], verifier=verifier)
+        async with asgi(Guarded().server, auth=auth) as http:
+            statuses: list[int] = []
+
+            async def ask(token: str) -> None:
+                reply = await http.post(initialize(REVISION), Authorization=bearer(token))
+                statuses.append(reply.status)
+
+            async with anyio.create_task_group() as tasks:
+                for token in flood:
+                    tasks.start_soon(ask, token)
+            assert statuses == [401] * 20
+            assert len(issuer.requests) == 1
+            issuer.keys = [new]  # rotated: the old key is not accepted either after the fetch
+            later = time.monotonic() + 31
+            monkeypatch.setattr("mcp_protocol.server.auth.jwt_verifier.monotonic", lambda: later)
+            await ask(token_of(key=new, iss=issuer.url))
+            await ask(token_of(iss=issuer.url))
+            assert statuses[20:] == [200, 401]
+            assert len(issuer.requests) == 2
+
+
+async def test_keys_that_can_not_be_fetched_give_503_and_old_ones_are_used_further() -> None:
+    with serving_issuer() as issuer:
+        verifier = JwtVerifier(jwks=f"{issuer.url}/jwks", cool_down=0, max_age=0)
+        auth = protected(issuers=[issuer.url], verifier=verifier)
+        async with asgi(Guarded().server, auth=auth) as http:
+            issuer.failing = True
+            reply = await http.post(
+                initialize(REVISION), Authorization=bearer(token_of(iss=issuer.url))
+            )
+            assert (reply.status, reply.fields["retry-after"]) == (503, "1")
+            assert issuer.url.encode() not in reply.body
+            issuer.failing = False
+            statuses = []
+            for subject in ("a", "b"):
+                reply = await http.post(
+                    initialize(REVISION),
+                    Authorization=bearer(token_of(subject, iss=issuer.url)),
+                )
+                statuses.append(reply.status)
+                issuer.failing = True
+            assert statuses == [200, 200]
+
+
+@pytest.mark.parametrize(
+    "jwks_uri",
+    [
+        "https://127.0.0.1:1/jwks",
+        "https://localhost:1/jwks",
+        "https://169.254.169.254/latest",
+        "https://10.0.0.1/jwks",
+        "https://[::1]:1/jwks",
+        "https://[::ffff:127.0.0.1]:1/jwks",
+        "https://[64:ff9b::7f00:1]:1/jwks",
+        "https://2130706433:1/jwks",
+        "https://0x7f.1:1/jwks",
+        "http://example.com/jwks",
+        "file:///etc/passwd",
+    ],
+)
+async def test_keys_are_not_fetched_from_private_addresses_that_metadata_names(
+    jwks_uri: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with serving_issuer() as issuer:
+        issuer.jwks_uri = jwks_uri
+        settings: dict[str, Any] = {"issuers": [issuer.url], "verifier": JwtVerifier()}
+        assert await status_of(token_of(iss=issuer.url), **settings) == 503
+    reasons = ("expected an https URL", "expected a public address", "InvalidUrlClientError")
+    assert any(reason in caplog.text for reason in reasons)

@@ -1,0 +1,267 @@
+"""Authorization servers that do not respond: keys in use stay in use, and nobody waits twice."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import pytest
+
+from mcp_protocol import Introspection, JwtVerifier
+from mcp_protocol.server.auth.issuer_fetch import DOCUMENT_LIMIT, BackOff
+from mcp_protocol.server.auth.jwt_verifier import LONGEST_RETRY
+from mcp_protocol.server.auth.verifiers import STORED_TOKENS, PrincipalCache
+from package.asgi_client import asgi
+from package.server.auth.guarded import Guarded, protected
+from package.server.auth.issuer import (
+    LoopbackIssuer,
+    bearer,
+    new_key,
+    serving_issuer,
+    token_of,
+)
+from package.wire import SESSIONS, initialize
+
+pytestmark = pytest.mark.anyio
+
+HELLO = initialize(SESSIONS[-1])
+PACKAGE = "mcp_protocol.server.auth"
+
+
+class Clock:
+    """A monotonic clock that stands still until it is set forward."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """The clock of verifiers."""
+    clock = Clock()
+    for module in ("jwt_verifier", "introspection"):
+        monkeypatch.setattr(f"{PACKAGE}.{module}.monotonic", clock)
+    monkeypatch.setattr(f"{PACKAGE}.jwt_verifier.REFRESH_SECONDS", 0.05)
+    return clock
+
+
+class Silence:
+    """Lets an issuer be silent, for as short as it is waited for."""
+
+    def __init__(self, issuer: LoopbackIssuer, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._issuer = issuer
+        self._monkeypatch = monkeypatch
+
+    def begin(self) -> None:
+        self._issuer.answering.clear()
+        self._monkeypatch.setattr(f"{PACKAGE}.issuer_fetch.FETCH_SECONDS", 0.3)
+
+    def end(self) -> None:
+        self._issuer.answering.set()
+        self._monkeypatch.setattr(f"{PACKAGE}.issuer_fetch.FETCH_SECONDS", 30)
+
+
+@pytest.fixture
+def silence(issuer: LoopbackIssuer, monkeypatch: pytest.MonkeyPatch) -> Silence:
+    silence = Silence(issuer, monkeypatch)
+    silence.end()
+    return silence
+
+
+@pytest.fixture
+def issuer() -> Iterator[LoopbackIssuer]:
+    with serving_issuer() as serving:
+        yield serving
+
+
+@asynccontextmanager
+async def serving_keys(issuer: LoopbackIssuer, **settings: Any) -> AsyncIterator[Any]:
+    """A server whose keys are those of an issuer; each request comes with a token of its own."""
+    verifier = JwtVerifier(jwks=f"{issuer.url}/jwks", **settings)
+    auth = protected(issuers=[issuer.url], verifier=verifier)
+    async with asgi(Guarded().server, auth=auth) as http:
+        count = 0
+
+        async def status(**more: Any) -> int:
+            nonlocal count
+            count += 1
+            token = token_of(f"user-{count}", iss=issuer.url, **more)
+            answer: int = (await http.post(HELLO, Authorization=bearer(token))).status
+            return answer
+
+        yield status
+
+
+async def at_once(status: Any, times: int, **more: Any) -> list[int]:
+    """The statuses of requests that come at once."""
+    statuses: list[int] = []
+
+    async def ask() -> None:
+        statuses.append(await status(**more))
+
+    async with anyio.create_task_group() as tasks:
+        for _ in range(times):
+            tasks.start_soon(ask)
+    return statuses
+
+
+async def test_keys_in_use_stay_in_use_while_their_issuer_is_silent(
+    issuer: LoopbackIssuer, clock: Clock, silence: Silence, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with serving_keys(issuer, max_age=100) as status:
+        assert await status() == 200
+        silence.begin()
+        clock.now += 101
+        assert await at_once(status, 10) == [200] * 10
+        assert len(issuer.requests) <= 2
+        assert await status(key=new_key("other")) == 401  # waits for the fetch that is running
+        assert [record.levelno for record in caplog.records] == [logging.WARNING]
+        assert "the old ones remain in use" in caplog.text
+        for _ in range(5):
+            assert await status() == 200
+            assert await status(key=new_key("other")) == 401
+        assert len(issuer.requests) <= 2  # not before some time has passed
+        silence.end()
+        clock.now += LONGEST_RETRY
+        issuer.keys = [new := new_key("new")]
+        assert await status(key=new) == 200
+        assert await status() == 401
+        assert len(issuer.requests) <= 3
+
+
+async def test_requests_without_keys_wait_for_one_fetch_and_then_for_none(
+    issuer: LoopbackIssuer, clock: Clock, silence: Silence
+) -> None:
+    silence.begin()
+    async with serving_keys(issuer) as status:
+        assert await at_once(status, 10) == [503] * 10
+        assert await status() == 503
+        assert len(issuer.requests) <= 1
+        silence.end()
+        clock.now += 6
+        assert await at_once(status, 10) == [200] * 10
+        assert len(issuer.requests) <= 2
+
+
+async def test_newer_keys_are_waited_for_while_their_issuer_responds(
+    issuer: LoopbackIssuer, clock: Clock, silence: Silence, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(f"{PACKAGE}.jwt_verifier.REFRESH_SECONDS", 30)
+    async with serving_keys(issuer, max_age=100) as status:
+        assert await status() == 200
+        issuer.keys = [new_key("new")]
+        clock.now += 101
+        assert await at_once(status, 5) == [401] * 5  # the old key is used no more
+        assert len(issuer.requests) == 2
+
+
+async def test_a_client_that_leaves_ends_no_fetch(
+    issuer: LoopbackIssuer, clock: Clock, silence: Silence
+) -> None:
+    issuer.answering.clear()
+    async with serving_keys(issuer) as status:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(status)
+            while not issuer.requests:
+                await anyio.lowlevel.checkpoint()
+            tasks.cancel_scope.cancel()
+        issuer.answering.set()
+        assert await status() == 200
+        assert len(issuer.requests) == 1
+
+
+def test_attempts_become_rarer_up_to_a_bound() -> None:
+    back_off = BackOff(5, 60)
+    waits = []
+    now = 0.0
+    for _ in range(6):
+        assert back_off.is_open(now)
+        back_off.fail(now)
+        back_off.fail(now)  # of an attempt at the same time
+        begin = now
+        while not back_off.is_open(now):
+            now += 1
+        waits.append(now - begin)
+    assert waits == [5, 10, 20, 40, 60, 60]
+    for _ in range(5000):
+        back_off.fail(now := now + 60)
+    back_off.succeed()
+    assert back_off.is_open(now)
+    back_off.fail(now)
+    assert not back_off.is_open(now + 4)
+    assert back_off.is_open(now + 5)
+
+
+@asynccontextmanager
+async def introspecting(issuer: LoopbackIssuer) -> AsyncIterator[Any]:
+    """A server that asks an issuer about tokens."""
+    verifier = Introspection(f"{issuer.url}/introspect", "id", "secret")
+    auth = protected(issuers=[issuer.url], verifier=verifier)
+    async with asgi(Guarded().server, auth=auth) as http:
+
+        async def status(token: str) -> int:
+            answer: int = (await http.post(HELLO, Authorization=bearer(token))).status
+            return answer
+
+        yield status
+
+
+async def test_requests_with_one_token_share_a_request_that_gets_no_response(
+    issuer: LoopbackIssuer, clock: Clock, silence: Silence
+) -> None:
+    silence.begin()
+    async with introspecting(issuer) as status:
+        assert await at_once(lambda: status("opaque"), 10) == [503] * 10
+        assert len(issuer.requests) <= 1
+        assert await status("other") == 503  # at once
+        assert len(issuer.requests) <= 1
+        silence.end()
+        clock.now += 2
+        assert await status("other") == 401
+        assert await status("another") == 401
+        assert len(issuer.requests) <= 3
+
+
+async def test_a_queue_of_unknown_tokens_is_waited_in_for_a_bounded_time(
+    issuer: LoopbackIssuer, clock: Clock, silence: Silence
+) -> None:
+    silence.begin()
+    numbers = iter(range(100))
+    async with introspecting(issuer) as status:
+        with anyio.fail_after(5):
+            statuses = await at_once(lambda: status(f"token-{next(numbers)}"), 60)
+        assert statuses == [503] * 60
+        assert len(issuer.requests) <= 20
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])  # on trio, httpx2 leaves generators open
+async def test_a_document_without_end_is_not_read(issuer: LoopbackIssuer) -> None:
+    issuer.raw = b'{"keys": ["' + b"x" * 2 * DOCUMENT_LIMIT + b'"]}'
+    async with serving_keys(issuer) as status:
+        assert await status() == 503
+
+
+def test_the_least_used_token_is_forgotten_first() -> None:
+    cache = PrincipalCache(60)
+    for number in range(STORED_TOKENS):
+        cache.add(str(number), None)
+    cache.get("0")
+    cache.add("one more", None)
+    assert len(cache) == STORED_TOKENS
+    assert [token for token in ("0", "1", "2") if cache.get(token)] == ["0", "2"]
+
+
+async def test_an_endpoint_that_responds_with_an_error_is_asked_about_other_tokens(
+    issuer: LoopbackIssuer, clock: Clock, silence: Silence
+) -> None:
+    issuer.failing = True
+    async with introspecting(issuer) as status:
+        assert await status("opaque") == 503
+        issuer.failing = False
+        assert await status("opaque") == 401

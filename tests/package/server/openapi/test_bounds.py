@@ -1,0 +1,156 @@
+"""OpenAPI documents and upstreams that take more than they should get: size, depth, time."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import anyio
+import httpx2
+import pytest
+
+from mcp_protocol import Server
+from mcp_protocol.server.openapi import document as document_module
+from mcp_protocol.server.openapi import schema_conversion
+from mcp_protocol.server.openapi.openapi_server import OpenApiWarning
+from mcp_protocol.testing import connected
+from package.server.openapi.pet_store import one
+
+HEAD = "openapi: 3.1.0\ninfo: {title: x, version: '1'}\n"
+LAUGHS = "x-0: &a0 [lol, lol]\n" + "".join(
+    f"x-{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 10)}]\n" for level in range(1, 10)
+)
+MERGED = "x-0: &m0 {a: 1, b: 2}\n" + "".join(
+    f"x-{level}: &m{level} {{!!merge '<<': [{', '.join([f'*m{level - 1}'] * 8)}]}}\n"
+    for level in range(1, 10)
+)
+SCHEMA = """paths:
+  /x:
+    get:
+      operationId: op
+      parameters: [{name: a, in: query, schema: SCHEMA}]
+      responses: {}
+"""
+
+
+def with_schema(schema: str) -> str:
+    """A document whose operation has a parameter of a schema."""
+    return SCHEMA.replace("SCHEMA", schema)
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+def made(spec: Any, **options: Any) -> Server:
+    return Server.from_openapi(spec, base_url="https://a.test", **options)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        MERGED + "paths: {}\n",
+        LAUGHS + "paths: *a9\n",
+        LAUGHS + "paths: {}\nservers: *a9\n",
+        *(
+            LAUGHS + with_schema(f"{{{keyword}: *a9}}")
+            for keyword in ("default", "const", "enum", "example", "examples", "title", "required")
+        ),
+        *(LAUGHS + with_schema(schema) for schema in ("*a9", "{allOf: *a9}", "{x-other: *a9}")),
+    ],
+)
+def test_aliases_count_as_copies_wherever_they_stand(text: str) -> None:
+    with pytest.raises(ValueError, match="expected at most 67108864 characters with a copy"):
+        made(HEAD + text)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("paths: &p {/x: *p}\n", "the alias 'p' is within its own anchor"),
+        ("? [a]\n: 1\npaths: {}\n", "expected texts as keys"),
+        ("x: !!map [a]\n", "expected a mapping, got a sequence"),
+        ("x: !!int [a]\n", "expected a scalar, got a sequence"),
+        ("x: !!int a\n", "not YAML"),
+        ("x: !!bool a\n", "not YAML"),
+        ("x: " + "[" * 300 + "]" * 300, "nested too deep"),
+    ],
+)
+def test_yaml_that_is_no_json_is_refused(text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        made(HEAD + text)
+
+
+async def test_aliases_and_long_numbers_within_bounds_are_read() -> None:
+    time, digits = "1:30", "7" * 5000
+    schema = f"&s {{type: string, default: {time}, examples: [{digits}, 12, 0.5], example: *t}}"
+    text = HEAD + "x-t: &t {a: 1}\n" + with_schema(schema)
+    async with connected(made(text)) as pair:
+        (tool,) = await pair.client.list_tools()
+    argument = tool.input_schema["properties"]["a"]
+    assert argument["default"] == time
+    assert argument["examples"] == [digits, 12, 0.5]
+
+
+def test_a_decoded_document_counts_as_its_text_would() -> None:
+    around: dict[str, Any] = {}
+    around["not"] = around
+    with pytest.raises(ValueError, match="nested too deep"):
+        made(one("/", {"x-around": around}))
+    many: list[Any] = ["lol"]
+    for _ in range(40):
+        many = [many, many]
+    with pytest.raises(ValueError, match="expected at most 67108864 characters"):
+        made(one("/", {"parameters": [{"name": "a", "in": "query", "schema": {"const": many}}]}))
+
+
+def test_values_that_many_operations_refer_to_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    schemas = {"Big": {"enum": ["x" * 1000]}}
+    operation = {
+        "parameters": [
+            {"name": "a", "in": "query", "schema": {"$ref": "#/components/schemas/Big"}}
+        ],
+        "responses": {},
+    }
+    paths = {f"/{number}": {"get": operation} for number in range(20)}
+    spec = {**one("/", {}), "paths": paths, "components": {"schemas": schemas}}
+    made(spec)
+    monkeypatch.setattr(document_module, "DOCUMENT_TEXT", 10_000)
+    with pytest.raises(ValueError, match="expected operations with at most 10000 characters"):
+        made(spec)
+    monkeypatch.undo()
+    monkeypatch.setattr(schema_conversion, "SCHEMA_TEXT", 500)
+    with pytest.warns(OpenApiWarning, match="expected schemas with at most 500 characters"):
+        made(spec)
+
+
+async def drip() -> AsyncIterator[bytes]:
+    """A body that never ends and never pauses for long."""
+    while True:
+        yield b"x"
+        await anyio.lowlevel.checkpoint()
+
+
+async def never() -> AsyncIterator[bytes]:
+    await anyio.sleep_forever()
+    yield b""
+
+
+@pytest.mark.parametrize("body", [drip, never])
+async def test_a_request_has_a_time_for_its_whole_response(body: Any) -> None:
+    async def answer(request: httpx2.Request) -> httpx2.Response:
+        return httpx2.Response(200, content=body())
+
+    transport = httpx2.MockTransport(answer)
+    http = httpx2.AsyncClient(transport=transport, base_url="https://a.test", timeout=None)
+    server = Server.from_openapi(one("/", {}), http, timeout=0.1)
+    with anyio.fail_after(10):
+        async with http, connected(server) as pair:
+            result: Any = await pair.client.call_tool("call", {})
+    assert result.content[0].text == "GET /: no whole response within 0.1 s"
+
+
+def test_the_time_of_a_request_is_positive() -> None:
+    with pytest.raises(ValueError, match="timeout: expected more than 0, got 0"):
+        made(one("/", {}), timeout=0)

@@ -1,0 +1,607 @@
+"""Servers made of OpenAPI documents, before a real application behind a real HTTP client."""
+
+from __future__ import annotations
+
+import base64
+import json
+import warnings
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import fastapi
+import httpx2
+import pytest
+import yaml
+from pydantic import BaseModel
+from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
+
+from mcp_protocol import HTTPRoute, MCPType, RemoteError, RouteMap, Server, to_builtins
+from mcp_protocol.server.openapi import document as document_module
+from mcp_protocol.server.openapi import http_operation, schema_conversion
+from mcp_protocol.server.openapi.openapi_server import CurrentClient, OpenApiWarning
+from mcp_protocol.testing import connected
+from package.server.openapi.pet_store import DOCUMENT, Api, one
+from package.wire import ALL
+
+pytestmark = pytest.mark.anyio
+
+NEWEST = ALL[-1]
+WITH_STRUCTURE = "2025-06-18"
+TEXT = {"type": "string"}
+LATIN = {"content-type": "text/plain; charset=latin-1"}
+IMAGE = {"type": "image", "mimeType": "image/png", "data": "eA=="}
+PDF = {"uri": "file:///call", "mimeType": "application/pdf", "blob": "eA=="}
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    """One event loop, except where a test names more: HTTP clients differ by it, not documents."""
+    return "asyncio"
+
+
+def parameter(name: str, place: str, schema: Any = TEXT, **more: Any) -> dict[str, Any]:
+    return {"name": name, "in": place, "schema": schema, "required": place == "path", **more}
+
+
+def body_of(schema: Any, kind: str = "application/json", **more: Any) -> dict[str, Any]:
+    return {"requestBody": {"required": True, **more, "content": {kind: {"schema": schema}}}}
+
+
+def answer_of(schema: Any, **more: Any) -> dict[str, Any]:
+    return {"responses": {"200": {"content": {"application/json": {"schema": schema}}}, **more}}
+
+
+@asynccontextmanager
+async def calling(
+    spec: Any, response: Response | None = None, revision: str = NEWEST, **options: Any
+) -> AsyncIterator[tuple[Any, Api]]:
+    """A client of a server made of a document, and the API behind it."""
+    api = Api(response or JSONResponse({}))
+    async with api.client() as http:
+        server = Server.from_openapi(spec, http_client=http, **options)
+        async with connected(server, revision=revision) as pair:
+            yield pair.client, api
+
+
+async def schema_of(spec: Any, **options: Any) -> dict[str, Any]:
+    """The input schema of the only tool."""
+    async with calling(spec, **options) as (client, _):
+        (tool,) = await client.list_tools()
+        schema: dict[str, Any] = tool.input_schema
+        return schema
+
+
+async def call(spec: Any, arguments: Mapping[str, Any], **options: Any) -> Api:
+    """The API after a call of the only tool, which succeeded."""
+    async with calling(spec, **options) as (client, api):
+        (tool,) = await client.list_tools()
+        result = await client.call_tool(tool.name, arguments)
+        assert not result.is_error, result.content
+        return api
+
+
+async def refusal(spec: Any, arguments: Mapping[str, Any], **options: Any) -> str:
+    """The error of a call of the only tool, that made no request."""
+    async with calling(spec, **options) as (client, api):
+        (tool,) = await client.list_tools()
+        result = await client.call_tool(tool.name, arguments)
+        assert result.is_error
+        assert api.requests == []
+        text: str = result.content[0].text
+        return text
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio", "trio"])
+@pytest.mark.parametrize("revision", [WITH_STRUCTURE, NEWEST])
+async def test_the_operations_of_an_api_are_tools(revision: str) -> None:
+    api = Api()
+    async with api.client() as http:
+        server = Server.from_openapi(DOCUMENT, http_client=http)
+        assert (server.name, server.info["version"]) == ("Pets", "1.2")
+        async with connected(server, revision=revision) as pair:
+            client: Any = pair.client
+            names = [tool.name for tool in await client.list_tools()]
+            assert names == ["listPets", "createPet", "getPet", "deletePet"]
+            listed = await client.call_tool("listPets", {"tags": ["a", "b"], "limit": 2})
+            assert api.target == "GET /v1/pets?tags=a&tags=b&limit=2"
+            assert [pet["name"] for pet in listed.structured_content["result"]] == ["Rex", "Mia"]
+            created = await client.call_tool("createPet", {"name": "Bo", "tag": None})
+            assert json.loads(api.body) == {"name": "Bo", "tag": None}
+            assert created.structured_content["id"] == 3
+            missing = await client.call_tool("getPet", {"petId": "9"})
+            assert missing.is_error
+            assert missing.content[0].text == (
+                'GET /pets/{petId}: HTTP 404 Not Found: {"detail":"no such pet"}'
+            )
+            gone = await client.call_tool("deletePet", {"petId": "1"})
+            assert gone.content[0].text == "HTTP 204 No Content"
+
+
+async def test_a_tool_says_what_its_operation_says() -> None:
+    async with calling(DOCUMENT) as (client, _):
+        tools = {tool.name: tool for tool in await client.list_tools()}
+    assert (tools["listPets"].title, tools["getPet"].description) == ("List pets", "One pet.")
+    assert tools["deletePet"].description.startswith("Deprecated. ")
+    hints = [
+        (each.read_only_hint, each.destructive_hint, each.idempotent_hint)
+        for each in (tools[name].annotations for name in ("getPet", "createPet", "deletePet"))
+    ]
+    assert hints == [(True, None, None), (False, None, None), (False, True, True)]
+
+
+async def test_schemas_stand_alone_and_have_the_members_of_their_direction() -> None:
+    async with calling(DOCUMENT) as (client, _):
+        tools = {tool.name: tool for tool in await client.list_tools()}
+    friends = {"type": "array", "items": {"$ref": "#/$defs/Pet"}}
+    sent = {"name": {**TEXT, "minLength": 1}, "tag": {"type": ["string", "null"]}}
+    create = tools["createPet"]
+    assert create.input_schema["properties"] == {**sent, "friends": friends}
+    assert create.input_schema["required"] == ["name"]
+    assert create.input_schema["$defs"]["Pet"]["required"] == ["name"]
+    assert create.output_schema["required"] == ["id", "name"]
+    assert tools["listPets"].output_schema["properties"] == {"result": friends}
+
+
+@pytest.mark.parametrize(
+    ("declared", "value", "target"),
+    [
+        (parameter("a", "path"), "x y", "/x%20y"),
+        (parameter("a", "path", {}), ["1", "2"], "/1,2"),
+        (parameter("a", "path", {}, explode=True), {"b": 1, "c": True}, "/b=1,c=true"),
+        (parameter("a", "path", {}, style="label", explode=True), [1, 2], "/.1.2"),
+        (parameter("a", "path", {}, style="matrix"), [1, 2], "/;a=1,2"),
+        (parameter("a", "path", {}, style="matrix", explode=True), [1, 2], "/;a=1;a=2"),
+        (parameter("a", "query", {}), ["1", "2"], "/?a=1&a=2"),
+        (parameter("a", "query", {}, explode=False), ["1", "2"], "/?a=1%2C2"),
+        (parameter("a", "query", {}, style="pipeDelimited", explode=False), [1, 2], "/?a=1%7C2"),
+        (parameter("a", "query", {}, style="deepObject"), {"b": {"c": 1}}, "/?a%5Bb%5D%5Bc%5D=1"),
+        (parameter("a", "query", {}), "&b=1#", "/?a=%26b%3D1%23"),
+        ({"name": "a", "in": "query", "content": {"application/json": {}}}, [1], "/?a=%5B1%5D"),
+    ],
+)
+async def test_a_parameter_is_written_in_its_style(declared: Any, value: Any, target: str) -> None:
+    path = "/{a}" if declared["in"] == "path" else "/"
+    api = await call(one(path, {"parameters": [declared]}), {"a": value})
+    assert api.target == f"GET /v1{target}"
+
+
+async def test_header_fields_and_cookies_are_sent() -> None:
+    parameters = [parameter("X-Id", "header", {}), parameter("seen", "cookie")]
+    api = await call(one("/", {"parameters": parameters}), {"X-Id": [1, 2], "seen": "a b;c"})
+    assert api.requests[-1].headers["x-id"] == "1,2"
+    assert api.requests[-1].headers["cookie"] == "seen=a%20b%3Bc"
+
+
+@pytest.mark.parametrize("value", ["..", ".", "", "a/b", "../a", "%2e%2e", "a%2Fb", "a\\b", "\0"])
+async def test_no_value_leads_to_another_path(value: str) -> None:
+    spec = one("/pets/{id}", {"parameters": [parameter("id", "path")]})
+    assert "argument 'id': expected" in await refusal(spec, {"id": value})
+
+
+async def test_slashes_are_sent_encoded_where_the_user_allows_them() -> None:
+    spec = one("/files/{id}", {"parameters": [parameter("id", "path")]})
+    api = await call(spec, {"id": "a/b?c#d"}, encoded_slashes=True)
+    assert api.target == "GET /v1/files/a%2Fb%3Fc%23d"
+    assert "'..'" in await refusal(spec, {"id": "a/../b"}, encoded_slashes=True)
+
+
+async def test_a_value_can_not_add_header_fields() -> None:
+    spec = one("/", {"parameters": [parameter("X-Id", "header")]})
+    text = await refusal(spec, {"X-Id": "1\r\nAuthorization: x"})
+    assert "argument 'X-Id': expected visible ASCII" in text
+
+
+async def test_arguments_of_one_name_are_renamed_and_say_what_they_are() -> None:
+    members = {"id": TEXT, "filter[x]": TEXT}
+    parameters = [parameter("id", "path"), parameter("id", "query"), parameter("$top", "query")]
+    spec = one(
+        "/{id}",
+        {"parameters": parameters, **body_of({"type": "object", "properties": members})},
+        "post",
+    )
+    properties = (await schema_of(spec))["properties"]
+    assert properties.keys() == {"id__path", "id__query", "top", "id", "filter_x"}
+    assert properties["top"]["description"] == "(the query parameter '$top')"
+    sent = {"id__path": "p", "id__query": "q", "top": "t", "id": "b", "filter_x": "f"}
+    api = await call(spec, sent)
+    assert api.target == "POST /v1/p?id=q&%24top=t"
+    assert json.loads(api.body) == {"id": "b", "filter[x]": "f"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "schema", "argument", "body"),
+    [
+        ("application/json", {"type": "array"}, [1, 2], b"[1,2]"),
+        ("application/vnd.api+json", {"type": "integer"}, 5, b"5"),
+        ("text/plain", TEXT, "a b", b"a b"),
+        ("application/octet-stream", {}, base64.b64encode(b"\0\1").decode(), b"\0\1"),
+        ("*/*", {"type": "object", "additionalProperties": TEXT}, {"a": "b"}, b'{"a":"b"}'),
+    ],
+)
+async def test_a_body_that_is_no_plain_object_is_one_argument(
+    kind: str, schema: Any, argument: Any, body: bytes
+) -> None:
+    api = await call(one("/", body_of(schema, kind), "post"), {"body": argument})
+    sent = api.requests[-1].headers["content-type"]
+    assert (api.body, sent) == (body, "application/json" if kind == "*/*" else kind)
+
+
+async def test_a_body_can_be_a_form() -> None:
+    members = {"a": {"type": "array"}, "b": {"type": "object"}, "c": TEXT}
+    spec = one(
+        "/",
+        body_of({"type": "object", "properties": members}, "application/x-www-form-urlencoded"),
+        "post",
+    )
+    api = await call(spec, {"a": [1, 2], "b": {"x": 1}, "c": "d&e"})
+    assert api.body == b"a=1&a=2&b=%7B%22x%22%3A1%7D&c=d%26e"
+
+
+async def test_a_body_can_have_files() -> None:
+    members = {"file": {**TEXT, "format": "binary"}, "note": TEXT}
+    spec = one(
+        "/", body_of({"type": "object", "properties": members}, "multipart/form-data"), "post"
+    )
+    assert (await schema_of(spec))["properties"]["file"]["contentEncoding"] == "base64"
+    api = await call(spec, {"file": base64.b64encode(b"\0\xff").decode(), "note": "hi"})
+    assert api.requests[-1].headers["content-type"].startswith("multipart/form-data; boundary=")
+    assert b'name="file"; filename="file"' in api.body
+    assert b"\r\n\r\n\0\xff\r\n" in api.body
+    assert b'name="note"\r\n\r\nhi\r\n' in api.body
+
+
+async def test_a_body_that_is_optional_is_whole_or_absent() -> None:
+    schema = {"type": "object", "properties": {"a": TEXT, "b": TEXT}, "required": ["a"]}
+    spec = one("/", body_of(schema, required=False), "post")
+    api = await call(spec, {})
+    assert api.body == b""
+    assert "'a' is a dependency of 'b'" in await refusal(spec, {"b": "x"})
+
+
+async def test_schemas_that_all_apply_are_members_side_by_side() -> None:
+    base = {"type": "object", "properties": {"a": TEXT}, "required": ["a"]}
+    schema = {"allOf": [{"$ref": "#/components/schemas/Base"}, {"properties": {"b": TEXT}}]}
+    spec = one("/", body_of(schema), "post", components={"schemas": {"Base": base}})
+    arguments = await schema_of(spec)
+    assert (arguments["properties"].keys(), arguments["required"]) == ({"a", "b"}, ["a"])
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ({"type": "string", "nullable": True, "enum": ["a"]}, ["a", None]),
+        ({"type": "integer", "minimum": 1, "exclusiveMinimum": True}, 1),
+    ],
+)
+async def test_schemas_of_3_0_become_json_schemas(before: Any, after: Any) -> None:
+    spec = {**one("/", {"parameters": [parameter("a", "query", before)]}), "openapi": "3.0.4"}
+    schema = (await schema_of(spec))["properties"]["a"]
+    assert after in (schema.get("enum"), schema.get("exclusiveMinimum"))
+    assert "nullable" not in schema
+    assert "minimum" not in schema
+
+
+@pytest.mark.parametrize(
+    ("response", "content"),
+    [
+        (PlainTextResponse("h\u00e9"), {"type": "text", "text": "h\u00e9"}),
+        (PlainTextResponse(b"h\xe9", headers=LATIN), {"type": "text", "text": "h\u00e9"}),
+        (Response(b"x", media_type="image/png"), IMAGE),
+        (Response(b"x", media_type="application/pdf"), {"type": "resource", "resource": PDF}),
+    ],
+)
+async def test_responses_that_are_not_json_are_content(response: Response, content: Any) -> None:
+    async with calling(one("/", {}), response) as (client, _):
+        result = await client.call_tool("call", {})
+    assert [to_builtins(block) for block in result.content] == [content]
+
+
+async def test_a_response_that_breaks_its_schema_is_an_error_unless_the_user_allows_it() -> None:
+    spec = one("/", answer_of({"type": "object", "required": ["id"]}))
+    async with calling(spec, JSONResponse({"name": "x"})) as (client, _):
+        assert (await client.call_tool("call", {})).is_error
+    async with calling(spec, JSONResponse({"name": "x"}), validate_output=False) as (client, _):
+        (tool,) = await client.list_tools()
+        assert tool.output_schema is None
+        assert (await client.call_tool("call", {})).structured_content == {"name": "x"}
+
+
+async def test_an_error_of_the_api_is_shown_in_part() -> None:
+    response = PlainTextResponse("x" * 100_000, 500)
+    async with calling(one("/", {}), response) as (client, _):
+        text = (await client.call_tool("call", {})).content[0].text
+    assert text.startswith("GET /: HTTP 500 Internal Server Error: xxx")
+    assert text.endswith("... (100000 characters)")
+    assert len(text) < http_operation.ERROR_CHARACTERS + 100
+
+
+async def test_a_response_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_operation, "RESPONSE_BYTES", 10)
+    async with calling(one("/", {}), PlainTextResponse("x" * 100)) as (client, _):
+        result = await client.call_tool("call", {})
+    assert result.content[0].text == "GET /: the response has more than 10 bytes"
+
+
+async def test_credentials_of_the_http_client_are_no_arguments_and_go_nowhere_else() -> None:
+    parameters = [
+        parameter("X-Key", "header"),
+        parameter("key", "query"),
+        parameter("session", "cookie"),
+        parameter("a", "query", {"type": "object"}),
+    ]
+    api = Api(RedirectResponse("https://evil.test/"))
+    own: dict[str, Any] = {"headers": {"X-Key": "hunter2"}, "params": {"key": "hunter3"}}
+    own["cookies"] = {"session": "hunter4"}
+    async with api.client(**own) as http:
+        spec = one("/", {"parameters": parameters}, servers=[{"url": "https://evil.test"}])
+        server = Server.from_openapi(spec, http)
+        async with connected(server) as pair:
+            client: Any = pair.client
+            (tool,) = await client.list_tools()
+            assert tool.input_schema["properties"].keys() == {"a"}
+            result = await client.call_tool("call", {"a": {"b": 1}})
+            assert api.target == "GET /v1/?key=hunter3&b=1"
+            assert api.requests[-1].headers["x-key"] == "hunter2"
+            assert api.requests[-1].headers["cookie"] == "session=hunter4"
+            assert api.requests[-1].headers["host"] == "pets.test"
+            assert "HTTP 307" in result.content[0].text
+            taken = await client.call_tool("call", {"a": {"key": "mine"}})
+            assert "'key' is the server's own" in taken.content[0].text
+    assert len(api.requests) == 1
+
+
+async def test_an_api_that_does_not_answer_is_an_error_without_its_url() -> None:
+    async def refuse(request: httpx2.Request) -> httpx2.Response:
+        raise httpx2.ConnectError(f"no way to {request.url}")
+
+    transport = httpx2.MockTransport(refuse)
+    base = "https://pets.test?key=hunter2"
+    http = httpx2.AsyncClient(transport=transport, base_url=base)
+    async with http, connected(Server.from_openapi(one("/", {}), http)) as pair:
+        result: Any = await pair.client.call_tool("call", {})
+    assert result.content[0].text == "GET /: no response (ConnectError)"
+
+
+async def test_the_users_client_stays_open_and_an_own_one_lives_as_long_as_the_server() -> None:
+    entered: list[str] = []
+
+    @asynccontextmanager
+    async def lifespan(server: Server) -> AsyncIterator[str]:
+        entered.append(server.name)
+        yield "state"
+
+    current = CurrentClient(None, "https://pets.test")
+    opened = current.lifespan(lifespan)
+    assert opened is not None
+    server = Server.from_openapi(one("/", {}), base_url="https://pets.test", lifespan=lifespan)
+    async with opened(server) as state, opened(server):
+        client: Any = current()
+        assert (state, str(client.base_url)) == ("state", "https://pets.test")
+    assert client.is_closed
+    with pytest.raises(RuntimeError, match="only while the server runs"):
+        current()
+    async with connected(server) as pair:
+        await pair.client.list_tools()
+    assert entered == ["t", "t", "t"]
+    async with Api().client() as http:
+        async with connected(Server.from_openapi(DOCUMENT, http)) as pair:
+            await pair.client.list_tools()
+        assert not http.is_closed
+
+
+ROUTE_MAPS = [
+    RouteMap(tags={"admin"}, mcp_type=MCPType.EXCLUDE),
+    RouteMap(methods=["GET"], pattern=r"\{", mcp_type=MCPType.RESOURCE_TEMPLATE, mcp_tags={"one"}),
+    RouteMap(methods=["get"], pattern="^/pets$", mcp_type=MCPType.RESOURCE),
+]
+
+
+async def test_operations_become_what_the_first_route_map_says() -> None:
+    api = Api()
+    async with api.client() as http:
+        server = Server.from_openapi(
+            DOCUMENT, http, route_maps=ROUTE_MAPS, mcp_names={"getPet": "pet"}, tags={"all"}
+        )
+        async with connected(server) as pair:
+            client: Any = pair.client
+            assert [tool.name for tool in await client.list_tools()] == ["createPet"]
+            (resource,) = await client.list_resources()
+            assert (resource.uri, resource.mime_type) == ("resource://listPets", "application/json")
+            (template,) = await client.list_resource_templates()
+            assert template.uri_template == "resource://pet/{petId}"
+            (contents,) = (await client.read_resource("resource://pet/1")).contents
+            assert json.loads(contents.text)["name"] == "Rex"
+            assert contents.mime_type == "application/json"
+            for uri in ("resource://pet/9", "resource://pet/1%2Fsecret", "resource://pet/.."):
+                with pytest.raises(RemoteError):
+                    await client.read_resource(uri)
+            assert api.target == "GET /v1/pets/9"
+            server.disable(tags={"one"})
+            assert await client.list_resource_templates() == []
+
+
+async def test_a_function_has_the_last_word_on_what_an_operation_becomes() -> None:
+    def only_internal(route: HTTPRoute, kind: MCPType) -> MCPType | None:
+        assert kind is MCPType.TOOL
+        return None if route.extensions.get("x-internal") else MCPType.EXCLUDE
+
+    paths = {
+        "/a": {"get": {"x-internal": True, "responses": {}}},
+        "/b/{c}": {"get": {"responses": {}}},
+    }
+    spec = {**one("/", {}), "paths": paths}
+    async with calling(spec, route_map_fn=only_internal) as (client, _):
+        assert [tool.name for tool in await client.list_tools()] == ["get_a"]
+
+
+async def test_names_are_valid_bounded_and_unique() -> None:
+    ids = ["a b", "a.b", "x" * 80, "x" * 79 + "y"]
+    paths = {f"/{n}": {"get": {"operationId": each}} for n, each in enumerate(ids)}
+    async with calling({**one("/", {}), "paths": paths}) as (client, _):
+        names = [tool.name for tool in await client.list_tools()]
+    assert names[:2] == ["a_b", "a_b_2"]
+    assert len(set(names)) == 4
+    assert max(map(len, names)) <= 64
+    with pytest.raises(ValueError, match="mcp_names: the document has no operation 'b'"):
+        Server.from_openapi(one("/", {}), base_url="https://a.test", mcp_names={"b": "c"})
+    with pytest.raises(ValueError, match="mcp_names: 'call': expected letters"):
+        Server.from_openapi(one("/", {}), base_url="https://a.test", mcp_names={"call": "a b"})
+
+
+BAD_OPERATIONS: list[tuple[str, Any, str]] = [
+    ("/", body_of(TEXT, "application/xml"), "the body's content type is not supported"),
+    ("/", {"parameters": [parameter("a", "matrix")]}, "in 'matrix'"),
+    ("/", {"parameters": [parameter("Host", "header")]}, "'host' is the HTTP library's"),
+    ("/", {"parameters": [parameter("a\r\nb", "header")]}, "is the HTTP library's"),
+    ("/{a}", {}, "path and path parameters differ: a"),
+    ("/../a", {}, "expected a path without '.', '..' and '%'"),
+    ("//evil.test/a", {}, "expected a path that begins with '/'"),
+    ("/?a=1", {}, "expected a path that begins with '/'"),
+    ("/", {"servers": [{"url": "https://evil.test"}]}, "it has servers of its own"),
+    ("/", {"parameters": [{"$ref": "other.yaml#/a"}]}, "expected a place in this document"),
+    ("/", {"parameters": [{"$ref": "#/nowhere"}]}, "leads nowhere"),
+    ("/", body_of({"$ref": "#/loop"}), "references in a row"),
+    ("/", body_of({"type": "nonsense"}), "a schema has type 'nonsense'"),
+    ("/", body_of({"type": "string", "minLength": "1"}), "a schema has minLength '1'"),
+    ("/", body_of({"anyOf": {}}), "a schema has anyOf {}"),
+    ("/", body_of({"items": 5}), "expected a schema, got 5"),
+    ("/", answer_of({"$id": "https://evil.test"}), "$id, which is not supported"),
+]
+
+
+@pytest.mark.parametrize(("path", "operation", "reason"), BAD_OPERATIONS)
+async def test_an_operation_that_can_not_be_called_is_named_and_the_others_serve(
+    path: str, operation: Any, reason: str
+) -> None:
+    spec = one(path, operation, "post", loop={"$ref": "#/loop"})
+    spec["paths"]["/good"] = {"get": {"operationId": "good"}}
+    with pytest.warns(OpenApiWarning) as warned:
+        server = Server.from_openapi(spec, base_url="https://pets.test")
+    assert f"POST {path}: " in str(warned[0].message)
+    assert reason in str(warned[0].message)
+    assert warned[0].filename == __file__
+    assert [tool.name for tool in await server.list_tools()] == ["good"]
+
+
+async def test_methods_of_3_2_are_called_and_a_broken_path_is_named() -> None:
+    spec = one("/found", body_of({"type": "array"}), "query")
+    spec["paths"]["/found"]["additionalOperations"] = {"COPY": {"operationId": "copy"}}
+    spec["paths"]["/broken"] = {"$ref": "paths.yaml"}
+    api = Api(JSONResponse({}))
+    with pytest.warns(OpenApiWarning, match="/broken: .*expected a place in this document"):
+        server = Server.from_openapi({**spec, "openapi": "3.2.0"}, api.client())
+    assert [tool.name for tool in await server.list_tools()] == ["call", "copy"]
+    await server.call_tool("call", {"body": [1]})
+    assert (api.target, api.body) == ("QUERY /v1/found", b"[1]")
+    await server.call_tool("copy")
+    assert api.target == "COPY /v1/found"
+
+
+async def test_parts_that_tools_can_not_have_are_named() -> None:
+    callbacks: Any = {"paid": {"{$request.body#/url}": {"post": {}}}}
+    pattern = parameter("a", "query", {"type": "string", "pattern": "("})
+    spec = one("/", {"callbacks": callbacks, "parameters": [pattern]}, webhooks={"new": {}})
+    with pytest.warns(OpenApiWarning) as warned:
+        Server.from_openapi(spec, base_url="https://pets.test")
+    lines = str(warned[0].message).splitlines()[1:]
+    assert lines[0] == "  GET /: the callback paid"
+    assert lines[1].startswith("  GET /: a pattern, which is not checked here")
+    assert lines[2] == "  the webhook new"
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ({"swagger": "2.0"}, "expected OpenAPI 3, got Swagger '2.0'"),
+        ({"openapi": 3}, "expected a version 3, got 3"),
+        ({"openapi": "3.1.0"}, "expected operations in paths"),
+        ("https://pets.test/openapi.json", "got a URL; fetch it first"),
+        ('{"openapi"', "not JSON"),
+        ("a: [\n", "not YAML"),
+        ("[" * 100_000 + "\n", "nested too deep|not YAML"),
+        ("- a\n- b\n", "expected an object"),
+    ],
+)
+def test_what_is_no_document_is_refused(spec: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Server.from_openapi(spec, base_url="https://pets.test")
+
+
+def test_a_server_has_to_be_named_by_someone() -> None:
+    with pytest.raises(ValueError, match="expected http_client or base_url"):
+        Server.from_openapi(one("/", {}))
+    with pytest.raises(ValueError, match="http_client: expected a client with a base_url"):
+        Server.from_openapi(one("/", {}), httpx2.AsyncClient())
+    with pytest.raises(ValueError, match="base_url: expected a URL with a host"):
+        Server.from_openapi(one("/", {}, servers=[{"url": "file:///etc/passwd"}]))
+
+
+async def test_documents_are_read_as_text_and_from_files(tmp_path: Path) -> None:
+    places = [tmp_path / "a.json", tmp_path / "a.yaml"]
+    places[0].write_text(json.dumps(DOCUMENT))
+    places[1].write_text(yaml.safe_dump(DOCUMENT))
+    specs: list[Path | str] = [*places, str(places[1])]
+    for spec in (*specs, places[0].read_text(), places[1].read_text()):
+        server = Server.from_openapi(spec)
+        assert len(await server.list_tools()) == 4
+    text = places[1].read_text().replace("'200'", "200").replace("title: Pets", "title: no")
+    assert Server.from_openapi(text).name == "no"
+
+
+def test_a_document_has_bounds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    deep: dict[str, Any] = {}
+    for _ in range(100):
+        deep = {"items": deep}
+    bomb: dict[str, Any] = {"type": "array"}
+    for _ in range(15):
+        bomb = {"anyOf": [bomb, bomb]}
+    for schema in (deep, bomb):
+        with pytest.warns(OpenApiWarning, match="expected schemas with at most"):
+            Server.from_openapi(one("/", body_of(schema), "post"), base_url="https://a.test")
+    monkeypatch.setattr(document_module, "DOCUMENT_WORK", 1000)
+    monkeypatch.setattr(schema_conversion, "SCHEMA_NODES", 5000)
+    with pytest.raises(ValueError, match="its schemas have more than 1000 parts"):
+        Server.from_openapi(one("/", body_of(bomb), "post"), base_url="https://a.test")
+    monkeypatch.setattr(document_module, "OPERATIONS", 3)
+    with pytest.raises(ValueError, match="expected at most 3 operations"):
+        Server.from_openapi(DOCUMENT)
+    monkeypatch.setattr(document_module, "DOCUMENT_BYTES", 100)
+    (tmp_path / "a.json").write_text(json.dumps(DOCUMENT))
+    specs: list[Path | str] = [tmp_path / "a.json", json.dumps(DOCUMENT)]
+    for spec in specs:
+        with pytest.raises(ValueError, match="expected at most 100 bytes"):
+            Server.from_openapi(spec)
+
+
+class Item(BaseModel):
+    name: str
+    price: float | None = None
+    parts: list[Item] = []
+
+
+async def test_an_application_of_fastapi_is_served_by_its_own_document() -> None:
+    app = fastapi.FastAPI(title="Shop")
+
+    @app.post("/items/{shelf}")
+    def add(shelf: int, item: Item, token: str = fastapi.Header("")) -> Item:
+        return item.model_copy(update={"price": float(shelf)})
+
+    @app.post("/files")
+    def upload(file: fastapi.UploadFile) -> dict[str, int]:
+        return {"size": len(file.file.read())}
+
+    transport = httpx2.ASGITransport(app=app)
+    async with httpx2.AsyncClient(transport=transport, base_url="http://shop.test") as http:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            server = Server.from_openapi(app.openapi(), http)
+        async with connected(server) as pair:
+            arguments = {"shelf": 3, "name": "pen", "parts": [{"name": "cap"}]}
+            client: Any = pair.client
+            result = await client.call_tool("add_items__shelf__post", arguments)
+            assert result.structured_content["price"] == 3.0
+            data = base64.b64encode(b"12345").decode()
+            sized = await client.call_tool("upload_files_post", {"file": data})
+            assert sized.structured_content == {"size": 5}

@@ -1,0 +1,393 @@
+"""Several processes that serve at one port: `--workers`, and `Server.run_workers`."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import os
+import signal
+import textwrap
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from mcp_protocol import Server, connect
+from package.asgi_client import BOTH, fields_of
+from package.server.raw_http import SECONDS
+from package.server.web_process import REVISION, SERVE, Started, rest, run, started
+from package.wire import SESSIONS, STREAMABLE, initialize, request
+
+WEB = """
+    import asyncio, contextlib, os, sys, time
+    from dataclasses import dataclass
+    from mcp_protocol import Context, Server
+
+    asyncio.run(asyncio.sleep(0))  # a module may run an event loop while it is imported
+
+    @dataclass
+    class Name:
+        name: str
+
+    @contextlib.asynccontextmanager
+    async def lifespan(server):
+        if "FAIL" in os.environ:
+            raise RuntimeError("no database")
+        try:
+            yield
+        finally:
+            os.write(2, b"left\\n")  # whole, beside those of other processes
+
+    inner = Server("inner")
+    server = Server("web", "1", drain=0.3, lifespan=lifespan)
+
+    @server.tool()
+    def pid() -> str:
+        return str(os.getpid())
+
+    @server.tool()
+    @inner.tool()
+    async def greet(ctx: Context) -> str:
+        answer = await ctx.elicit("Who?", Name)
+        return f"Hello, {answer.content.name}, from {os.getpid()}"
+
+    @server.tool()
+    async def slow() -> str:
+        print("slow begins", file=sys.stderr, flush=True)
+        await asyncio.sleep(600)
+        return "done"
+
+    @server.tool()
+    def stuck() -> str:
+        print("stuck begins", file=sys.stderr, flush=True)
+        time.sleep(600)
+
+    server.mount(inner, prefix="inner")
+
+    def create() -> Server:
+        return server
+
+    if __name__ == "__main__":
+        from web import create
+        Server.run_workers(create, 2, http="127.0.0.1:0")
+"""
+WORKERS = (*SERVE, "--workers", "2")
+NOTES = 2
+"""The lines that say what several processes lack."""
+
+ABLE: dict[str, Any] = {"elicitation": {"form": {}}}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with a server in it."""
+    (tmp_path / "web.py").write_text(textwrap.dedent(WEB))
+    return tmp_path
+
+
+def ask(server: Started, tool: str, revision: str = REVISION, **more: Any) -> dict[str, Any]:
+    """The result of a call over a new connection."""
+    params = {"name": tool, "arguments": {}, **more}
+    message = request(revision, "tools/call", params, capabilities=ABLE)
+    return post(server, revision, message)
+
+
+def post(server: Started, revision: str, message: dict[str, Any]) -> dict[str, Any]:
+    """The result of a message that is sent over a new connection."""
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=SECONDS)
+    fields = {"Accept": BOTH, "Content-Type": "application/json"}
+    fields |= {name: value for name, value in fields_of(revision, message).items() if value}
+    if message["method"] != "initialize":
+        fields["MCP-Protocol-Version"] = revision
+    connection.request("POST", "/mcp", json.dumps(message), fields)
+    with connection.getresponse() as response:
+        assert response.getheader("Mcp-Session-Id") is None
+        answer = json.loads(response.read())
+    connection.close()
+    assert "result" in answer, answer
+    result: dict[str, Any] = answer["result"]
+    return result
+
+
+def worker_of(server: Started, revision: str = REVISION) -> int:
+    """The process that served a call."""
+    return int(ask(server, "pid", revision)["content"][0]["text"])
+
+
+@contextmanager
+def stopped(pid: int) -> Iterator[None]:
+    """While the block runs, a process does nothing, so that others serve."""
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+@contextmanager
+def serving(folder: Path, *argv: str, **environment: str) -> Iterator[tuple[Started, list[str]]]:
+    """A server of two processes, and the lines that say what they lack."""
+    with started(folder, *(argv or WORKERS), **environment) as server:
+        assert server.process.stderr is not None
+        yield server, [server.process.stderr.readline() for _ in range(NOTES)]
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Started]:
+    """A server of two processes, for several tests."""
+    folder = tmp_path_factory.mktemp("shared")
+    (folder / "web.py").write_text(textwrap.dedent(WEB))
+    with serving(folder) as (server, _):
+        yield server
+        assert server.end()[0] == 0
+
+
+def two_workers(server: Started) -> tuple[int, int]:
+    """The processes that serve."""
+    one = worker_of(server)
+    with stopped(one):
+        return one, worker_of(server)
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_what_several_processes_lack_is_said_when_they_start(folder: Path) -> None:
+    with serving(folder) as (server, notes):
+        assert server.end()[0] == 0
+    assert notes[0].startswith("2 workers: no sessions: clients of ")
+    assert all(revision in notes[0] for revision in SESSIONS)
+    assert "announced by the worker in which it happens" in notes[1]
+    assert REVISION in notes[1]
+
+
+@pytest.mark.parametrize("argv", [WORKERS, ("web.py",)], ids=["command line", "run_workers"])
+@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM])
+def test_each_process_serves_and_a_signal_ends_all(
+    folder: Path, argv: tuple[str, ...], by: int
+) -> None:
+    with serving(folder, *argv) as (server, _):
+        one, two = two_workers(server)
+        assert len({one, two, server.process.pid}) == 3
+        code, out, err, _ = server.end(by)
+    assert (code, out) == (0, "")
+    assert err.splitlines() == ["left", "left"]
+    assert not is_alive(one)
+    assert not is_alive(two)
+
+
+@pytest.mark.parametrize("tool", ["slow", "stuck"])
+def test_a_call_that_takes_long_is_answered_when_its_time_is_over(folder: Path, tool: str) -> None:
+    with serving(folder) as (server, _):
+        calling = server.call(tool)
+        server.says(f"{tool} begins")
+        code, _, err, _ = server.end()
+        answer = rest(calling)
+    assert code == 0
+    assert "left" in err
+    assert answer.startswith(b"HTTP/1.1 503")
+
+
+def test_a_second_interrupt_of_the_terminal_waits_for_nothing(folder: Path) -> None:
+    text = (folder / "web.py").read_text().replace("drain=0.3", "drain=600")
+    (folder / "web.py").write_text(text)
+    with serving(folder) as (server, _):
+        workers = two_workers(server)
+        calling = server.call("slow")
+        server.says("slow begins")
+        for pid in workers:  # a terminal sends it to all
+            os.kill(pid, signal.SIGINT)
+        server.process.send_signal(signal.SIGINT)
+        server.says("left")  # the worker that has no call
+        for pid in workers:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGINT)
+        code, _, _, _ = server.end(signal.SIGINT)
+        rest(calling)
+    assert code == 0
+    assert not any(map(is_alive, workers))
+
+
+def test_a_hangup_replaces_the_processes_by_such_with_the_changed_code(folder: Path) -> None:
+    with serving(folder) as (server, _):
+        before = two_workers(server)
+        text = (folder / "web.py").read_text().replace("str(os.getpid())", "f'{os.getpid()}0'")
+        (folder / "web.py").write_text(text)
+        server.process.send_signal(signal.SIGHUP)
+        server.says("left")
+        server.says("left")
+        now = worker_of(server)
+        assert now % 10 == 0
+        assert now // 10 not in before
+        assert server.end()[0] == 0
+    assert not any(map(is_alive, before))
+
+
+@pytest.mark.parametrize("revision", STREAMABLE)
+def test_either_process_serves_each_request_of_a_revision(shared: Started, revision: str) -> None:
+    one, two = two_workers(shared)
+    for other, served in ((one, two), (two, one)):
+        with stopped(other):
+            if revision in SESSIONS:
+                opened = post(shared, revision, initialize(revision))
+                assert opened["protocolVersion"] == revision
+            assert worker_of(shared, revision) == served
+
+
+def test_clients_of_all_revisions_are_served_side_by_side(shared: Started) -> None:
+    served: set[int] = set()
+
+    async def use(url: str, revision: str) -> None:
+        async with connect(url, revision=revision) as client:
+            assert client.revision == revision
+            for _ in range(3):
+                served.add(int((await client.call_tool("pid")).content[0].text))
+
+    async def use_all(url: str) -> None:
+        with anyio.fail_after(SECONDS):
+            async with anyio.create_task_group() as clients:
+                for revision in STREAMABLE * 3:
+                    clients.start_soon(use, url, revision)
+
+    workers = two_workers(shared)
+    anyio.run(use_all, f"http://127.0.0.1:{shared.port}/mcp")
+    assert served <= set(workers)
+
+
+@pytest.mark.parametrize("tool", ["greet", "inner_greet"])
+def test_a_question_of_one_process_is_answered_to_another(folder: Path, tool: str) -> None:
+    with serving(folder) as (server, _):
+        one, two = two_workers(server)
+        with stopped(two):
+            asked = ask(server, tool)
+        assert asked["resultType"] == "input_required"
+        [key] = asked["inputRequests"]
+        answers = {key: {"action": "accept", "content": {"name": "Ada"}}}
+        with stopped(one):
+            state = asked["requestState"]
+            said = ask(server, tool, inputResponses=answers, requestState=state)
+        assert said["content"][0]["text"] == f"Hello, Ada, from {two}"
+        os.kill(one, signal.SIGKILL)  # one that is started later has the same key
+        third = replacement(server, one)
+        with stopped(two):
+            said = ask(server, tool, inputResponses=answers, requestState=state)
+        assert said["content"][0]["text"] == f"Hello, Ada, from {third}"
+        assert server.end()[0] == 0
+
+
+def replacement(server: Started, killed: int) -> int:
+    """The process that was started for one that was killed, once it serves."""
+    assert server.process.stderr is not None
+    line = server.process.stderr.readline()
+    begin = f"worker {killed} ended with exit code -9; started "
+    assert line.startswith(begin)
+    new = int(line.removeprefix(begin))
+    deadline = time.monotonic() + SECONDS
+    while worker_of(server) != new:
+        assert time.monotonic() < deadline
+    return new
+
+
+def test_workers_end_when_the_process_that_started_them_is_killed(folder: Path) -> None:
+    with serving(folder) as (server, _):
+        two_workers(server)
+        server.process.kill()
+        _, err = server.process.communicate(timeout=SECONDS)  # ends with the last of them
+    assert err.splitlines() == ["left", "left"]
+
+
+def test_a_trace_has_the_messages_of_all_processes(folder: Path) -> None:
+    trace = folder / "trace.jsonl"
+    with serving(folder, MCP_TRACE=str(trace)) as (server, _):
+        workers = two_workers(server)
+        assert server.end()[0] == 0
+    lines = [json.loads(line) for line in trace.read_text().splitlines()]
+    assert {line["pid"] for line in lines} == set(workers)
+    assert len(lines) == 4
+
+
+def test_a_lifespan_that_fails_ends_all_with_its_error(folder: Path) -> None:
+    done = run(folder, *WORKERS, FAIL="1")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "RuntimeError: no database" in done.stderr
+    assert "serving at" not in done.stderr
+    assert done.stderr.endswith("error: a worker could not start to serve; its error is above\n")
+
+
+def test_a_module_that_fails_in_the_workers_ends_all_with_its_error(folder: Path) -> None:
+    text = "import multiprocessing\nif multiprocessing.parent_process():\n    1 / 0\n"
+    (folder / "web.py").write_text(text + textwrap.dedent(WEB))
+    done = run(folder, *WORKERS)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "ZeroDivisionError" in done.stderr
+    assert "never awaited" not in done.stderr
+    assert done.stderr.endswith("error: a worker could not start to serve; its error is above\n")
+
+
+def test_one_worker_serves_with_sessions_as_without_the_option(folder: Path) -> None:
+    with started(folder, *SERVE, "--workers", "1") as server:
+        assert worker_of(server) == server.process.pid
+        code, _, err, _ = server.end()
+    assert (code, err) == (0, "left\n")
+
+
+@pytest.mark.parametrize(
+    ("more", "complaint"),
+    [
+        (["--http", ":0", "--workers", "0"], "--workers: expected a number of at least 1, got '0'"),
+        (["--http", ":0", "--workers=-2"], "--workers: expected a number of at least 1, got '-2'"),
+        (["--http", ":0", "--workers", "x"], "--workers: expected a number of at least 1, got 'x'"),
+        (["--workers", "2"], "--workers needs --http"),
+        (["--http", ":8000", "--workers", "2", "--reload"], "--reload and --workers exclude"),
+        (["--http", ":0", "--workers", "2", "--sse"], "HTTP+SSE has sessions only"),
+        (["--http", "0", "--workers", "2"], "error: expected HOST:PORT"),
+        (["--http", ":0", "--workers", "2", "--path", "x"], "error: path: expected a path"),
+        (["--http", ":0", "--workers", "2", "--backend", "trio"], "uvicorn runs on asyncio"),
+    ],
+)
+def test_what_workers_cannot_do_gets_one_readable_line(
+    folder: Path, more: list[str], complaint: str
+) -> None:
+    done = run(folder, "-m", "mcp_protocol", "serve", "web", *more)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert complaint in done.stderr.splitlines()[-1]
+    assert "Traceback" not in done.stderr
+
+
+def test_without_uvicorn_it_says_what_to_install(folder: Path) -> None:
+    code = (
+        "import sys; sys.modules['uvicorn'] = None; sys.modules['uvicorn.config'] = None\n"
+        "from mcp_protocol.__main__ import main\n"
+        "main(['serve', 'web', '--http', '127.0.0.1:0', '--workers', '2'])\n"
+    )
+    done = run(folder, "-c", code)
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: serving over HTTP needs the package 'uvicorn'")
+    assert done.stderr.count("\n") == 1
+
+
+def plain() -> Server:
+    return Server("plain")
+
+
+def test_what_run_workers_cannot_do_is_refused_with_the_alternative() -> None:
+    with pytest.raises(ValueError, match=r"expected at least 2, got 1; run\(\) is one process"):
+        Server.run_workers(plain, 1, http=":0")
+    with pytest.raises(ValueError, match="expected stateless=True"):
+        Server.run_workers(plain, 2, http=":0", stateless=False)
+    with pytest.raises(ValueError, match="HTTP\\+SSE has sessions only"):
+        Server.run_workers(plain, 2, http=":0", sse_path="/sse")
+    with pytest.raises(TypeError, match="expected a function of a module"):
+        Server.run_workers(lambda: Server("local"), 2, http=":0")
+    with pytest.raises(TypeError, match=r"Server\.run_workers\(function, 4, http=\.\.\.\)"):
+        plain().run(http=":0", workers=2)  # type: ignore[call-arg]  # as other SDKs have it

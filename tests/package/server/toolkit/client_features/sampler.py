@@ -1,0 +1,39 @@
+"""A server that has the client's model say something, and what passes for that."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mcp_protocol import Context, Sampled, Server
+from package.respondent import ASK, EVERYTHING, SAMPLED, responding, text_in
+
+
+async def sampled(
+    revision: str,
+    messages: Any = "hi",
+    answer: Any = SAMPLED,
+    capabilities: Any = EVERYTHING,
+    **options: Any,
+) -> tuple[Any, Sampled]:
+    """The params that a client gets, and what the handler is told.
+
+    What the handler raises takes the place of both.
+    """
+    server = Server("sampling")
+    found: list[Any] = []
+
+    @server.tool()
+    async def ask(ctx: Context) -> str:
+        try:
+            found.append(await ctx.sample(messages, **{"max_tokens": 5, **options}))
+        except Exception as error:
+            found.append(error)
+        return "asked"
+
+    async with responding(server, revision, {ASK: answer}, capabilities) as client:
+        assert text_in(await client.call("ask")) == "asked"
+        asked = client.asked
+    if isinstance(found[-1], Exception):
+        raise found[-1]
+    ((_, params),) = asked
+    return params, found[-1]

@@ -1,0 +1,261 @@
+"""Streams of changes as a server sends them, from the acknowledgement to the result that ends them.
+
+Source: basic/patterns/subscriptions (2026-07-28).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import anyio
+import pytest
+
+from mcp_protocol.channel import OutgoingMessage
+from mcp_protocol.protocol.notifications import RESOURCES, URI_CHARACTERS
+from mcp_protocol.server.toolkit.server import Server
+from mcp_protocol.transports.memory import memory_pair
+from package.wire import (
+    ACKNOWLEDGED,
+    ALL_LISTS,
+    CANCELLED,
+    CHANGED,
+    EVERY_SERVER_CAPABILITY,
+    HANDSHAKE,
+    LISTEN,
+    PER_REQUEST,
+    UPDATED,
+    ServerEnd,
+    request,
+    tag,
+)
+
+modern = pytest.mark.parametrize("revision", PER_REQUEST)
+
+
+def listening(
+    revision: str, wanted: Mapping[str, Any], *, id: Any = "s", capabilities: Any = None
+) -> tuple[ServerEnd, list[dict[str, Any]]]:
+    """A server with one open subscription, and what it said to that."""
+    server = ServerEnd(revision, capabilities or EVERY_SERVER_CAPABILITY)
+    return server, server.ask(LISTEN, {"notifications": wanted}, id=id)
+
+
+def changes(server: ServerEnd, method: str, **params: Any) -> list[dict[str, Any]]:
+    """What a server sends when something changes."""
+    return [json.loads(send.data) for send in server.connection.notify(method, params)]
+
+
+@pytest.mark.requirement(
+    "subscriptions.ack-first", "subscriptions.id-value", "subscriptions.filter-fields"
+)
+@modern
+@pytest.mark.parametrize("id", [7, "7", 0, ""])
+def test_the_acknowledgement_comes_first_and_carries_the_id_as_it_came(
+    revision: str, id: int | str
+) -> None:
+    wanted = {**ALL_LISTS, "resourceSubscriptions": ["memo://a", "memo://b"]}
+    _, said = listening(revision, wanted, id=id)
+    params = {"_meta": {tag(revision): id}, "notifications": wanted}
+    assert said == [{"jsonrpc": "2.0", "method": ACKNOWLEDGED, "params": params}]
+    assert type(said[0]["params"]["_meta"][tag(revision)]) is type(id)
+
+
+@pytest.mark.requirement("subscriptions.filter-required", "subscriptions.filter-fields")
+@modern
+@pytest.mark.parametrize(
+    "params",
+    [
+        {},
+        {"notifications": None},
+        {"notifications": []},
+        {"notifications": {"toolsListChanged": "yes"}},
+        {"notifications": {"resourceSubscriptions": "memo://a"}},
+        {"notifications": {"resourceSubscriptions": [1]}},
+    ],
+    ids=repr,
+)
+def test_without_a_proper_filter_there_is_no_subscription(revision: str, params: Any) -> None:
+    server = ServerEnd(revision)
+    (answer,) = server.ask(LISTEN, params)
+    assert answer["error"]["code"] == -32602
+    assert server.connection.inbound_requests == ()
+    assert changes(server, CHANGED["toolsListChanged"]) == []
+
+
+@pytest.mark.requirement("subscriptions.only-requested-types", "stdio.server-message-kinds")
+@modern
+@pytest.mark.parametrize("member", CHANGED)
+def test_a_subscription_hears_what_it_asked_for_and_nothing_else(
+    revision: str, member: str
+) -> None:
+    server, _ = listening(revision, {member: True})
+    for other, method in CHANGED.items():
+        expected = {"jsonrpc": "2.0", "method": method, "params": {"_meta": {tag(revision): "s"}}}
+        assert changes(server, method) == ([expected] if other == member else [])
+    assert changes(server, UPDATED, uri="memo://a") == []
+
+
+@pytest.mark.requirement("subscriptions.only-requested-types", "subscriptions.filter-fields")
+@modern
+@pytest.mark.parametrize("wanted", [{}, dict.fromkeys(CHANGED, False)])
+def test_what_is_absent_or_false_is_not_subscribed_to(
+    revision: str, wanted: Mapping[str, Any]
+) -> None:
+    server, said = listening(revision, wanted)
+    assert said[0]["params"]["notifications"] == {}
+    assert [changes(server, method) for method in CHANGED.values()] == [[], [], []]
+    assert server.connection.inbound_requests == ("s",)
+
+
+@pytest.mark.requirement("subscriptions.only-requested-resources")
+@modern
+def test_updates_are_sent_for_the_resources_that_were_named(revision: str) -> None:
+    server, _ = listening(revision, {"resourceSubscriptions": ["memo://a"]})
+    (message,) = changes(server, UPDATED, uri="memo://a")
+    assert message["params"] == {"uri": "memo://a", "_meta": {tag(revision): "s"}}
+    assert changes(server, UPDATED, uri="memo://b") == []
+    assert changes(server, CHANGED["resourcesListChanged"]) == []
+
+
+@pytest.mark.requirement("subscriptions.ack-subset", "subscriptions.pattern-mandatory")
+@modern
+@pytest.mark.parametrize(
+    ("capabilities", "agreed"),
+    [
+        ({"tools": {"listChanged": True}}, {"toolsListChanged": True}),
+        ({"tools": {}}, {}),
+        ({"logging": {}}, {}),
+        (
+            {"resources": {"subscribe": True}},
+            {"resourceSubscriptions": ["memo://a"]},
+        ),
+    ],
+    ids=repr,
+)
+def test_what_the_server_does_not_have_is_left_out_without_an_error(
+    revision: str, capabilities: Any, agreed: Mapping[str, Any]
+) -> None:
+    wanted = {**ALL_LISTS, "resourceSubscriptions": ["memo://a"]}
+    server, said = listening(revision, wanted, capabilities=capabilities)
+    assert said[0]["params"]["notifications"] == agreed
+    assert server.connection.inbound_requests == ("s",)
+
+
+@pytest.mark.requirement("subscriptions.one-copy-per-subscription", "subscriptions.concurrent")
+@modern
+def test_a_change_is_told_to_each_subscription_that_wants_it(revision: str) -> None:
+    server, _ = listening(revision, ALL_LISTS, id=1)
+    server.ask(LISTEN, {"notifications": ALL_LISTS}, id="1")
+    server.ask(LISTEN, {"notifications": {"promptsListChanged": True}}, id=2)
+    sent = server.connection.notify(CHANGED["toolsListChanged"])
+    assert [send.related_request_id for send in sent] == [1, "1"]
+    tags = [json.loads(send.data)["params"]["_meta"][tag(revision)] for send in sent]
+    assert tags == [1, "1"]
+
+
+@pytest.mark.requirement("subscriptions.cancel-stdio", "cancellation.nothing-further")
+@modern
+def test_a_cancelled_subscription_is_silent_and_the_others_go_on(revision: str) -> None:
+    server, _ = listening(revision, ALL_LISTS, id="a")
+    server.ask(LISTEN, {"notifications": ALL_LISTS}, id="b")
+    said = server.say({"jsonrpc": "2.0", "method": CANCELLED, "params": {"requestId": "a"}})
+    assert said == []
+    assert server.connection.inbound_requests == ("b",)
+    sent = server.connection.notify(CHANGED["toolsListChanged"])
+    assert [send.related_request_id for send in sent] == ["b"]
+    assert [send.related_request_id for send in server.connection.close_streams()] == ["b", "b"]
+
+
+@pytest.mark.requirement(
+    "subscriptions.graceful-close",
+    "subscriptions.graceful-result-shape",
+    "subscriptions.server-cancelled-on-teardown",
+    "subscriptions.id-value",
+)
+@modern
+def test_a_server_ends_its_subscriptions_with_a_result_each(revision: str) -> None:
+    server, _ = listening(revision, ALL_LISTS, id="a")
+    server.ask(LISTEN, {"notifications": {}}, id=2)
+    said = [json.loads(send.data) for send in server.connection.close_streams()]
+    for id in ("a", 2):
+        result, cancelled = said[:2]
+        del said[:2]
+        assert (result["id"], cancelled["params"]) == (id, {"requestId": id})
+        assert result["result"]["resultType"] == "complete"
+        assert result["result"]["_meta"][tag(revision)] == id
+        assert set(result["result"]) == {"resultType", "_meta"}
+    assert said == []
+    assert server.connection.inbound_requests == ()
+    assert changes(server, CHANGED["toolsListChanged"]) == []
+    assert server.connection.close_streams() == []
+
+
+@pytest.mark.requirement("subscriptions.replaces-subscribe")
+@modern
+@pytest.mark.parametrize("method", ["resources/subscribe", "resources/unsubscribe"])
+def test_the_requests_that_subscriptions_replace_are_gone(revision: str, method: str) -> None:
+    (answer,) = ServerEnd(revision).ask(method, {"uri": "memo://a"})
+    assert answer["error"]["code"] == -32601
+
+
+@pytest.mark.requirement("subscriptions.no-server-memory")
+@modern
+def test_a_new_connection_starts_without_subscriptions(revision: str) -> None:
+    server, _ = listening(revision, ALL_LISTS)
+    server.connection.closed()
+    assert changes(server, CHANGED["toolsListChanged"]) == []
+    assert changes(ServerEnd(revision), CHANGED["toolsListChanged"]) == []
+
+
+@pytest.mark.requirement("subscriptions.graceful-close", "subscriptions.graceful-result-shape")
+@modern
+async def test_a_server_that_is_stopped_ends_its_subscriptions_before_the_channel(
+    revision: str,
+) -> None:
+    server = Server("stopped")
+    near, far = memory_pair()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(server.serve, far)
+        await near.send(
+            OutgoingMessage(json.dumps(request(revision, LISTEN, {"notifications": {}})).encode())
+        )
+        assert json.loads(await near.receive())["method"] == ACKNOWLEDGED
+        tasks.cancel_scope.cancel()
+    said = [json.loads(await near.receive()) for _ in range(2)]
+    assert [said[0]["id"], said[1]["method"]] == [1, CANCELLED]
+
+
+TOO_MUCH = [
+    [f"memo://{number}" for number in range(RESOURCES + 1)],
+    [f"memo://{number}/{'a' * (URI_CHARACTERS // 4)}" for number in range(4)],
+]
+
+
+@modern
+@pytest.mark.parametrize("uris", TOO_MUCH, ids=["many", "long"])
+def test_a_stream_follows_only_so_many_resources(revision: str, uris: list[str]) -> None:
+    server, said = listening(revision, {"resourceSubscriptions": uris})
+    assert said[0]["error"]["code"] == -32602
+    assert str(RESOURCES) in said[0]["error"]["message"]
+    assert server.connection.inbound_requests == ()
+    _, said = listening(revision, {"resourceSubscriptions": uris[:-1] * 2})
+    assert said[0]["method"] == ACKNOWLEDGED
+
+
+@pytest.mark.parametrize("revision", HANDSHAKE)
+@pytest.mark.parametrize("uris", TOO_MUCH, ids=["many", "long"])
+def test_a_session_follows_only_so_many_resources(revision: str, uris: list[str]) -> None:
+    server = ServerEnd(revision)
+    for identifier, uri in enumerate(uris[:-1], 1):
+        assert server.ask("resources/subscribe", {"uri": uri}, id=identifier) == []
+        server.connection.respond(identifier, None)
+    (refused,) = server.ask("resources/subscribe", {"uri": uris[-1]}, id="one more")
+    assert refused["error"]["code"] == -32602
+    assert str(URI_CHARACTERS) in refused["error"]["message"]
+    assert server.ask("resources/subscribe", {"uri": uris[0]}, id="again") == []
+    assert server.ask("resources/unsubscribe", {"uri": uris[0]}, id="less") == []
+    server.connection.respond("again", None)
+    server.connection.respond("less", None)
+    assert server.ask("resources/subscribe", {"uri": "memo://short"}, id="another") == []

@@ -1,0 +1,166 @@
+"""A server in a file of its own, run as its user would: by the command line, or as a script.
+
+Requests go over blocking sockets; what the process says and how it ends is for the test to judge.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from package.processes import PACKAGE_ROOT
+from package.server.raw_http import SECONDS, whole
+from package.wire import PER_REQUEST
+
+REVISION = PER_REQUEST[-1]
+"""The revision that calls are made in."""
+
+LINE = re.compile(r"serving at http://(\S+?):(\d+)(/\S*)\n")
+
+WEB = """
+    import contextlib, os, sys, threading, time
+    import anyio
+    from mcp_protocol.server.toolkit.server import Server
+
+    @contextlib.asynccontextmanager
+    async def lifespan(server):
+        if "FAIL" in os.environ:
+            raise RuntimeError("no database")
+        try:
+            yield
+        finally:
+            print("left", file=sys.stderr, flush=True)
+
+    server = Server("web", "1", drain=0.3, lifespan=lifespan)
+    app = server.asgi()
+
+    @server.tool()
+    async def slow(seconds: float) -> str:
+        print("slow begins", file=sys.stderr, flush=True)
+        await anyio.sleep(seconds)
+        return "done"
+
+    @server.tool()
+    def stuck() -> str:
+        print("stuck begins", file=sys.stderr, flush=True)
+        time.sleep(600)
+
+    if __name__ == "__main__":
+        server.run(http="127.0.0.1:0")
+"""
+SERVE = ("-m", "mcp_protocol", "serve", "web", "--http", "127.0.0.1:0")
+"""The arguments that serve it at a free port."""
+
+
+def write_server(folder: Path) -> None:
+    """Write the server to a folder, as the module `web`."""
+    (folder / "web.py").write_text(textwrap.dedent(WEB))
+
+
+class Started:
+    """A server as a process.
+
+    Attributes:
+        host: What it says its host is.
+        port: Its port.
+        path: Its path.
+    """
+
+    def __init__(self, folder: Path, argv: tuple[str, ...], **environment: str) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, *argv],
+            cwd=folder,
+            env={**os.environ, "PYTHONPATH": str(PACKAGE_ROOT), **environment},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert self.process.stderr is not None
+        self._errors = self.process.stderr
+        self._connections: list[socket.socket] = []
+        said = self._errors.readline()
+        found = LINE.fullmatch(said)
+        assert found is not None, said + self._errors.read()
+        self.host, self.path = found[1], found[3]
+        self.port = int(found[2])
+
+    def says(self, line: str) -> None:
+        """Wait for a line on standard error."""
+        assert self._errors.readline().rstrip() == line
+
+    def ask(self, message: bytes) -> socket.socket:
+        """Send a request over a new connection."""
+        connection = socket.create_connection((self.host.strip("[]"), self.port), SECONDS)
+        self._connections.append(connection)
+        connection.sendall(message)
+        return connection
+
+    def call(self, tool: str, **arguments: object) -> socket.socket:
+        """Call a tool."""
+        params = {"name": tool, "arguments": arguments}
+        return self.ask(whole(self.port, REVISION, "tools/call", params))
+
+    def close(self) -> None:
+        """Close what is open, and see that it has ended."""
+        for connection in self._connections:
+            connection.close()
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.communicate()
+
+    def end(self, by: int = signal.SIGTERM) -> tuple[int, str, str, float]:
+        """Send a signal; gives exit code, both outputs, and how long it took."""
+        before = time.monotonic()
+        self.process.send_signal(by)
+        out, err = self.process.communicate(timeout=SECONDS)
+        return self.process.returncode, out, err, time.monotonic() - before
+
+
+@contextmanager
+def started(folder: Path, *argv: str, **environment: str) -> Iterator[Started]:
+    """A server that says where it serves; nothing of it is left in the end."""
+    server = Started(folder, argv or SERVE, **environment)
+    try:
+        yield server
+    finally:
+        server.close()
+
+
+def rest(connection: socket.socket) -> bytes:
+    """All that comes until the other end closes."""
+    found = b""
+    while part := connection.recv(1 << 16):
+        found += part
+    return found
+
+
+def until(connection: socket.socket, wanted: bytes) -> bytes:
+    """What comes until some bytes have come."""
+    found = b""
+    while wanted not in found:
+        part = connection.recv(1 << 16)
+        assert part, found
+        found += part
+    return found
+
+
+def run(folder: Path, *argv: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Have a command run to its end."""
+    return subprocess.run(
+        [sys.executable, *argv],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(PACKAGE_ROOT), **environment},
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+    )

@@ -1,0 +1,113 @@
+"""Results that a client keeps over HTTP, where header fields say for whom it asks.
+
+Source: server/utilities/caching (2026-07-28).
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from package.client.cached import hinted, names
+from package.http_script import Script, result, scripted
+from package.http_server import Asked, Reply
+from package.rules import holding
+
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.parametrize("revision", holding("caching.private-not-shared")),
+]
+
+
+class Lists(Script):
+    """A server that tells each user of the tools that are there for that user.
+
+    Args:
+        scope: Whom the list is for.
+    """
+
+    def __init__(self, revision: str, scope: str) -> None:
+        super().__init__(revision)
+        self.scope = scope
+        self.on["tools/list"] = self._tools
+
+    async def _tools(self, asked: Asked, reply: Reply) -> None:
+        tool = {"name": asked.fields["authorization"], "inputSchema": {"type": "object"}}
+        await reply.json(result(asked, **hinted("tools/list", 60_000, self.scope, tools=[tool])))
+
+
+class User:
+    """Whoever the client acts for just now.
+
+    Attributes:
+        name: Its name, which may be changed.
+        fields: Its header fields.
+    """
+
+    def __init__(self) -> None:
+        self.fields = {"Authorization": "one"}
+        self._requests = 0
+
+    @property
+    def name(self) -> str:
+        return self.fields["Authorization"]
+
+    @name.setter
+    def name(self, name: str) -> None:
+        self.fields["Authorization"] = name
+
+    def made(self) -> dict[str, str]:
+        """Its header fields, which are traced."""
+        self._requests += 1
+        return {**self.fields, "traceparent": str(self._requests)}
+
+    async def awaited(self) -> dict[str, str]:
+        """The same later."""
+        return self.made()
+
+
+@pytest.mark.requirement("caching.private-not-shared", "caching.private-same-authorization")
+@pytest.mark.parametrize("how", ["fields", "made", "awaited"])
+async def test_what_is_private_is_asked_for_again_with_another_token(
+    revision: str, how: str
+) -> None:
+    user = User()
+    headers = getattr(user, how)
+    async with scripted(Lists(revision, "private"), headers=headers) as (client, server):
+        for _ in range(3):
+            assert names(await client.list_tools()) == ["one"]
+        assert len(server.of("tools/list")) == 1
+        user.name = "two"
+        for _ in range(3):
+            assert names(await client.list_tools()) == ["two"]
+        user.name = "one"
+        assert names(await client.list_tools()) == ["one"]
+
+
+@pytest.mark.requirement("caching.public-shareable", "caching.public-crosses-authorization")
+async def test_what_is_public_is_used_on(revision: str) -> None:
+    user = User()
+    async with scripted(Lists(revision, "public"), headers=user.made) as (client, server):
+        assert names(await client.list_tools()) == ["one"]
+        user.name = "two"
+        assert names(await client.list_tools()) == ["one"]
+        assert len(server.of("tools/list")) == 1
+
+
+@pytest.mark.requirement("caching.private-not-shared")
+async def test_what_comes_after_the_token_has_changed_is_not_kept_for_the_next_user(
+    revision: str,
+) -> None:
+    user = User()
+    script = Lists(revision, "private")
+
+    async def late(asked: Asked, reply: Reply) -> None:
+        user.name = "two"
+        await client.call_tool("echo", {})
+        user.name = "one"
+        await script.on["tools/list"](asked, reply)
+
+    script.once["tools/list"] = [late]
+    async with scripted(script, headers=user.made) as (client, server):
+        assert names(await client.list_tools()) == ["one"]
+        assert names(await client.list_tools()) == ["one"]
+        assert len(server.of("tools/list")) == 2
