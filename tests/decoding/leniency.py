@@ -41,7 +41,7 @@ class Reading(NamedTuple):
 
 
 def absent_constants(name: str, node: Node, reading: Reading) -> Node:
-    """A required member with one possible value may be absent, unless it tells members of a union."""
+    """A required member with one possible value may be absent, where it tells nothing."""
     if "anyOf" in node and frozenset(reading.members(node)) not in reading.tests:
         return {**node, "anyOf": [_with_tag(each, node, reading) for each in node["anyOf"]]}
     parts = node.get("allOf", ())

@@ -8,7 +8,6 @@ from __future__ import annotations
 import importlib
 import json
 import os
-from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from random import Random

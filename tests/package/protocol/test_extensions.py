@@ -5,6 +5,7 @@ Source: basic/versioning#extension-negotiation (2026-07-28).
 
 from __future__ import annotations
 
+import json
 import logging
 from typing import Any, TypeAlias
 
@@ -19,7 +20,7 @@ from mcp_protocol.server.toolkit.server import Server
 from package.live import FakeServer, live, text_of
 from package.rules import holding
 from package.scripted import scripted
-from package.wire import ALL, HANDSHAKE, facts, meta_of, speaking_to
+from package.wire import ALL, HANDSHAKE, facts, initialize, meta_of, speaking_to
 
 HAVING = holding("extensions.capability-map")
 having = pytest.mark.parametrize("revision", HAVING)
@@ -53,6 +54,10 @@ def extended() -> Server:
     async def level(ctx: Context) -> str:
         settings = ctx.client_extension(X)
         return "core" if settings is None else f"level {settings.get('level', 1)}"
+
+    @server.tool()
+    async def declared(ctx: Context) -> str:
+        return json.dumps(dict(ctx.client_capabilities))
 
     @server.tool()
     async def needs_it(ctx: Context) -> str:
@@ -212,17 +217,28 @@ async def test_without_their_extension_there_are_no_tasks(revision: str) -> None
 
 @pytest.mark.requirement("extensions.legacy-channel")
 @pytest.mark.parametrize("revision", HANDSHAKE)
-async def test_in_a_session_an_extension_is_an_unknown_capability_and_not_acted_on(
+async def test_in_a_session_an_extension_is_kept_and_its_methods_are_not_served(
     revision: str,
 ) -> None:
-    client: Capabilities = {"extensions": {X: {}}, "experimental": {X: {}}}
+    client: Capabilities = {"extensions": {X: {"level": 2}}, "experimental": {X: {}}, "own": {}}
     async with speaking_to(extended(), revision, client) as end:
         answer = await end.ask("tools/call", {"name": "level"})
-        assert answer["result"]["content"][0]["text"] == "core"
+        assert answer["result"]["content"][0]["text"] == "level 2"
+        answer = await end.ask("tools/call", {"name": "declared"})
+        assert json.loads(answer["result"]["content"][0]["text"]) == client
         assert (await end.ask("com.example/double", {"n": 2}))["error"]["code"] == -32601
+
+
+@pytest.mark.parametrize("revision", HANDSHAKE)
+async def test_in_a_session_both_sides_declare_the_extensions_given(revision: str) -> None:
+    client: Capabilities = {"extensions": {X: {"level": 3}}}
     async with live(extended(), revision, capabilities=client) as (opened, record):
-        assert "extensions" not in record.sent[0]["params"]["capabilities"]
-        assert opened.extension(X) is None
+        assert record.sent[0]["params"]["capabilities"]["extensions"] == client["extensions"]
+        assert text_of(await opened.call_tool("level")) == "level 3"
+    async with speaking_to(Server("declaring", capabilities=DECLARED), revision) as end:
+        await end.send(initialize(revision))
+        described = await end.receive()
+        assert described["result"]["capabilities"]["extensions"] == DECLARED["extensions"]
 
 
 def test_the_revisions_with_extensions_are_those_without_a_handshake() -> None:
