@@ -23,7 +23,7 @@ from ..errors import LocalProtocolError, MethodNotFoundError, MissingCapabilityE
 from ..facts import Method, Revision
 from ..foreign_text import safe_text
 from ..protocol.lifecycle import Description, Session, declared
-from ..protocol.negotiation import CAPABILITY, check_extensions, settings_of, with_extensions
+from ..protocol.negotiation import CAPABILITY, check_extensions, settings_of
 from ..protocol.notifications import MESSAGE
 from ..protocol.uris import WEB_SCHEMES
 from ..runtime.peer import Peer
@@ -559,7 +559,6 @@ class ClientApplication:
         self.custom_methods: Mapping[str, Method] = getattr(handlers, "mcp_custom_methods", {})
         self._handlers = handlers
         self._identity = identity
-        self._given = identity.capabilities
         self._descriptions: dict[str, Description] = {}
 
     def declare_extensions(self, identifiers: Collection[str]) -> None:
@@ -582,11 +581,12 @@ class ClientApplication:
             for method in (*revision.server_requests.values(), *revision.input_requests.values()):
                 if method.capability and self._handler(method) is not None:
                     _declare(capabilities, method.capability)
-            check_extensions(capabilities, revision.facts)
-            shaped = _shaped(capabilities, revision.client_capabilities)
-            if CAPABILITY not in members_of(revision.client_capabilities):
-                shaped = with_extensions(shaped, self._given)
-            description = Description(_shaped(self._identity.info, revision.implementation), shaped)
+            if CAPABILITY in members_of(revision.client_capabilities):
+                check_extensions(capabilities, revision.facts)
+            description = Description(
+                _shaped(self._identity.info, revision.implementation),
+                _shaped(capabilities, revision.client_capabilities),
+            )
             self._descriptions[revision.name] = description
         return description
 

@@ -384,23 +384,6 @@ def settings_of(capabilities: Mapping[str, Any], identifier: str) -> Mapping[str
     return settings if is_object(settings) else None
 
 
-def with_extensions(
-    shaped: Mapping[str, Any], capabilities: Mapping[str, Any]
-) -> Mapping[str, Any]:
-    """Capabilities in the form of a revision, with the extensions that a user declares.
-
-    Where the revision has no member for them, they are a capability of its own key.
-
-    Source: architecture/index#capability-negotiation.
-
-    Args:
-        shaped: The capabilities, reduced to the members of the revision.
-        capabilities: Those that the user gave.
-    """
-    extensions = capabilities.get(CAPABILITY)
-    return shaped if not extensions else {**shaped, CAPABILITY: extensions}
-
-
 def merged_objects(base: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
     """Two objects as one, merged recursively."""
     merged = dict(base)

@@ -20,7 +20,7 @@ from mcp_protocol.server.toolkit.server import Server
 from package.live import FakeServer, live, text_of
 from package.rules import holding
 from package.scripted import scripted
-from package.wire import ALL, HANDSHAKE, facts, initialize, meta_of, speaking_to
+from package.wire import ALL, HANDSHAKE, facts, meta_of, speaking_to
 
 HAVING = holding("extensions.capability-map")
 having = pytest.mark.parametrize("revision", HAVING)
@@ -227,18 +227,6 @@ async def test_in_a_session_an_extension_is_kept_and_its_methods_are_not_served(
         answer = await end.ask("tools/call", {"name": "declared"})
         assert json.loads(answer["result"]["content"][0]["text"]) == client
         assert (await end.ask("com.example/double", {"n": 2}))["error"]["code"] == -32601
-
-
-@pytest.mark.parametrize("revision", HANDSHAKE)
-async def test_in_a_session_both_sides_declare_the_extensions_given(revision: str) -> None:
-    client: Capabilities = {"extensions": {X: {"level": 3}}}
-    async with live(extended(), revision, capabilities=client) as (opened, record):
-        assert record.sent[0]["params"]["capabilities"]["extensions"] == client["extensions"]
-        assert text_of(await opened.call_tool("level")) == "level 3"
-    async with speaking_to(Server("declaring", capabilities=DECLARED), revision) as end:
-        await end.send(initialize(revision))
-        described = await end.receive()
-        assert described["result"]["capabilities"]["extensions"] == DECLARED["extensions"]
 
 
 def test_the_revisions_with_extensions_are_those_without_a_handshake() -> None:

@@ -21,13 +21,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import msgspec
 
-from ..._wire import convert, members_of, to_builtins
+from ..._wire import convert, to_builtins
 from ...errors import InvalidParamsError, MethodNotFoundError, ResourceNotFoundError
 from ...facts import Method, Revision
 from ...foreign_text import safe_repr
 from ...protocol import jsonrpc
 from ...protocol.lifecycle import Description
-from ...protocol.negotiation import CAPABILITY, merged_objects, with_extensions
+from ...protocol.negotiation import merged_objects
 from ...protocol.notifications import MESSAGE, RESOURCE_UPDATED
 from ...protocol.requests import Admit, OnSubscription
 from ...runtime.concurrency import check_own_failure
@@ -179,7 +179,7 @@ class Dispatcher:
         if description is None:
             description = self._descriptions[revision.name] = Description(
                 _converted(self._settings.info, revision.implementation),
-                self._capabilities(revision),
+                _converted(self._declared(revision), revision.server_capabilities),
                 self._settings.instructions,
                 self._settings.cache["discover"].wire(),
             )
@@ -232,12 +232,6 @@ class Dispatcher:
         """Names of the arguments of a tool that are secret."""
         registered = self._tools.find(tool)  # sessions may show a disabled one
         return () if registered is None else registered.secret_names
-
-    def _capabilities(self, revision: Revision) -> Mapping[str, Any]:
-        capabilities = _converted(self._declared(revision), revision.server_capabilities)
-        if CAPABILITY in members_of(revision.server_capabilities):
-            return capabilities
-        return with_extensions(capabilities, self._settings.capabilities)
 
     def _declared(self, revision: Revision) -> dict[str, Any]:
         """The capabilities of the server in a revision, in their newest form."""
