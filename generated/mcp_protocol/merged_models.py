@@ -70,9 +70,7 @@ class MergedType(type):
             own = {field.name: field for field in fields(struct)}
             required = {name for name, field in own.items() if field.required}
             constants = {
-                name
-                for name in present - own.keys()
-                if constant_of(struct, name) == members[name]
+                name for name in present - own.keys() if constant_of(struct, name) == members[name]
             }
             if required <= members.keys() and present - constants <= own.keys():
                 nullable = {name for name, field in own.items() if field.default is UNSET}
