@@ -18,7 +18,8 @@ import pytest
 
 from decoding.instances import Instances
 from decoding.leniency import ROWS, Reading, as_read
-from mcp_protocol._wire import STRUCTS, UNREADABLE, UntaggedType, decoder, fields
+from mcp_protocol._unions import UntaggedType
+from mcp_protocol._wire import STRUCTS, UNREADABLE, decoder, fields
 from mcp_protocol.revisions import REVISIONS
 from mcpgen import facts, schema
 
