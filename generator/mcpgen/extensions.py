@@ -131,12 +131,10 @@ def merge(file: ExtensionFile, core: Core) -> Extension:
     notes = tuple(
         note for note in normal.notes if note.pointer.split("/")[2] in {*definitions, *added}
     )
-    normal = replace(normal, notes=notes)
+    normal = replace(normal, notes=(*notes, *extension_files.absent_members(file)))
     for name in (name for union in normalize.DIRECTIONS for name in sent.of(union)):
         is_request = name in (*sent.of("ClientRequest"), *sent.of("ServerRequest"))
         normal = _with_base_params(normal, name, _REQUEST if is_request else _NOTIFICATION, plain)
-    absent = extension_files.absent_members(file)
-    normal = replace(normal, notes=(*normal.notes, *absent))
     found = methods.derive_some(normal, core.facts, sent.by_union)
     _check_methods(file, core, found)
     results = {name for method in found.all for name in method.results}

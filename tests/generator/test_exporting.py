@@ -49,7 +49,7 @@ def without_comments(definitions: dict[str, Any]) -> dict[str, Any]:
 
 
 @each_revision
-def test_a_revision_is_exported_as_json_schema_with_its_errata_corrected(revision: str) -> None:
+def test_a_revision_is_exported_with_its_errata_corrected(revision: str) -> None:
     document = exported(revision)
     jsonschema.Draft202012Validator.check_schema(document)
     loaded = schema.load(revision)
@@ -60,7 +60,7 @@ def test_a_revision_is_exported_as_json_schema_with_its_errata_corrected(revisio
 
 
 @each_revision
-def test_an_openrpc_document_has_each_method_once_and_leads_nowhere_else(revision: str) -> None:
+def test_openrpc_has_each_method_once_and_leads_nowhere_else(revision: str) -> None:
     document = exported(revision, "--openrpc")
     assert document["openrpc"] == "1.3.2"
     names = [method["name"] for method in document["methods"]]
@@ -87,7 +87,7 @@ def test_a_method_has_its_params_its_result_and_its_senders() -> None:
     assert "result" not in methods["notifications/progress"]
 
 
-def test_a_package_is_exported_by_the_schemas_that_it_was_made_from(tmp_path: Path) -> None:
+def test_a_package_is_exported_by_its_own_schemas(tmp_path: Path) -> None:
     assert exported(str(GOLDEN), "-r", "2025-03-26") == exported("2025-03-26")
     several = run("export", str(GOLDEN))
     assert several.code == 2

@@ -317,7 +317,7 @@ def test_typescript_with_a_name_that_neither_has_is_an_error_with_line_and_colum
     assert not (tmp_path / "pkg").exists()
 
 
-def test_definitions_within_a_definition_become_definitions_of_the_file(tmp_path: Path) -> None:
+def test_definitions_within_a_definition_are_those_of_the_file(tmp_path: Path) -> None:
     inner = {"anyOf": [TEXT, {"type": "array", "items": ref("__schema0")}]}
     asked = {
         **request_of("ask", obj("value", value=ref("__schema0"))),

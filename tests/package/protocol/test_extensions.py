@@ -217,7 +217,7 @@ async def test_without_their_extension_there_are_no_tasks(revision: str) -> None
 
 @pytest.mark.requirement("extensions.legacy-channel")
 @pytest.mark.parametrize("revision", HANDSHAKE)
-async def test_in_a_session_an_extension_is_kept_and_its_methods_are_not_served(
+async def test_a_session_keeps_extensions_and_serves_no_methods_of_them(
     revision: str,
 ) -> None:
     client: Capabilities = {"extensions": {X: {"level": 2}}, "experimental": {X: {}}, "own": {}}
