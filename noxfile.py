@@ -106,6 +106,9 @@ PEERS = (
 RIVALS = ("@modelcontextprotocol/node@2.1", "@modelcontextprotocol/server@2.4", "zod@4.6")
 """Packages of the server on Node that the benchmark compares with."""
 
+SCHEMAS_OF_NPM = ("@modelcontextprotocol/ext-apps@2.0.4", "@open-rpc/meta-schema@1.14.9")
+"""The schema of an extension, and the schema of OpenRPC documents."""
+
 HISTORY = "history.tar.xz"
 """The published states of the schema, in a folder of the specification."""
 
@@ -611,6 +614,7 @@ def install_into(session: nox.Session, python: str, *packages: str) -> None:
 def history(session: nox.Session) -> None:
     """Packages of published states of the schema: each imports and serves a tool call.
 
+    Also: the schema of MCP Apps, exported documents, and 100,000 values that are decoded.
     Takes a sample, which needs some three minutes on two cores; every state with `-- --whole`.
     """
     specification = os.environ.get("MCP_SPEC")
@@ -620,8 +624,13 @@ def history(session: nox.Session) -> None:
     whole = "--whole" in session.posargs
     arguments = [word for word in session.posargs if word != "--whole"]
     environment = {"MCP_HISTORY": "all"} if whole else {}
+    folder = Path(session.create_tmp()).resolve() / "npm"
+    environment["MCP_NPM_SCHEMAS"] = npm_peers(session, folder, SCHEMAS_OF_NPM)
     selected = ("-m", "history", "tests/history", *ON_ALL_CORES)
     run_tests(session, *selected, *arguments, repeated=(), env=environment)
+    if not arguments:
+        decoded = {"MCP_DECODED_CASES": "100000"}
+        run_tests(session, "tests/decoding", *ON_ALL_CORES, repeated=(), env=decoded)
 
 
 @nox.session

@@ -347,7 +347,7 @@ def completion(context: click.Context, shell: str) -> None:
 
 cli.add_lazy("mcpgen.cli_project", "generate", "new")
 cli.add_lazy("mcpgen.cli_protocol", "diff", "explain", "validate")
-cli.add_lazy("mcpgen.cli_schema", "facts", "schema")
+cli.add_lazy("mcpgen.cli_schema", "export", "facts", "schema")
 cli.add_lazy("mcpgen.cli_server", "check-server")
 cli.add_lazy("mcpgen.cli_customization", "adopt", "templates")
 

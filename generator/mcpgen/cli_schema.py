@@ -1,4 +1,4 @@
-"""Commands about schemas and their facts: `facts`, `schema add`, `verify` and `errata`."""
+"""Commands about schemas and their facts: `export`, `facts`, `schema add`, `verify`, `errata`."""
 
 from __future__ import annotations
 
@@ -26,6 +26,28 @@ def facts(console: Console, schema_file: Path, facts_file: Path | None) -> None:
     from mcpgen import commands
 
     commands.facts_text(console, schema_file, facts_file)
+
+
+@click.command()
+@click.argument("source", metavar="SOURCE")
+@click.option("--openrpc", is_flag=True, help="Print an OpenRPC document, not JSON Schema.")
+@click.option(
+    *("-r", "--revision"), metavar="DATE", help="The revision, if SOURCE is a package of several."
+)
+@click.option("--no-errata", is_flag=True, help="Take published schemas as they are.")
+@common_options
+@click.pass_obj
+def export(
+    console: Console, source: str, openrpc: bool, revision: str | None, no_errata: bool
+) -> None:
+    """Print SOURCE as JSON Schema 2020-12, with the defects of the published schema corrected.
+
+    SOURCE is a revision (a date, or latest), a schema file in JSON or TypeScript, or the folder of
+    a package. What a package reads otherwise than its schema says stands in `$comment`.
+    """
+    from mcpgen import exporting
+
+    exporting.export(console, source, revision, errata=not no_errata, rpc=openrpc)
 
 
 @click.group()

@@ -37,7 +37,7 @@ _TASKS = "io.modelcontextprotocol/tasks"
 _UNSET = (_export("._wire", "types", "UNSET", "UnsetType"),)
 
 EXPORTS = (
-    _export("._wire", "codec", "EncodingError", "ValidationError", "convert", "decoder", "encode"),
+    _export("._wire", "types", "EncodingError", "ValidationError", "convert", "decoder", "encode"),
     _export("._wire", "client", "to_builtins"),
     _export("._wire", "types", "replace"),
     _export(".auth.address_rules", "client+http", "AddressRules"),

@@ -23,7 +23,7 @@ from mcpgen.input_files import is_typescript, read_text
 from mcpgen.json_types import Json, Node, is_array, is_object
 from mcpgen.normalize import DIRECTIONS
 from mcpgen.normalized import reference, target
-from mcpgen.schema import SchemaFile, read_extension, read_file
+from mcpgen.schema import Note, SchemaFile, read_extension, read_file
 from mcpgen.schema.structure import ANNOTATIONS, canonical, escape, structure
 from mcpgen.schema_queries import properties, union_keyword, variants
 
@@ -178,6 +178,7 @@ def own_definitions(extension: ExtensionFile, core: Sequence[Definitions]) -> De
     for name, published in document.items():
         if not is_object(published):
             raise extension.error(name, "a definition that is an object", shown(published))
+    for name, published in _with_inner_definitions(document).items():
         node: Node = _plain({key: part for key, part in published.items() if key != "$schema"})
         same = [definitions[name] for definitions in core if name in definitions]
         if not same:
@@ -190,6 +191,64 @@ def own_definitions(extension: ExtensionFile, core: Sequence[Definitions]) -> De
                 raise extension.error(name, expected, f"another {name}")
             own[name] = node
     return own
+
+
+def _with_inner_definitions(document: Mapping[str, Node]) -> dict[str, Node]:
+    """The definitions, those within others among them under a name that begins with their owner's.
+
+    Where tools export types one by one, a definition has `$defs` of its own, and its references
+    into `#/$defs` lead there.
+    """
+    found: dict[str, Node] = {}
+    for owner, node in document.items():
+        inner = {name: part for key in _CONTAINERS for name, part in _inner_of(node, key).items()}
+        if not inner:
+            found[owner] = node
+            continue
+        moved = {
+            name: names.free_name(f"{owner}{names.pascal(name)}", {*document, *found})
+            for name in inner
+            if name not in document
+        }
+        rest = {key: part for key, part in node.items() if key not in _CONTAINERS}
+        found[owner] = _moved(rest, moved)
+        found |= {moved[name]: _moved(inner[name], moved) for name in moved}
+    return found
+
+
+def _inner_of(node: Node, key: str) -> Mapping[str, Json]:
+    inner: Json = node.get(key)
+    return inner if is_object(inner) else {}
+
+
+def _moved(node: Json, moved: Mapping[str, str]) -> Json:
+    """A schema whose references lead to where definitions were moved."""
+    if is_array(node):
+        return [_moved(part, moved) for part in node]
+    if not is_object(node):
+        return node
+    whole = {key: _moved(part, moved) for key, part in node.items()}
+    if isinstance(node.get("$ref"), str) and target(node) in moved:
+        whole["$ref"] = reference(moved[target(node)])["$ref"]
+    return whole
+
+
+def absent_members(extension: ExtensionFile) -> list[Note]:
+    """Notes of the members that no value may have (`never` in TypeScript), which are left out."""
+    notes: list[Note] = []
+    left: list[tuple[str, Json]] = [
+        (f"/$defs/{escape(name)}", node)
+        for name, node in extension.file.document.get(extension.container, {}).items()
+    ]
+    while left:
+        pointer, node = left.pop()
+        parts = node.items() if is_object(node) else enumerate(node) if is_array(node) else ()
+        for key, part in parts:
+            at = f"{pointer}/{escape(str(key))}"
+            if pointer.endswith("/properties") and part in ({"not": {}}, False):
+                notes.append(Note(at, "a member that must be absent, left out"))
+            left.append((at, part))
+    return notes
 
 
 def _plain(node: Json) -> Json:
@@ -205,7 +264,9 @@ def _plain(node: Json) -> Json:
         if key == "$ref" and isinstance(part, str):
             plain[key] = part.replace("#/definitions/", "#/$defs/", 1)
         elif key == "properties" and is_object(part):
-            plain[key] = {name: _plain(child) for name, child in part.items()}
+            members = {name: _plain(child) for name, child in part.items()}
+            # a member that no value may have is one that is not there
+            plain[key] = {name: child for name, child in members.items() if child is not False}
         elif (key, part) != ("propertyNames", {"type": "string"}):
             plain[key] = _plain(part)
     if plain.get("minimum") == -_SAFE and plain.get("maximum") == _SAFE:

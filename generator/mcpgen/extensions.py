@@ -17,7 +17,7 @@ from mcpgen.extension_files import ExtensionFile
 from mcpgen.facts import Facts
 from mcpgen.json_types import Node
 from mcpgen.methods import Methods
-from mcpgen.normalized import OWN_DEFAULT, Definition, NormalizedSchema, reference
+from mcpgen.normalized import ANY_MAP, OWN_DEFAULT, Definition, NormalizedSchema, reference
 from mcpgen.unions import Variant
 
 CAPABILITY = "extensions"
@@ -131,7 +131,7 @@ def merge(file: ExtensionFile, core: Core) -> Extension:
     notes = tuple(
         note for note in normal.notes if note.pointer.split("/")[2] in {*definitions, *added}
     )
-    normal = replace(normal, notes=notes)
+    normal = replace(normal, notes=(*notes, *extension_files.absent_members(file)))
     for name in (name for union in normalize.DIRECTIONS for name in sent.of(union)):
         is_request = name in (*sent.of("ClientRequest"), *sent.of("ServerRequest"))
         normal = _with_base_params(normal, name, _REQUEST if is_request else _NOTIFICATION, plain)
@@ -211,6 +211,9 @@ def _with_base_params(
             if definition is None or definition.name in core
             else _with_members_of(normal, definition.name, base)
         )
+    if params == ANY_MAP and base in normal.definitions:
+        members = {**message.properties, "params": reference(base)}
+        return _with_node(normal, message, {**message.node, "properties": members})
     if params is not None:
         expected = "params that are an object with members"
         raise normal.schema.error(f"{message.pointer}/properties/params", expected, shown(params))

@@ -16,6 +16,7 @@ from mcpgen.errors import shown
 from mcpgen.facts import Facts, Results
 from mcpgen.json_types import Json, Node
 from mcpgen.normalized import Definition, NormalizedSchema, reference, target
+from mcpgen.schema import Note
 from mcpgen.unions import member_names
 
 Role = Literal["client", "server"]
@@ -35,6 +36,7 @@ _HANDSHAKE = "InitializeRequest"
 _BATCH = "JSONRPCBatchRequest"
 _CURSOR, _NEXT = "cursor", "nextCursor"
 _LIST = "list"
+_EMPTY_RESULT = "EmptyResult"
 """The last part of the names of list requests."""
 _FINDING = ("name", "uri")
 """Members of params by which a client of several servers finds the server of a request."""
@@ -137,10 +139,12 @@ def derive_some(
 ) -> Methods:
     """The methods of some messages, by the name of the union that says who sends them.
 
+    A request without a type of result gets the empty one, with a note.
+
     Raises:
         SchemaError: As for `derive`.
     """
-    table = _Table(normal, facts)
+    table = _Table(normal, facts, without_result=_EMPTY_RESULT)
     found = [
         table.method(normal.definitions[name], *_UNIONS[union])
         for union, named in messages.items()
@@ -148,7 +152,9 @@ def derive_some(
     ]
     _check_unique(normal, found)
     definitions = {**normal.definitions, **table.added}
-    return Methods(replace(normal, definitions=definitions), tuple(found), (), False, False)
+    notes = (*normal.notes, *table.notes)
+    normal = replace(normal, definitions=definitions, notes=notes)
+    return Methods(normal, tuple(found), (), False, False)
 
 
 def results_by_rule(normal: NormalizedSchema, facts: Facts) -> Results:
@@ -193,9 +199,11 @@ def _messages(normal: NormalizedSchema, union: str) -> Sequence[Definition]:
 
 
 class _Table:
-    def __init__(self, normal: NormalizedSchema, facts: Facts) -> None:
+    def __init__(self, normal: NormalizedSchema, facts: Facts, without_result: str = "") -> None:
         self.normal = normal
         self.facts = facts
+        self.without_result = without_result
+        self.notes: list[Note] = []
         self.added: dict[str, Definition] = {}
 
     def method(self, message: Definition, sender: Role, kind: Kind) -> Method:
@@ -262,6 +270,10 @@ class _Table:
         named = self.results(message, method, sender)
         for name in named:
             if name not in self.normal.definitions:
+                if self.without_result in self.normal.definitions:
+                    text = f"no type {stem}Result, taken as {self.without_result}"
+                    self.notes.append(Note(message.pointer, text))
+                    return self.without_result
                 raise self.normal.schema.error(
                     message.pointer, f"a result type for {method}, such as {stem}Result", "none"
                 )

@@ -250,6 +250,7 @@ def _extra(
                 "required": variant.required,
                 "consts": dict(variant.consts),
                 "inner": dict(variant.inner),
+                "decides": variant.decides,
             }
             for variant in variants
         ],

@@ -84,7 +84,7 @@ class Features:
     def parts(self) -> frozenset[str]:
         """The parts by name, those within others included.
 
-        The codec and the connection are shown where there is no client or server in front of them.
+        The connection is shown where there is no client or server in front of it.
         What belongs to an extension has its identifier, as in `com.example/paint+client`.
         """
         peer = self.client or self.server
@@ -94,7 +94,6 @@ class Features:
             "client": self.client,
             "server": self.server,
             "peer": peer,
-            "codec": not peer,
             "connection": self.protocol and not peer,
             "testing": self.client and self.server,
             "inspector": self.inspector,

@@ -36,12 +36,14 @@ class Variant:
         required: Members that must be there.
         consts: Member to the values it may have.
         inner: Member to names that the object under it must hold.
+        decides: Whether values that pass the tests can be no other member.
     """
 
     type: str
     required: tuple[str, ...] = ()
     consts: tuple[tuple[str, tuple[Any, ...]], ...] = ()
     inner: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    decides: bool = True
 
 
 @dataclass(frozen=True)
@@ -60,8 +62,9 @@ class Decided:
 def decided(normal: NormalizedSchema, messages: Collection[str] = ()) -> Decided:
     """The unions of a schema, decided.
 
-    A union that nothing refers to is decoded by nobody, so it may stay undecided: the unions of
-    all results of one side, whose member the request decides, are of that kind.
+    A union that nothing refers to may stay undecided, since no message holds one: the unions of all
+    results of one side, whose member the request decides, are of that kind. Its members are tried
+    in turn.
 
     Args:
         normal: The schema.
@@ -84,9 +87,9 @@ def decided(normal: NormalizedSchema, messages: Collection[str] = ()) -> Decided
         except SchemaError as error:
             if name in required:
                 raise
-            if name in used:
+            variants = () if name in used else _in_turn(normal, definition)
+            if not variants:
                 normal = _with_any_value(normal, definition, error)
-            continue
         if variants:
             tests[name] = variants
     return Decided(normal, {name: tests[name] for name in normal.definitions if name in tests})
@@ -108,6 +111,29 @@ def _with_any_value(
     definitions = {**normal.definitions, definition.name: replace(definition, node={})}
     notes = (*normal.notes, Note(definition.pointer, text))
     return replace(normal, definitions=definitions, notes=notes)
+
+
+def _in_turn(normal: NormalizedSchema, definition: Definition) -> tuple[Variant, ...]:
+    """The members of an undecided union, those that require most first and open maps last.
+
+    None if a member has no name.
+    """
+    if not all("$ref" in member for member in definition.members):
+        return ()
+    variants: list[Variant] = []
+    for member in definition.members:
+        whole = normal.resolve(member)
+        members = {} if whole is None or not whole.is_object else whole.properties
+        required = () if whole is None else whole.required
+        demanded = tuple(wire for wire in required if "const" not in members[wire])
+        variants.append(Variant(target(member), demanded, decides=False))
+    variants.sort(key=lambda variant: (_is_map(normal, variant.type), -len(variant.required)))
+    return tuple(variants)
+
+
+def _is_map(normal: NormalizedSchema, name: str) -> bool:
+    definition = normal.named(name)
+    return definition is not None and "additionalProperties" in definition.node
 
 
 def _inner_first(normal: NormalizedSchema) -> Sequence[str]:

@@ -43,7 +43,7 @@ GENERATOR_LAYERS: Layers = (
     ("package_cache",),
     ("check",),
     ("console", "cli_options"),
-    ("diff",),
+    ("diff", "exporting"),
     ("update_report",),
     ("commands",),
     ("adopting",),

@@ -196,10 +196,6 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         {**ASK, "ServerRequest": {"anyOf": [ref("AskRequest")]}},
         '/$defs/AskRequest: expected no ServerRequest: 2026-07-28 has none, got "ask"',
     ),
-    "a request without a result": (
-        {"AskRequest": request_of("ask")},
-        "expected a result type for ask, such as AskResult, got none",
-    ),
     "params of no object": (
         {**ASK, "AskRequest": request_of("ask", TEXT)},
         "/$defs/AskRequest/properties/params: expected params that are an object with members",
@@ -317,3 +313,41 @@ def test_an_unknown_name_in_typescript_has_its_line_and_column(
     assert "ask.ts:5:51: expected a type that this file declares" in done.err
     assert '"ContentBlok"' in done.err
     assert not (tmp_path / "pkg").exists()
+
+
+def test_definitions_within_a_definition_are_those_of_the_file(tmp_path: Path) -> None:
+    inner = {"anyOf": [TEXT, {"type": "array", "items": ref("__schema0")}]}
+    asked = {
+        **request_of("ask", obj("value", value=ref("__schema0"))),
+        "$defs": {"__schema0": inner},
+    }
+    path = written(tmp_path, AskRequest=asked, AskResult=obj(text=TEXT))
+    models = files_of(path)["r2026_07_28/ext/models.py"]
+    params = models.partition("class AskRequestParams(")[2].partition("\n\n\n")[0]
+    assert params.endswith("value: Any")  # it holds itself
+
+
+def test_what_a_schema_of_an_extension_leaves_open_is_noted(tmp_path: Path) -> None:
+    empty = {"type": "object", "properties": {}, "additionalProperties": False}
+    path = written(
+        tmp_path,
+        AskRequest=request_of("ask", empty),
+        PaintNotification=request_of("paint", obj(color=TEXT, never={"not": {}})),
+    )
+    done = generated(tmp_path, path)
+    assert done.code == 0, done.err
+    request = BuildRequest(
+        "pkg",
+        build_request.named_sources((HAVING,)),
+        extensions=build_request.named_extensions([str(path)]),
+    )
+    notes: list[str] = []
+    files = pipeline.build(request, report=notes.append)
+    never = "/$defs/PaintNotification/properties/params/properties/never"
+    assert sorted(note.partition("#")[2] for note in notes) == [
+        "/$defs/AskRequest: no type AskResult, taken as EmptyResult",
+        f"{never}: a member that must be absent, left out",
+    ]
+    models = files["r2026_07_28/ext/models.py"]
+    assert "never" not in models
+    assert "params: RequestParams" in models

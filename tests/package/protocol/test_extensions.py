@@ -5,6 +5,7 @@ Source: basic/versioning#extension-negotiation (2026-07-28).
 
 from __future__ import annotations
 
+import json
 import logging
 from typing import Any, TypeAlias
 
@@ -54,6 +55,10 @@ def extended() -> Server:
     async def level(ctx: Context) -> str:
         settings = ctx.client_extension(X)
         return "core" if settings is None else f"level {settings.get('level', 1)}"
+
+    @server.tool()
+    async def declared(ctx: Context) -> str:
+        return json.dumps(dict(ctx.client_capabilities))
 
     @server.tool()
     async def needs_it(ctx: Context) -> str:
@@ -213,17 +218,16 @@ async def test_without_their_extension_there_are_no_tasks(revision: str) -> None
 
 @pytest.mark.requirement("extensions.legacy-channel")
 @pytest.mark.parametrize("revision", HANDSHAKE)
-async def test_in_a_session_an_extension_is_an_unknown_capability(
+async def test_a_session_keeps_extensions_and_serves_no_methods_of_them(
     revision: str,
 ) -> None:
-    client: Capabilities = {"extensions": {X: {}}, "experimental": {X: {}}}
+    client: Capabilities = {"extensions": {X: {"level": 2}}, "experimental": {X: {}}, "own": {}}
     async with speaking_to(extended(), revision, client) as end:
         answer = await end.ask("tools/call", {"name": "level"})
-        assert answer["result"]["content"][0]["text"] == "core"
+        assert answer["result"]["content"][0]["text"] == "level 2"
+        answer = await end.ask("tools/call", {"name": "declared"})
+        assert json.loads(answer["result"]["content"][0]["text"]) == client
         assert (await end.ask("com.example/double", {"n": 2}))["error"]["code"] == -32601
-    async with live(extended(), revision, capabilities=client) as (opened, record):
-        assert "extensions" not in record.sent[0]["params"]["capabilities"]
-        assert opened.extension(X) is None
 
 
 def test_only_revisions_without_a_handshake_have_extensions() -> None:

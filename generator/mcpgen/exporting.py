@@ -1,0 +1,192 @@
+"""A revision for other tools: as JSON Schema 2020-12, and as an OpenRPC document.
+
+The definitions are those of the schema, with its errata corrected. Where the package reads a place
+otherwise than the schema says, a `$comment` of the definition says so.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+from mcpgen import (
+    build_request,
+    directory,
+    facts,
+    methods,
+    normalize,
+    pipeline,
+    schema,
+    schema_facts,
+)
+from mcpgen.build_request import Source
+from mcpgen.console import Console
+from mcpgen.errors import UsageError
+from mcpgen.json_types import Json, Node, is_array, is_object
+from mcpgen.methods import Method, Methods
+from mcpgen.normalized import target
+from mcpgen.schema_queries import properties
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+OPENRPC = "1.3.2"
+
+_DEFINITIONS, _SCHEMAS = "#/$defs/", "#/components/schemas/"
+_Params: TypeAlias = tuple[dict[str, Node], list[str]]
+
+
+def export(console: Console, name: str, revision: str | None, *, errata: bool, rpc: bool) -> None:
+    """Print the document of a revision, of a schema file, or of a revision of a package.
+
+    Args:
+        console: Where it is printed.
+        name: The revision, the file or the folder of the package.
+        revision: Which revision of a package.
+        errata: Whether published schemas are corrected.
+        rpc: Whether the document is one of OpenRPC, not JSON Schema.
+
+    Raises:
+        McpgenError: There is no such source, or it is malformed.
+    """
+    source = _source(name, revision)
+    loaded = pipeline.load(source, errata)
+    found = _methods(source, loaded)
+    document = openrpc(loaded, found) if rpc else json_schema(loaded, found)
+    console.text(json.dumps(document, indent=2, ensure_ascii=False))
+
+
+def _source(name: str, revision: str | None) -> Source:
+    path = Path(name)
+    if path.is_file():
+        return build_request.file_source(path)
+    if not path.is_dir():
+        return build_request.known_source(schema.latest().name if name == "latest" else name)
+    record = directory.read_manifest(path)
+    if record is None:
+        raise UsageError(f"{name}: expected a revision, a schema file or the folder of a package")
+    sources = {each.revision: each for each in build_request.recorded_sources(path, record)}
+    wanted = revision or next(iter(sources), "")
+    if wanted not in sources or (revision is None and len(sources) > 1):
+        raise UsageError(f"{name}: expected --revision with one of {', '.join(sources)}")
+    return sources[wanted]
+
+
+def _methods(source: Source, loaded: schema.Schema) -> Methods:
+    if source.origin == "mcpgen":
+        stated, newer = facts.load(source.revision), [
+            schema.load(row.name).definitions
+            for row in schema.revisions()
+            if row.name > source.revision
+        ]
+    else:
+        own = source.facts if source.facts_of is None else None
+        stated = schema_facts.facts_for(loaded, source.base, own).facts
+        newer = pipeline.newer_than(source.base, loaded)
+    normal, _ = normalize.with_roles(normalize.normalize(loaded, stated, newer))
+    return methods.derive(normal, stated)
+
+
+def json_schema(loaded: schema.Schema, found: Methods) -> Node:
+    """The definitions of a revision as JSON Schema 2020-12."""
+    return {
+        "$schema": DIALECT,
+        "title": _title(loaded),
+        **_corrections(loaded),
+        "$defs": _definitions(loaded, found),
+    }
+
+
+def openrpc(loaded: schema.Schema, found: Methods) -> Node:
+    """The methods of a revision as an OpenRPC document.
+
+    A method that both sides send is listed once. `x-mcp-senders` has the sides, `x-mcp-capability`
+    the path of the capability that the method depends on.
+    """
+    rows: dict[str, list[Method]] = {}
+    for method in found.all:
+        rows.setdefault(method.name, []).append(method)
+    document = {
+        "openrpc": OPENRPC,
+        "info": {"title": _title(loaded), "version": loaded.revision},
+        "methods": [_method(same, loaded) for same in rows.values()],
+        "components": {"schemas": _definitions(loaded, found)},
+    }
+    rebased: Node = _rebased(document)
+    return rebased
+
+
+def _title(loaded: schema.Schema) -> str:
+    return f"Model Context Protocol {loaded.revision}"
+
+
+def _corrections(loaded: schema.Schema) -> Node:
+    pointers = ", ".join(erratum.pointer for erratum in loaded.errata)
+    return {"$comment": f"Corrected: {pointers}"} if pointers else {}
+
+
+def _definitions(loaded: schema.Schema, found: Methods) -> dict[str, Node]:
+    notes: dict[str, list[str]] = {}
+    for note in found.normal.notes:
+        _, _, name, *rest = note.pointer.split("/")
+        notes.setdefault(name, []).append("/".join(["", *rest]) + f": {note.text}")
+    return {
+        name: {**node, **({"$comment": "; ".join(notes[name])} if name in notes else {})}
+        for name, node in loaded.definitions.items()
+    }
+
+
+def _method(rows: Sequence[Method], loaded: schema.Schema) -> Node:
+    method = rows[0]
+    members, required = _params(_message(method, loaded), loaded.definitions)
+    senders: Node = {"x-mcp-senders": [row.sender for row in rows]}
+    capability: Node = {"x-mcp-capability": [*method.capability]} if method.capability else {}
+    document: Node = {
+        "name": method.name,
+        "paramStructure": "by-name",
+        "params": [
+            {"name": wire, "required": wire in required, "schema": node}
+            for wire, node in members.items()
+        ],
+    }
+    if method.kind == "request":
+        known = [name for name in method.results if name in loaded.definitions]
+        references = [{"$ref": _DEFINITIONS + name} for name in known]
+        result = references[0] if len(references) == 1 else {"anyOf": references or [{}]}
+        document["result"] = {"name": method.result or "result", "schema": result}
+    return {**document, **senders, **capability}
+
+
+def _message(method: Method, loaded: schema.Schema) -> Node:
+    message, _ = _params(loaded.definitions[method.type], loaded.definitions)
+    return message.get("params", {})
+
+
+def _params(node: Node, definitions: Mapping[str, Node]) -> _Params:
+    """The members of an object and those that are required, through references and `allOf`."""
+    members: dict[str, Node] = {}
+    required: list[str] = []
+    for part in _parts(node, definitions):
+        members |= properties(part)
+        required += part.get("required", ())
+    return members, required
+
+
+def _parts(node: Node, definitions: Mapping[str, Node]) -> Iterable[Node]:
+    if "$ref" in node:
+        yield from _parts(definitions[target(node)], definitions)
+    for part in node.get("allOf", ()):
+        yield from _parts(part, definitions)
+    yield node
+
+
+def _rebased(node: Json) -> Json:
+    """JSON with references into the components of a document."""
+    if is_array(node):
+        return [_rebased(part) for part in node]
+    if not is_object(node):
+        return node
+    whole = {key: _rebased(part) for key, part in node.items()}
+    if isinstance(node.get("$ref"), str):
+        whole["$ref"] = node["$ref"].replace(_DEFINITIONS, _SCHEMAS, 1)
+    return whole

@@ -1,0 +1,86 @@
+"""Official packages of npm: the schema of MCP Apps generates, what is exported is valid OpenRPC.
+
+`nox -s history` installs them below MCP_NPM_SCHEMAS.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from referencing import Registry, Resource
+from referencing.jsonschema import DRAFT7
+
+from generator.command_line import run
+from mcpgen import build_request, pipeline, schema
+
+pytestmark = [pytest.mark.history, pytest.mark.timeout(600)]
+
+APPS = "@modelcontextprotocol/ext-apps/dist/src"
+JSON_SCHEMA_OF_OPENRPC = "https://meta.json-schema.tools"
+
+
+@pytest.fixture(scope="session")
+def packages() -> Path:
+    """The folder of the packages; the test is skipped where there is none."""
+    folder = os.environ.get("MCP_NPM_SCHEMAS")
+    if folder is None:
+        pytest.skip("MCP_NPM_SCHEMAS names no folder with packages of npm")
+    return Path(folder, "node_modules")
+
+
+@pytest.mark.parametrize("file", ["generated/schema.json", "spec.types.d.ts"])
+def test_the_schema_of_apps_becomes_typed_messages(packages: Path, file: str) -> None:
+    word = f"io.modelcontextprotocol/ui={packages / APPS / file}"
+    request = build_request.BuildRequest(
+        "pkg",
+        build_request.named_sources(("2026-07-28",)),
+        extensions=build_request.named_extensions([word]),
+    )
+    files = pipeline.build(request)
+    models = files["r2026_07_28/ui/models.py"]
+    for name in ("McpUiInitializeRequest", "McpUiToolInputNotification", "McpUiHostContext"):
+        assert f"class {name}(" in models
+    assert '"ui/open-link"' in files["r2026_07_28/ui/methods.py"]
+
+
+@pytest.mark.parametrize("revision", [row.name for row in schema.revisions()])
+def test_an_exported_revision_is_valid_by_the_schema_of_openrpc(
+    packages: Path, revision: str
+) -> None:
+    text = (packages / "@open-rpc/meta-schema/index.js").read_text("utf-8")
+    _, _, literal = text.partition("exports.openrpcDocument = ")
+    whole, _ = json.JSONDecoder().raw_decode(literal)
+    rules = {key: part for key, part in whole.items() if key not in ("$schema", "$id")}
+    of_references = {"JSONSchemaObject": {"properties": {"$ref": {"type": "string"}}}}
+    json_schemas: dict[str, Any] = {
+        "$id": JSON_SCHEMA_OF_OPENRPC,
+        "$ref": "http://json-schema.org/draft-07/schema",
+    }
+    registry: Any = Registry().with_resources(
+        [
+            (
+                JSON_SCHEMA_OF_OPENRPC,
+                Resource.from_contents(
+                    {**json_schemas, "definitions": of_references}, default_specification=DRAFT7
+                ),
+            ),
+            (
+                f"{JSON_SCHEMA_OF_OPENRPC}/",
+                Resource.from_contents(
+                    {"definitions": of_references}, default_specification=DRAFT7
+                ),
+            ),
+            (
+                "http://json-schema.org/draft-07/schema",
+                Resource.from_contents(jsonschema.Draft7Validator.META_SCHEMA),
+            ),
+        ]
+    )
+    done = run("export", revision, "--openrpc")
+    errors = jsonschema.Draft7Validator(rules, registry=registry).iter_errors(json.loads(done.out))
+    assert [error.message for error in errors] == []
