@@ -20,10 +20,9 @@ from mcpgen.errors import UsageError, safe_text
 from mcpgen.literals import Code
 from mcpgen.parts import selection
 from mcpgen.settings import MirrorSettings, PackageSettings, Settings
-from mcpgen.skeleton import live_server
+from mcpgen.skeleton import live_server, server_lists, writing
 from mcpgen.skeleton import mirror as mirrors
 from mcpgen.skeleton import project as projects
-from mcpgen.skeleton import server_lists, writing
 from mcpgen.skeleton.mirror import Limits, Mirror, Snapshot
 from mcpgen.skeleton.project import Project, Side, toml
 from mcpgen.skeleton.server_lists import ServerLists

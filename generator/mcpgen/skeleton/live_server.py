@@ -337,9 +337,9 @@ def _list_differences(snapshot: Snapshot, listed: Mapping[str, Any]) -> Iterator
                     )
         if [name for name in ours if name in theirs] != [*theirs]:
             yield f"{kind} are listed in another order"
-    for text, names in alike.items():
-        more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-        yield f"{', '.join(names[:_SHOWN])}{more}: {text}"
+    for text, labels in alike.items():
+        more = f" and {len(labels) - _SHOWN} more" if len(labels) > _SHOWN else ""
+        yield f"{', '.join(labels[:_SHOWN])}{more}: {text}"
 
 
 def _entry_differences(ours: Any, theirs: Any) -> Iterator[str]:
