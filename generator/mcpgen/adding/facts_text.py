@@ -122,7 +122,9 @@ class _Lines:
             yield from ("", "[pages]", f"unstated = {toml_value(rows['unstated'])}")
         for name in ("rules", "deprecated"):
             for key, row in rows[name].items():
-                own = {member: value for member, value in row.items() if value not in ("", [])}
+                own = {
+                    member: value for member, value in row.items() if value not in ("", [], "both")
+                }
                 yield from ("", f"[pages.{name}.{toml_key(key)}]  # as in {self._base}")
                 yield from (f"{member} = {toml_value(value)}" for member, value in own.items())
 

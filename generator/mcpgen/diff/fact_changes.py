@@ -95,9 +95,9 @@ def _rules(old: Pages, new: Pages, collected: Collected) -> None:
         before, after = old.rules.get(name), new.rules.get(name)
         texts = tuple(rule.text if rule is not None else "" for rule in (before, after))
         if texts[0] != texts[1]:
-            way = _way(*texts)
-            senders = {role for rule in (before, after) if rule for role in _FOLLOWERS[rule.by]}
-            collected.add(f"FACT_{way}", _spot(name), *texts, senders=senders)
+            stated = [rule for rule in (before, after) if rule is not None]
+            senders: set[Role] = {role for rule in stated for role in _FOLLOWERS[rule.by]}
+            collected.add(f"FACT_{_way(*texts)}", _spot(name), *texts, senders=senders)
 
 
 def _deprecations(old: Protocol, new: Protocol, collected: Collected) -> None:
@@ -111,7 +111,7 @@ def _deprecations(old: Protocol, new: Protocol, collected: Collected) -> None:
     for place in sorted((old.marks ^ new.marks) - covered):
         way = "ADDED" if place in new.marks else "REMOVED"
         owner = place.partition(".")[0]
-        senders = {
+        senders: set[Role] = {
             message.sender for side in (old, new) for message in side.users.get(owner, frozenset())
         }
         collected.add(f"DEPRECATION_{way}", _spot(place, owner), senders=senders or _BOTH)
@@ -166,7 +166,10 @@ def _is_absent(value: Any) -> bool:
 def _text(value: Any) -> str:
     if _is_absent(value) or value is True:
         return ""
-    return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+    if isinstance(value, tuple):
+        entries: tuple[object, ...] = value
+        return ", ".join(map(str, entries))
+    return str(value)
 
 
 def _entries(

@@ -408,7 +408,7 @@ def build(snapshot: Snapshot, protocol: str) -> Mirror:
 
 
 def _by_name(lists: ServerLists, kind: str) -> list[tuple[int, Entry]]:
-    """The entries of a list with their numbers, sorted, for names that the order does not change."""
+    """The entries of a list with their numbers, sorted: their order changes no names in Python."""
     return sorted(enumerate(lists.entries[kind]), key=lambda pair: str(pair[1][KINDS[kind]]))
 
 

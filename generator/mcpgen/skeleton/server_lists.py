@@ -6,7 +6,7 @@ left out is in the notes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -38,6 +38,10 @@ def _is_text(value: object) -> bool:
     return isinstance(value, str)
 
 
+def _is_name(value: object) -> bool:
+    return isinstance(value, str) and 0 < len(value) <= MAX_NAME
+
+
 def _is_texts(value: object) -> bool:
     return is_array(value) and all(isinstance(text, str) for text in value)
 
@@ -63,50 +67,59 @@ def _is_theme(value: object) -> bool:
 
 
 _Check: TypeAlias = Callable[[object], bool]
-_Shape: TypeAlias = "Mapping[str, _Check | _Shape | tuple[_Shape]]"
-"""Members of an object with what each must be: checked, an object, or an array of objects."""
+
+
+@dataclass(frozen=True)
+class _Object:
+    """What the members of an object must be."""
+
+    members: Mapping[str, _Check | _Object | _Array]
+
+
+@dataclass(frozen=True)
+class _Array:
+    """What the objects of an array must be."""
+
+    item: _Object
+
 
 _HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
-_ICON: _Shape = {"src": _is_text, "mimeType": _is_text, "sizes": _is_texts, "theme": _is_theme}
-_COMMON: _Shape = {
+_ICON = _Object({"src": _is_text, "mimeType": _is_text, "sizes": _is_texts, "theme": _is_theme})
+_COMMON: Mapping[str, _Check | _Object | _Array] = {
     "title": _is_text,
     "description": _is_text,
-    "icons": (_ICON,),
+    "icons": _Array(_ICON),
     "_meta": is_object,
 }
-_OF_RESOURCES: _Shape = {
+_OF_RESOURCES: Mapping[str, _Check | _Object | _Array] = {
     **_COMMON,
     "name": _is_text,
     "mimeType": _is_text,
-    "annotations": {
-        "audience": _is_audience,
-        "priority": _is_priority,
-        "lastModified": _is_text,
-    },
+    "annotations": _Object(
+        {"audience": _is_audience, "priority": _is_priority, "lastModified": _is_text}
+    ),
 }
-_SHAPES: Mapping[str, _Shape] = {
-    "tools": {
-        **_COMMON,
-        "inputSchema": is_object,
-        "outputSchema": is_object,
-        "annotations": {"title": _is_text, **dict.fromkeys(_HINTS, _is_hint)},
-        "execution": {"taskSupport": _is_text},
-    },
-    "resources": {**_OF_RESOURCES, "size": _is_size},
-    "resourceTemplates": _OF_RESOURCES,
-    "prompts": {
-        **_COMMON,
-        "arguments": (
-            {
-                "name": lambda value: isinstance(value, str) and 0 < len(value) <= MAX_NAME,
-                "title": _is_text,
-                "description": _is_text,
-                "required": _is_hint,
-            },
-        ),
-    },
+_ARGUMENT = _Object(
+    {"name": _is_name, "title": _is_text, "description": _is_text, "required": _is_hint}
+)
+_SHAPES: Mapping[str, _Object] = {
+    "tools": _Object(
+        {
+            **_COMMON,
+            "inputSchema": is_object,
+            "outputSchema": is_object,
+            "annotations": _Object({"title": _is_text, **dict.fromkeys(_HINTS, _is_hint)}),
+            "execution": _Object({"taskSupport": _is_text}),
+        }
+    ),
+    "resources": _Object({**_OF_RESOURCES, "size": _is_size}),
+    "resourceTemplates": _Object(_OF_RESOURCES),
+    "prompts": _Object({**_COMMON, "arguments": _Array(_ARGUMENT)}),
 }
-"""The members of entries by their list, beside that which tells the entries apart."""
+"""The entries by their list, beside what tells them apart."""
+
+_GENERAL = _Object({_INSTRUCTIONS: _is_text})
+"""What is read of the whole, beside the lists."""
 
 _ESSENTIAL = frozenset({"name", "src"})
 """Members without which an object in an array is left out."""
@@ -161,7 +174,7 @@ def parse(document: object, source: str) -> ServerLists:
         raise MirrorError(source, "", expected, _kind(document))
     notes: list[str] = []
     entries = {kind: _entries(document.get(kind, []), kind, source, notes) for kind in KINDS}
-    instructions: dict[str, Any] = _members(document, {_INSTRUCTIONS: _is_text}, "", notes, KINDS)
+    instructions: dict[str, Any] = _members(document, _GENERAL, "", notes, KINDS)
     return ServerLists(entries, tuple(notes), instructions.get(_INSTRUCTIONS, ""))
 
 
@@ -187,7 +200,7 @@ def _entries(listed: object, kind: str, source: str, notes: list[str]) -> tuple[
 
 
 def _members(
-    item: Entry, shape: _Shape, pointer: str, notes: list[str], known: Collection[str] = ()
+    item: Entry, shape: _Object, pointer: str, notes: list[str], known: Collection[str] = ()
 ) -> Entry:
     """The members of an object that have the right shape; notes say what is left out.
 
@@ -201,15 +214,17 @@ def _members(
     kept: Entry = {}
     for member, value in item.items():
         place = f"{pointer}/{member}"
-        wanted = shape.get(member)
+        wanted = shape.members.get(member)
         if member in known:
             continue
-        if isinstance(wanted, tuple) and is_array(value):
-            kept[member] = _objects(value, wanted[0], place, notes)
-        elif isinstance(wanted, Mapping) and is_object(value):
+        if isinstance(wanted, _Array) and is_array(value):
+            kept[member] = _objects(value, wanted.item, place, notes)
+        elif isinstance(wanted, _Object) and is_object(value):
             kept[member] = _members(value, wanted, place, notes)
-        elif not callable(wanted) or not wanted(value):
-            notes.append(f"{safe_text(place)}: left out: {_reason(wanted)}")
+        elif wanted is None:
+            notes.append(f"{safe_text(place)}: left out: the specification has no such member")
+        elif isinstance(wanted, _Array | _Object) or not wanted(value):
+            notes.append(f"{safe_text(place)}: left out: not as specified")
         elif isinstance(value, str) and len(value) > MAX_TEXT:
             notes.append(f"{safe_text(place)}: cut after {MAX_TEXT} characters")
             kept[member] = f"{value[:MAX_TEXT]}..."
@@ -218,7 +233,9 @@ def _members(
     return kept
 
 
-def _objects(listed: list[Any], shape: _Shape, pointer: str, notes: list[str]) -> list[Entry]:
+def _objects(
+    listed: Sequence[object], shape: _Object, pointer: str, notes: list[str]
+) -> list[Entry]:
     """The objects of an array that have what they need, those with a name once."""
     kept: list[Entry] = []
     for number, item in enumerate(listed):
@@ -230,10 +247,6 @@ def _objects(listed: list[Any], shape: _Shape, pointer: str, notes: list[str]) -
         else:
             kept.append(members)
     return kept
-
-
-def _reason(wanted: object) -> str:
-    return "the specification has no such member" if wanted is None else "not as specified"
 
 
 def _kind(value: object) -> str:
