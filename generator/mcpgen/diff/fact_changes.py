@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 from mcpgen.diff.changes import Collected, Spot
 from mcpgen.diff.protocol import Protocol
@@ -166,10 +166,11 @@ def _is_absent(value: Any) -> bool:
 def _text(value: Any) -> str:
     if _is_absent(value) or value is True:
         return ""
-    if isinstance(value, tuple):
-        entries: tuple[object, ...] = value
-        return ", ".join(map(str, entries))
-    return str(value)
+    return ", ".join(map(str, value)) if _is_tuple(value) else str(value)
+
+
+def _is_tuple(value: Any) -> TypeGuard[tuple[object, ...]]:
+    return isinstance(value, tuple)
 
 
 def _entries(
