@@ -208,7 +208,11 @@ class Argument:
 
 @dataclass(frozen=True)
 class ItemRow:
-    """A resource, resource template or prompt; `callable` if its URI can be made."""
+    """A resource, resource template or prompt; `callable` if its URI can be made.
+
+    `listed` has the arguments of a prompt in the order of its server; in `arguments`, those that
+    are required come first.
+    """
 
     name: str
     list: str
@@ -219,6 +223,7 @@ class ItemRow:
     arguments: tuple[Argument, ...]
     registered: bool
     callable: bool = True
+    listed: tuple[Argument, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -584,6 +589,8 @@ def _prompt(entry: Entry, number: int, limits: Limits, methods: _Methods) -> Ite
     ordered = {wire: True for wire in required if required[wire]} | required
     texts = {wire: str(row.get("description", "")) for wire, row in rows.items()}
     registered = limits.has("prompts", name) and all(map(is_parameter, rows))
+    arguments = _arguments(ordered, texts)
+    by_wire = {argument.wire: argument for argument in arguments}
     return ItemRow(
         name,
         "prompts",
@@ -591,8 +598,9 @@ def _prompt(entry: Entry, number: int, limits: Limits, methods: _Methods) -> Ite
         "",
         methods.name(name, suffix="_prompt"),
         _doc(entry, f"Get the prompt `{safe_text(name)}`."),
-        _arguments(ordered, texts),
+        arguments,
         registered,
+        listed=tuple(by_wire[wire] for wire in rows),
     )
 
 
