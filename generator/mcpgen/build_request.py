@@ -163,6 +163,10 @@ def _known(name: str) -> Source:
     )
 
 
+_UNNAMED = "draft"
+"""What a schema file is called that neither its name nor its structure says the revision of."""
+
+
 def file_source(path: Path, facts_path: Path | None = None) -> Source:
     """The source for a schema file: it starts from the facts of the nearest revision.
 
@@ -190,6 +194,19 @@ def file_source(path: Path, facts_path: Path | None = None) -> Source:
         base=from_row.name,
         file=file,
     )
+
+
+def named_by_manifest(source: Source, directory: Path, record: Manifest | None) -> Source:
+    """A schema file of unknown revision under the name that a package has recorded for its path.
+
+    A copy of a revision is no longer known by its structure after an edit.
+    """
+    if source.revision != _UNNAMED or record is None:
+        return source
+    for name, origin in record.revisions.items():
+        if origin.schema and (directory / origin.schema).resolve() == source.schema.resolve():
+            return replace(source, revision=name)
+    return source
 
 
 def named_sources(names: Sequence[str]) -> tuple[Source, ...]:
@@ -226,15 +243,34 @@ def recorded_sources(
             package has no revision of that name, or mcpgen has none.
         SchemaError: A schema file cannot be read.
     """
-    by_name = {source.revision: source for source in named}
+    by_name = {_place_in(record, source, named): source for source in named}
     for name in by_name:
         if name not in record.revisions:
             has = ", ".join(record.revisions)
             raise UsageError(f"expected a schema file of {has}, got one of {name}")
     return tuple(
-        by_name[name] if name in by_name else _recorded(directory, name, origin)
+        (
+            replace(by_name[name], revision=name)
+            if name in by_name
+            else _recorded(directory, name, origin)
+        )
         for name, origin in record.revisions.items()
     )
+
+
+def _place_in(record: Manifest, source: Source, named: Sequence[Source]) -> str:
+    """The revision that a named file is put in the place of.
+
+    A file of unknown revision takes the place of the only other file that a package has.
+    """
+    taken = {each.revision for each in named}
+    free = [
+        name
+        for name, origin in record.revisions.items()
+        if origin.origin == "file" and name not in taken
+    ]
+    is_known = source.revision != _UNNAMED or source.revision in record.revisions
+    return source.revision if is_known or len(free) != 1 else free[0]
 
 
 def _recorded(directory: Path, name: str, origin: Origin) -> Source:
@@ -256,11 +292,12 @@ def _recorded(directory: Path, name: str, origin: Origin) -> Source:
                 " --schema FILE"
             )
     source = file_source(path, facts)
-    if source.revision != name:
+    if source.revision != name and _UNNAMED not in (source.revision, name):
         raise UsageError(
-            f"{safe_text(str(path))}: expected the schema of revision {name}, got {source.revision}"
+            f"{safe_text(str(path))}: expected the schema of revision {name}, got"
+            f" {source.revision}; generate anew to change the revision"
         )
-    return source.recorded_in(directory)
+    return replace(source, revision=name).recorded_in(directory)
 
 
 def recorded_overrides(directory: Path, record: Manifest) -> Overrides | None:

@@ -69,12 +69,12 @@ def requested(
     """
     package = build_request.package_name(directory)
     chosen = selection(wanted.parts, wanted.transports, wanted.models)
-    sources = _sources(wanted, directory)
+    before = directories.read_manifest(directory) if directory.is_dir() else None
+    sources = _sources(wanted, directory, before)
     if not sources:
         raise UsageError("expected --revision R (a date, latest or all) or --schema FILE, got none")
     _refuse_current(directory)
     extensions = build_request.named_extensions(wanted.extensions, wanted.root)
-    before = directories.read_manifest(directory) if directory.is_dir() else None
     return BuildRequest(
         package,
         sources,
@@ -100,10 +100,12 @@ def _refuse_current(directory: Path) -> None:
         raise UsageError(f"-o {directory} holds the current directory: run mcpgen from outside it")
 
 
-def _sources(wanted: Wanted, directory: Path) -> tuple[Source, ...]:
+def _sources(
+    wanted: Wanted, directory: Path, record: manifest.Manifest | None
+) -> tuple[Source, ...]:
     """The sources of what is wanted, oldest first."""
     named = [(source, "--revision") for source in build_request.named_sources(wanted.revisions)] + [
-        (source, "--schema") for source in _named(wanted, directory)
+        (source, "--schema") for source in _named(wanted, directory, record)
     ]
     options: dict[str, str] = {}
     for source, option in named:
@@ -118,14 +120,15 @@ def _times(named: list[tuple[Source, str]], revision: str) -> int:
     return sum(source.revision == revision for source, _ in named)
 
 
-def _named(wanted: Wanted, directory: Path) -> list[Source]:
+def _named(wanted: Wanted, directory: Path, record: manifest.Manifest | None) -> list[Source]:
     """The sources of the schema files that are named."""
     if wanted.facts is not None and len(wanted.schemas) != 1:
         came = f"{len(wanted.schemas)} of them" if wanted.schemas else "--facts alone"
         raise UsageError(f"expected one --schema FILE with --facts, got {came}")
+    files = [build_request.file_source(path, wanted.facts) for path in wanted.schemas]
     return [
-        build_request.file_source(path, wanted.facts).recorded_in(directory.resolve())
-        for path in wanted.schemas
+        build_request.named_by_manifest(file, directory, record).recorded_in(directory.resolve())
+        for file in files
     ]
 
 
@@ -145,7 +148,7 @@ def updated(wanted: Wanted, directory: Path) -> BuildRequest:
         wanted.transports or before.transports,
         wanted.models or before.models,
     )
-    sources = _sources(wanted, directory)
+    sources = _sources(wanted, directory, record)
     if not wanted.revisions:
         sources = build_request.recorded_sources(directory, record, sources)
     _refuse_current(directory)
@@ -345,7 +348,8 @@ def check(console: Console, directory: Path, wanted: Wanted) -> bool:
     Raises:
         McpgenError: The directory is not a package of mcpgen's, or an input is wrong.
     """
-    report = checking.check(directory, _named(wanted, directory))
+    record = directories.read_manifest(directory) if wanted.schemas else None
+    report = checking.check(directory, _named(wanted, directory, record))
     console.record(
         {
             "directory": str(directory),

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from mcpgen import paths, revision_facts, schema
 from mcpgen.errors import FactsError, shown
@@ -29,6 +29,60 @@ class Results:
     server: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
 
 
+By: TypeAlias = Literal["client", "server", "both"]
+"""Who has to follow a rule."""
+
+
+@dataclass(frozen=True)
+class PageRule:
+    """A rule of the pages, in our words.
+
+    Attributes:
+        text: The rule.
+        page: The page that states it.
+        by: Who has to follow it.
+    """
+
+    text: str
+    page: str
+    by: By = "both"
+
+
+@dataclass(frozen=True)
+class Deprecation:
+    """What a revision deprecates.
+
+    Attributes:
+        since: The revision that called it deprecated first.
+        page: The page that says so.
+        instead: What takes its place.
+        removal: When it may be removed; empty if that is not said.
+        types: Types, and members as `Type.member`, that the schema marks as deprecated with it.
+    """
+
+    since: str
+    page: str
+    instead: str
+    removal: str = ""
+    types: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Pages:
+    """What the pages state for readers: `mcpgen diff` compares it, and no package has it.
+
+    Attributes:
+        unstated: Facts, as `table.fact`, or tables of which the revision says nothing: their values
+            are what a package does all the same.
+        rules: Rules by name.
+        deprecated: Deprecated features by name.
+    """
+
+    unstated: tuple[str, ...] = ()
+    rules: Mapping[str, PageRule] = field(default_factory=dict[str, PageRule])
+    deprecated: Mapping[str, Deprecation] = field(default_factory=dict[str, Deprecation])
+
+
 @dataclass(frozen=True, kw_only=True)
 class Facts(revision_facts.Facts):
     """All facts of one revision.
@@ -40,6 +94,7 @@ class Facts(revision_facts.Facts):
         defaults: Values of fields that the schema requires and a peer may leave out, by
             definition name and wire name; the definition `*` stands for all others.
         renamed: Definitions that a later revision calls otherwise: name here to later name.
+        pages: What the pages state for readers.
         revision: The revision they were written for.
         source: The file, for messages.
     """
@@ -48,6 +103,7 @@ class Facts(revision_facts.Facts):
     results: Results = Results()
     defaults: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
     renamed: Mapping[str, str] = field(default_factory=dict[str, str])
+    pages: Pages = Pages()
     revision: str
     source: str
 

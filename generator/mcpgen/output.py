@@ -127,8 +127,8 @@ def _refuse_edited(target: Path, old: Mapping[str, str], files: Mapping[str, str
         named = ", ".join(sorted(lost)[:_SHOWN])
         more = f" and {len(lost) - _SHOWN} more" if len(lost) > _SHOWN else ""
         raise OutputError(
-            f"{target}: edited by hand: {named}{more}; move the changes to files of your own,"
-            " or overwrite them with --force"
+            f"{target}: edited by hand: {named}{more}; keep the changes as rules with mcpgen adopt,"
+            " move them to files of your own, or overwrite them with --force"
         )
 
 

@@ -20,9 +20,9 @@ from mcpgen.errors import UsageError, safe_text
 from mcpgen.literals import Code
 from mcpgen.parts import selection
 from mcpgen.settings import MirrorSettings, PackageSettings, Settings
+from mcpgen.skeleton import live_server, server_lists, writing
 from mcpgen.skeleton import mirror as mirrors
 from mcpgen.skeleton import project as projects
-from mcpgen.skeleton import server_lists, writing
 from mcpgen.skeleton.mirror import Limits, Mirror, Snapshot
 from mcpgen.skeleton.project import Project, Side, toml
 from mcpgen.skeleton.server_lists import ServerLists
@@ -130,7 +130,8 @@ def new(console: Console, wanted: NewProject) -> None:
         beside = projects.folder(project, projects.MIRROR)
         written = mirrors.files(mirror, snapshot)
         files |= {f"{beside}/{path}": text for path, text in written.items()}
-        _report(console, mirror)
+        differences = _differences(console, project, files, snapshot)
+        _report(console, mirror, differences)
     writing.write_project(wanted.directory, files)
     console.summary(
         f"{wanted.directory}: {count_of(own, 'file')} of yours,"
@@ -139,6 +140,17 @@ def new(console: Console, wanted: NewProject) -> None:
     console.summary(
         f"next: cd {shlex.quote(str(wanted.directory))} && pip install -e '.[dev]' && pytest"
     )
+
+
+def _differences(
+    console: Console, project: Project, files: Mapping[str, str], snapshot: Snapshot
+) -> list[str]:
+    """How the lists of a new project differ from those of the server; the project is imported."""
+    root = projects.folder(project, "")
+    own = {path.removeprefix(root): text for path, text in files.items() if path.startswith(root)}
+    modules = (projects.MIRROR, project.side)
+    with console.progress(f"importing {project.module}"):
+        return live_server.mirror_differences(own, modules, projects.PROTOCOL, snapshot)
 
 
 def _mirrored(
@@ -173,8 +185,6 @@ def _server_lists(
         request: What the package of the project is made from.
         package: That package, by path and text.
     """
-    from mcpgen.skeleton import live_server
-
     if settings.file:
         lists = server_lists.read_file(root / settings.file)
     else:
@@ -223,15 +233,15 @@ def _own_schemas(root: Path, revisions: Sequence[str]) -> Code | None:
     return toml(Path(os.path.relpath(own.resolve(), root)).as_posix())
 
 
-def _report(console: Console, mirror: Mirror) -> None:
-    """Say what was mirrored, and what could not become types."""
+def _report(console: Console, mirror: Mirror, differences: Sequence[str]) -> None:
+    """Say what was mirrored, what could not become types, and what is listed otherwise."""
     counts = (
         count_of(len(mirror.tools), "tool"),
         count_of(len(mirror.resources), "resource"),
         count_of(len(mirror.prompts), "prompt"),
     )
     console.summary(f"mirrored: {', '.join(counts)}")
-    for note in mirror.notes:
+    for note in (*mirror.notes, *differences):
         console.summary(f"note: {safe_text(note, 400)}")
 
 
@@ -296,12 +306,26 @@ def _write_mirror(
     files = mirrors.files(mirror, snapshot)
     if not force:
         mirrors.refuse_edited(directory, old, files)
+    differences: Sequence[str] = ()
+    if writing.differing(directory.resolve(), files):
+        differences = _differences_of_mirror(settings, files, snapshot)
     changed = writing.write_files(directory, files)
     for line in changes:
         console.summary(line)
     if changed:
-        _report(console, mirror)
+        _report(console, mirror, differences)
     console.summary(f"{directory}: {'updated' if changed else 'unchanged'}")
+
+
+def _differences_of_mirror(
+    settings: Settings, files: Mapping[str, str], snapshot: Snapshot
+) -> list[str]:
+    """How the lists of a mirror differ from those of the server; the mirror is imported."""
+    package = directories.texts(settings.directory(settings.packages[0]))
+    own = {f"{settings.protocol}/{path}": text for path, text in package.items()}
+    own |= {f"{projects.MIRROR}/{path}": text for path, text in files.items()}
+    own["__init__.py"] = ""
+    return live_server.mirror_differences(own, (projects.MIRROR,), settings.protocol, snapshot)
 
 
 def _request(settings: Settings, package: PackageSettings) -> BuildRequest:

@@ -284,6 +284,7 @@ def _leaves(table: Node, pointer: str = "") -> Iterator[tuple[str, Json]]:
 def _whole(facts: Facts, by_rule: Results, methods: Collection[str]) -> Node:
     """Facts as a facts file that leaves nothing about some methods to defaults and rules."""
     table = as_table(facts)
+    del table["pages"]  # for readers
     without = {method: False for method in sorted(methods) if method not in facts.capabilities}
     table["capabilities"] = {**table["capabilities"], **without}
     table["methods"] = {

@@ -234,7 +234,7 @@ def _report(one: _Side, other: _Side) -> Report:
     words: dict[str, dict[str, dict[str, None]]] = {"new": {}, "gone": {}, "changed": {}}
     for change in diff.changes:
         kind = kinds.get(change.owner)
-        if kind is not None:
+        if kind is not None and change.rule.element != "type name":
             words[_word(change)].setdefault(kind, {})[_name(change)] = None
     for kind, names in words["changed"].items():
         for word in ("new", "gone"):

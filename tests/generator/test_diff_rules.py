@@ -13,6 +13,7 @@ from mcpgen import diff
 from mcpgen.diff import Protocol
 from mcpgen.diff.rules import severities
 from mcpgen.errors import UsageError
+from mcpgen.facts import Deprecation, PageRule
 from mcpgen.method_facts import MethodFacts
 
 COUNT = {"type": "integer"}
@@ -73,6 +74,10 @@ def facts(table: str, **values: Any) -> dict[str, Any]:
 
 SIZE = "PaintRequestParams.size"
 TINY = "PaintRequestParams"
+
+ORDER = PageRule("SHOULD be sorted", "server/tools", "server")
+ROOTS = Deprecation("2026-07-28", "deprecated", "arguments")
+
 PAIRS = (
     Pair("METHOD_ADDED", "wall/scrub", {}, SCRUB),
     Pair("METHOD_RENAMED", "wall/scrape", SCRUB, SCRAPE),
@@ -144,6 +149,10 @@ PAIRS = (
         *("TYPE_RENAMED", "Painter", {**field(ref("Brush")), "Brush": BRUSH}),
         {**field(ref("Painter")), "Painter": BRUSH},
     ),
+    Pair(
+        *("TYPE_NAMED", "Own", field(obj("", a=TEXT))),
+        {**field(ref("Own")), "Own": obj("", a=TEXT)},
+    ),
     Pair("ERROR_CODE_ADDED", "errors.header_mismatch", {}, facts("errors", header_mismatch=-32020)),
     Pair(
         *("ERROR_CODE_CHANGED", "errors.resource_not_found", {}),
@@ -186,6 +195,28 @@ PAIRS = (
         {"facts": replace(facts_of(), methods={"wall/paint": MethodFacts(idempotent=True)})},
     ),
     Pair("FACT_CHANGED", "behaviour.log_level", {}, facts("behaviour", log_level="request")),
+    Pair(
+        *("FACT_ADDED", "tools.order", facts("pages", rules={})),
+        facts("pages", rules={"tools.order": ORDER}),
+    ),
+    Pair(
+        *("FACT_CHANGED", "tools.order", facts("pages", rules={"tools.order": ORDER})),
+        facts("pages", rules={"tools.order": replace(ORDER, text="MUST be sorted")}),
+    ),
+    Pair(
+        *("FACT_ADDED", "authorization.step_up", facts("pages", unstated=("authorization",))),
+        facts("pages", unstated=("authorization.discovery", "authorization.pkce_advertised")),
+    ),
+    Pair(
+        *("STATUS_CHANGED", "http.forbidden_origin"),
+        facts("pages", unstated=("authorization", "http.forbidden_origin")),
+        facts("pages", unstated=("authorization",)),
+    ),
+    Pair("DEPRECATION_ADDED", "roots", {}, facts("pages", deprecated={"roots": ROOTS})),
+    Pair(
+        *("DEPRECATION_CHANGED", "roots", facts("pages", deprecated={"roots": ROOTS})),
+        facts("pages", deprecated={"roots": replace(ROOTS, removal="in a year")}),
+    ),
 )
 
 
@@ -264,9 +295,6 @@ def test_a_type_that_both_sides_send_affects_both() -> None:
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        pytest.param(
-            field(obj("", a=TEXT)), {**field(ref("Own")), "Own": obj("", a=TEXT)}, id="ref"
-        ),
         pytest.param(
             field({"anyOf": [TEXT, COUNT]}), field({"type": ["integer", "string"]}), id="types"
         ),

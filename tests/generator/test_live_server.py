@@ -186,7 +186,7 @@ def test_what_a_package_refuses_to_register_is_found_by_trying() -> None:
         ],
     }
     found = live_server.limits(mcp_protocol, parse(document, "x"))
-    assert found.unchecked == ("bad", "untyped")
+    assert found.unchecked == ("untyped", "bad")
     assert found.absent == {
         "tools": ("no schema",),
         "resources": ("no uri", "x://z"),

@@ -181,11 +181,13 @@ def test_the_user_files_for_a_mirror_read_as_expected(
     assert (files[own], files[f"tests/test_{side}.py"]) == snapshot
 
 
-def test_a_module_is_the_same_whatever_the_order_of_the_lists() -> None:
-    tools = [{**FORECAST, "name": name} for name in ("c", "a", "b")]
-    both = [snapshot_of({"tools": order}) for order in (tools, tools[::-1])]
-    first, second = (mirrors.module_text(mirrors.build(each, "protocol")) for each in both)
-    assert first == second
+def test_names_are_the_same_whatever_the_order_of_the_lists() -> None:
+    tools = [{**FORECAST, "name": name} for name in ("get_x", "get-x", "get.x")]
+    for order in (tools, tools[::-1]):
+        mirror = mirrors.build(snapshot_of({"tools": order}), "protocol")
+        assert [tool.name for tool in mirror.tools] == [tool["name"] for tool in order]
+        methods = {tool.name: tool.method for tool in mirror.tools}
+        assert methods == {"get-x": "get_x", "get.x": "get_x2", "get_x": "get_x3"}
 
 
 def test_tools_whose_names_collide_are_told_apart_and_named() -> None:
@@ -299,8 +301,9 @@ def test_optional_members_of_a_wrong_type_are_absent() -> None:
         "x",
     )
     assert found.entries["tools"] == ({"name": "a", "annotations": {"destructiveHint": False}},)
-    assert found.entries["prompts"][0]["arguments"] == [{"name": "q", "required": False}]
-    assert found.notes == ("/tools/1: 'a' comes twice: the first counts",)
+    assert found.entries["prompts"][0]["arguments"] == [{"name": "q"}]
+    assert "/tools/1: 'a' comes twice: the first counts" in found.notes
+    assert len(found.notes) == 9
 
 
 def test_changes_name_what_is_new_gone_or_other() -> None:
@@ -314,6 +317,13 @@ def test_changes_name_what_is_new_gone_or_other() -> None:
         "gone: resource template weather://{city}/{+day}",
     ]
     assert server_lists.changes(old, old) == []
+
+
+def test_changes_name_another_order_and_other_instructions() -> None:
+    tools = [{**FORECAST, "name": name} for name in ("a", "b")]
+    old = parse({"tools": tools}, "x")
+    new = parse({"tools": tools[::-1], "instructions": "Ask b."}, "x")
+    assert server_lists.changes(old, new) == ["changed: order of tools", "changed: instructions"]
 
 
 def test_changes_back_are_the_opposite() -> None:

@@ -33,6 +33,7 @@ _HEAD = """\
 #                 naming rule (XRequest, XResult) nor an XResultResponse gives
 # [defaults]      definition or "*": values of fields that the schema requires, yet peers leave out
 # [renamed]       definition = the name a later revision gives it
+# [pages]         what only readers need: `mcpgen diff` compares it; generator/mcpgen/facts.py
 """
 
 
@@ -86,6 +87,8 @@ class _Lines:
         for name, rows in table.items():
             if name == "methods":
                 yield from self._by_name(name, methods)
+            elif name == "pages":
+                yield from self._pages(rows)
             elif defaults[name] and name != "results":
                 yield from self._fixed(name, rows, defaults[name])
             elif name in ("capabilities", "renamed"):
@@ -112,6 +115,18 @@ class _Lines:
         yield from (f"# Check on {page}" for page in pages)
         yield f"[{name}]"
         yield from lines
+
+    def _pages(self, rows: Node) -> Iterator[str]:
+        """What the pages state for readers, carried over as it is."""
+        if rows["unstated"]:
+            yield from ("", "[pages]", f"unstated = {toml_value(rows['unstated'])}")
+        for name in ("rules", "deprecated"):
+            for key, row in rows[name].items():
+                own = {
+                    member: value for member, value in row.items() if value not in ("", [], "both")
+                }
+                yield from ("", f"[pages.{name}.{toml_key(key)}]  # as in {self._base}")
+                yield from (f"{member} = {toml_value(value)}" for member, value in own.items())
 
     def _by_name(self, path: str, rows: Node) -> Iterator[str]:
         """A table whose keys are methods, definitions or members."""

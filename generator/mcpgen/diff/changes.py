@@ -104,7 +104,7 @@ class Change:
     def sentence(self) -> str:
         """The change in words, without its place."""
         sure = "" if self.confidence is None else f" ({self.confidence:.0%} sure)"
-        return self.rule.text.format(old=self.old, new=self.new).rstrip() + sure
+        return self.rule.text.format(old=self.old, new=self.new).rstrip(" :") + sure
 
 
 def counts(changes: Iterable[Change]) -> dict[Severity, int]:

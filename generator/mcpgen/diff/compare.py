@@ -157,6 +157,9 @@ class _Comparison:
             self.collected.add("TYPE_RENAMED", spot, one_name, other_name, confidence=score)
             removed.remove(one_name)
             added.remove(other_name)
+        for name in sorted(inline):
+            rule = "TYPE_NAMED" if name in self.new.types else "TYPE_INLINED"
+            self.collected.add(rule, self._type_spot(name, name))
         for name in removed:
             self.collected.add("TYPE_REMOVED", self._type_spot(name, name))
         for name in added:

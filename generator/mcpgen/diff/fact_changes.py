@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 from mcpgen.diff.changes import Collected, Spot
 from mcpgen.diff.protocol import Protocol
+from mcpgen.facts import By, Deprecation, Pages
 from mcpgen.method_facts import MethodFacts
 from mcpgen.methods import Role
 
@@ -35,8 +36,14 @@ _SENDERS: Mapping[str, tuple[Role, ...]] = {
 }
 """Who sends, or does, what a fact is about, by its path or the first word of that; else both."""
 
-_LEFT_OUT = frozenset({"draft", "results"})
-"""Tables that are no part of a revision, or are seen in its messages."""
+_FOLLOWERS: Mapping[By, tuple[Role, ...]] = {
+    "client": ("client",),
+    "server": ("server",),
+    "both": _BOTH,
+}
+
+_LEFT_OUT = frozenset({"draft", "pages", "results"})
+"""Tables that are no part of a revision, or that are compared elsewhere."""
 
 _NAMED: Mapping[str, str] = {"headers": "HEADER", "meta": "META_KEY"}
 """Tables whose values are names of things on the wire, with the beginning of their rules."""
@@ -48,9 +55,17 @@ def compare(old: Protocol, new: Protocol, collected: Collected) -> None:
     ours, theirs = dict(_flat(old)), dict(_flat(new))
     for path in [*ours, *(path for path in theirs if path not in ours)]:
         before, after = ours.get(path), theirs.get(path)
-        if before != after or type(before) is not type(after):
+        if _differ(before, after):
             _record(collected, path, before, after)
     _methods(old, new, collected)
+    _rules(old.facts.pages, new.facts.pages, collected)
+    _deprecations(old, new, collected)
+
+
+def _differ(before: Any, after: Any) -> bool:
+    if before is None or after is None:  # nothing is stated: as good as its absence
+        return not (_is_absent(before) and _is_absent(after))
+    return before != after or type(before) is not type(after)
 
 
 def _lifecycle(old: Protocol, new: Protocol, collected: Collected) -> None:
@@ -63,12 +78,55 @@ def _lifecycle(old: Protocol, new: Protocol, collected: Collected) -> None:
 
 
 def _flat(side: Protocol) -> Iterator[tuple[str, Any]]:
-    """The facts by dotted path, without those of methods."""
+    """The facts by dotted path, without those of methods; `None` for what is not stated."""
+    unstated = side.facts.pages.unstated
     for table in fields(side.facts):
         stated = getattr(side.facts, table.name)
         if is_dataclass(stated) and table.name not in _LEFT_OUT:
             for fact in fields(stated):
-                yield f"{table.name}.{fact.name}", getattr(stated, fact.name)
+                path = f"{table.name}.{fact.name}"
+                is_unstated = path in unstated or table.name in unstated
+                yield path, None if is_unstated else getattr(stated, fact.name)
+
+
+def _rules(old: Pages, new: Pages, collected: Collected) -> None:
+    """Compare the rules of the pages."""
+    for name in sorted(old.rules.keys() | new.rules.keys()):
+        before, after = old.rules.get(name), new.rules.get(name)
+        texts = tuple(rule.text if rule is not None else "" for rule in (before, after))
+        if texts[0] != texts[1]:
+            stated = [rule for rule in (before, after) if rule is not None]
+            senders: set[Role] = {role for rule in stated for role in _FOLLOWERS[rule.by]}
+            collected.add(f"FACT_{_way(*texts)}", _spot(name), *texts, senders=senders)
+
+
+def _deprecations(old: Protocol, new: Protocol, collected: Collected) -> None:
+    """Compare what the pages deprecate, and what the schemas mark beyond that."""
+    ours, theirs = old.facts.pages.deprecated, new.facts.pages.deprecated
+    for name in sorted(ours.keys() | theirs.keys()):
+        texts = tuple(_deprecation(rows.get(name)) for rows in (ours, theirs))
+        if texts[0] != texts[1]:
+            collected.add(f"DEPRECATION_{_way(*texts)}", _spot(name), *texts, senders=_BOTH)
+    covered = {each for rows in (ours, theirs) for row in rows.values() for each in row.types}
+    for place in sorted((old.marks ^ new.marks) - covered):
+        way = "ADDED" if place in new.marks else "REMOVED"
+        owner = place.partition(".")[0]
+        senders: set[Role] = {
+            message.sender for side in (old, new) for message in side.users.get(owner, frozenset())
+        }
+        collected.add(f"DEPRECATION_{way}", _spot(place, owner), senders=senders or _BOTH)
+
+
+def _deprecation(row: Deprecation | None) -> str:
+    if row is None:
+        return ""
+    removal = f"; it may be removed {row.removal}" if row.removal else ""
+    return f"since {row.since}, in favor of {row.instead}{removal}"
+
+
+def _way(before: Any, after: Any) -> str:
+    absent, present = _is_absent(before), not _is_absent(after)
+    return "CHANGED" if absent != present else "ADDED" if present else "REMOVED"
 
 
 def _record(collected: Collected, path: str, before: Any, after: Any) -> None:
@@ -78,8 +136,7 @@ def _record(collected: Collected, path: str, before: Any, after: Any) -> None:
     if any(isinstance(value, tuple) for value in (before, after)):
         _entries(collected, spot, senders, (before, after))
         return
-    absent, present = _is_absent(before), not _is_absent(after)
-    way = "CHANGED" if absent != present else "ADDED" if present else "REMOVED"
+    way = _way(before, after)
     if table == "transports":
         rule = f"TRANSPORT_{way}"
     elif table == "errors":
@@ -103,13 +160,17 @@ def _is_status(*values: Any) -> bool:
 
 
 def _is_absent(value: Any) -> bool:
-    return value is None or value is False or value == "none"
+    return value is None or value is False or value in ("none", "", ())
 
 
 def _text(value: Any) -> str:
     if _is_absent(value) or value is True:
         return ""
-    return str(value)
+    return ", ".join(map(str, value)) if _is_tuple(value) else str(value)
+
+
+def _is_tuple(value: Any) -> TypeGuard[tuple[object, ...]]:
+    return isinstance(value, tuple)
 
 
 def _entries(
@@ -136,8 +197,7 @@ def _methods(old: Protocol, new: Protocol, collected: Collected) -> None:
             if before != after:
                 spot = _spot(f"{name} ({fact.name})", name)
                 texts = (_text(before), _text(after))
-                absent, present = _is_absent(before), not _is_absent(after)
-                way = "CHANGED" if absent != present else "ADDED" if present else "REMOVED"
+                way = _way(before, after)
                 collected.add(f"FACT_{way}", spot, *texts, senders=(ours[name],))
 
 

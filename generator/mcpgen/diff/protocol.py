@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 
 from mcpgen import build_request, facts, methods, normalize, pipeline, schema_facts
@@ -15,6 +16,7 @@ from mcpgen.json_types import Node
 from mcpgen.methods import Kind, Method, Methods, Role
 from mcpgen.normalized import NormalizedSchema, reference
 from mcpgen.schema import Schema
+from mcpgen.schema.structure import subschemas, unescape
 
 _ENVELOPES: Sequence[tuple[str, tuple[str, ...]]] = (
     ("request", ("JSONRPCRequest",)),
@@ -49,11 +51,13 @@ class Protocol:
         name: The revision, or what the user called the file.
         facts: What its pages state.
         methods: Its messages.
+        marks: Types, and members as `Type.member`, that its schema marks as deprecated.
     """
 
     name: str
     facts: Facts
     methods: Methods
+    marks: frozenset[str] = frozenset()
 
     @property
     def normal(self) -> NormalizedSchema:
@@ -183,6 +187,7 @@ class _Input:
     schema: Schema
     facts: Facts
     newer: Sequence[Mapping[str, Node]]
+    marks: frozenset[str]
 
 
 def _read(word: str, errata: bool) -> _Input:
@@ -191,15 +196,29 @@ def _read(word: str, errata: bool) -> _Input:
         source = build_request.file_source(path)
         loaded = pipeline.load(source, errata)
         stated = schema_facts.facts_for(loaded, source.base, None).facts
-        return _Input(word, loaded, stated, pipeline.newer_than(source.base, loaded))
+        newer = pipeline.newer_than(source.base, loaded)
+        marks = _marks(source.file.document) if source.file is not None else frozenset[str]()
+        return _Input(word, loaded, stated, newer, marks)
     (source,) = build_request.named_sources((word,))
     loaded = pipeline.load(source, errata)
     stated = facts.with_constants(facts.load(source.revision), loaded)
-    return _Input(source.revision, loaded, stated, pipeline.newer_than(source.revision, loaded))
+    newer = pipeline.newer_than(source.revision, loaded)
+    listed = (row.types for row in stated.pages.deprecated.values())
+    return _Input(source.revision, loaded, stated, newer, frozenset(chain.from_iterable(listed)))
+
+
+def _marks(document: Node) -> frozenset[str]:
+    """The types and members that a schema marks by `deprecated`, or by the tag in a description."""
+    return frozenset(
+        ".".join(unescape(token) for token in pointer.split("/")[2:] if token != "properties")
+        for pointer, node in subschemas(document)
+        if node.get("deprecated") is True or "@deprecated" in str(node.get("description", ""))
+    )
 
 
 def _protocol(own: _Input, other: Schema) -> Protocol:
-    return of_schema(own.schema, own.facts, own.name, (*own.newer, other.definitions))
+    newer = (*own.newer, other.definitions)
+    return replace(of_schema(own.schema, own.facts, own.name, newer), marks=own.marks)
 
 
 def of_schema(

@@ -90,6 +90,8 @@ _TEXTS: Mapping[str, str] = {
     "VALUE_REMOVED": "value removed: {old}",
     "VALUE_RENAMED": "value renamed: {old} -> {new}",
     "TYPE_RENAMED": "type renamed from {old}",
+    "TYPE_NAMED": "a type of its own, was part of another",
+    "TYPE_INLINED": "part of another type, was one of its own",
     "ERROR_CODE_ADDED": "error code added: {new}",
     "ERROR_CODE_REMOVED": "error code removed: {old}",
     "ERROR_CODE_CHANGED": "error code changed: {old} -> {new}",
@@ -106,9 +108,12 @@ _TEXTS: Mapping[str, str] = {
     "META_KEY_ADDED": "key of _meta added: {new}",
     "META_KEY_REMOVED": "key of _meta removed: {old}",
     "META_KEY_RENAMED": "key of _meta renamed: {old} -> {new}",
-    "FACT_ADDED": "rule added {new}",
-    "FACT_REMOVED": "rule removed {old}",
+    "FACT_ADDED": "rule added: {new}",
+    "FACT_REMOVED": "rule removed: {old}",
     "FACT_CHANGED": "rule changed: {old} -> {new}",
+    "DEPRECATION_ADDED": "deprecated {new}",
+    "DEPRECATION_REMOVED": "no longer deprecated {old}",
+    "DEPRECATION_CHANGED": "deprecated {old} -> {new}",
 }
 """Changes in words; those of other rules name their element and kind."""
 
@@ -260,6 +265,8 @@ _ROWS: tuple[tuple[str, str, Kind, Affects, Severity, str, str], ...] = (
     ("TYPE_ADDED", "type", "added", "nobody", "compatible", "TYPE_REMOVED", _NAMES),
     ("TYPE_REMOVED", "type", "removed", "nobody", "compatible", "TYPE_ADDED", _NAMES),
     ("TYPE_RENAMED", "type", "renamed", "nobody", "compatible", "TYPE_RENAMED", _NAMES),
+    ("TYPE_NAMED", "type name", "added", "nobody", "compatible", "TYPE_INLINED", _NAMES),
+    ("TYPE_INLINED", "type name", "removed", "nobody", "compatible", "TYPE_NAMED", _NAMES),
     (
         *("ERROR_CODE_ADDED", "error code", "added", "nobody", "compatible", "ERROR_CODE_REMOVED"),
         "receivers treat codes that they do not know as any error",
@@ -323,6 +330,19 @@ _ROWS: tuple[tuple[str, str, Kind, Affects, Severity, str, str], ...] = (
     (
         *("META_KEY_RENAMED", "fact", "renamed", "both", "breaking", "META_KEY_RENAMED"),
         "the value is not found under the other key",
+    ),
+    (
+        *("DEPRECATION_ADDED", "deprecation", "added", "both", "warning", "DEPRECATION_REMOVED"),
+        "it still works, and a later revision may remove it",
+    ),
+    (
+        *("DEPRECATION_REMOVED", "deprecation", "removed", "both", "warning", "DEPRECATION_ADDED"),
+        "it is here to stay, or gone already",
+    ),
+    (
+        *("DEPRECATION_CHANGED", "deprecation", "changed", "both", "warning"),
+        "DEPRECATION_CHANGED",
+        "its removal or its replacement is another",
     ),
     (
         *("FACT_ADDED", "fact", "added", "both", "warning", "FACT_REMOVED"),

@@ -17,7 +17,7 @@ from mcpgen.diff.alternatives import (
     Scalar,
     described,
 )
-from mcpgen.diff.changes import Collected, Spot
+from mcpgen.diff.changes import Collected, Message, Spot
 from mcpgen.diff.protocol import Protocol
 from mcpgen.errors import shown
 from mcpgen.json_types import Json, Node
@@ -214,7 +214,10 @@ class Values:
         """Compare two objects, once, with all that they hold."""
         either = old.name or new.name
         if either is not None and (old.name is None or new.name is None):
-            self.extracted.add(either)
+            if either in self.old.types & self.new.types:
+                either = None  # the type is there as before; this place has another one now
+            else:
+                self.extracted.add(either)
         place = "" if either else f"{spot.old} {sorted(spot.messages)}"
         pair = (old.key, new.key, place)
         if pair in self._seen:
@@ -223,8 +226,7 @@ class Values:
         is_meta = spot.new.endswith(f".{META}")
         if either is not None:
             owner, before = new.name or either, old.name or either
-            users = self.old.users_of(old) | self.new.users_of(new)
-            spot = Spot(owner, before, owner, users or spot.messages)
+            spot = Spot(owner, before, owner, self._users(old, new) or spot.messages)
         common = [wire for wire in old.fields if wire in new.fields]
         removed = [wire for wire in old.fields if wire not in new.fields]
         added = [wire for wire in new.fields if wire not in old.fields]
@@ -237,6 +239,10 @@ class Values:
             added.remove(other)
         for wire in common:
             self._field(old, new, (wire, wire), spot)
+        if not is_meta and _opens(old, new):  # optional members are among the free ones now
+            removed = [wire for wire in removed if wire in old.required]
+        if not is_meta and _opens(new, old):
+            added = [wire for wire in added if wire in new.required]
         for wire in removed:
             rule = "FIELD_REMOVED_REQUIRED" if wire in old.required else "FIELD_REMOVED_OPTIONAL"
             text = described(self.old.alternatives.of(old.fields[wire]))
@@ -246,6 +252,12 @@ class Values:
             text = described(self.new.alternatives.of(new.fields[wire]))
             self.collected.add(rule, spot.member(wire, wire), new=text)
         self._rest(old, new, spot, is_meta=is_meta)
+
+    def _users(self, old: Object, new: Object) -> frozenset[Message]:
+        """The messages that hold one of two objects, of the sides that send both if there are."""
+        before, after = self.old.users_of(old), self.new.users_of(new)
+        senders = {each.sender for each in before} & {each.sender for each in after}
+        return frozenset(m for m in before | after if not senders or m.sender in senders)
 
     def _field(self, old: Object, new: Object, wires: tuple[str, str], spot: Spot) -> None:
         one, other = wires
@@ -302,20 +314,21 @@ class Values:
         An object that names fewer members and says that any other is allowed was opened; `_meta`
         is always open, whatever its schema says.
         """
-        removed, added = (
-            old.fields.keys() - new.fields.keys(),
-            new.fields.keys() - old.fields.keys(),
-        )
-        comparable = bool(old.fields and new.fields) and not is_meta
         if (old.rest is None) != (new.rest is None):
             rule = "OBJECT_CLOSED" if new.rest is None else "OBJECT_OPENED"
             self.collected.add(rule, spot)
-        elif comparable and removed and new.open and not old.open:
+        elif not is_meta and _opens(old, new):
             self.collected.add("OBJECT_OPENED", spot)
-        elif comparable and added and old.open and not new.open:
+        elif not is_meta and _opens(new, old):
             self.collected.add("OBJECT_CLOSED", spot)
         if old.rest is not None and new.rest is not None and (old.rest or new.rest):
             self.compare(old.rest, new.rest, spot.below("{}"))
+
+
+def _opens(old: Object, new: Object) -> bool:
+    """Whether an object names fewer members than another, and says that any other is allowed."""
+    fewer = old.fields.keys() - new.fields.keys()
+    return bool(old.fields and new.fields and fewer) and new.open and not old.open
 
 
 def _by_content(

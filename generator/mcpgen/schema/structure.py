@@ -13,8 +13,10 @@ from collections.abc import Iterator, Mapping
 from mcpgen.errors import shown
 from mcpgen.json_types import Json, Node, is_array, is_object
 
-ANNOTATIONS = frozenset({"$comment", "description", "examples", "markdownDescription", "title"})
-"""Keywords whose value is prose."""
+ANNOTATIONS = frozenset(
+    {"$comment", "deprecated", "description", "examples", "markdownDescription", "title"}
+)
+"""Keywords that say nothing of the values: prose, and what is deprecated."""
 
 BOUNDS = ("minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems", "pattern")
 """Keywords that bind the values of a type."""

@@ -15,7 +15,7 @@ import secrets
 import shlex
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable, Generator, Mapping
+from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from inspect import Parameter, Signature
@@ -26,8 +26,9 @@ from mcpgen import __version__, names
 from mcpgen.errors import MirrorError, UsageError, safe_text
 from mcpgen.input_files import read_json
 from mcpgen.json_types import is_array, is_object
-from mcpgen.skeleton.mirror import Limits, is_parameter, variables
-from mcpgen.skeleton.server_lists import KINDS, ServerLists, parse
+from mcpgen.schema.structure import difference, resolve
+from mcpgen.skeleton.mirror import Limits, Snapshot, is_parameter, variables
+from mcpgen.skeleton.server_lists import KINDS, WORDS, ServerLists, parse
 
 SECONDS = 60.0
 """How long a server may take for its start, and for each page of a list."""
@@ -37,6 +38,12 @@ MAX_PAGES = 100
 
 MAX_ENTRIES = 5000
 """Entries of one list."""
+
+_SHOWN = 5
+"""Entries with the same difference that one line names."""
+
+_LONGEST = 200
+"""Characters of a place that are shown."""
 
 
 @dataclass(frozen=True)
@@ -165,16 +172,21 @@ def lists(package: Any, server: Target) -> ServerLists:
     return parse(document, server.shown)
 
 
-async def _listed(package: Any, server: Target) -> dict[str, list[Any]]:
+async def _listed(package: Any, server: Target) -> dict[str, Any]:
     options = {"name": "mcpgen", "version": __version__, **server.options}
     timeouts = package.Timeouts(opening=SECONDS)
     async with package.connect(server.address, timeouts=timeouts, **options) as client:
-        declared = client.server_capabilities
-        found: dict[str, list[Any]] = {}
-        for kind, row in _list_requests(package).items():
-            if all(name in declared for name in row.capability[:1]):
-                found[kind] = await _pages(client.request_raw, kind, row.name, server, package)
-        return found or {"tools": []}
+        return await _lists_of(client, server, package)
+
+
+async def _lists_of(client: Any, server: Target, package: Any) -> dict[str, Any]:
+    found: dict[str, Any] = {"tools": []}
+    for kind, row in _list_requests(package).items():
+        if all(name in client.server_capabilities for name in row.capability[:1]):
+            found[kind] = await _pages(client.request_raw, kind, row.name, server, package)
+    if client.instructions is not None:
+        found["instructions"] = client.instructions
+    return found
 
 
 def _list_requests(package: Any) -> dict[str, Any]:
@@ -254,10 +266,99 @@ def limits(package: Any, found: ServerLists) -> Limits:
         entry["name"]
         for entry in found.entries["prompts"]
         if not _registers(
-            server.prompt, package, entry["name"], [row["name"] for row in entry["arguments"]]
+            server.prompt,
+            package,
+            entry["name"],
+            [row["name"] for row in entry.get("arguments", ())],
         )
     )
     return Limits(tuple(unchecked), absent)
+
+
+def mirror_differences(
+    files: Mapping[str, str], modules: Sequence[str], protocol: str, snapshot: Snapshot
+) -> list[str]:
+    """How the lists of a server made with a mirror differ from the mirrored ones, one line each.
+
+    The mirror serves its lists in memory, in the newest revision of its package.
+
+    Args:
+        files: The project: text by path within its package.
+        modules: The modules to import besides: the mirror first, by their names in the package.
+        protocol: Name of the generated package in the project.
+        snapshot: The lists.
+
+    Raises:
+        MirrorError: The project cannot be imported, or does not list anything.
+    """
+    import anyio  # only to talk to servers
+
+    try:
+        with imported(files) as project:
+            package = importlib.import_module(f"{project.__name__}.{protocol}")
+            testing = importlib.import_module(f"{project.__name__}.{protocol}.testing")
+            mirror, *_ = [
+                importlib.import_module(f"{project.__name__}.{module}") for module in modules
+            ]
+            listed = anyio.run(_served, package, testing, mirror)
+    except Exception as error:
+        text = safe_text(" ".join(f"{type(error).__name__}: {error}".split()), 500)
+        raise MirrorError("the project", "", "a mirror that serves its lists", text) from error
+    return list(_list_differences(snapshot, listed))
+
+
+async def _served(package: Any, testing: Any, mirror: Any) -> dict[str, Any]:
+    """What a server with handlers that do nothing lists."""
+
+    async def unused(self: Any, *arguments: Any) -> None: ...
+
+    handlers = type(
+        "Trial", (mirror.Handlers,), dict.fromkeys(mirror.Handlers.__abstractmethods__, unused)
+    )
+    server = package.Server("trial", instructions=mirror.INSTRUCTIONS)
+    mirror.register(server, handlers())
+    async with testing.connected(server) as pair:
+        return await _lists_of(pair.client, Target("the mirror", ""), package)
+
+
+def _list_differences(snapshot: Snapshot, listed: Mapping[str, Any]) -> Iterator[str]:
+    served, lists = listed, snapshot.lists.document()
+    if served.get("instructions", "") != lists.get("instructions", ""):
+        yield "the mirror has other instructions"
+    alike: dict[str, list[str]] = {}
+    for kind, key in KINDS.items():
+        theirs = {entry[key]: entry for entry in served.get(kind, ())}
+        ours = {entry[key]: entry for entry in lists[kind]}
+        for name, entry in ours.items():
+            if name in theirs:
+                for text in _entry_differences(entry, theirs[name]):
+                    alike.setdefault(f"listed {text}", []).append(
+                        f"{WORDS[kind]} {safe_text(name)}"
+                    )
+        if [name for name in ours if name in theirs] != [*theirs]:
+            yield f"{kind} are listed in another order"
+    for text, labels in alike.items():
+        more = f" and {len(labels) - _SHOWN} more" if len(labels) > _SHOWN else ""
+        yield f"{', '.join(labels[:_SHOWN])}{more}: {text}"
+
+
+def _entry_differences(ours: Any, theirs: Any) -> Iterator[str]:
+    for pointer, _ in difference(ours, theirs):
+        place = safe_text(pointer, _LONGEST)
+        if not _has(theirs, pointer):
+            yield f"without {place}"
+        elif not _has(ours, pointer):
+            yield f"with {place}, which the server leaves out"
+        else:
+            yield f"with another {place}"
+
+
+def _has(document: Any, pointer: str) -> bool:
+    try:
+        resolve(document, pointer)
+    except LookupError:
+        return False
+    return True
 
 
 def _registers(

@@ -21,7 +21,7 @@ from mcpgen.formatting import LEFT_ALONE, formatted
 from mcpgen.input_files import read_json
 from mcpgen.json_types import is_array, is_object
 from mcpgen.literals import Code, literal
-from mcpgen.skeleton.server_lists import Entry, ServerLists, parse
+from mcpgen.skeleton.server_lists import KINDS, Entry, ServerLists, parse
 from mcpgen.skeleton.tool_types import (
     DICT,
     NoTypesError,
@@ -36,8 +36,27 @@ MODULE = "__init__.py"
 
 RESERVED = frozenset(
     {
-        *("ABC", "Annotated", "Audio", "Awaitable", "Callable", "Client", "Content", "Contents"),
-        *("Context", "DecodeError", "EmbeddedResource", "Handlers", "Image", "Mapping", "Message"),
+        *(
+            "ABC",
+            "Annotated",
+            "Annotations",
+            "Audio",
+            "Awaitable",
+            "Callable",
+            "Client",
+            "Content",
+            "Contents",
+        ),
+        *(
+            "Context",
+            "DecodeError",
+            "EmbeddedResource",
+            "Handlers",
+            "Icon",
+            "Image",
+            "Mapping",
+            "Message",
+        ),
         *("Meta", "PromptOutput", "ResourceLink", "ResourceOutput", "Result", "Sequence", "Server"),
         *("Text", "ToolAnnotations", "ToolCallError", "ToolError", "ToolOutput", "ToolResult"),
         *("TypeVar", "ValidationError"),
@@ -189,7 +208,11 @@ class Argument:
 
 @dataclass(frozen=True)
 class ItemRow:
-    """A resource, resource template or prompt; `callable` if its URI can be made."""
+    """A resource, resource template or prompt; `callable` if its URI can be made.
+
+    `listed` has the arguments of a prompt in the order of its server; in `arguments`, those that
+    are required come first.
+    """
 
     name: str
     list: str
@@ -200,6 +223,7 @@ class ItemRow:
     arguments: tuple[Argument, ...]
     registered: bool
     callable: bool = True
+    listed: tuple[Argument, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -344,20 +368,31 @@ def build(snapshot: Snapshot, protocol: str) -> Mirror:
     types = Types({*RESERVED, snapshot.calls_class})
     notes = list(snapshot.lists.notes)
     methods = _Methods(notes)
-    lists, limits = snapshot.lists.entries, snapshot.limits
-    tools = tuple(
-        _tool(entry, number, limits, types, methods, notes)
-        for number, entry in enumerate(lists["tools"])
+    lists, limits = snapshot.lists, snapshot.limits
+    tools = sorted(
+        (
+            _tool(entry, number, limits, types, methods, notes)
+            for number, entry in _by_name(lists, "tools")
+        ),
+        key=_number,
     )
-    resources = [
-        _resource(entry, number, limits, methods) for number, entry in enumerate(lists["resources"])
-    ]
-    resources += [
-        _template(entry, number, limits, methods, notes)
-        for number, entry in enumerate(lists["resourceTemplates"])
-    ]
-    prompts = tuple(
-        _prompt(entry, number, limits, methods) for number, entry in enumerate(lists["prompts"])
+    resources = sorted(
+        (
+            _resource(entry, number, limits, methods)
+            for number, entry in _by_name(lists, "resources")
+        ),
+        key=_number,
+    )
+    resources += sorted(
+        (
+            _template(entry, number, limits, methods, notes)
+            for number, entry in _by_name(lists, "resourceTemplates")
+        ),
+        key=_number,
+    )
+    prompts = sorted(
+        (_prompt(entry, number, limits, methods) for number, entry in _by_name(lists, "prompts")),
+        key=_number,
     )
     for kind, found in (limits.absent or {}).items():
         notes += [
@@ -370,11 +405,20 @@ def build(snapshot: Snapshot, protocol: str) -> Mirror:
         protocol,
         snapshot.calls_class,
         tuple(types.classes),
-        tools,
+        tuple(tools),
         tuple(resources),
-        prompts,
+        tuple(prompts),
         tuple(notes),
     )
+
+
+def _by_name(lists: ServerLists, kind: str) -> list[tuple[int, Entry]]:
+    """The entries of a list with their numbers, sorted: their order changes no names in Python."""
+    return sorted(enumerate(lists.entries[kind]), key=lambda pair: str(pair[1][KINDS[kind]]))
+
+
+def _number(row: ToolRow | ItemRow) -> int:
+    return row.number
 
 
 def module_text(mirror: Mirror) -> str:
@@ -540,11 +584,13 @@ def is_parameter(name: str) -> bool:
 
 def _prompt(entry: Entry, number: int, limits: Limits, methods: _Methods) -> ItemRow:
     name = entry["name"]
-    rows = {row["name"]: row for row in entry["arguments"]}
-    required = {wire: row["required"] for wire, row in rows.items()}
+    rows = {row["name"]: row for row in entry.get("arguments", ())}
+    required = {wire: row.get("required", False) for wire, row in rows.items()}
     ordered = {wire: True for wire in required if required[wire]} | required
     texts = {wire: str(row.get("description", "")) for wire, row in rows.items()}
     registered = limits.has("prompts", name) and all(map(is_parameter, rows))
+    arguments = _arguments(ordered, texts)
+    by_wire = {argument.wire: argument for argument in arguments}
     return ItemRow(
         name,
         "prompts",
@@ -552,8 +598,9 @@ def _prompt(entry: Entry, number: int, limits: Limits, methods: _Methods) -> Ite
         "",
         methods.name(name, suffix="_prompt"),
         _doc(entry, f"Get the prompt `{safe_text(name)}`."),
-        _arguments(ordered, texts),
+        arguments,
         registered,
+        listed=tuple(by_wire[wire] for wire in rows),
     )
 
 

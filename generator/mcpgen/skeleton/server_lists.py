@@ -1,12 +1,12 @@
 """What a server lists: tools, resources, resource templates and prompts, read from JSON.
 
-Only the members that a mirror uses are kept, each with the type that it must have; an optional
-member of another type is treated as absent.
+Only the members that the specification has are kept, each with the type that it must have. What is
+left out is in the notes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -17,8 +17,8 @@ from mcpgen.json_types import is_array, is_object
 
 Entry: TypeAlias = dict[str, Any]
 
-MAX_TEXT = 2000
-"""Characters of a description that are kept."""
+MAX_TEXT = 10_000
+"""Characters of a description or of instructions that are kept."""
 
 MAX_NAME = 200
 """Characters of the name of a tool, prompt or argument, and ten times that of a URI."""
@@ -31,25 +31,118 @@ KINDS: Mapping[str, str] = {
 }
 """The lists of a server by the member of their results; what tells their entries apart."""
 
-_OPTIONAL_TEXTS = ("name", "title", "description", "mimeType")
+_INSTRUCTIONS = "instructions"
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _is_name(value: object) -> bool:
+    return isinstance(value, str) and 0 < len(value) <= MAX_NAME
+
+
+def _is_texts(value: object) -> bool:
+    return is_array(value) and all(isinstance(text, str) for text in value)
+
+
+def _is_hint(value: object) -> bool:
+    return isinstance(value, bool)
+
+
+def _is_size(value: object) -> bool:
+    return type(value) is int and value >= 0
+
+
+def _is_priority(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
+
+
+def _is_audience(value: object) -> bool:
+    return is_array(value) and all(role in ("user", "assistant") for role in value)
+
+
+def _is_theme(value: object) -> bool:
+    return value in ("light", "dark")
+
+
+_Check: TypeAlias = Callable[[object], bool]
+
+
+@dataclass(frozen=True)
+class _Object:
+    """What the members of an object must be."""
+
+    members: Mapping[str, _Check | _Object | _Array]
+
+
+@dataclass(frozen=True)
+class _Array:
+    """What the objects of an array must be."""
+
+    item: _Object
+
+
 _HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
+_ICON = _Object({"src": _is_text, "mimeType": _is_text, "sizes": _is_texts, "theme": _is_theme})
+_COMMON: Mapping[str, _Check | _Object | _Array] = {
+    "title": _is_text,
+    "description": _is_text,
+    "icons": _Array(_ICON),
+    "_meta": is_object,
+}
+_OF_RESOURCES: Mapping[str, _Check | _Object | _Array] = {
+    **_COMMON,
+    "name": _is_text,
+    "mimeType": _is_text,
+    "annotations": _Object(
+        {"audience": _is_audience, "priority": _is_priority, "lastModified": _is_text}
+    ),
+}
+_ARGUMENT = _Object(
+    {"name": _is_name, "title": _is_text, "description": _is_text, "required": _is_hint}
+)
+_SHAPES: Mapping[str, _Object] = {
+    "tools": _Object(
+        {
+            **_COMMON,
+            "inputSchema": is_object,
+            "outputSchema": is_object,
+            "annotations": _Object({"title": _is_text, **dict.fromkeys(_HINTS, _is_hint)}),
+            "execution": _Object({"taskSupport": _is_text}),
+        }
+    ),
+    "resources": _Object({**_OF_RESOURCES, "size": _is_size}),
+    "resourceTemplates": _Object(_OF_RESOURCES),
+    "prompts": _Object({**_COMMON, "arguments": _Array(_ARGUMENT)}),
+}
+"""The entries by their list, beside what tells them apart."""
+
+_GENERAL = _Object({_INSTRUCTIONS: _is_text})
+"""What is read of the whole, beside the lists."""
+
+_ESSENTIAL = frozenset({"name", "src"})
+"""Members without which an object in an array is left out."""
 
 
 @dataclass(frozen=True)
 class ServerLists:
-    """The lists of a server, each sorted by what tells its entries apart.
+    """The lists of a server, each in its own order.
 
     Attributes:
         entries: The entries by the name of their list; see `KINDS`.
         notes: What was left out, one line each.
+        instructions: How to use the server, for a model; empty if it does not say.
     """
 
     entries: Mapping[str, tuple[Entry, ...]]
     notes: tuple[str, ...] = ()
+    instructions: str = ""
 
-    def document(self) -> dict[str, list[Entry]]:
+    def document(self) -> dict[str, Any]:
         """The lists as JSON."""
-        return {kind: list(self.entries[kind]) for kind in KINDS}
+        lists: dict[str, Any] = {kind: list(self.entries[kind]) for kind in KINDS}
+        return lists | ({_INSTRUCTIONS: self.instructions} if self.instructions else {})
 
 
 def read_file(path: Path) -> ServerLists:
@@ -81,7 +174,8 @@ def parse(document: object, source: str) -> ServerLists:
         raise MirrorError(source, "", expected, _kind(document))
     notes: list[str] = []
     entries = {kind: _entries(document.get(kind, []), kind, source, notes) for kind in KINDS}
-    return ServerLists(entries, tuple(notes))
+    instructions: dict[str, Any] = _members(document, _GENERAL, "", notes, KINDS)
+    return ServerLists(entries, tuple(notes), instructions.get(_INSTRUCTIONS, ""))
 
 
 def _entries(listed: object, kind: str, source: str, notes: list[str]) -> tuple[Entry, ...]:
@@ -101,41 +195,58 @@ def _entries(listed: object, kind: str, source: str, notes: list[str]) -> tuple[
         if name in found:
             notes.append(f"{pointer}: {safe_text(name)!r} comes twice: the first counts")
             continue
-        found[name] = _entry(item, kind, key, name)
-    return tuple(found[name] for name in sorted(found))
+        found[name] = {key: name} | _members(item, _SHAPES[kind], pointer, notes, {key})
+    return tuple(found.values())
 
 
-def _entry(item: Entry, kind: str, key: str, name: str) -> Entry:
-    entry: Entry = {key: name}
-    for member in _OPTIONAL_TEXTS:
-        text = item.get(member)
-        if member != key and isinstance(text, str):
-            entry[member] = text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]}..."
-    if kind == "tools":
-        for member in ("inputSchema", "outputSchema"):
-            if is_object(item.get(member)):
-                entry[member] = item[member]
-        hints = item.get("annotations")
-        if is_object(hints):
-            entry["annotations"] = {
-                hint: hints[hint] for hint in _HINTS if isinstance(hints.get(hint), bool)
-            }
-    if kind == "prompts":
-        entry["arguments"] = _arguments(item.get("arguments"))
-    return entry
+def _members(
+    item: Entry, shape: _Object, pointer: str, notes: list[str], known: Collection[str] = ()
+) -> Entry:
+    """The members of an object that have the right shape; notes say what is left out.
 
-
-def _arguments(listed: object) -> list[Entry]:
-    """The arguments of a prompt; those without a name are left out."""
-    found: dict[str, Entry] = {}
-    for item in listed if is_array(listed) else ():
-        name = item.get("name") if is_object(item) else None
-        if not isinstance(name, str) or not 0 < len(name) <= MAX_NAME or name in found:
+    Args:
+        item: The object.
+        shape: What its members must be.
+        pointer: Where it stands.
+        notes: Where notes go.
+        known: Members that are read elsewhere.
+    """
+    kept: Entry = {}
+    for member, value in item.items():
+        place = f"{pointer}/{member}"
+        wanted = shape.members.get(member)
+        if member in known:
             continue
-        found[name] = {"name": name, "required": item.get("required") is True}
-        if isinstance(item.get("description"), str):
-            found[name]["description"] = item["description"][:MAX_TEXT]
-    return list(found.values())
+        if isinstance(wanted, _Array) and is_array(value):
+            kept[member] = _objects(value, wanted.item, place, notes)
+        elif isinstance(wanted, _Object) and is_object(value):
+            kept[member] = _members(value, wanted, place, notes)
+        elif wanted is None:
+            notes.append(f"{safe_text(place)}: left out: the specification has no such member")
+        elif isinstance(wanted, _Array | _Object) or not wanted(value):
+            notes.append(f"{safe_text(place)}: left out: not as specified")
+        elif isinstance(value, str) and len(value) > MAX_TEXT:
+            notes.append(f"{safe_text(place)}: cut after {MAX_TEXT} characters")
+            kept[member] = f"{value[:MAX_TEXT]}..."
+        else:
+            kept[member] = value
+    return kept
+
+
+def _objects(
+    listed: Sequence[object], shape: _Object, pointer: str, notes: list[str]
+) -> list[Entry]:
+    """The objects of an array that have what they need, those with a name once."""
+    kept: list[Entry] = []
+    for number, item in enumerate(listed):
+        place = f"{pointer}/{number}"
+        members = _members(item, shape, place, notes) if is_object(item) else {}
+        names = [each.get("name") for each in kept if "name" in each]
+        if not members.keys() & _ESSENTIAL or members.get("name") in names:
+            notes.append(f"{safe_text(place)}: left out: no name, or one that comes twice")
+        else:
+            kept.append(members)
+    return kept
 
 
 def _kind(value: object) -> str:
@@ -151,12 +262,14 @@ def _kind(value: object) -> str:
             return "an array" if is_array(value) else "an object"
 
 
-_WORDS: Mapping[str, str] = {
+WORDS: Mapping[str, str] = {
     "tools": "tool",
     "resources": "resource",
     "resourceTemplates": "resource template",
     "prompts": "prompt",
 }
+"""What an entry of each list is called."""
+
 _MEMBERS: Mapping[str, str] = {"inputSchema": "arguments", "outputSchema": "result"}
 
 
@@ -167,7 +280,7 @@ def changes(old: ServerLists, new: ServerLists) -> list[str]:
         before = {entry[key]: entry for entry in old.entries[kind]}
         after = {entry[key]: entry for entry in new.entries[kind]}
         for name in sorted(before.keys() | after.keys()):
-            label = f"{_WORDS[kind]} {safe_text(name)}"
+            label = f"{WORDS[kind]} {safe_text(name)}"
             if name not in before:
                 lines.append(f"new: {label}")
             elif name not in after:
@@ -177,4 +290,8 @@ def changes(old: ServerLists, new: ServerLists) -> list[str]:
                 other = [m for m in members if before[name].get(m) != after[name].get(m)]
                 what = ", ".join(sorted(_MEMBERS.get(member, member) for member in other))
                 lines.append(f"changed: {label}: {what}")
+        if [name for name in before if name in after] != [name for name in after if name in before]:
+            lines.append(f"changed: order of {kind}")
+    if old.instructions != new.instructions:
+        lines.append("changed: instructions")
     return lines

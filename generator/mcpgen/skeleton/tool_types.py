@@ -9,6 +9,7 @@ docstrings.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -178,7 +179,7 @@ class _Reader:
         properties = schema.get("properties", {})
         if not is_object(properties):
             raise NoTypesError("its properties are no object")
-        if reason := _open_members(schema):
+        if reason := _no_struct(schema):
             raise NoTypesError(f"its schema {reason}")
         self._prefix = name
         return self._class(schema, properties, name, pointer, doc)
@@ -240,7 +241,7 @@ class _Reader:
                 inner = self._hint(more, f"{name}Value", f"{pointer}/additionalProperties")
                 return Hint(Code(f"dict[str, {inner.code}]"), DICT.family, (), DICT.sample, {})
             return DICT
-        if reason := _open_members(schema):
+        if reason := _no_struct(schema):
             return self._fallback(DICT, pointer, f"it {reason}")
         return self._class(schema, properties, name, pointer, "")
 
@@ -358,6 +359,18 @@ class _Reader:
     def _fallback(self, hint: Hint, pointer: str, reason: str) -> Hint:
         self._note(f"{safe_text(pointer)} is {hint.code}: {reason}")
         return hint
+
+
+_NO_FIELD = re.compile(r'["\\\x00-\x1f]')
+"""What msgspec refuses in the names of members on the wire."""
+
+
+def _no_struct(schema: dict[str, Any]) -> str:
+    """Why objects cannot be a Struct; empty if they can."""
+    for wire in schema.get("properties") or ():
+        if _NO_FIELD.search(wire):
+            return f"has a member that no field can be named by: {safe_text(wire)!r}"
+    return _open_members(schema)
 
 
 def _open_members(schema: dict[str, Any]) -> str:

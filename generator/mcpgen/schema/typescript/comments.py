@@ -151,6 +151,7 @@ _READERS: Mapping[str, Callable[[str, str], Json]] = {
     "type": _type,
     "asType": _type,
     "default": _json,
+    "deprecated": lambda tag, text: True,
 }
 _KEYWORDS = {"asType": "type"}
 _KEYWORD_TAG = re.compile(

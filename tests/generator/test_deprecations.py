@@ -1,0 +1,56 @@
+"""What a schema marks as deprecated: `mcpgen diff` shows it, and the structure stays as it is."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from generator.typescript_text import saved, typescript_of
+from mcpgen import diff, schema
+
+NEWEST = schema.latest().name
+PLAIN = schema.load(NEWEST, errata=False).definitions
+
+
+def marked(old: str, new: str) -> list[tuple[str, str, tuple[str, ...]]]:
+    """The deprecations that a comparison shows, with those whom they concern."""
+    found = diff.compare(*diff.load(old, new)).changes
+    return [
+        (change.rule.id, change.place, change.affected)
+        for change in found
+        if change.rule.category == "DEPRECATION"
+    ]
+
+
+@pytest.mark.parametrize(
+    "mark",
+    [{"deprecated": True}, {"description": "A tool.\n\n@deprecated Use nothing."}],
+    ids=["keyword", "tag"],
+)
+def test_a_mark_in_json_is_shown_with_its_place(mark: dict[str, Any], tmp_path: Path) -> None:
+    document = json.loads((schema.entry(NEWEST).folder / "schema.json").read_text("utf-8"))
+    document["$defs"]["Tool"]["properties"]["title"] |= mark
+    document["$defs"]["CallToolRequestParams"] |= mark
+    file = tmp_path / "my.json"
+    file.write_text(json.dumps(document), "utf-8")
+    sends = ("client that sends", "server that receives")
+    gives = ("server that sends", "client that receives")
+    assert marked(NEWEST, str(file)) == [
+        ("DEPRECATION_ADDED", "CallToolRequestParams", sends),
+        ("DEPRECATION_ADDED", "Tool.title", gives),
+    ]
+    assert schema.read_file(file).digest == schema.entry(NEWEST).digest
+
+
+def test_a_tag_in_typescript_is_shown_with_its_place(tmp_path: Path) -> None:
+    plain = typescript_of(PLAIN)
+    old = saved(tmp_path / "old", plain)
+    name = "export interface CompleteResult "
+    assert name in plain
+    new = saved(tmp_path / "new", plain.replace(name, f"/** @deprecated as of now */\n{name}"))
+    gives = ("server that sends", "client that receives")
+    assert marked(str(old), str(new)) == [("DEPRECATION_ADDED", "CompleteResult", gives)]
+    assert marked(str(new), str(old)) == [("DEPRECATION_REMOVED", "CompleteResult", gives)]

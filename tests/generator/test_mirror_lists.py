@@ -1,0 +1,199 @@
+"""A server made with a mirror lists what the mirrored one does, however odd, or a note says so."""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import mcp_protocol
+from generator.command_line import run
+from generator.test_mirror import FORECAST
+from mcpgen import directory
+from mcpgen.errors import MirrorError
+from mcpgen.skeleton import live_server, server_lists
+from mcpgen.skeleton import mirror as mirrors
+from mcpgen.skeleton.mirror import Snapshot
+
+ODD = Path(__file__).parent / "odd_server.json"
+PACKAGE = Path(mcp_protocol.__file__).parent
+NOTES = ["tool with_execution: listed without /execution"]
+"""What a mirror cannot list: the package runs no tasks that a tool call begins."""
+
+_NUMBERS = itertools.count()
+
+
+def mirrored(document: object) -> tuple[Snapshot, Mapping[str, str]]:
+    """The snapshot of some lists, and the files of its mirror."""
+    lists = server_lists.parse(document, "odd.json")
+    snapshot = Snapshot(lists, live_server.limits(mcp_protocol, lists), "Odd")
+    return snapshot, mirrors.files(mirrors.build(snapshot, "protocol"), snapshot)
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A package that mirrors are written to, beside a package with every revision."""
+    folder = tmp_path_factory.mktemp("projects") / "odd_mirrors"
+    folder.mkdir()
+    (folder / "__init__.py").touch()
+    (folder / "protocol").symlink_to(PACKAGE)
+    sys.path.insert(0, str(folder.parent))
+    yield folder
+    sys.path.remove(str(folder.parent))
+
+
+def imported(project: Path, files: Mapping[str, str]) -> Any:
+    """The module of a mirror."""
+    name = f"mirror{next(_NUMBERS)}"
+    (project / name).mkdir()
+    for path, text in files.items():
+        (project / name / path).write_text(text, "utf-8")
+    importlib.invalidate_caches()
+    return importlib.import_module(f"{project.name}.{name}")
+
+
+def server_of(project: Path, mirror: Any) -> Any:
+    """A server whose handlers do nothing."""
+    protocol = importlib.import_module(f"{project.name}.protocol")
+
+    async def unused(self: Any, *arguments: Any) -> None: ...
+
+    methods = dict.fromkeys(mirror.Handlers.__abstractmethods__, unused)
+    server = protocol.Server("odd", instructions=mirror.INSTRUCTIONS)
+    mirror.register(server, type("Idle", (mirror.Handlers,), methods)())
+    return server
+
+
+async def listed(project: Path, mirror: Any, method: str, member: str) -> list[dict[str, Any]]:
+    """What a server made with a mirror lists in the newest revision, from its bytes."""
+    testing = importlib.import_module(f"{project.name}.protocol.testing")
+    async with testing.connected(server_of(project, mirror)) as pair:
+        result = json.loads(bytes(await pair.client.request_raw(method, {})))
+    entries: list[dict[str, Any]] = result[member]
+    return entries
+
+
+def text(value: object) -> str:
+    """JSON without the order of members, which is that of the types of the revision."""
+    return json.dumps(value, sort_keys=True)
+
+
+@pytest.mark.parametrize(
+    ("method", "member"),
+    [
+        ("tools/list", "tools"),
+        ("resources/list", "resources"),
+        ("resources/templates/list", "resourceTemplates"),
+        ("prompts/list", "prompts"),
+    ],
+)
+async def test_each_odd_entry_is_listed_as_it_was_and_in_order(
+    project: Path, method: str, member: str
+) -> None:
+    document = json.loads(ODD.read_text("utf-8"))
+    entries = document[member]
+    for entry in entries:
+        entry.pop("execution", None)
+    _, files = mirrored(document)
+    found = await listed(project, imported(project, files), method, member)
+    assert [text(entry) for entry in found] == [text(entry) for entry in entries]
+
+
+def test_a_project_of_an_odd_server_names_each_difference(tmp_path: Path) -> None:
+    done = run("new", "server", "odd", "--from", str(ODD), "-o", str(tmp_path / "odd"))
+    assert done.code == 0
+    notes = [line for line in done.out.splitlines() if ": listed " in line]
+    assert notes == [f"note: {note}" for note in NOTES]
+    texts = (tmp_path / "odd" / "src" / "odd" / "server.py").read_text("utf-8")
+    assert "instructions=mirror.INSTRUCTIONS" in texts
+
+
+def differences(document: object, **changed: str) -> list[str]:
+    """The differences that are named for a mirror of some lists, in which files may be changed."""
+    snapshot, files = mirrored(document)
+    tree = {f"protocol/{path}": text for path, text in directory.texts(PACKAGE).items()}
+    tree |= {f"mirror/{path}": text for path, text in files.items()}
+    tree |= {"__init__.py": "", "mirror/__init__.py": changed.get("module", files["__init__.py"])}
+    return live_server.mirror_differences(tree, ("mirror",), "protocol", snapshot)
+
+
+def test_a_project_that_cannot_be_imported_is_no_success() -> None:
+    with pytest.raises(MirrorError, match="ValueError: broken"):
+        differences([FORECAST], module="raise ValueError('broken')")
+
+
+def test_what_a_package_lists_otherwise_is_named() -> None:
+    document = {
+        "tools": [{"name": name, "inputSchema": {"type": "array"}} for name in ("b", "a")],
+        "prompts": [{"name": "p", "description": "", "arguments": [{"name": "x"}]}],
+    }
+    assert differences(document) == [
+        "tool b, tool a: listed with another /inputSchema/type",
+        "prompt p: listed without /description",
+        "prompt p: listed with /arguments/0/required, which the server leaves out",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("entry", "note"),
+    [
+        ({"x-own": 1}, "/tools/0/x-own: left out: the specification has no such member"),
+        ({"title": 1}, "/tools/0/title: left out: not as specified"),
+        (
+            {"annotations": {"readOnlyHint": "yes"}},
+            "/tools/0/annotations/readOnlyHint: left out: not as specified",
+        ),
+        (
+            {"icons": [{"sizes": ["1x1"]}]},
+            "/tools/0/icons/0: left out: no name, or one that comes twice",
+        ),
+        (
+            {"icons": [{"src": "x", "sizes": "1x1"}]},
+            "/tools/0/icons/0/sizes: left out: not as specified",
+        ),
+        ({"description": "x" * 10_001}, "/tools/0/description: cut after 10000 characters"),
+    ],
+)
+def test_a_member_that_is_left_out_is_named(entry: dict[str, Any], note: str) -> None:
+    lists = server_lists.parse([{**FORECAST, **entry}], "x")
+    assert lists.notes == (note,)
+
+
+NAMES = st.one_of(
+    st.text(st.characters(exclude_categories=["Cs"]), max_size=12),
+    st.sampled_from(
+        ["class", "self", "ctx", '"', "\\", "\x00", "\u2028", "__init__", "a-b", "a_b"]
+    ),
+)
+TOOL_NAMES = st.text("aBc01_.-", min_size=1, max_size=6)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    st.dictionaries(TOOL_NAMES, st.lists(NAMES, unique=True, max_size=6), min_size=1, max_size=6)
+)
+async def test_whatever_names_come_the_mirror_is_imported_and_lists_them(
+    project: Path, tools: dict[str, list[str]]
+) -> None:
+    entries = [
+        {
+            "name": name,
+            "inputSchema": {
+                "type": "object",
+                "properties": {each: {"type": "string"} for each in members},
+                "required": members[:1],
+            },
+        }
+        for name, members in tools.items()
+    ]
+    _, files = mirrored(entries)
+    found = await listed(project, imported(project, files), "tools/list", "tools")
+    assert [text(entry) for entry in found] == [text(entry) for entry in entries]

@@ -1,0 +1,156 @@
+"""Packages made from schema files of the user's: edits of the file lead to the same package."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from generator.command_line import run
+from mcpgen import manifest, schema
+
+REVISIONS = tuple(row.name for row in schema.revisions())
+NEWEST = REVISIONS[-1]
+COMMANDS = {
+    "check": (("update", "pkg"), ("check", "pkg")),
+    "update": (("update", "pkg"), ("update", "pkg")),
+    "check --schema": (
+        ("update", "pkg", "--schema", "my.json"),
+        ("check", "pkg", "--schema", "my.json"),
+    ),
+    "generate": (
+        ("--schema", "my.json", "--parts", "types", "-o", "pkg"),
+        ("--schema", "my.json", "--parts", "types", "-o", "pkg"),
+    ),
+}
+DOCSTRING = ('"""A tool that ', '"""Our tool that ')
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder, in which commands run."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def copy(revision: str, name: str = "my.json") -> None:
+    """A copy of the schema of a revision, under a name that does not say so."""
+    shutil.copy(schema.entry(revision).folder / "schema.json", name)
+
+
+def generate(*names: str) -> None:
+    words = [word for name in names or ("my.json",) for word in ("--schema", name)]
+    assert run("-q", *words, "--parts", "types", "-o", "pkg").code == 0
+
+
+def edit(name: str = "my.json", member: str = "shade") -> None:
+    """Give tools a member that no revision has."""
+    change(name, lambda tool: tool["properties"].update({member: {"type": "string"}}))
+
+
+def change(name: str, action: Callable[[dict[str, Any]], None]) -> None:
+    document = json.loads(Path(name).read_text("utf-8"))
+    action((document.get("$defs") or document["definitions"])["Tool"])
+    Path(name).write_text(json.dumps(document), "utf-8")
+
+
+def models(revision: str) -> Path:
+    return Path("pkg", f"r{revision.replace('-', '_')}", "models.py")
+
+
+def revisions() -> list[str]:
+    """The revisions of the package by its manifest, which are also its folders."""
+    names = list(json.loads(Path("pkg", manifest.NAME).read_text("utf-8"))["revisions"])
+    folders = {path.parent.name for path in Path("pkg").glob("*/models.py")}
+    assert folders == {models(name).parent.name for name in names}
+    return names
+
+
+@pytest.mark.parametrize(
+    ("revision", "commands"),
+    [
+        *((NEWEST, commands) for commands in COMMANDS.values()),
+        (REVISIONS[0], COMMANDS["update"]),
+    ],
+    ids=[*COMMANDS, "oldest"],
+)
+def test_an_edited_copy_keeps_the_revision_it_was_recorded_as(
+    revision: str, commands: tuple[tuple[str, ...], ...]
+) -> None:
+    copy(revision)
+    generate()
+    edit()
+    check = run("check", "pkg")
+    assert (check.code, "the schema changed" in check.out) == (1, True)
+    for command in commands:
+        assert run("-q", *command).code == 0
+    assert revisions() == [revision]
+    assert "shade: " in models(revision).read_text("utf-8")
+    assert run("-q", "check", "pkg").code == 0
+
+
+def test_adopted_rules_outlive_an_edit_of_the_schema_file() -> None:
+    copy(NEWEST)
+    generate()
+    text = models(NEWEST).read_text("utf-8")
+    first = text.index('"""', text.index("class Tool("))
+    models(NEWEST).write_text(f'{text[:first]}"""Ours: {text[first + 3 :]}', "utf-8")
+    assert run("-q", "adopt", "pkg").code == 0
+    edit()
+    assert run("-q", "update", "pkg").code == 0
+    text = models(NEWEST).read_text("utf-8")
+    assert ('"""Ours: ' in text, "shade: " in text) == (True, True)
+
+
+def test_an_update_that_hand_edits_stop_names_adopt() -> None:
+    copy(NEWEST)
+    generate()
+    models(NEWEST).write_text("mine = 1\n", "utf-8")
+    edit()
+    done = run("update", "pkg")
+    assert done.code == 1
+    assert "edited by hand" in done.err
+    assert "as rules with mcpgen adopt" in done.err
+
+
+def test_a_file_that_was_moved_takes_the_place_of_the_only_one() -> None:
+    copy(NEWEST)
+    generate()
+    edit()
+    Path("my.json").rename("other.json")
+    assert run("-q", "update", "pkg").code == 2
+    assert run("-q", "update", "pkg", "--schema", "other.json").code == 0
+    assert revisions() == [NEWEST]
+
+
+def test_each_of_several_edited_files_keeps_its_revision() -> None:
+    for number, revision in enumerate(REVISIONS[:2]):
+        copy(revision, f"{number}.json")
+    generate("0.json", "1.json")
+    for number in range(2):
+        edit(f"{number}.json")
+    words = ("--schema", "1.json", "--schema", "0.json")
+    assert run("-q", "update", "pkg", *words).code == 0
+    assert revisions() == list(REVISIONS[:2])
+
+
+def test_a_draft_that_becomes_a_revision_stays_in_its_folder() -> None:
+    copy(NEWEST)
+    edit()
+    generate()
+    copy(NEWEST)
+    assert run("-q", "update", "pkg").code == 0
+    assert revisions() == ["draft"]
+
+
+def test_a_file_that_became_another_revision_is_refused() -> None:
+    copy(REVISIONS[-2])
+    generate()
+    copy(NEWEST)
+    done = run("update", "pkg")
+    expected = f"expected the schema of revision {REVISIONS[-2]}, got {NEWEST}"
+    assert (done.code, expected in done.err) == (2, True)
