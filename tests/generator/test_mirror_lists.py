@@ -180,7 +180,7 @@ TOOL_NAMES = st.text("aBc01_.-", min_size=1, max_size=6)
 @given(
     st.dictionaries(TOOL_NAMES, st.lists(NAMES, unique=True, max_size=6), min_size=1, max_size=6)
 )
-async def test_whatever_names_come_the_mirror_is_imported_and_lists_them(
+async def test_a_mirror_of_any_names_is_imported_and_lists_them(
     project: Path, tools: dict[str, list[str]]
 ) -> None:
     entries = [

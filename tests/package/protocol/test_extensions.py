@@ -218,7 +218,7 @@ async def test_without_their_extension_there_are_no_tasks(revision: str) -> None
 
 @pytest.mark.requirement("extensions.legacy-channel")
 @pytest.mark.parametrize("revision", HANDSHAKE)
-async def test_a_session_keeps_extensions_and_serves_no_methods_of_them(
+async def test_a_session_keeps_extensions_and_serves_none_of_them(
     revision: str,
 ) -> None:
     client: Capabilities = {"extensions": {X: {"level": 2}}, "experimental": {X: {}}, "own": {}}
