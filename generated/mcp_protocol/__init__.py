@@ -46,6 +46,13 @@ if TYPE_CHECKING:
         UnsetType,
     )
     from ._wire import (
+        EncodingError,
+        ValidationError,
+        convert,
+        decoder,
+        encode,
+    )
+    from ._wire import (
         to_builtins,
     )
     from ._wire import (
@@ -327,6 +334,11 @@ if TYPE_CHECKING:
 __all__ = [
     "UNSET",
     "UnsetType",
+    "EncodingError",
+    "ValidationError",
+    "convert",
+    "decoder",
+    "encode",
     "to_builtins",
     "replace",
     "AddressRules",
@@ -490,6 +502,11 @@ __all__ = [
 _HOMES = {
     "UNSET": "._wire",
     "UnsetType": "._wire",
+    "EncodingError": "._wire",
+    "ValidationError": "._wire",
+    "convert": "._wire",
+    "decoder": "._wire",
+    "encode": "._wire",
     "to_builtins": "._wire",
     "replace": "._wire",
     "AddressRules": ".auth.address_rules",

@@ -23,7 +23,17 @@ from typing import Any, ClassVar, TypeAlias, TypeVar
 import msgspec
 from msgspec import UNSET, Raw, UnsetType, ValidationError
 
-from ._unions import UntaggedType, Variant, is_many, is_object, shown
+from ._unions import (
+    Objects,
+    UntaggedType,
+    Variant,
+    has_integers,
+    is_many,
+    is_object,
+    shown,
+    with_integers,
+)
+from .message_type import MessageType
 
 __all__ = [
     "EXTRA",
@@ -78,6 +88,9 @@ UNWRITABLE = (
 # How MessagePack writes a number that is not finite; no text in UTF-8 has these bytes in a row.
 _FLOAT, _NOT_FINITE = b"\xcb", re.compile(rb"\xcb[\x7f\xff][\xf0-\xff]")
 
+_GOT_FLOAT = "got `float`"
+"""Stands in the error for a number such as `1.0` where an integer is expected."""
+
 # Bytes of JSON, and the signs of small values in them: more than a long text has.
 _SAMPLE, _QUOTES, _COMMAS = 1024, 20, 60
 
@@ -100,7 +113,13 @@ asdict = msgspec.structs.asdict
 T = TypeVar("T")
 
 
-class Struct(msgspec.Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True):
+class Struct(
+    msgspec.Struct,
+    metaclass=MessageType,
+    frozen=True,
+    omit_defaults=True,
+    repr_omit_defaults=True,
+):
     """An object of the protocol: members that are absent are neither sent nor shown."""
 
     extra: ClassVar[Mapping[str, Any]] = MappingProxyType({})
@@ -141,7 +160,7 @@ def _decode_untagged(kind: type[Any], value: Any) -> Any:
     if isinstance(value, msgspec.Struct):
         return value
     try:
-        return convert(value, kind.choose(value).type)
+        return kind.decode(value, convert)
     except ValidationError as error:
         raise ValueError(error_text(error)) from None
 
@@ -261,7 +280,18 @@ def decoder(kind: Any) -> Callable[[bytes | Raw], Any]:
     decode: Callable[[bytes | Raw], Any] = msgspec.json.Decoder(
         kind, dec_hook=_decode_untagged
     ).decode
-    return decode
+    if not has_integers(kind, _OBJECTS):
+        return decode
+
+    def decode_with_integers(data: bytes | Raw) -> Any:
+        try:
+            return decode(data)
+        except ValidationError as error:
+            if _GOT_FLOAT not in str(error):
+                raise
+        return convert(msgspec.json.decode(data), kind)
+
+    return decode_with_integers
 
 
 def _untagged_decoder(kind: UntaggedType) -> Callable[[bytes | Raw], Any]:
@@ -271,6 +301,8 @@ def _untagged_decoder(kind: UntaggedType) -> Callable[[bytes | Raw], Any]:
     quicker than to make dicts of all of it first.
     """
     tests = kind.variants
+    if not all(variant.decides for variant in tests):
+        return lambda data: convert(msgspec.json.decode(data), kind)
     values = {name for variant in tests for name in (*variant.consts, *variant.inner)}
     names = sorted(values.union(*(variant.required for variant in tests)))
     probe = msgspec.defstruct(
@@ -339,6 +371,12 @@ def convert(value: Any, kind: Any) -> Any:
         ValidationError: The value has another shape; the text has the path.
     """
     try:
+        try:
+            return msgspec.convert(value, kind, dec_hook=_decode_untagged)
+        except ValidationError as error:
+            if _GOT_FLOAT not in str(error):
+                raise
+        value = with_integers(value, kind, _OBJECTS)
         return msgspec.convert(value, kind, dec_hook=_decode_untagged)
     except ValidationError:
         raise
@@ -363,6 +401,13 @@ class Untagged(metaclass=UntaggedType):
     variants: ClassVar[tuple[Variant, ...]] = ()
 
 
+@lru_cache(maxsize=4096)
+def _types_of(kind: Any) -> Mapping[str, Any] | None:
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        return {field.encode_name: field.type for field in fields(kind)}
+    return None
+
+
 def constant_of(kind: StructType, name: str) -> Any:
     """The value of a member that is constant, by Python name; `UNSET` for any other name."""
     return getattr(kind, name, UNSET)
@@ -372,3 +417,6 @@ def tag_of(kind: StructType) -> tuple[str, str] | None:
     """Wire name and value of the constant that tells a Struct from others, if it has one."""
     config = kind.__struct_config__
     return None if config.tag_field is None else (config.tag_field, str(config.tag))
+
+
+_OBJECTS = Objects(_types_of, tag_of)

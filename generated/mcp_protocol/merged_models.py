@@ -55,31 +55,35 @@ class MergedType(type):
             return subclass.__name__ in cls.struct_names
         return super().__subclasscheck__(subclass)
 
-    def __call__(cls, **members: Any) -> Any:
+    def __call__(cls, **keywords: Any) -> Any:
         """An object of the newest revision that has all members given.
 
         A member that is `None` counts as absent, except where null is a value of its own. One that
-        is constant, such as `type`, may be given too.
+        is constant, such as `type`, may be given too. A member may have its name on the wire.
 
         Raises:
             TypeError: No revision has these members, or all of them require more.
         """
-        present = {name for name, value in members.items() if _is_present(value)}
         for struct in cls.structs():
             own = {field.name: field for field in fields(struct)}
+            by_wire_name = {field.encode_name: field.name for field in own.values()}
+            members = {
+                name if name in own else by_wire_name.get(name, name): value
+                for name, value in keywords.items()
+            }
+            present = {name for name, value in members.items() if _is_present(value)}
             required = {name for name, field in own.items() if field.required}
             constants = {
-                name
-                for name in present - own.keys()
-                if constant_of(struct, name) == members[name]
+                name for name in present - own.keys() if constant_of(struct, name) == members[name]
             }
             if required <= members.keys() and present - constants <= own.keys():
                 nullable = {name for name, field in own.items() if field.default is UNSET}
                 passed = (present - constants | required | nullable) & members.keys()
                 return struct(**{name: members[name] for name in passed})
+        names = sorted(name for name, value in keywords.items() if _is_present(value))
         raise TypeError(
             f"{cls.__name__}: expected members that one revision has, with all that it requires, "
-            f"got {', '.join(sorted(present)) or 'none'}"
+            f"got {', '.join(names) or 'none'}"
         )
 
     def structs(cls) -> Iterator[StructType]:

@@ -32,6 +32,7 @@ _RESULT = "a return annotation, or ToolResult"
 _TAGS = "server.disable(tags=...)"
 _SECURITY = "a check of the values in your function"
 _PRINCIPAL = "Context, which has principal"
+_ERRORS = "errors, a module"
 _TYPES = "models, a module"
 _STATE = "state_key=, and state_seconds="
 _ITEM = {
@@ -109,9 +110,9 @@ NAMES: Mapping[str, str] = {
     "FunctionTool": "Server.tool",
     "HEADER_MISMATCH": "ProtocolError",
     "HttpResource": "Server.resource",
-    "INTERNAL_ERROR": "errors, a module",
-    "INVALID_PARAMS": "errors, a module",
-    "INVALID_REQUEST": "errors, a module",
+    "INTERNAL_ERROR": _ERRORS,
+    "INVALID_PARAMS": _ERRORS,
+    "INVALID_REQUEST": _ERRORS,
     "IdentityAssertion": "EnterpriseManaged",
     "InMemoryResponseCacheStore": "Caching",
     "InMemorySubscriptionBus": "Server.resource_updated",
@@ -131,7 +132,7 @@ NAMES: Mapping[str, str] = {
     "LoggingMiddleware": "log_requests",
     "MCPError": "McpError",
     "MCPServer": "Server",
-    "METHOD_NOT_FOUND": "errors, a module",
+    "METHOD_NOT_FOUND": _ERRORS,
     "MISSING_REQUIRED_CLIENT_CAPABILITY": "MissingCapabilityError",
     "MessageHandler": "ClientHandlers, with a method for each message",
     "MethodBinding": "Server.method",
@@ -152,7 +153,7 @@ NAMES: Mapping[str, str] = {
     "OIDCProxy": "Protected(issuers=[...])",
     "OnEvent": "Client, whose listen() is a block",
     "OpenAPIProvider": "Server.from_openapi(spec, http_client)",
-    "PARSE_ERROR": "errors, a module",
+    "PARSE_ERROR": _ERRORS,
     "PrivateKeyJWTOAuthProvider": "ClientCredentials",
     "Progress": "Context, which has progress()",
     "ProgressHandler": "Client, which has on_progress()",
@@ -222,7 +223,7 @@ NAMES: Mapping[str, str] = {
     "authenticated_principal": _PRINCIPAL,
     "client_supports_extension": "Context, which has client_extension()",
     "create_proxy": "Server.proxy(target)",
-    "exceptions": "errors, a module",
+    "exceptions": _ERRORS,
     "fastmcp": "Server",
     "get_access_token": _PRINCIPAL,
     "get_context": _CONTEXT,
@@ -277,7 +278,7 @@ MODULES: Mapping[str, str] = {
     "client.telemetry": "trace_requests",
     "client.transports": "connect(target)",
     "dependencies": "Depends, and Context",
-    "exceptions": "errors, a module",
+    "exceptions": _ERRORS,
     "mcp_config": "connect({'mcpServers': {...}})",
     "prompts": "Server.prompt, and Message",
     "resources": "Server.resource, and Contents",
@@ -316,7 +317,7 @@ MODULES: Mapping[str, str] = {
     "server.transport_security": "Server.asgi(hosts=..., origins=...)",
     "settings": "Server and its run(), by their arguments",
     "shared": "connect and Server",
-    "shared.exceptions": "errors, a module",
+    "shared.exceptions": _ERRORS,
     "shared.memory": "connect(server)",
     "telemetry": "trace_requests",
     "tools": "Server.tool, and ToolResult",
@@ -675,19 +676,16 @@ def name_error_text(name: str, package: str, names: Collection[str], types: str)
         names: The public names of the package.
         types: The module of its message types, such as `.models`.
     """
-    alternative: str | None = None
-    if name in NAMES:
-        alternative = _present(NAMES[name], package, names, types)
-    elif name[:1].isupper() and hasattr(importlib.import_module(types, package), name):
-        alternative = f"{package}{types}.{name}"
+    alternative = _alternative(name, package, names, types)
     return None if alternative is None else _text(f"{package} has no {name}", alternative)
 
 
 def module_error(name: str, package: str, names: Collection[str], types: str) -> ImportError | None:
-    """The error of the import of a module that another SDK has; `None` for any other module.
+    """The error of an import that works with another SDK; `None` for any other.
 
     Args:
-        name: Full name of the module.
+        name: Full name of a module, or of what is imported from a subpackage: Python looks for a
+            module of that name then.
         package: The package.
         names: The public names of the package.
         types: The module of its message types, such as `.models`.
@@ -695,16 +693,32 @@ def module_error(name: str, package: str, names: Collection[str], types: str) ->
     module = name.removeprefix(f"{package}.")
     while module and module not in MODULES:
         module = module.rpartition(".")[0]
-    alternative = _present(MODULES[module], package, names, types) if module else None
-    if alternative is None:
-        return None
-    return ImportError(_text(f"{package} has no module {name}", alternative), name=name)
+    if module:
+        text = f"{package} has no module {name}"
+        alternative = _present(MODULES[module], package, names, types)
+    else:
+        parent, _, last = name.rpartition(".")
+        text = f"{parent} has no {last}"
+        public = f"{package}.{last}" if last in names else None
+        alternative = public or _alternative(last, package, names, types)
+    return None if alternative is None else ImportError(_text(text, alternative), name=name)
+
+
+def _alternative(name: str, package: str, names: Collection[str], types: str) -> str | None:
+    """What takes the place of a name of another SDK; `None` for any other name."""
+    if name in NAMES:
+        return _present(NAMES[name], package, names, types)
+    if name[:1].isupper() and hasattr(importlib.import_module(types, package), name):
+        return f"{package}{types}.{name}"
+    return None
 
 
 def _present(alternative: str, package: str, names: Collection[str], types: str) -> str | None:
     """The alternative, unless it is a public name that the package was written without."""
     if alternative == _TYPES:
         return f"{package}{types}"
+    if alternative == _ERRORS:
+        return f"{package}.errors"
     words = re.findall(r"\w+", alternative)
     return alternative if words[0] in names or words[0] in NOT_EXPORTED else None
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Annotated, Any, TypeAlias, TypeGuard
+from typing import Annotated, Any, TypeAlias
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
@@ -24,6 +24,7 @@ from .._structs import encode_finite
 from .._wire import (
     UNREADABLE,
     UNWRITABLE,
+    decoder,
     encode,
     error_text,
 )
@@ -127,7 +128,7 @@ def _batch_decoder() -> Callable[[bytes], msgspec.Struct]:
 
 
 _decode_envelope = msgspec.json.Decoder(_Envelope).decode
-_decode_error = msgspec.json.Decoder(_Error).decode
+_decode_error = decoder(_Error)
 _check_syntax = msgspec.json.Decoder(Raw).decode
 
 
@@ -143,6 +144,9 @@ def parse(data: bytes | Raw) -> Message:
     readable = (type(identifier) is int and _LEAST <= identifier <= _MOST) or (
         type(identifier) is str and len(identifier) <= ID_CHARACTERS
     )
+    if not readable and type(identifier) is float:
+        identifier = read_id(identifier)
+        readable = identifier is not None
     if envelope.jsonrpc == JSONRPC and type(envelope.method) is str:
         params = None if envelope.params is UNSET else envelope.params
         if readable:
@@ -158,11 +162,16 @@ def parse(data: bytes | Raw) -> Message:
     return _malformed(envelope, identifier if readable else None)
 
 
-def is_id(value: object) -> TypeGuard[RequestId]:
-    """Whether a value is an id or a progress token: an integer up to 128 bits, or a short text."""
+def read_id(value: object) -> RequestId | None:
+    """An id or a progress token: an integer up to 128 bits, such as `1` or `1.0`, or a short text.
+
+    `None` for anything else.
+    """
+    if type(value) is float and value.is_integer():
+        value = int(value)
     if type(value) is int:
-        return _LEAST <= value <= _MOST
-    return type(value) is str and len(value) <= ID_CHARACTERS
+        return value if _LEAST <= value <= _MOST else None
+    return value if type(value) is str and len(value) <= ID_CHARACTERS else None
 
 
 def is_batch(data: bytes) -> bool:

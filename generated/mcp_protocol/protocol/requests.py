@@ -106,8 +106,7 @@ class InboundRequest(msgspec.Struct):
 
 def progress_token_of(meta: Mapping[str, Any]) -> RequestId | None:
     """The progress token in a request's `_meta`; a malformed one is treated as absent."""
-    token = meta.get(PROGRESS_TOKEN)
-    return token if jsonrpc.is_id(token) else None
+    return jsonrpc.read_id(meta.get(PROGRESS_TOKEN))
 
 
 class OutboundRequest(msgspec.Struct):

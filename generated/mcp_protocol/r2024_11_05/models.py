@@ -1110,8 +1110,17 @@ Source: basic/messages.
 """
 
 
-ClientResult: TypeAlias = Result | CreateMessageResult | ListRootsResult
-"""Every result that a client may return. Source: basic/messages."""
+if TYPE_CHECKING:
+    ClientResult: TypeAlias = Result | CreateMessageResult | ListRootsResult
+    """Every result that a client may return. Source: basic/messages."""
+else:
+
+    class ClientResult(Untagged):
+        variants = (
+            Variant(CreateMessageResult, required=("content", "model", "role"), decides=False),
+            Variant(ListRootsResult, required=("roots",), decides=False),
+            Variant(Result, decides=False),
+        )
 
 
 EmptyResult: TypeAlias = Result
@@ -1225,19 +1234,39 @@ ServerRequest: TypeAlias = PingRequest | CreateMessageRequest | ListRootsRequest
 """Every request that a server may send. Source: basic/messages."""
 
 
-ServerResult: TypeAlias = (
-    Result
-    | InitializeResult
-    | ListResourcesResult
-    | ListResourceTemplatesResult
-    | ReadResourceResult
-    | ListPromptsResult
-    | GetPromptResult
-    | ListToolsResult
-    | CallToolResult
-    | CompleteResult
-)
-"""Every result that a server may return. Source: basic/messages."""
+if TYPE_CHECKING:
+    ServerResult: TypeAlias = (
+        Result
+        | InitializeResult
+        | ListResourcesResult
+        | ListResourceTemplatesResult
+        | ReadResourceResult
+        | ListPromptsResult
+        | GetPromptResult
+        | ListToolsResult
+        | CallToolResult
+        | CompleteResult
+    )
+    """Every result that a server may return. Source: basic/messages."""
+else:
+
+    class ServerResult(Untagged):
+        variants = (
+            Variant(
+                InitializeResult,
+                required=("capabilities", "protocolVersion", "serverInfo"),
+                decides=False,
+            ),
+            Variant(ListResourcesResult, required=("resources",), decides=False),
+            Variant(ListResourceTemplatesResult, required=("resourceTemplates",), decides=False),
+            Variant(ReadResourceResult, required=("contents",), decides=False),
+            Variant(ListPromptsResult, required=("prompts",), decides=False),
+            Variant(GetPromptResult, required=("messages",), decides=False),
+            Variant(ListToolsResult, required=("tools",), decides=False),
+            Variant(CallToolResult, required=("content",), decides=False),
+            Variant(CompleteResult, required=("completion",), decides=False),
+            Variant(Result, decides=False),
+        )
 
 
 class SetLevelRequest(

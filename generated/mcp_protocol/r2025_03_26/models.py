@@ -545,15 +545,27 @@ JSONRPCBatchResponse: TypeAlias = list[JSONRPCBatchResponseItem]
 """The responses to a batch, as one JSON array in any order. Source: basic/index."""
 
 
-JSONRPCMessage: TypeAlias = (
-    JSONRPCRequest
-    | JSONRPCNotification
-    | JSONRPCBatchRequest
-    | JSONRPCResponse
-    | JSONRPCError
-    | JSONRPCBatchResponse
-)
-"""Any message that may travel on the wire, a batch of them included. Source: basic/index."""
+if TYPE_CHECKING:
+    JSONRPCMessage: TypeAlias = (
+        JSONRPCRequest
+        | JSONRPCNotification
+        | JSONRPCBatchRequest
+        | JSONRPCResponse
+        | JSONRPCError
+        | JSONRPCBatchResponse
+    )
+    """Any message that may travel on the wire, a batch of them included. Source: basic/index."""
+else:
+
+    class JSONRPCMessage(Untagged):
+        variants = (
+            Variant(JSONRPCRequest, required=("id", "method"), decides=False),
+            Variant(JSONRPCResponse, required=("id", "result"), decides=False),
+            Variant(JSONRPCError, required=("error", "id"), decides=False),
+            Variant(JSONRPCNotification, required=("method",), decides=False),
+            Variant(JSONRPCBatchRequest, decides=False),
+            Variant(JSONRPCBatchResponse, decides=False),
+        )
 
 
 class ListPromptsRequest(Struct, kw_only=True, frozen=True, tag_field="method", tag="prompts/list"):
@@ -1150,8 +1162,17 @@ Source: basic/index.
 """
 
 
-ClientResult: TypeAlias = Result | CreateMessageResult | ListRootsResult
-"""Every result that a client may return. Source: basic/index."""
+if TYPE_CHECKING:
+    ClientResult: TypeAlias = Result | CreateMessageResult | ListRootsResult
+    """Every result that a client may return. Source: basic/index."""
+else:
+
+    class ClientResult(Untagged):
+        variants = (
+            Variant(CreateMessageResult, required=("content", "model", "role"), decides=False),
+            Variant(ListRootsResult, required=("roots",), decides=False),
+            Variant(Result, decides=False),
+        )
 
 
 EmptyResult: TypeAlias = Result
@@ -1266,19 +1287,39 @@ ServerRequest: TypeAlias = PingRequest | CreateMessageRequest | ListRootsRequest
 """Every request that a server may send. Source: basic/index."""
 
 
-ServerResult: TypeAlias = (
-    Result
-    | InitializeResult
-    | ListResourcesResult
-    | ListResourceTemplatesResult
-    | ReadResourceResult
-    | ListPromptsResult
-    | GetPromptResult
-    | ListToolsResult
-    | CallToolResult
-    | CompleteResult
-)
-"""Every result that a server may return. Source: basic/index."""
+if TYPE_CHECKING:
+    ServerResult: TypeAlias = (
+        Result
+        | InitializeResult
+        | ListResourcesResult
+        | ListResourceTemplatesResult
+        | ReadResourceResult
+        | ListPromptsResult
+        | GetPromptResult
+        | ListToolsResult
+        | CallToolResult
+        | CompleteResult
+    )
+    """Every result that a server may return. Source: basic/index."""
+else:
+
+    class ServerResult(Untagged):
+        variants = (
+            Variant(
+                InitializeResult,
+                required=("capabilities", "protocolVersion", "serverInfo"),
+                decides=False,
+            ),
+            Variant(ListResourcesResult, required=("resources",), decides=False),
+            Variant(ListResourceTemplatesResult, required=("resourceTemplates",), decides=False),
+            Variant(ReadResourceResult, required=("contents",), decides=False),
+            Variant(ListPromptsResult, required=("prompts",), decides=False),
+            Variant(GetPromptResult, required=("messages",), decides=False),
+            Variant(ListToolsResult, required=("tools",), decides=False),
+            Variant(CallToolResult, required=("content",), decides=False),
+            Variant(CompleteResult, required=("completion",), decides=False),
+            Variant(Result, decides=False),
+        )
 
 
 class SetLevelRequest(

@@ -1271,8 +1271,18 @@ Source: basic/index.
 """
 
 
-ClientResult: TypeAlias = Result | CreateMessageResult | ListRootsResult | ElicitResult
-"""Every result that a client may return. Source: basic/index."""
+if TYPE_CHECKING:
+    ClientResult: TypeAlias = Result | CreateMessageResult | ListRootsResult | ElicitResult
+    """Every result that a client may return. Source: basic/index."""
+else:
+
+    class ClientResult(Untagged):
+        variants = (
+            Variant(CreateMessageResult, required=("content", "model", "role"), decides=False),
+            Variant(ListRootsResult, required=("roots",), decides=False),
+            Variant(ElicitResult, required=("action",), decides=False),
+            Variant(Result, decides=False),
+        )
 
 
 EmptyResult: TypeAlias = Result
@@ -1386,19 +1396,39 @@ ServerRequest: TypeAlias = PingRequest | CreateMessageRequest | ListRootsRequest
 """Every request that a server may send. Source: basic/index."""
 
 
-ServerResult: TypeAlias = (
-    Result
-    | InitializeResult
-    | ListResourcesResult
-    | ListResourceTemplatesResult
-    | ReadResourceResult
-    | ListPromptsResult
-    | GetPromptResult
-    | ListToolsResult
-    | CallToolResult
-    | CompleteResult
-)
-"""Every result that a server may return. Source: basic/index."""
+if TYPE_CHECKING:
+    ServerResult: TypeAlias = (
+        Result
+        | InitializeResult
+        | ListResourcesResult
+        | ListResourceTemplatesResult
+        | ReadResourceResult
+        | ListPromptsResult
+        | GetPromptResult
+        | ListToolsResult
+        | CallToolResult
+        | CompleteResult
+    )
+    """Every result that a server may return. Source: basic/index."""
+else:
+
+    class ServerResult(Untagged):
+        variants = (
+            Variant(
+                InitializeResult,
+                required=("capabilities", "protocolVersion", "serverInfo"),
+                decides=False,
+            ),
+            Variant(ListResourcesResult, required=("resources",), decides=False),
+            Variant(ListResourceTemplatesResult, required=("resourceTemplates",), decides=False),
+            Variant(ReadResourceResult, required=("contents",), decides=False),
+            Variant(ListPromptsResult, required=("prompts",), decides=False),
+            Variant(GetPromptResult, required=("messages",), decides=False),
+            Variant(ListToolsResult, required=("tools",), decides=False),
+            Variant(CallToolResult, required=("content",), decides=False),
+            Variant(CompleteResult, required=("completion",), decides=False),
+            Variant(Result, decides=False),
+        )
 
 
 class SetLevelRequest(

@@ -1629,17 +1629,39 @@ Source: basic/index.
 """
 
 
-ClientResult: TypeAlias = (
-    Result
-    | GetTaskResult
-    | GetTaskPayloadResult
-    | CancelTaskResult
-    | ListTasksResult
-    | CreateMessageResult
-    | ListRootsResult
-    | ElicitResult
-)
-"""Every result that a client may return. Source: basic/index."""
+if TYPE_CHECKING:
+    ClientResult: TypeAlias = (
+        Result
+        | GetTaskResult
+        | GetTaskPayloadResult
+        | CancelTaskResult
+        | ListTasksResult
+        | CreateMessageResult
+        | ListRootsResult
+        | ElicitResult
+    )
+    """Every result that a client may return. Source: basic/index."""
+else:
+
+    class ClientResult(Untagged):
+        variants = (
+            Variant(
+                GetTaskResult,
+                required=("createdAt", "lastUpdatedAt", "status", "taskId", "ttl"),
+                decides=False,
+            ),
+            Variant(
+                CancelTaskResult,
+                required=("createdAt", "lastUpdatedAt", "status", "taskId", "ttl"),
+                decides=False,
+            ),
+            Variant(CreateMessageResult, required=("content", "model", "role"), decides=False),
+            Variant(ListTasksResult, required=("tasks",), decides=False),
+            Variant(ListRootsResult, required=("roots",), decides=False),
+            Variant(ElicitResult, required=("action",), decides=False),
+            Variant(Result, decides=False),
+            Variant(GetTaskPayloadResult, decides=False),
+        )
 
 
 EmptyResult: TypeAlias = Result
@@ -1776,23 +1798,55 @@ ServerRequest: TypeAlias = (
 """Every request that a server may send. Source: basic/index."""
 
 
-ServerResult: TypeAlias = (
-    Result
-    | InitializeResult
-    | ListResourcesResult
-    | ListResourceTemplatesResult
-    | ReadResourceResult
-    | ListPromptsResult
-    | GetPromptResult
-    | ListToolsResult
-    | CallToolResult
-    | GetTaskResult
-    | GetTaskPayloadResult
-    | CancelTaskResult
-    | ListTasksResult
-    | CompleteResult
-)
-"""Every result that a server may return. Source: basic/index."""
+if TYPE_CHECKING:
+    ServerResult: TypeAlias = (
+        Result
+        | InitializeResult
+        | ListResourcesResult
+        | ListResourceTemplatesResult
+        | ReadResourceResult
+        | ListPromptsResult
+        | GetPromptResult
+        | ListToolsResult
+        | CallToolResult
+        | GetTaskResult
+        | GetTaskPayloadResult
+        | CancelTaskResult
+        | ListTasksResult
+        | CompleteResult
+    )
+    """Every result that a server may return. Source: basic/index."""
+else:
+
+    class ServerResult(Untagged):
+        variants = (
+            Variant(
+                GetTaskResult,
+                required=("createdAt", "lastUpdatedAt", "status", "taskId", "ttl"),
+                decides=False,
+            ),
+            Variant(
+                CancelTaskResult,
+                required=("createdAt", "lastUpdatedAt", "status", "taskId", "ttl"),
+                decides=False,
+            ),
+            Variant(
+                InitializeResult,
+                required=("capabilities", "protocolVersion", "serverInfo"),
+                decides=False,
+            ),
+            Variant(ListResourcesResult, required=("resources",), decides=False),
+            Variant(ListResourceTemplatesResult, required=("resourceTemplates",), decides=False),
+            Variant(ReadResourceResult, required=("contents",), decides=False),
+            Variant(ListPromptsResult, required=("prompts",), decides=False),
+            Variant(GetPromptResult, required=("messages",), decides=False),
+            Variant(ListToolsResult, required=("tools",), decides=False),
+            Variant(CallToolResult, required=("content",), decides=False),
+            Variant(ListTasksResult, required=("tasks",), decides=False),
+            Variant(CompleteResult, required=("completion",), decides=False),
+            Variant(Result, decides=False),
+            Variant(GetTaskPayloadResult, decides=False),
+        )
 
 
 class SetLevelRequest(

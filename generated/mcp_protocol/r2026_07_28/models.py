@@ -2010,21 +2010,39 @@ class SubscriptionsListenResult(Struct, kw_only=True, frozen=True):
     """`complete`; absent (older servers) means the same."""
 
 
-ServerResult: TypeAlias = (
-    Result
-    | InputRequiredResult
-    | DiscoverResult
-    | ListResourcesResult
-    | ListResourceTemplatesResult
-    | ReadResourceResult
-    | SubscriptionsListenResult
-    | ListPromptsResult
-    | GetPromptResult
-    | ListToolsResult
-    | CallToolResult
-    | CompleteResult
-)
-"""Every result that a server may return. Source: basic/index."""
+if TYPE_CHECKING:
+    ServerResult: TypeAlias = (
+        Result
+        | InputRequiredResult
+        | DiscoverResult
+        | ListResourcesResult
+        | ListResourceTemplatesResult
+        | ReadResourceResult
+        | SubscriptionsListenResult
+        | ListPromptsResult
+        | GetPromptResult
+        | ListToolsResult
+        | CallToolResult
+        | CompleteResult
+    )
+    """Every result that a server may return. Source: basic/index."""
+else:
+
+    class ServerResult(Untagged):
+        variants = (
+            Variant(DiscoverResult, required=("capabilities", "supportedVersions"), decides=False),
+            Variant(ListResourcesResult, required=("resources",), decides=False),
+            Variant(ListResourceTemplatesResult, required=("resourceTemplates",), decides=False),
+            Variant(ReadResourceResult, required=("contents",), decides=False),
+            Variant(SubscriptionsListenResult, required=("_meta",), decides=False),
+            Variant(ListPromptsResult, required=("prompts",), decides=False),
+            Variant(GetPromptResult, required=("messages",), decides=False),
+            Variant(ListToolsResult, required=("tools",), decides=False),
+            Variant(CallToolResult, required=("content",), decides=False),
+            Variant(CompleteResult, required=("completion",), decides=False),
+            Variant(Result, decides=False),
+            Variant(InputRequiredResult, decides=False),
+        )
 
 
 class SubscriptionsListenResultMetaObject(Struct, kw_only=True, frozen=True):

@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import msgspec
 
-from ..._wire import STRUCTS, convert, is_object, tag_of, to_builtins
+from ..._wire import STRUCTS, convert, has_member, is_object, tag_of, to_builtins
 from ...merged_models import MergedType
+from ...message_type import MessageType
 
 if TYPE_CHECKING:
     FilePath: TypeAlias = str | os.PathLike[str]
@@ -29,7 +30,7 @@ else:
     FilePath = Any  # msgspec has no such type, and never decodes one
 
 
-class Wire(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+class Wire(msgspec.Struct, metaclass=MessageType, frozen=True, rename="camel", omit_defaults=True):
     """Base: camelCase on the wire; members that are `None` are left out."""
 
 
@@ -263,12 +264,14 @@ class ToolResult(Wire, frozen=True, kw_only=True):
         structured: The value of `structuredContent`.
         structured_content: Another name for `structured`.
         meta: `_meta` of the result.
+        is_error: Whether the tool failed; such a result needs no structured value.
     """
 
     content: Sequence[Content | str] | Content | str | None = None
     structured: Any = msgspec.UNSET
     structured_content: Any = msgspec.UNSET
     meta: Mapping[str, Any] | None = None
+    is_error: bool = False
 
     def __post_init__(self) -> None:
         if self.structured_content is not msgspec.UNSET:
@@ -391,6 +394,40 @@ def is_content_type(kind: Any) -> bool:
     if kind in _BLOCKS:
         return True
     return tag_of(kind) in _BLOCK_TAGS and kind.__module__.startswith(f"{_PACKAGE}.")
+
+
+def is_model(value: object, *members: str) -> bool:
+    """Whether a value is a generated model with these members."""
+    return (
+        isinstance(value, STRUCTS)
+        and type(value).__module__.startswith(f"{_PACKAGE}.")
+        and all(hasattr(value, name) for name in members)
+    )
+
+
+def is_tool_result_type(kind: Any) -> bool:
+    """Whether a type is that of complete results: `ToolResult`, or a generated `CallToolResult`."""
+    if isinstance(kind, MergedType):
+        kind = next(kind.structs(), None)
+    if not isinstance(kind, type) or not issubclass(kind, STRUCTS):
+        return False
+    in_package = kind.__module__.startswith(f"{_PACKAGE}.")
+    return kind is ToolResult or (in_package and has_member(kind, "is_error"))
+
+
+def as_tool_result(value: object) -> ToolResult | None:
+    """A complete result as `ToolResult`; `None` for any other value."""
+    if isinstance(value, ToolResult):
+        return value
+    if not is_model(value, "content", "is_error"):
+        return None
+    wire: dict[str, Any] = to_builtins(value)
+    return ToolResult(
+        content=value.content,  # type: ignore[attr-defined]  # by the check above
+        structured=wire.get("structuredContent", msgspec.UNSET),
+        meta=wire.get("_meta"),
+        is_error=wire.get("isError", False),
+    )
 
 
 def wire_block(block: Any) -> dict[str, Any]:

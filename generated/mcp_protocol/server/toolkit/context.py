@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar, Unp
 import anyio
 from msgspec import Raw
 
-from ..._wire import UNSET, members_of
+from ..._wire import UNSET
 from ...channel import RequestId
-from ...protocol.negotiation import CAPABILITY, settings_of
+from ...protocol.negotiation import settings_of
 from ...protocol.uris import WEB_SCHEMES
 from ...runtime.request_context import Principal, RequestContext
 from .client_features.input_required import (
@@ -266,8 +266,6 @@ class Context(Generic[StateT]):
 
         Source: basic/versioning#extension-negotiation (2026-07-28).
         """
-        if CAPABILITY not in members_of(self.request_context.revision.client_capabilities):
-            return None
         return settings_of(self.request_context.peer_capabilities, identifier)
 
     @property

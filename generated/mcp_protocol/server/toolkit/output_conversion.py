@@ -44,7 +44,7 @@ from ...tool_results import WRAPPED_MARKER, WRAPPER
 from ...values.value_types import ValueType, to_json, value_type
 from . import signatures
 from .client_features.input_required import without_input_required
-from .content import ToolResult, is_content, is_content_type, wire_block
+from .content import ToolResult, is_content, is_content_type, is_tool_result_type, wire_block
 from .revision_types import content_types, field_type, requires, struct_with, structs_in
 
 if TYPE_CHECKING:  # loaded only if a tool has a user-defined schema
@@ -116,7 +116,9 @@ class Output(msgspec.Struct, frozen=True):
 
     def _explicit(self, value: ToolResult) -> tuple[Blocks, Any, Mapping[str, Any] | None]:
         structured = value.structured
-        if structured is not UNSET:
+        if value.is_error:
+            structured = structured if structured is UNSET else to_json(structured)
+        elif structured is not UNSET:
             structured = self._validated(structured)
         elif self.schema is not None:
             raise OutputError("expected ToolResult.structured, since there is an output schema")
@@ -126,7 +128,7 @@ class Output(msgspec.Struct, frozen=True):
             blocks = [wire_block(block) for block in ([content] if single else content)]
         else:
             blocks = [] if structured is UNSET else _bare_content(structured)
-        if self.form in _WRAPPED:
+        if self.form in _WRAPPED and not value.is_error:
             structured = {WRAPPER: structured}
         return blocks, structured, value.meta
 
@@ -197,9 +199,13 @@ def from_annotation(annotation: Any, label: str) -> Output:
         TypeError: The type has no JSON Schema.
     """
     annotation = without_input_required(annotation)
-    if typing.get_origin(annotation) is Annotated and typing.get_args(annotation)[0] is ToolResult:
-        annotation = next(filter(_is_type, typing.get_args(annotation)[1:]), ToolResult)
-    if annotation in (signatures.Signature.NO_ANNOTATION, Any, object, ToolResult):
+    if typing.get_origin(annotation) is Annotated:
+        kind, *notes = typing.get_args(annotation)
+        if is_tool_result_type(kind):
+            annotation = next(filter(_is_type, notes), kind)
+    if annotation in (signatures.Signature.NO_ANNOTATION, Any, object):
+        return Output("by value")
+    if is_tool_result_type(annotation):
         return Output("by value")
     if _is_content(annotation):
         return Output("content")
@@ -330,14 +336,21 @@ class ContentResultBuilder:
             self._structured_content == "object" and isinstance(value, dict)
         )
 
-    def full(self, content: Blocks, structured: Any, meta: Mapping[str, Any] | None) -> Any:
+    def full(
+        self,
+        content: Blocks,
+        structured: Any,
+        meta: Mapping[str, Any] | None,
+        *,
+        is_error: bool = False,
+    ) -> Any:
         """A result with content blocks, and with a structured value unless it is UNSET.
 
         Raises:
             ValidationError: A block does not fit the revision's type.
         """
         members: dict[str, Any] = {"content": known_blocks(content, self._blocks)}
-        members |= self._success
+        members |= {_IS_ERROR: True} if is_error else self._success
         kind = self._kind
         if structured is not UNSET and self.allows(structured):
             members[_STRUCTURED] = structured
@@ -376,12 +389,22 @@ class ValueResultBuilder:
         """
         raise InternalError(text)
 
-    def full(self, content: Blocks, structured: Any, meta: Mapping[str, Any] | None) -> Any:
+    def full(
+        self,
+        content: Blocks,
+        structured: Any,
+        meta: Mapping[str, Any] | None,
+        *,
+        is_error: bool = False,
+    ) -> Any:
         """A result whose value is the structured value, else the only text, else the blocks.
 
         Raises:
+            InternalError: The result reports a failure.
             ValidationError: The value does not fit the revision's type.
         """
+        if is_error:
+            return self.failure("\n".join(block["text"] for block in map(_as_text, content)))
         value: Any = structured
         if structured is UNSET:
             is_text = len(content) == 1 and content[0]["type"] == "text"
@@ -416,7 +439,12 @@ class PromptResultBuilder:
         (message,) = structs_in(field_type(self._kind, "messages"))
         self._blocks = content_types(field_type(message, "content"))
 
-    def full(self, messages: list[dict[str, Any]], description: str | None) -> Any:
+    def full(
+        self,
+        messages: list[dict[str, Any]],
+        description: str | None,
+        meta: Mapping[str, Any] | None = None,
+    ) -> Any:
         """A result with these messages, each with one content block.
 
         Raises:
@@ -432,6 +460,8 @@ class PromptResultBuilder:
         }
         if description is not None:
             members["description"] = description
+        if meta:
+            members["_meta"] = dict(meta)
         return convert(members, self._kind)
 
 
@@ -446,6 +476,8 @@ def known_blocks(blocks: Blocks, known: Mapping[str, Any]) -> Blocks:
 
 
 def _as_text(block: dict[str, Any]) -> dict[str, Any]:
+    if block["type"] == "text":
+        return block
     text_block: dict[str, Any] = {"type": "text", "text": _description(block)}
     if "annotations" in block:
         text_block["annotations"] = block["annotations"]

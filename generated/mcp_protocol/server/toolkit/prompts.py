@@ -15,12 +15,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ..._wire import STRUCTS, encode, is_many, is_object
+from ..._wire import encode, is_many, is_object
 from ...errors import InvalidParamsError
 from . import signatures
 from .callables import source_name
 from .client_features.input_required import InputRequired
-from .content import Message, is_content, present, wire_block
+from .content import Message, is_content, is_model, present, wire_block
 from .context import Context
 from .output_conversion import PromptResultBuilder
 
@@ -95,10 +95,13 @@ class Prompt:
         value = await self._signature.call(**bound)
         if isinstance(value, InputRequired):
             return value
+        description, meta = self._wire.get("description"), None
+        if is_model(value, "messages"):
+            description, meta = value.description or description, value.meta
+            value = value.messages
         items: Sequence[Any] = value if is_many(value) else [value]
-        return results.full(
-            [_message(item, self.label) for item in items], self._wire.get("description")
-        )
+        messages = [_message(item, self.label) for item in items]
+        return results.full(messages, description, meta)
 
 
 def _argument(parameter: signatures.Parameter) -> dict[str, Any]:
@@ -116,7 +119,7 @@ def _argument(parameter: signatures.Parameter) -> dict[str, Any]:
 def _message(value: Any, label: str) -> dict[str, Any]:
     role: Any = "user"
     content = value
-    if isinstance(value, Message) or _is_model_message(value):
+    if isinstance(value, Message) or is_model(value, "role", "content"):
         role, content = value.role, value.content
     elif is_object(value):
         role, content = value.get("role"), value.get("content")
@@ -127,7 +130,3 @@ def _message(value: Any, label: str) -> dict[str, Any]:
             f"{label}: expected text or one block of content, got {type(content).__name__}"
         )
     return {"role": role, "content": wire_block(content)}
-
-
-def _is_model_message(value: Any) -> bool:
-    return isinstance(value, STRUCTS) and hasattr(value, "role") and hasattr(value, "content")

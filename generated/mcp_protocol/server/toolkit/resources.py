@@ -45,6 +45,7 @@ from .content import (
     check_mime_type,
     expect,
     is_content,
+    is_model,
     present,
 )
 from .context import Context
@@ -173,13 +174,15 @@ class Resource:
         return {"contents": self._contents(uri, value), **hint.wire()}
 
     def _contents(self, uri: str, value: Any) -> list[dict[str, Any]]:
+        if is_model(value, "contents"):
+            value = value.contents
         items: list[Any] = list(value) if _is_many(value, self._returns) else [value]
         return [self._content(uri, item) for item in items]
 
     def _content(self, uri: str, value: Any) -> dict[str, Any]:
         if value is None:
             raise TypeError(f"{self.label}: expected contents, got None")
-        if not isinstance(value, Contents):
+        if not _is_contents(value):
             value = self._as_contents(value)
         wire: dict[str, Any] = to_builtins(value)
         wire.setdefault("uri", uri)
@@ -233,7 +236,14 @@ def _is_many(value: Any, annotation: Any) -> bool:
         return False
     if not value:
         return Contents in getattr(annotation, "__args__", ())
-    return all(isinstance(item, Contents) for item in value)
+    return all(map(_is_contents, value))
+
+
+def _is_contents(value: object) -> bool:
+    """Whether a value is a `Contents`, or a generated model of contents."""
+    if isinstance(value, Contents):
+        return True
+    return is_model(value, "uri", "mime_type") and not is_content(value)
 
 
 def find_resource(

@@ -23,7 +23,7 @@ from ...errors import InvalidParamsError, ProtocolError, ToolError
 from . import output_conversion, signatures
 from .callables import source_name
 from .client_features.input_required import InputRequired
-from .content import present
+from .content import as_tool_result, present
 from .context import Context
 from .declared_headers import param_headers_of
 from .output_conversion import ToolResultBuilder
@@ -177,10 +177,12 @@ class Tool:
                     return results.text(value)
             if isinstance(value, InputRequired):
                 return value
-            content, structured, meta = output.results(value)
-            if output.complaint is not None:
+            whole = as_tool_result(value)
+            is_error = whole is not None and whole.is_error
+            content, structured, meta = output.results(value if whole is None else whole)
+            if output.complaint is not None and not is_error:
                 await output.check(structured, self._deadline())
-            return results.full(content, structured, meta)
+            return results.full(content, structured, meta, is_error=is_error)
         except ToolError as error:
             return results.failure(str(error))
         except ProtocolError:
