@@ -50,7 +50,7 @@ def asserting_names(functions: list[Function]) -> set[str]:
     by_name: defaultdict[str, list[Function]] = defaultdict(list)
     for function in functions:
         by_name[function.name].append(function)
-    names = PEERS | {name for name, same in by_name.items() if all(map(asserts, same))}
+    names = set(PEERS) | {name for name, same in by_name.items() if all(map(asserts, same))}
     while more := {
         name
         for name, same in by_name.items()

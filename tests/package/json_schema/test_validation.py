@@ -293,7 +293,7 @@ SCALAR_ITEMS = [
     {"type": "array"},
     {"enum": [0, "a"]},
 ]
-SCALARS = (-1, 0, 1.0, 1.5, 3, 4, True, None, "", "ab", [], {})
+SCALARS: tuple[Any, ...] = (-1, 0, 1.0, 1.5, 3, 4, True, None, "", "ab", [], {})
 
 
 @pytest.mark.parametrize("first", [None, {"type": "string"}], ids=["items", "after prefixItems"])
@@ -307,7 +307,7 @@ def test_each_item_of_scalars_is_judged_as_by_the_library(
     ours = validator(schema, "testing")
     library = jsonschema.validators.validator_for(schema)(schema)
     for value in ([], 1, *([one] for one in SCALARS), *permutations(SCALARS, 2)):
-        array = list(value) if isinstance(value, tuple) else value
+        array: Any = list(value) if isinstance(value, tuple) else value
         complaint = str(ours(array))
         errors = list(library.iter_errors(array))
         assert (complaint == "None") is (not errors), array
