@@ -449,7 +449,7 @@ def record_reach(session: nox.Session) -> None:
         give_up(session, "found no Python 3.12 or newer, neither on the path nor of pyenv")
     python = f"{install_other(session, version, versions[version]) / 'python'}"
     selected = ("-m", f"not slow and not trio and {WITHOUT_SESSION}", "--quiet")
-    words = (f"--record-reach={map_of(session)}", *selected, *BY_FILE, *session.posargs)
+    words = (f"--record-reach={map_of(session)}", *selected, *ON_ALL_CORES, *session.posargs)
     run_tests(session, *words, python=python, repeated=())
 
 

@@ -184,7 +184,7 @@ async def test_a_header_mark_on_a_reachable_property_is_kept(properties: dict[st
 
 
 async def test_a_parameter_is_marked_by_its_annotation() -> None:
-    mark = msgspec.Meta(extra_json_schema={"x-mcp-header": "Region"})
+    header = msgspec.Meta(extra_json_schema={"x-mcp-header": "Region"})
 
     def query(region: Annotated[str, header]) -> None: ...
 
