@@ -32,6 +32,8 @@ from mcpgen.names import Library
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _WHOLE = "AllDefinitions_"
 """What the module's own type would be called, which is not written; no definition has this name."""
+_EVERY = "#all#"
+"""What the library takes for every type, those among it that have no definition."""
 _SERVE = "import sys; sys.path[:] = sys.argv[1:]; from mcpgen.datamodel import serve; serve()"
 """The process has the search path of this one."""
 
@@ -83,6 +85,7 @@ def source_of(job: Job) -> str:
     }
     templates = paths.templates_dir() / "models"
     extra: defaultdict[str, dict[str, Any]] = defaultdict(dict)
+    extra[_EVERY] = {"literal": literal}
     for name, values in job["extra"].items():
         extra[name] = {**values, "literal": literal}
     with warnings.catch_warnings():

@@ -863,7 +863,7 @@ class JSONRPCResultResponse(Struct, kw_only=True, frozen=True, tag_field="jsonrp
 
     jsonrpc: ClassVar[Literal["2.0"]] = "2.0"
     id: RequestId
-    result: dict[str, Any]
+    result: Result
     """What the request produced; its shape depends on the method."""
 
 

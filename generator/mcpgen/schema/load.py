@@ -17,11 +17,11 @@ from mcpgen import names, paths
 from mcpgen.errors import SchemaError, safe_text, shown
 from mcpgen.input_files import is_typescript, json_pointer, read_json
 from mcpgen.json_types import Json, Node, is_array, is_object
-from mcpgen.schema import checks
+from mcpgen.schema import checks, keywords
 from mcpgen.schema import errata as corrections
 from mcpgen.schema.nearest import Nearest, known_document, nearest
 from mcpgen.schema.revisions import entry, revisions
-from mcpgen.schema.structure import BOUNDS, digest, escape, prose, structure, subschemas, unescape
+from mcpgen.schema.structure import digest, escape, prose, structure, subschemas, unescape
 
 if TYPE_CHECKING:
     from mcpgen.schema.typescript.syntax import Module
@@ -45,10 +45,12 @@ class Note:
     Attributes:
         pointer: Where it stands, normalised.
         text: What it is taken as.
+        is_lossy: Whether the package lacks some of what the file has there, or below.
     """
 
     pointer: str
     text: str
+    is_lossy: bool = True
 
 
 @dataclass(frozen=True)
@@ -409,16 +411,12 @@ class _Naming:
         """Which definitions got another name."""
         for published, name in self.names.items():
             if published != name:
-                yield Note(f"/$defs/{name}", f"{safe_text(published)} is called {name}")
+                yield Note(f"/$defs/{name}", f"{safe_text(published)} is called {name}", False)
 
 
 def _has_bounds(document: Node) -> bool:
     """Whether some type is written with its bounds, for which a module imports `Annotated`."""
-    return any(
-        node.keys() & {*BOUNDS}
-        and not (node.get("type") == "number" and {"minimum", "maximum"} <= node.keys())
-        for _, node in subschemas(document)
-    )
+    return any(keywords.has_bounds(node) for _, node in subschemas(document))
 
 
 def _foreign_references(document: Node, naming: _Naming) -> Iterator[Note]:
@@ -432,7 +430,7 @@ def _foreign_references(document: Node, naming: _Naming) -> Iterator[Note]:
         pointer, target = wrong[0]
         count = "1 reference" if len(wrong) == 1 else f"{len(wrong)} references"
         text = f"{count} such as {safe_text(target)}, taken as into {naming.container}"
-        yield Note(pointer.replace(f"/{naming.container}/", "/$defs/", 1), text)
+        yield Note(pointer.replace(f"/{naming.container}/", "/$defs/", 1), text, False)
 
 
 def _is_held(document: Node, target: str) -> bool:
