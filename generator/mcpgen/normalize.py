@@ -10,8 +10,10 @@ Objects about which a schema says nothing that binds become maps, so that nothin
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from typing import TypeAlias
 
 from mcpgen import names, schema_queries
@@ -103,6 +105,11 @@ class _Place:
         """Whether it is that of a definition of the source, not of a schema in one."""
         return self.pointer.count("/") == len(("", "$defs"))
 
+    @property
+    def has_bounds(self) -> bool:
+        """Whether the type of a map is written with bounds: of a definition, or a member's own."""
+        return self.is_published or self.pointer.rpartition("/")[0].endswith("/properties")
+
 
 class _Naming:
     """Names for inline schemas."""
@@ -159,6 +166,8 @@ class _Walk:
     notes: dict[str, Note] = field(default_factory=dict[str, Note])
     origins: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
     """Pointers of members that an `allOf` takes in, by the pointer of the whole and their name."""
+    repeats: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    """Pointers of schemas, each with that of an inline one that shares its type."""
 
     def run(self) -> dict[str, Definition]:
         published = self.schema.definitions
@@ -180,12 +189,14 @@ class _Walk:
             if not names.is_class_name(name):
                 raise self.schema.error(place.pointer, "a name that Python can use", shown(name))
             self.define(name, {} if name in self.anything else self.copied(name, node), place)
+        self.repeat_notes()
         return self.found
 
     def define(self, name: str, node: Node, place: _Place) -> None:
         """Add a definition, and before its body is known its name: it may refer to itself."""
         if name in self.found:
-            self.repeat_notes(self.found[name].pointer, place.pointer)
+            if self.found[name].pointer != place.pointer:
+                self.repeats.append((self.found[name].pointer, place.pointer))
             return
         self.found[name] = Definition(name, {}, place.pointer)
         if keywords.binds(node) == {"$ref"}:
@@ -203,13 +214,15 @@ class _Walk:
             plain = self.plain(node, place)
         self.found[name] = Definition(name, plain, place.pointer, checks=tuple(checks))
 
-    def repeat_notes(self, first: str, again: str) -> None:
-        """Repeat what was noted of an inline schema for another one that shares its type."""
-        if first != again:
-            for note in [*self.notes.values()]:
-                if f"{note.pointer}/".startswith(f"{first}/"):
-                    pointer = f"{again}{note.pointer.removeprefix(first)}"
-                    self.notes.setdefault(pointer, replace(note, pointer=pointer))
+    def repeat_notes(self) -> None:
+        """Repeat what was noted of a schema for the inline ones that share its type."""
+        notes = sorted(self.notes.values(), key=lambda note: note.pointer)
+        for first, again in self.repeats:
+            start = bisect_left(notes, first, key=lambda note: note.pointer)
+            for note in takewhile(lambda note: note.pointer.startswith(first), notes[start:]):
+                rest = note.pointer.removeprefix(first)
+                if rest[:1] in ("", "/"):
+                    self.notes.setdefault(again + rest, replace(note, pointer=again + rest))
 
     def copied(self, name: str, node: Node) -> Node:
         """A reference instead of a definition that repeats another one, as direction unions do."""
@@ -249,7 +262,7 @@ class _Walk:
             checks.append(span)
             self.account(child, at, "type", *span.keywords)
             child = {"type": "number"}
-        elif "const" in child and not keywords.is_literal(child["const"]):
+        elif is_object(child) and "const" in child and not keywords.is_literal(child["const"]):
             self.account(child, at, "type", "const")
             checks.append(Constant(wire, child["const"]))
             if isinstance(child["const"], bool):
@@ -356,7 +369,7 @@ class _Walk:
             return self.values(node, place)
         twin = self.twins.get(canonical(node))
         if twin is not None and not place.is_published:
-            self.repeat_notes(_whole(twin).pointer, place.pointer)
+            self.repeats.append((_whole(twin).pointer, place.pointer))
             return reference(twin)
         if schema_queries.variants(node):
             return self.named(node, place)
@@ -386,14 +399,18 @@ class _Walk:
             self.note(place, f"no type, taken as {implied}", lossy=False)
             kinds = [implied]
         if kinds != ["object"] or not schema_queries.properties(node):
-            bounds = (key for kind in kinds for key in keywords.bounds(kind, node))
+            bounds = (key for kind in kinds for key in self.bounds(kind, node, place))
             shape = {"object": keywords.OF_OBJECT, "array": {"items"}}
             carried = (key for kind in kinds for key in shape.get(kind, ()))
             self.account(node, place, "type", *bounds, *carried)
         return _any_of([self.kind(kind, node, place) for kind in kinds])
 
+    def bounds(self, kind: str, node: Node, place: _Place) -> Node:
+        """The bounds that a type carries, where it stands."""
+        return keywords.bounds(kind, node) if kind != "object" or place.has_bounds else {}
+
     def kind(self, kind: str, node: Node, place: _Place) -> Node:
-        bounds = keywords.bounds(kind, node)
+        bounds = self.bounds(kind, node, place)
         if kind == "number":  # 1 stays an integer and 1.0 a float
             return {"anyOf": [{"type": "integer"}, {"type": "number"}]}
         if kind in _SCALARS:
@@ -423,7 +440,7 @@ class _Walk:
                     self.note(place, "a JSON Schema as a value, taken as a map of JSON values")
                 return ANY_MAP
             return self.named(node, place)
-        bounds = keywords.bounds("object", node)
+        bounds = self.bounds("object", node, place)
         if node.get("required"):
             self.note(place.below("required"), "not checked")
         extra: Json = node.get("additionalProperties")

@@ -26,6 +26,9 @@ TELLS = frozenset(
 )
 """Keywords that allow every value."""
 
+META = "_meta"
+"""A map in each type; what a schema says of its keys are types of their own."""
+
 CONSTRAINTS = {
     "minimum": "ge",
     "maximum": "le",
@@ -122,7 +125,9 @@ class Walk:
             self.count += 1
             at = f"{pointer}/{escape(keyword)}"
             check = getattr(self, f"carry_{keyword.strip('$').lower()}", None)
-            if keyword in CONSTRAINTS:
+            if keyword == "const" and has_check(owner, pointer, "expected the constant"):
+                carried = True
+            elif keyword in CONSTRAINTS:
                 carried = self.is_bound(keyword, value, kinds, owner, pointer)
             elif check is not None:
                 carried = check(value, at, kinds, node)
@@ -134,11 +139,8 @@ class Walk:
     def is_bound(
         self, keyword: str, value: Any, kinds: list[Atom], owner: Any, pointer: str
     ) -> bool:
-        checks = getattr(owner, "__post_init__", None)
-        texts = checks.__code__.co_consts if checks else ()
-        member = pointer.rpartition("/")[2]
-        if any(isinstance(text, str) and text.startswith(f"{member}: ") for text in texts):
-            return value in checks.__code__.co_consts if checks else False
+        if has_check(owner, pointer, "expected"):
+            return value in owner.__post_init__.__code__.co_consts
         metas = [each for kind in kinds for each in kind.meta]
         return any(getattr(each, CONSTRAINTS[keyword], None) == value for each in metas)
 
@@ -155,7 +157,10 @@ class Walk:
         return True
 
     def carry_ref(self, value: str, at: str, kinds: list[Atom], node: Any) -> bool:
-        return set(atoms(self.definition(value))) <= {Atom(k.kind, k.of, k.meta) for k in kinds}
+        if {"properties", "required"} & node.keys():  # one object of both
+            self.walk(self.module.DOCUMENT[value], at, kinds)
+            return True
+        return set(atoms(self.definition(value))) <= set(kinds)
 
     def carry_const(self, value: Any, at: str, kinds: list[Atom], node: Any) -> bool:
         return self.carry_enum([value], at, kinds, node)
@@ -167,11 +172,20 @@ class Walk:
         return all(any(type(a) is type(b) and a == b for b in literals) for a in value)
 
     def carry_anyof(self, value: Any, at: str, kinds: list[Atom], node: Any) -> bool:
+        if Any in {each.kind for each in kinds} and self.is_any_value(value):
+            return True
         for index, variant in enumerate(value):
             self.walk(variant, f"{at}/{index}", [] if variant is False else kinds)
         return True
 
     carry_oneof = carry_anyof
+
+    def is_any_value(self, variants: list[Any]) -> bool:
+        """Whether alternatives leave out no kind of JSON value."""
+        whole = [self.module.DOCUMENT[each["$ref"]] if "$ref" in each else each for each in variants]
+        stated = [each.get("type", []) for each in whole]
+        named = {name for each in stated for name in ([each] if isinstance(each, str) else each)}
+        return {"object", "array", "string", "integer", "boolean"} <= named
 
     def carry_allof(self, value: Any, at: str, kinds: list[Atom], node: Any) -> bool:
         for index, part in enumerate(value):
@@ -184,12 +198,12 @@ class Walk:
 
     def carry_items(self, value: Any, at: str, kinds: list[Atom], node: Any) -> bool:
         lists = [each for each in kinds if each.kind is list]
-        if value is False:
+        if value is False or value == {"not": {}}:
             return any(each.meta and each.meta[0].max_length == 0 for each in lists)
         inner = [inner for each in lists for inner in atoms(each.of)]
         if isinstance(value, dict):
             self.walk(value, at, inner)
-        return isinstance(value, dict | bool)
+        return isinstance(value, dict) or value is True
 
     def carry_additionalproperties(
         self, value: Any, at: str, kinds: list[Atom], node: Any
@@ -205,6 +219,8 @@ class Walk:
     def carry_properties(
         self, value: Mapping[str, Any], at: str, kinds: list[Atom], node: Any
     ) -> bool:
+        if value.keys() <= {META} and any(each.kind is dict for each in kinds):
+            return True
         structs = [each.kind for each in kinds if each.is_struct]
         fitting = [each for each in structs if value.keys() <= names_of(each)] or structs[:1]
         if not value:
@@ -216,7 +232,9 @@ class Walk:
         for wire, child in value.items():
             place = f"{at}/{escape(wire)}"
             typed = member_type(fitting[0], wire)
-            if typed is not None:
+            if typed is not None and wire == META:
+                self.count += 1
+            elif typed is not None:
                 self.walk(child, place, list(typed), fitting[0])
             elif child is not False:
                 self.lose(place)
@@ -225,6 +243,14 @@ class Walk:
     def carry_required(self, value: Any, at: str, kinds: list[Atom], node: Any) -> bool:
         structs = [each.kind for each in kinds if each.is_struct]
         return not value or any(all(is_required(each, w) for w in value) for each in structs)
+
+
+def has_check(owner: Any, pointer: str, text: str) -> bool:
+    """Whether a Struct checks a member beyond its type."""
+    checks = getattr(owner, "__post_init__", None)
+    start = f"{pointer.rpartition('/')[2]}: {text}"
+    texts = checks.__code__.co_consts if checks else ()
+    return any(isinstance(each, str) and each.startswith(start) for each in texts)
 
 
 def names_of(kind: Any) -> set[str]:

@@ -366,7 +366,7 @@ def _check_shape(naming: _Naming, source: str) -> None:
             came = f"{len(naming.definitions)} definitions without it"
             raise SchemaError(source, f"/{naming.container}", expected, came)
     for name, definition in naming.definitions.items():
-        if not is_object(definition):
+        if not (is_object(definition) or isinstance(definition, bool)):
             default = f"/{naming.container}/{escape(name)}"
             pointer = naming.places.get(naming.names[name], default)
             raise SchemaError(source, pointer, "an object", shown(definition))
@@ -440,7 +440,7 @@ def _is_held(document: Node, target: str) -> bool:
 
 
 def _normalise(document: Node, naming: _Naming) -> Node:
-    """The document with `$defs` as container, references that say so, and `{}` for `true`."""
+    """The document with `$defs` as container, references that say so, and no boolean schemas."""
 
     def normal(value: Json) -> Json:
         if is_array(value):
@@ -460,7 +460,9 @@ def _normalise(document: Node, naming: _Naming) -> Node:
         return normal(value)
 
     def normal_schema(value: Json) -> Json:
+        if value is False:
+            return {"not": {}}
         return {} if value is True else normal(value)
 
     definitions = naming.definitions.items()
-    return {"$defs": {naming.names[name]: normal(node) for name, node in definitions}}
+    return {"$defs": {naming.names[name]: normal_schema(node) for name, node in definitions}}
