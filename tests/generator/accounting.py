@@ -182,7 +182,9 @@ class Walk:
 
     def is_any_value(self, variants: list[Any]) -> bool:
         """Whether alternatives leave out no kind of JSON value."""
-        whole = [self.module.DOCUMENT[each["$ref"]] if "$ref" in each else each for each in variants]
+        whole = [
+            self.module.DOCUMENT[each["$ref"]] if "$ref" in each else each for each in variants
+        ]
         stated = [each.get("type", []) for each in whole]
         named = {name for each in stated for name in ([each] if isinstance(each, str) else each)}
         return {"object", "array", "string", "integer", "boolean"} <= named
@@ -205,9 +207,7 @@ class Walk:
             self.walk(value, at, inner)
         return isinstance(value, dict) or value is True
 
-    def carry_additionalproperties(
-        self, value: Any, at: str, kinds: list[Atom], node: Any
-    ) -> bool:
+    def carry_additionalproperties(self, value: Any, at: str, kinds: list[Atom], node: Any) -> bool:
         if value is True or value == {}:
             return True
         maps = [each for each in kinds if each.kind is dict]
