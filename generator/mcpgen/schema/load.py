@@ -20,6 +20,7 @@ from mcpgen.json_types import Json, Node, is_array, is_object
 from mcpgen.schema import checks, keywords
 from mcpgen.schema import errata as corrections
 from mcpgen.schema.nearest import Nearest, known_document, nearest
+from mcpgen.schema.references import plain_references
 from mcpgen.schema.revisions import entry, revisions
 from mcpgen.schema.structure import digest, escape, prose, structure, subschemas, unescape
 
@@ -298,9 +299,11 @@ def _schema(file: SchemaFile, revision: str, entries: tuple[corrections.Erratum,
     source = paths.shown_path(file.path)
     container = _container(document, source)
     dialect = _dialect(document, container, source)
-    corrected: Node = corrections.apply(document, entries, source)
+    corrected, places = plain_references(
+        corrections.apply(document, entries, source), container
+    )
     checks.check(corrected, container, source)
-    naming = _Naming.of(corrected, container)
+    naming = _Naming.of(corrected, container, places)
     _check_shape(naming, source)
     normal = _normalise(corrected, naming)
     return Schema(
@@ -389,8 +392,14 @@ class _Naming:
     places: Mapping[str, str]
 
     @classmethod
-    def of(cls, document: Node, container: str) -> _Naming:
-        """The names for the definitions of a document; the other key is looked at too."""
+    def of(cls, document: Node, container: str, moved: Mapping[str, str]) -> _Naming:
+        """The names for the definitions of a document; the other key is looked at too.
+
+        Args:
+            document: The document.
+            container: The key that holds the definitions, or most of them.
+            moved: Pointers into the file of those that are elsewhere there.
+        """
         held: Mapping[str, str] = {
             name: key
             for key in (*(_CONTAINERS.keys() - {container}), container)
@@ -401,7 +410,7 @@ class _Naming:
         ordered = {name: definitions[name] for name in (*document[container], *definitions)}
         classes = names.class_names(ordered, {"Annotated"} if _has_bounds(document) else ())
         places = {
-            classes[name]: f"/{key}/{escape(name)}"
+            classes[name]: moved.get(f"/{key}/{escape(name)}", f"/{key}/{escape(name)}")
             for name, key in held.items()
             if classes[name] != name or key != container
         }
