@@ -1351,7 +1351,7 @@ class JSONRPCResultResponse(merged.Merged, kw_only=True, frozen=True):
 
     _other_names: ClassVar[tuple[str, ...]] = ("JSONRPCResponse",)
     id: RequestId
-    result: Result | dict[str, Any]
+    result: dict[str, Any]
     """What the request produced; its shape depends on the method."""
     jsonrpc: Literal["2.0"] = "2.0"
 

@@ -14,6 +14,7 @@ from generator.accounting import Walk, atoms, module_of
 from generator.schemas import COUNT, OPEN, TEXT, obj
 from mcpgen import build_request, docs, models, pipeline, schema, schema_facts
 from mcpgen.schema.structure import escape
+from mcpgen.spec import RevisionSpec
 
 NAMES = [row.name for row in schema.revisions()]
 
@@ -24,20 +25,25 @@ def published(name: str) -> dict[str, Any]:
     return document
 
 
-def account(document: dict[str, Any], folder: Path) -> Walk:
-    """Generate from a document and walk through both."""
+def spec_of(document: dict[str, Any], folder: Path) -> tuple[RevisionSpec, str]:
+    """What a document becomes, and the revision that it is nearest to."""
     path = folder / "draft.json"
     path.write_text(json.dumps(document))
     source = build_request.file_source(path)
     loaded = pipeline.load(source, errata=False)
     fitted = schema_facts.facts_for(loaded, source.base, None)
     later = pipeline.newer_than(source.base, loaded)
-    built = pipeline.revision_spec(loaded, fitted.facts, docs.load(), later)
+    return pipeline.revision_spec(loaded, fitted.facts, docs.load(), later), source.base
+
+
+def account(document: dict[str, Any], folder: Path) -> Walk:
+    """Generate from a document and walk through both."""
+    built, _ = spec_of(document, folder)
     normal = built.models.normal
     job = models.job(normal, built.models.unions, built.models.docs, "Models.")
     module = module_of(models.render(normal, job), "accounted")
     container = "$defs" if "$defs" in document else "definitions"
-    shown = {normal.schema.pointer(f"/$defs/{name}"): name for name in loaded.definitions}
+    shown = {normal.schema.pointer(f"/$defs/{name}"): name for name in normal.schema.definitions}
     names = {f"#{pointer}": name for pointer, name in shown.items()}
     noted = {normal.schema.pointer(note.pointer) for note in normal.notes if note.is_lossy}
     module.DOCUMENT = {f"#/{container}/{key}": node for key, node in document[container].items()}
@@ -143,3 +149,17 @@ def with_kinds(name: str) -> dict[str, Any]:
 def test_no_kind_of_keyword_is_lost_without_a_note(name: str, tmp_path: Path) -> None:
     walk = account(with_kinds(name), tmp_path)
     assert not walk.lost, walk.lost
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_new_required_members_of_what_a_package_makes_are_noted(name: str, tmp_path: Path) -> None:
+    document = published(name)
+    definitions = document["$defs" if "$defs" in document else "definitions"]
+    definitions["Tool"]["properties"]["owner"] = TEXT
+    for owner, wire in (("Tool", "owner"), ("Tool", "description"), ("Implementation", "seal")):
+        definitions[owner]["required"].append(wire)
+    assert list(pipeline.required_members(*spec_of(document, tmp_path))) == [
+        ("Tool", "description: a server sets it only where it is given"),
+        ("Tool", "owner: a server of the package does not set it"),
+        ("Implementation", "seal: a client or server of the package does not set it"),
+    ]

@@ -29,7 +29,7 @@ from .._wire import (
     decoder,
     encode,
     error_text,
-    has_member,
+    meta_name,
     is_object,
     replace,
     to_builtins,
@@ -319,10 +319,11 @@ def with_meta(params: Any, added: Mapping[str, Any], encoded: Any) -> Any:
     if params is None:
         return {"_meta": encoded}
     if isinstance(params, STRUCTS):
-        if not has_member(type(params), "meta"):
+        name = meta_name(type(params))
+        if name is None:
             return {**to_builtins(params), "_meta": encoded}
-        existing: Any = getattr(params, "meta", None)
-        return replace(params, meta={**existing, **added} if existing else encoded)
+        existing: Any = getattr(params, name, None)
+        return replace(params, **{name: {**existing, **added} if existing else encoded})
     wire: Mapping[str, Any] = params
     if isinstance(params, Raw):  # the members stay as they are
         wire = msgspec.json.decode(params, type=dict[str, Raw])

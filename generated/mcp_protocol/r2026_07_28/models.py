@@ -863,7 +863,7 @@ class JSONRPCResultResponse(Struct, kw_only=True, frozen=True, tag_field="jsonrp
 
     jsonrpc: ClassVar[Literal["2.0"]] = "2.0"
     id: RequestId
-    result: Result
+    result: dict[str, Any]
     """What the request produced; its shape depends on the method."""
 
 

@@ -299,9 +299,7 @@ def _schema(file: SchemaFile, revision: str, entries: tuple[corrections.Erratum,
     source = paths.shown_path(file.path)
     container = _container(document, source)
     dialect = _dialect(document, container, source)
-    corrected, places = plain_references(
-        corrections.apply(document, entries, source), container
-    )
+    corrected, places = plain_references(corrections.apply(document, entries, source), container)
     checks.check(corrected, container, source)
     naming = _Naming.of(corrected, container, places)
     _check_shape(naming, source)

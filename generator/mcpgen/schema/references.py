@@ -47,7 +47,9 @@ def plain_references(document: Node, container: str) -> tuple[Node, Mapping[str,
     if added:
         inner = {name: resolve(document, pointer) for name, pointer in added.items()}
         whole[container] = {**whole[container], **_with_targets(inner, targets)}
-    places = {f"/{pointer.split('/')[1]}/{escape(name)}": pointer for pointer, name in renamed.items()}
+    places = {
+        f"/{pointer.split('/')[1]}/{escape(name)}": pointer for pointer, name in renamed.items()
+    }
     return whole, places | {f"/{container}/{escape(name)}": at for name, at in added.items()}
 
 
