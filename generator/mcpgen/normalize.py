@@ -13,7 +13,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import takewhile
+from operator import itemgetter
 from typing import TypeAlias
 
 from mcpgen import names, schema_queries
@@ -216,13 +216,15 @@ class _Walk:
 
     def repeat_notes(self) -> None:
         """Repeat what was noted of a schema for the inline ones that share its type."""
-        notes = sorted(self.notes.values(), key=lambda note: note.pointer)
+        notes = sorted(self.notes.items(), key=itemgetter(0))
         for first, again in self.repeats:
-            start = bisect_left(notes, first, key=lambda note: note.pointer)
-            for note in takewhile(lambda note: note.pointer.startswith(first), notes[start:]):
-                rest = note.pointer.removeprefix(first)
+            at = bisect_left(notes, first, key=itemgetter(0))
+            while at < len(notes) and notes[at][0].startswith(first):
+                pointer, note = notes[at]
+                rest = pointer.removeprefix(first)
                 if rest[:1] in ("", "/"):
                     self.notes.setdefault(again + rest, replace(note, pointer=again + rest))
+                at += 1
 
     def copied(self, name: str, node: Node) -> Node:
         """A reference instead of a definition that repeats another one, as direction unions do."""

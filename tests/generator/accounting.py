@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import msgspec
-from msgspec import NODEFAULT, UNSET, UnsetType
+from msgspec import NODEFAULT, UnsetType
 
 from mcp_protocol._unions import UntaggedType
 from mcpgen.schema.structure import escape
@@ -280,9 +280,8 @@ def is_required(kind: Any, wire: str) -> bool:
     if kind.__struct_config__.tag_field == wire:
         return True
     return any(
-        each.encode_name == wire and each.default in (NODEFAULT,)
+        each.encode_name == wire and each.default is NODEFAULT
         for each in msgspec.structs.fields(kind)
-        if each.default is not UNSET
     )
 
 
@@ -291,5 +290,5 @@ def module_of(source: str, name: str) -> Any:
     module = types.ModuleType(f"mcp_protocol.r_{name}.models")
     module.__package__ = f"mcp_protocol.r_{name}"
     sys.modules[module.__name__] = module
-    exec(compile(source, module.__name__, "exec"), module.__dict__)  # noqa: S102 - our own source
+    exec(compile(source, module.__name__, "exec"), module.__dict__)
     return module

@@ -41,7 +41,7 @@ EVERY: tuple[Change, ...] = (*CHANGES, *map(kind_added, KINDS))
 @pytest.mark.parametrize("at", TRIPLES)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_package_of_three_changes_serves_a_tool_call(name: str, at: int, tmp_path: Path) -> None:
-    chosen = random.Random(f"{name} {at}")  # noqa: S311 - repeatable, no secret
+    chosen = random.Random(f"{name} {at}")
     triple = [(change, chosen.choice(AWKWARD)) for change in chosen.sample(EVERY, 3)]
     path = saved(drafted(name, triple), tmp_path)
     files = pipeline.build(build_request.BuildRequest("pkg", (build_request.file_source(path),)))
