@@ -260,7 +260,7 @@ def _extra(
 def _checks(definition: Definition, python: Mapping[str, str], kind: type[Check]) -> list[Node]:
     return [
         {
-            "check": check,
+            "rule": check,
             "name": python[check.wire],
             "required": check.wire in definition.required,
             "message": f"{safe_text(check.wire)}: expected {_expected(check)}",

@@ -29,8 +29,8 @@ from .._wire import (
     convert,
     encode,
     error_text,
-    meta_name,
     is_object,
+    meta_name,
     replace,
     to_builtins,
 )
