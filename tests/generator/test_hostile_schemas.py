@@ -191,7 +191,6 @@ DEFINITIONS: dict[str, tuple[Definitions, str]] = {
             "to a file anywhere": "file:///etc/passwd",
             "to the whole": "#",
             "to an anchor": "#TextNote",
-            "to a member": "#/$defs/TextNote/properties/text",
         }.items()
     },
     "unions in a row": (
