@@ -34,6 +34,8 @@ from mcpgen.names import Library
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _WHOLE = "AllDefinitions_"
 """What the module's own type would be called, which is not written; no definition has this name."""
+_EVERY = "#all#"
+"""What the library takes for every type, those among it that have no definition."""
 _SERVE = "import sys; sys.path[:] = sys.argv[1:]; from mcpgen.datamodel import serve; serve()"
 """The process has the search path of this one."""
 
@@ -90,6 +92,7 @@ def _source_of(pickled: bytes, templates: Path) -> str:
         },
     }
     extra: defaultdict[str, dict[str, Any]] = defaultdict(dict)
+    extra[_EVERY] = {"literal": literal}
     for name, values in job["extra"].items():
         extra[name] = {**values, "literal": literal}
     with warnings.catch_warnings():

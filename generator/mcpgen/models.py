@@ -17,7 +17,7 @@ from mcpgen.docstrings import Doc
 from mcpgen.errors import SchemaError, safe_text, shown
 from mcpgen.json_types import Json, Node
 from mcpgen.names import Library
-from mcpgen.normalized import Check, Definition, Fixed, NormalizedSchema, Range, target
+from mcpgen.normalized import Check, Constant, Definition, Fixed, NormalizedSchema, Range, target
 from mcpgen.unions import Variant
 
 _OF_PACKAGE = ("Struct", "Untagged", "Variant", "always_sent")
@@ -244,6 +244,7 @@ def _extra(
         "tag": _tag(definition, python, doc),
         "schemas": _checks(definition, python, Fixed),
         "ranges": _checks(definition, python, Range),
+        "constants": _checks(definition, python, Constant),
         "variants": [
             {
                 "type": variant.type,
@@ -260,7 +261,7 @@ def _extra(
 def _checks(definition: Definition, python: Mapping[str, str], kind: type[Check]) -> list[Node]:
     return [
         {
-            **vars(check),
+            "rule": check,
             "name": python[check.wire],
             "required": check.wire in definition.required,
             "message": f"{safe_text(check.wire)}: expected {_expected(check)}",
@@ -272,9 +273,22 @@ def _checks(definition: Definition, python: Mapping[str, str], kind: type[Check]
 
 def _expected(check: Check) -> str:
     """What a member must be, for the error of one that is not."""
+    if isinstance(check, Constant):
+        return f"the constant {shown(check.value)}"
     if isinstance(check, Range):
-        return f"{check.least} to {check.most}, got "
+        return f"{_span(check)}, got "
     return f'a JSON Schema with "{safe_text(check.keyword)}": "{safe_text(check.value)}"'
+
+
+def _span(check: Range) -> str:
+    """The bounds of a number in words."""
+    if check.most is None:
+        return f"{'more than' if check.before == '<' else 'at least'} {check.least}"
+    if check.least is None:
+        return f"{'less than' if check.after == '<' else 'at most'} {check.most}"
+    if "<" in (check.before, check.after):
+        return f"more than {check.least}, less than {check.most}"
+    return f"{check.least} to {check.most}"
 
 
 def _discriminator(
@@ -348,7 +362,7 @@ def _imports(
         used.append("pydantic.Field")
     if any(each["optional"] for each in objects.values()):
         used.append("package.optional")
-    if any(each["schemas"] or each["ranges"] for each in objects.values()):
+    if any(each["schemas"] or each["ranges"] or each["constants"] for each in objects.values()):
         used.append("typing.Any")
     plain = ((normal.definitions[name], each) for name, each in objects.items())
     if any(_nullable(definition, each) for definition, each in plain):

@@ -10,8 +10,10 @@ Objects about which a schema says nothing that binds become maps, so that nothin
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from typing import TypeAlias
 
 from mcpgen import names, schema_queries
@@ -22,14 +24,15 @@ from mcpgen.normalized import (
     ANY_MAP,
     OWN_DEFAULT,
     Check,
+    Constant,
     Definition,
     Fixed,
     NormalizedSchema,
     reference,
     target,
 )
-from mcpgen.schema import Note, Schema
-from mcpgen.schema.structure import BOUNDS, escape
+from mcpgen.schema import Note, Schema, keywords
+from mcpgen.schema.structure import escape
 from mcpgen.schema_queries import META, canonical
 
 DIRECTIONS = ("ClientRequest", "ClientNotification", "ServerRequest", "ServerNotification")
@@ -39,16 +42,9 @@ _VERSION = "protocolVersion"
 _SCALARS = frozenset({"string", "integer", "boolean", "null"})
 _NO_OBJECT = frozenset({"anyOf", "oneOf", "enum", "const", "items"})
 """Keywords of what cannot be one object with others."""
-_SHAPE = _NO_OBJECT | {"properties", "required", "additionalProperties", "$ref"}
-_UNCHECKED = frozenset(
-    {
-        *("not", "if", "then", "else", "contains", "propertyNames", "patternProperties"),
-        *("prefixItems", "additionalItems", "unevaluatedItems", "unevaluatedProperties"),
-        *("dependencies", "dependentRequired", "dependentSchemas"),
-        *("$dynamicRef", "$recursiveRef"),
-    }
-)
-"""Keywords that no type says."""
+_SHAPE = _NO_OBJECT | keywords.OF_OBJECT | {"$ref"}
+_WITH_MEMBERS = ("type", "properties", "required")
+"""Keywords that a type with members carries."""
 
 _Spot: TypeAlias = tuple[str, tuple[str, ...]]
 """A definition, and the properties on the way from it."""
@@ -109,6 +105,11 @@ class _Place:
         """Whether it is that of a definition of the source, not of a schema in one."""
         return self.pointer.count("/") == len(("", "$defs"))
 
+    @property
+    def has_bounds(self) -> bool:
+        """Whether the type of a map is written with bounds: of a definition, or a member's own."""
+        return self.is_published or self.pointer.rpartition("/")[0].endswith("/properties")
+
 
 class _Naming:
     """Names for inline schemas."""
@@ -161,8 +162,12 @@ class _Walk:
     facts: Facts
     naming: _Naming
     found: dict[str, Definition] = field(default_factory=dict[str, Definition])
-    whole: dict[str, Node] = field(default_factory=dict[str, Node])
+    whole: dict[str, tuple[Node, _Place]] = field(default_factory=dict[str, "tuple[Node, _Place]"])
     notes: dict[str, Note] = field(default_factory=dict[str, Note])
+    origins: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
+    """Pointers of members that an `allOf` takes in, by the pointer of the whole and their name."""
+    repeats: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    """Pointers of schemas, each with that of an inline one that shares its type."""
 
     def run(self) -> dict[str, Definition]:
         published = self.schema.definitions
@@ -176,27 +181,30 @@ class _Walk:
             for name, node in published.items()
             if schema_queries.variants(node) or schema_queries.variants(node.get("items"))
         }
+        for name in sorted(self.anything):
+            if not schema_queries.is_json_value(published[name]):
+                self.any_value(_whole(name), "a union of itself")
         for name, node in published.items():
-            place = _Place(name, (), f"/$defs/{escape(name)}")
+            place = _whole(name)
             if not names.is_class_name(name):
                 raise self.schema.error(place.pointer, "a name that Python can use", shown(name))
             self.define(name, {} if name in self.anything else self.copied(name, node), place)
+        self.repeat_notes()
         return self.found
 
     def define(self, name: str, node: Node, place: _Place) -> None:
         """Add a definition, and before its body is known its name: it may refer to itself."""
         if name in self.found:
+            if self.found[name].pointer != place.pointer:
+                self.repeats.append((self.found[name].pointer, place.pointer))
             return
         self.found[name] = Definition(name, {}, place.pointer)
-        if "$ref" in node:
-            self.found[name] = Definition(name, dict(node), place.pointer)
+        if keywords.binds(node) == {"$ref"}:
+            self.found[name] = Definition(name, reference(target(node)), place.pointer)
             return
         node = self.shaped(node, place)
-        if "$ref" in node:
-            self.found[name] = Definition(name, self.plain(node, place), place.pointer)
-            return
         checks: list[Check] = []
-        if schema_queries.variants(node):
+        if "$ref" not in node and schema_queries.variants(node):
             plain = self.union(node, place)
         elif schema_queries.properties(node) and not (
             schema_queries.says_nothing(node) and place.is_published
@@ -205,6 +213,18 @@ class _Walk:
         else:
             plain = self.plain(node, place)
         self.found[name] = Definition(name, plain, place.pointer, checks=tuple(checks))
+
+    def repeat_notes(self) -> None:
+        """Repeat what was noted of a schema for the inline ones that share its type."""
+        notes = sorted(self.notes.items(), key=itemgetter(0))
+        for first, again in self.repeats:
+            at = bisect_left(notes, first, key=itemgetter(0))
+            while at < len(notes) and notes[at][0].startswith(first):
+                pointer, note = notes[at]
+                rest = pointer.removeprefix(first)
+                if rest[:1] in ("", "/"):
+                    self.notes.setdefault(again + rest, replace(note, pointer=again + rest))
+                at += 1
 
     def copied(self, name: str, node: Node) -> Node:
         """A reference instead of a definition that repeats another one, as direction unions do."""
@@ -215,24 +235,51 @@ class _Walk:
         return node
 
     def object(self, node: Node, place: _Place, name: str) -> tuple[Node, list[Check]]:
+        self.account(node, place, *_WITH_MEMBERS)
         checks: list[Check] = []
         members: dict[str, Node] = {}
         required: list[str] = []
-        for wire, published in schema_queries.properties(node).items():
-            child = published
-            span = schema_queries.bounds(wire, child)
-            if span is not None:
-                checks.append(span)
-                child = {"type": "number"}
-            plain = self.property(child, place.member(wire))
-            fixed = schema_queries.fixed_type(child) if plain == ANY_MAP else None
-            if fixed is not None:
-                checks.append(Fixed(wire, "type", fixed))
-            default = self.default(name, wire) if wire in node.get("required", ()) else {}
-            if wire in node.get("required", ()) and not default:
+        demanded: Sequence[str] = node.get("required", ())
+        for wire, child in schema_queries.properties(node).items():
+            at = self.member(place, wire)
+            if keywords.is_impossible(child) and wire not in demanded:
+                self.note(at, "no value is valid, left out")
+                continue
+            plain = self.checked(child, at, checks)
+            default = self.default(name, wire) if wire in demanded else {}
+            if wire in demanded and not default:
                 required.append(wire)
             members[wire] = {**plain, **default}
+        for wire in demanded:
+            if wire not in members:  # of whatever kind
+                members[wire] = {}
+                required.append(wire)
         return {"type": "object", "properties": members, "required": required}, checks
+
+    def checked(self, child: Node, at: _Place, checks: list[Check]) -> Node:
+        """The type of a member, with the checks of what the type does not express."""
+        wire = at.path[-1]
+        span = schema_queries.bounds(wire, child)
+        if span is not None:
+            checks.append(span)
+            self.account(child, at, "type", *span.keywords)
+            child = {"type": "number"}
+        elif is_object(child) and "const" in child and not keywords.is_literal(child["const"]):
+            self.account(child, at, "type", "const")
+            checks.append(Constant(wire, child["const"]))
+            if isinstance(child["const"], bool):
+                return {"const": child["const"]}
+            child = keywords.type_of(child["const"])
+        plain = self.property(child, at)
+        fixed = schema_queries.fixed_type(child) if plain == ANY_MAP else None
+        if fixed is not None:
+            checks.append(Fixed(wire, "type", fixed))
+        return plain
+
+    def member(self, place: _Place, wire: str) -> _Place:
+        """The place of a member, which an `allOf` may have taken in."""
+        at = place.member(wire)
+        return replace(at, pointer=self.origins.get((place.pointer, wire), at.pointer))
 
     def default(self, name: str, wire: str) -> Node:
         """What a required member is taken for where peers leave it out."""
@@ -249,6 +296,9 @@ class _Walk:
             self.name_meta(node, place)
             return ANY_MAP
         if schema_queries.refers_to_open(node, self.schema.definitions):
+            if not schema_queries.says_nothing(self.schema.definitions[target(node)]):
+                text = f"declared open, kept as a map of JSON values, which {target(node)} can read"
+                self.note(place, text)
             return ANY_MAP
         if place.path[-1] == _VERSION and schema_queries.is_number(node):
             self.note(
@@ -260,23 +310,42 @@ class _Walk:
     def name_meta(self, node: Json, place: _Place) -> None:
         """Give the keys of a `_meta` a type to read them by, if there is a name for it."""
         name = self.naming.official(place.owner, place.path)
-        if (
-            schema_queries.is_inline(node)
-            and name is not None
-            and name not in self.schema.definitions
-        ):
+        if not schema_queries.is_inline(node):
+            if not keywords.binds(node) <= {"$ref", "type"}:
+                self.note(place, "_meta, kept as a map of JSON values")
+        elif name is None:
+            self.note(place, "the members of _meta, kept as a map of JSON values")
+        elif name not in self.schema.definitions:
             self.define(name, node, place)
 
     def union(self, node: Node, place: _Place) -> Node:
         keyword = schema_queries.union_keyword(node)
-        return {
-            "anyOf": schema_queries.flat(
-                [
-                    self.variant(variant, place.below(f"{keyword}/{index}"))
-                    for index, variant in enumerate(schema_queries.variants(node))
-                ]
-            )
-        }
+        if keyword == "oneOf":
+            self.note(place.below(keyword), "taken as anyOf", lossy=False)
+        self.account(node, place, keyword, *self.shared_type(node))
+        members: list[Node] = []
+        for index, variant in enumerate(schema_queries.variants(node)):
+            at = place.below(f"{keyword}/{index}")
+            if keywords.is_impossible(variant):
+                self.note(at, "no value is valid, left out")
+            else:
+                members.append(self.variant(variant, at))
+        return {"anyOf": schema_queries.flat(members)}
+
+    def shared_type(self, node: Node) -> tuple[str, ...]:
+        """`type` where all alternatives of a union have it anyhow."""
+        own = set(keywords.types(node))
+        variants = schema_queries.variants(node)
+        return ("type",) if all(self.kinds(each) <= own for each in variants) else ()
+
+    def kinds(self, node: Node) -> set[str]:
+        """The types of JSON values that a schema allows; without a name for any."""
+        seen: set[str] = set()
+        while "$ref" in node and target(node) not in seen:
+            seen.add(target(node))
+            node = self.schema.definitions[target(node)]
+        stated = keywords.types(node)
+        return set(stated) if stated else {keywords.implied_type(node) or ""}
 
     def variant(self, node: Node, place: _Place) -> Node:
         if not schema_queries.is_inline(node):
@@ -291,50 +360,98 @@ class _Walk:
         """A schema below a definition, as it stands in the plain form."""
         if published is True:
             return {}
+        if keywords.is_impossible(published):
+            return self.any_value(place, "no value is valid")
         if not is_object(published):
             raise self.schema.error(place.pointer, "a schema that is an object", shown(published))
         node = self.shaped(published, place)
         if "$ref" in node:
             return {} if target(node) in self.anything else reference(target(node))
-        if "const" in node:
-            return {"const": node["const"]}
-        if "enum" in node:
-            return {key: node[key] for key in ("type", "enum") if key in node}
+        if "const" in node or "enum" in node:
+            return self.values(node, place)
         twin = self.twins.get(canonical(node))
         if twin is not None and not place.is_published:
+            self.repeats.append((_whole(twin).pointer, place.pointer))
             return reference(twin)
         if schema_queries.variants(node):
             return self.named(node, place)
-        kinds: Json = node.get("type", [])
-        members = [
-            self.kind(kind, node, place) for kind in ([kinds] if isinstance(kinds, str) else kinds)
-        ]
-        if len(members) < 2:
-            return members[0] if members else {}
-        return {"anyOf": schema_queries.flat(members)}
+        return self.of_kinds(node, place)
+
+    def values(self, node: Node, place: _Place) -> Node:
+        """The schema of a constant, or of values that are listed."""
+        keyword = "const" if "const" in node else "enum"
+        self.account(node, place, "type", keyword)
+        values: list[Json] = [node["const"]] if "const" in node else node["enum"]
+        literals = [value for value in values if keywords.is_literal(value)]
+        if len(literals) == len(values):
+            shape: Node = {key: node[key] for key in ("type", "enum") if key in node}
+            return {"const": literals[0]} if keyword == "const" else shape
+        kinds = [keywords.type_of(value) for value in values if not keywords.is_literal(value)]
+        if literals or not all(isinstance(value, bool) for value in values) or len(values) < 2:
+            self.note(place.below(keyword), "values that no type lists, not checked")
+        if {"type": "number"} in kinds:
+            literals = [value for value in literals if not isinstance(value, int)]
+        members = [self.of_kinds(kind, place) for kind in kinds]
+        return _any_of([*([{"enum": literals}] if literals else []), *members])
+
+    def of_kinds(self, node: Node, place: _Place) -> Node:
+        """A schema with no union or reference at its top: what its types make of it."""
+        kinds = keywords.types(node)
+        if not kinds and (implied := keywords.implied_type(node)) is not None:
+            self.note(place, f"no type, taken as {implied}", lossy=False)
+            kinds = [implied]
+        if kinds != ["object"] or not schema_queries.properties(node):
+            bounds = (key for kind in kinds for key in self.bounds(kind, node, place))
+            shape = {"object": keywords.OF_OBJECT, "array": {"items"}}
+            carried = (key for kind in kinds for key in shape.get(kind, ()))
+            self.account(node, place, "type", *bounds, *carried)
+        return _any_of([self.kind(kind, node, place) for kind in kinds])
+
+    def bounds(self, kind: str, node: Node, place: _Place) -> Node:
+        """The bounds that a type carries, where it stands."""
+        return keywords.bounds(kind, node) if kind != "object" or place.has_bounds else {}
 
     def kind(self, kind: str, node: Node, place: _Place) -> Node:
-        bounds = {key: node[key] for key in BOUNDS if key in node}
+        bounds = self.bounds(kind, node, place)
         if kind == "number":  # 1 stays an integer and 1.0 a float
-            return {"anyOf": [{"type": "integer", **bounds}, {"type": "number", **bounds}]}
+            return {"anyOf": [{"type": "integer"}, {"type": "number"}]}
         if kind in _SCALARS:
             return {"type": kind, **bounds}
         if kind == "array":
-            items = self.plain(node.get("items", {}), place.below("items"))
-            return {"type": "array", "items": items, **bounds}
+            return {**self.array(node, place), **bounds}
         return self.map(node, place)
+
+    def array(self, node: Node, place: _Place) -> Node:
+        items: Json = node.get("items", {})
+        if "prefixItems" in node:
+            self.note(place.below("prefixItems"), "a tuple, taken as a list of JSON values")
+            self.note(place.below("items"), "a tuple, taken as a list of JSON values")
+            return {"type": "array", "items": {}}
+        if is_array(items):
+            self.note(place.below("items"), "a tuple, taken as a list of JSON values")
+            return {"type": "array", "items": {}}
+        if keywords.is_impossible(items):
+            return {"type": "array", "items": {}, "maxItems": 0}
+        return {"type": "array", "items": self.plain(items, place.below("items"))}
 
     def map(self, node: Node, place: _Place) -> Node:
         if schema_queries.properties(node):
             is_map = schema_queries.says_nothing(node) or schema_queries.is_json_schema(node)
             if is_map and self.naming.official(place.owner, place.path) is None:
+                if schema_queries.is_json_schema(node):
+                    self.note(place, "a JSON Schema as a value, taken as a map of JSON values")
                 return ANY_MAP
             return self.named(node, place)
+        bounds = self.bounds("object", node, place)
+        if node.get("required"):
+            self.note(place.below("required"), "not checked")
         extra: Json = node.get("additionalProperties")
+        if extra is False:
+            self.note(place.below("additionalProperties"), "not checked")
         if not is_object(extra) or not extra:
-            return ANY_MAP
+            return {**ANY_MAP, **bounds}
         inner = self.plain(extra, place.below("additionalProperties"))
-        return {"type": "object", "additionalProperties": inner}
+        return {"type": "object", "additionalProperties": inner, **bounds}
 
     def named(self, node: Node, place: _Place) -> Node:
         """A reference to the definition that an inline object or union becomes."""
@@ -344,14 +461,8 @@ class _Walk:
         return reference(name)
 
     def shaped(self, node: Node, place: _Place) -> Node:
-        """A schema as something that a type can say; what none can say is noted."""
+        """A schema as something that a type can express: without `allOf`."""
         node = self.merged(node, place)
-        unchecked = sorted(_UNCHECKED & node.keys())
-        if unchecked:
-            self.note(place, f"{', '.join(unchecked)} not checked")
-        if is_array(node.get("items")):
-            self.note(place.below("items"), "a tuple, taken as a list of JSON values")
-            node = {key: value for key, value in node.items() if key != "items"}
         if schema_queries.variants(node) and schema_queries.properties(node):
             return self.without_variants(node, place)
         return node
@@ -364,9 +475,14 @@ class _Walk:
             return {key: value for key, value in node.items() if key != keyword}
         return self.any_value(place, "an object and a union in one")
 
-    def note(self, place: _Place, text: str) -> None:
+    def account(self, node: Node, place: _Place, *carried: str) -> None:
+        """Note each keyword of a schema that binds values and that its type does not carry."""
+        for key in keywords.lost(node, carried):
+            self.note(place.below(escape(key)), "not checked")
+
+    def note(self, place: _Place, text: str, *, lossy: bool = True) -> None:
         """Keep what was made of a place, once."""
-        self.notes.setdefault(place.pointer, Note(place.pointer, text))
+        self.notes.setdefault(place.pointer, Note(place.pointer, text, lossy))
 
     def any_value(self, place: _Place, what: str) -> Node:
         """Any JSON value, for what has no shape that a type could have."""
@@ -374,32 +490,69 @@ class _Walk:
         return {}
 
     def merged(self, node: Node, place: _Place) -> Node:
-        """An `allOf` as one object: the properties of all, the last word on each."""
+        """An `allOf` as one object: the properties of all, the last word on each.
+
+        Keywords beside a reference count as in JSON Schema 2020-12: they bind too.
+        """
+        if "$ref" in node and keywords.binds(node) != {"$ref"}:
+            own = {key: value for key, value in node.items() if key != "$ref"}
+            node = {"allOf": [reference(target(node))], **own}
         if "allOf" not in node:
             return node
-        own: Node = {key: value for key, value in node.items() if key != "allOf"}
-        parts: list[Node] = [part for part in node["allOf"] if part is not True]
-        if len(parts) == 1 and "$ref" in parts[0] and not own.keys() & _SHAPE:
-            return parts[0]
+        own = {key: value for key, value in node.items() if key != "allOf"}
+        parts = [(part, place.below(f"allOf/{index}")) for index, part in enumerate(node["allOf"])]
+        parts = [(part, at) for part, at in parts if keywords.binds(part)]
+        if len(parts) == 1 and not own.keys() & _SHAPE and keywords.binds(parts[0][0]) == {"$ref"}:
+            self.account(own, place, *self.shared_type({**own, "anyOf": [parts[0][0]]}))
+            return reference(target(parts[0][0]))
+        return self.one_object([*parts, (own, place)], place)
+
+    def one_object(self, parts: Sequence[tuple[Node, _Place]], place: _Place) -> Node:
+        """The members of several objects in one."""
         members: dict[str, Node] = {}
         required: list[str] = []
-        for part in (*parts, own):
-            whole = self.taken_in(part, place)
+        for part, at in parts:
+            whole, at = self.taken_in(part, at)
             if whole.keys() & _NO_OBJECT or whole.get("type", "object") != "object":
                 return self.any_value(place, "an allOf of what is no object")
-            members.update(schema_queries.properties(whole))
+            self.account(whole, at, *_WITH_MEMBERS)
+            for wire, child in schema_queries.properties(whole).items():
+                if not _is_wider(members.get(wire, {}), child):
+                    self.note(self.member(place, wire), "another part of the allOf replaces it")
+                members[wire] = child
+                self.origins[place.pointer, wire] = self.member(at, wire).pointer
             required += [name for name in whole.get("required", ()) if name not in required]
         return {"type": "object", "properties": members, "required": required}
 
-    def taken_in(self, part: Node, place: _Place) -> Node:
-        """A member of an `allOf` as one object; a definition is made up once, however often."""
-        if "$ref" not in part:
-            return self.merged(part, place)
+    def taken_in(self, part: Node, place: _Place) -> tuple[Node, _Place]:
+        """A part of an `allOf` as one object, and where it stands; a definition is made up once."""
+        if keywords.binds(part) != {"$ref"}:
+            return self.merged(part, place), place
         name = target(part)
         if name not in self.whole:
-            whole = self.taken_in(self.schema.definitions[name], place)
-            self.whole[name] = self.taken_in(whole, place) if "$ref" in whole else whole
+            whole, at = self.taken_in(self.schema.definitions[name], _whole(name))
+            self.whole[name] = self.taken_in(whole, at) if "$ref" in whole else (whole, at)
         return self.whole[name]
+
+
+def _whole(name: str) -> _Place:
+    """The place of a definition."""
+    return _Place(name, (), f"/$defs/{escape(name)}")
+
+
+def _any_of(members: Sequence[Node]) -> Node:
+    """A schema for several, of which each may be a choice itself; any value for none."""
+    if len(members) < 2:
+        return members[0] if members else {}
+    return {"anyOf": schema_queries.flat(members)}
+
+
+def _is_wider(first: Node, second: Node) -> bool:
+    """Whether one schema of a member allows all that another one allows, as far as is plain."""
+    if first == second or not keywords.binds(first):
+        return True
+    kinds, others = set(keywords.types(first)), set(keywords.types(second))
+    return keywords.binds(first) == {"type"} and bool(others) and others <= kinds
 
 
 def _references(definitions: Mapping[str, Node]) -> dict[_Spot, str]:

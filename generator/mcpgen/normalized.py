@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from mcpgen.json_types import Node
+from mcpgen.json_types import Json, Node
 from mcpgen.schema import Note, Schema
 from mcpgen.schema.structure import unescape
 
@@ -37,20 +37,45 @@ class Fixed:
 
 @dataclass(frozen=True)
 class Range:
-    """A member that is a number between two bounds, both included.
+    """A member that is a number within bounds.
 
     Attributes:
         wire: The member.
-        least: The lower bound.
+        least: The lower bound; `None` for none.
         most: The upper one.
+        keywords: The keywords that state the bounds.
     """
 
     wire: str
-    least: float
-    most: float
+    least: float | None
+    most: float | None
+    keywords: tuple[str, ...] = ("minimum", "maximum")
+
+    @property
+    def before(self) -> str:
+        """The operator between the lower bound and a value."""
+        return "<" if "exclusiveMinimum" in self.keywords else "<="
+
+    @property
+    def after(self) -> str:
+        """The operator between a value and the upper bound."""
+        return "<" if "exclusiveMaximum" in self.keywords else "<="
 
 
-Check: TypeAlias = Fixed | Range
+@dataclass(frozen=True)
+class Constant:
+    """A member with one value that no `Literal` can hold.
+
+    Attributes:
+        wire: The member.
+        value: The value.
+    """
+
+    wire: str
+    value: Json
+
+
+Check: TypeAlias = Fixed | Range | Constant
 """What the type of a member cannot say about it."""
 
 

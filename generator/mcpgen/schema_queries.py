@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from mcpgen.json_types import Json, Node, is_object
 from mcpgen.normalized import Range, target
+from mcpgen.schema.keywords import types
 
 META = "_meta"
 _UNIONS = ("anyOf", "oneOf")
@@ -93,9 +94,20 @@ def bounds(wire: str, node: Json) -> Range | None:
     """The bounds of a number; a type of both integers and floats cannot carry them."""
     if not is_object(node) or node.get("type") != "number":
         return None
-    if not {"minimum", "maximum"} <= node.keys():
+    stated = [
+        next((key for key in pair if key in node), "")
+        for pair in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum"))
+    ]
+    if not any(stated):
         return None
-    return Range(wire, node["minimum"], node["maximum"])
+    least, most = (node.get(key) for key in stated)
+    return Range(wire, least, most, tuple(key for key in stated if key))
+
+
+def is_json_value(node: Node) -> bool:
+    """Whether the alternatives of a union of itself leave out no kind of JSON value."""
+    kinds = {kind for variant in variants(node) for kind in types(variant)}
+    return {"string", "boolean"} <= kinds and bool({"integer", "number"} & kinds)
 
 
 def holds(definitions: Mapping[str, Node], name: str, node: Json) -> bool:

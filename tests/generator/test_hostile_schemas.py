@@ -88,22 +88,11 @@ DEFINITIONS: dict[str, tuple[Definitions, str]] = {
     "a reference that is a number": ({"A": {"$ref": 3}}, f"{DEFS}/A/$ref: expected a schema"),
     "arrays of arrays": ({"A": nested(70)}, f"{DEFS}/A/items/items/items"),
     "an enum of nothing": ({"A": {"enum": []}}, f"{DEFS}/A/enum: expected at least one value"),
-    "a const that is an object": (
-        {"A": obj(a={"const": {"b": {"$ref": "#/x"}}})},
-        f"{DEFS}/A/properties/a/const: expected a text",
-    ),
-    "an enum with a float": ({"A": {"enum": ["a", 1.5]}}, f"{DEFS}/A/enum/1: expected a text"),
     "a const that is long": (
         {"A": {"const": "x" * 2001}},
         f"{DEFS}/A/const: expected a text of at most 2000 characters",
     ),
-    "false as a definition": ({"A": False}, f"{DEFS}/A: expected an object, got false"),
-    "true as a definition": ({"A": True}, f"{DEFS}/A: expected an object, got true"),
     "a number as a definition": ({"A": 1}, f"{DEFS}/A: expected a schema of"),
-    "false as a member": ({"A": obj(a=False)}, f"{DEFS}/A/properties/a: expected a schema that"),
-    "false as a variant": ({"A": {"anyOf": [False]}}, f"{DEFS}/A/anyOf/0: expected a schema that"),
-    "false in an allOf": ({"A": {"allOf": [False]}}, f"{DEFS}/A/allOf/0: expected a schema that"),
-    "false as items": ({"A": {"type": "array", "items": False}}, f"{DEFS}/A/items: expected a sch"),
     "a list as properties": ({"A": {"properties": []}}, f"{DEFS}/A/properties: expected a schema"),
     "null as a type": ({"A": {"type": None}}, f"{DEFS}/A/type: expected a schema of"),
     "a pattern that is none": ({"A": {"pattern": "("}}, f"{DEFS}/A/pattern: expected a regular"),
@@ -202,7 +191,6 @@ DEFINITIONS: dict[str, tuple[Definitions, str]] = {
             "to a file anywhere": "file:///etc/passwd",
             "to the whole": "#",
             "to an anchor": "#TextNote",
-            "to a member": "#/$defs/TextNote/properties/text",
         }.items()
     },
     "unions in a row": (

@@ -134,8 +134,8 @@ def test_an_all_of_one_reference_is_the_reference() -> None:
             {"type": "array", "items": {}},
             "a tuple, taken as a list of JSON values",
         ),
-        ({"not": TEXT}, {}, "not not checked"),
-        ({"type": "string", "if": {}, "then": {}}, TEXT, "if, then not checked"),
+        ({"not": TEXT}, {}, "not checked"),
+        ({"type": "string", "contains": {}}, TEXT, "not checked"),
     ],
 )
 def test_what_no_type_can_say_is_a_json_value_and_noted(node: Any, plain: Any, text: str) -> None:
@@ -293,6 +293,50 @@ def test_a_name_that_python_cannot_use_is_refused(name: str) -> None:
         normal_of(**{name: obj(a=TEXT)})
 
 
-def test_a_property_that_is_no_object_is_refused() -> None:
-    with pytest.raises(SchemaError, match="a schema that is an object, got false"):
-        plain(False)
+def test_a_property_that_is_no_schema_is_refused() -> None:
+    with pytest.raises(SchemaError, match="a schema that is an object, got 3"):
+        plain(3)
+
+
+@pytest.mark.parametrize("impossible", [False, {"not": {}}, {"not": True}])
+def test_a_member_without_valid_values_is_left_out_and_noted(impossible: Any) -> None:
+    normal = normal_of(Thing=obj("b", a=impossible, b=impossible))
+    assert normal.definitions["Thing"].properties == {"b": {}}
+    texts = {note.pointer.rpartition("/")[2]: note.text for note in normal.notes}
+    assert texts == {
+        "a": "no value is valid, left out",
+        "b": "no value is valid, taken as any JSON value",
+    }
+
+
+@pytest.mark.parametrize(
+    ("span", "expected"),
+    [
+        ({"minimum": 0}, Range("value", 0, None, ("minimum",))),
+        (
+            {"exclusiveMinimum": 0, "maximum": 1},
+            Range("value", 0, 1, ("exclusiveMinimum", "maximum")),
+        ),
+    ],
+)
+def test_a_number_may_have_one_bound_or_exclude_it(span: Any, expected: Range) -> None:
+    normal = normal_of(Thing=obj(value={"type": "number", **span}))
+    assert normal.definitions["Thing"].checks == (expected,)
+
+
+def test_members_beside_a_reference_are_those_of_one_object() -> None:
+    both = {**ref("A"), "properties": {"b": TEXT}, "required": ["b"]}
+    normal = normal_of(A=obj("a", a=TEXT), B=both)
+    assert normal.definitions["B"].node == obj("a b", a=TEXT, b=TEXT)
+
+
+def test_a_member_that_is_only_required_is_any_value() -> None:
+    normal = normal_of(A={**obj(a=TEXT), "required": ["late"]})
+    assert normal.definitions["A"].node == {**obj("late", a=TEXT, late={})}
+
+
+def test_notes_of_an_all_of_point_at_the_part_that_they_are_about() -> None:
+    part = obj(b={"type": "array", "uniqueItems": True})
+    normal = normal_of(A=obj(a=TEXT), B={"allOf": [ref("A"), part]})
+    (note,) = normal.notes
+    assert note.pointer == "/$defs/B/allOf/1/properties/b/uniqueItems"

@@ -194,8 +194,8 @@ WRONG = {
         "#/$defs: expected ClientRequest, a union that every schema of the protocol defines, got",
     ),
     "a definition that is no object": (
-        small(Anything=True),
-        "#/$defs/Anything: expected an object, got true",
+        small(Anything=3),
+        "#/$defs/Anything: expected a schema of ",
     ),
 }
 
@@ -260,3 +260,45 @@ def test_a_file_is_read_once(tmp_path: Path) -> None:
     path.write_text("{}")
     assert file.schema().definitions.keys() == small("$defs")["$defs"].keys()
     assert file.revision == "draft"
+
+
+def test_one_name_under_both_keys_is_two_definitions(tmp_path: Path) -> None:
+    text, count = {"type": "string"}, {"type": "integer"}
+    refs = {"a": {"$ref": "#/$defs/Id"}, "b": {"$ref": "#/definitions/Id"}}
+    document = {**small(Id=text, Tool={"properties": refs}), "definitions": {"Id": count}}
+    loaded = schema.load_file(saved(tmp_path, document))
+    assert loaded.definitions["Id"] == text
+    assert loaded.definitions["DefinitionsId"] == count
+    members = loaded.definitions["Tool"]["properties"]
+    assert members == {"a": {"$ref": "#/$defs/Id"}, "b": {"$ref": "#/$defs/DefinitionsId"}}
+    assert loaded.pointer("/$defs/DefinitionsId/x") == "/definitions/Id/x"
+    assert [note.text for note in loaded.notes] == ["definitions Id is called DefinitionsId"]
+
+
+@pytest.mark.parametrize(
+    ("target", "name"),
+    [
+        ("#id", "Id"),
+        ("https://example.com/schema#id", "Id"),
+        ("https://example.com/schema#/$defs/Id", "Id"),
+        ("#/$defs/Tool/properties/name", "ToolName"),
+    ],
+)
+def test_a_reference_within_the_file_may_have_any_form(
+    tmp_path: Path, target: str, name: str
+) -> None:
+    text = {"type": "string", "minLength": 1}
+    tool = {"type": "object", "properties": {"name": text, "other": {"$ref": target}}}
+    document = {**small(Id={**text, "$anchor": "id"}, Tool=tool)}
+    document["$id"] = "https://example.com/schema"
+    loaded = schema.load_file(saved(tmp_path, document))
+    other = loaded.definitions["Tool"]["properties"]["other"]
+    assert other == {"$ref": f"#/$defs/{name}"}
+    assert loaded.definitions[name]["minLength"] == 1
+
+
+def test_boolean_schemas_are_schemas(tmp_path: Path) -> None:
+    members = {"a": True, "b": False}
+    loaded = schema.load_file(saved(tmp_path, small(Any=True, Tool={"properties": members})))
+    assert loaded.definitions["AnyModel"] == {}
+    assert loaded.definitions["Tool"]["properties"] == {"a": {}, "b": {"not": {}}}

@@ -17,11 +17,12 @@ from mcpgen import names, paths
 from mcpgen.errors import SchemaError, safe_text, shown
 from mcpgen.input_files import is_typescript, json_pointer, read_json
 from mcpgen.json_types import Json, Node, is_array, is_object
-from mcpgen.schema import checks
+from mcpgen.schema import checks, keywords
 from mcpgen.schema import errata as corrections
 from mcpgen.schema.nearest import Nearest, known_document, nearest
+from mcpgen.schema.references import plain_references
 from mcpgen.schema.revisions import entry, revisions
-from mcpgen.schema.structure import BOUNDS, digest, escape, prose, structure, subschemas, unescape
+from mcpgen.schema.structure import digest, escape, prose, structure, subschemas, unescape
 
 if TYPE_CHECKING:
     from mcpgen.schema.typescript.syntax import Module
@@ -45,10 +46,12 @@ class Note:
     Attributes:
         pointer: Where it stands, normalised.
         text: What it is taken as.
+        is_lossy: Whether the package lacks some of what the file has there, or below.
     """
 
     pointer: str
     text: str
+    is_lossy: bool = True
 
 
 @dataclass(frozen=True)
@@ -296,9 +299,9 @@ def _schema(file: SchemaFile, revision: str, entries: tuple[corrections.Erratum,
     source = paths.shown_path(file.path)
     container = _container(document, source)
     dialect = _dialect(document, container, source)
-    corrected: Node = corrections.apply(document, entries, source)
+    corrected, places = plain_references(corrections.apply(document, entries, source), container)
     checks.check(corrected, container, source)
-    naming = _Naming.of(corrected, container)
+    naming = _Naming.of(corrected, container, places)
     _check_shape(naming, source)
     normal = _normalise(corrected, naming)
     return Schema(
@@ -364,7 +367,7 @@ def _check_shape(naming: _Naming, source: str) -> None:
             came = f"{len(naming.definitions)} definitions without it"
             raise SchemaError(source, f"/{naming.container}", expected, came)
     for name, definition in naming.definitions.items():
-        if not is_object(definition):
+        if not (is_object(definition) or isinstance(definition, bool)):
             default = f"/{naming.container}/{escape(name)}"
             pointer = naming.places.get(naming.names[name], default)
             raise SchemaError(source, pointer, "an object", shown(definition))
@@ -387,8 +390,14 @@ class _Naming:
     places: Mapping[str, str]
 
     @classmethod
-    def of(cls, document: Node, container: str) -> _Naming:
-        """The names for the definitions of a document; the other key is looked at too."""
+    def of(cls, document: Node, container: str, moved: Mapping[str, str]) -> _Naming:
+        """The names for the definitions of a document; the other key is looked at too.
+
+        Args:
+            document: The document.
+            container: The key that holds the definitions, or most of them.
+            moved: Pointers into the file of those that are elsewhere there.
+        """
         held: Mapping[str, str] = {
             name: key
             for key in (*(_CONTAINERS.keys() - {container}), container)
@@ -399,7 +408,7 @@ class _Naming:
         ordered = {name: definitions[name] for name in (*document[container], *definitions)}
         classes = names.class_names(ordered, {"Annotated"} if _has_bounds(document) else ())
         places = {
-            classes[name]: f"/{key}/{escape(name)}"
+            classes[name]: moved.get(f"/{key}/{escape(name)}", f"/{key}/{escape(name)}")
             for name, key in held.items()
             if classes[name] != name or key != container
         }
@@ -409,16 +418,12 @@ class _Naming:
         """Which definitions got another name."""
         for published, name in self.names.items():
             if published != name:
-                yield Note(f"/$defs/{name}", f"{safe_text(published)} is called {name}")
+                yield Note(f"/$defs/{name}", f"{safe_text(published)} is called {name}", False)
 
 
 def _has_bounds(document: Node) -> bool:
     """Whether some type is written with its bounds, for which a module imports `Annotated`."""
-    return any(
-        node.keys() & {*BOUNDS}
-        and not (node.get("type") == "number" and {"minimum", "maximum"} <= node.keys())
-        for _, node in subschemas(document)
-    )
+    return any(keywords.has_bounds(node) for _, node in subschemas(document))
 
 
 def _foreign_references(document: Node, naming: _Naming) -> Iterator[Note]:
@@ -432,7 +437,7 @@ def _foreign_references(document: Node, naming: _Naming) -> Iterator[Note]:
         pointer, target = wrong[0]
         count = "1 reference" if len(wrong) == 1 else f"{len(wrong)} references"
         text = f"{count} such as {safe_text(target)}, taken as into {naming.container}"
-        yield Note(pointer.replace(f"/{naming.container}/", "/$defs/", 1), text)
+        yield Note(pointer.replace(f"/{naming.container}/", "/$defs/", 1), text, False)
 
 
 def _is_held(document: Node, target: str) -> bool:
@@ -442,7 +447,7 @@ def _is_held(document: Node, target: str) -> bool:
 
 
 def _normalise(document: Node, naming: _Naming) -> Node:
-    """The document with `$defs` as container, references that say so, and `{}` for `true`."""
+    """The document with `$defs` as container, references that say so, and no boolean schemas."""
 
     def normal(value: Json) -> Json:
         if is_array(value):
@@ -462,7 +467,9 @@ def _normalise(document: Node, naming: _Naming) -> Node:
         return normal(value)
 
     def normal_schema(value: Json) -> Json:
+        if value is False:
+            return {"not": {}}
         return {} if value is True else normal(value)
 
     definitions = naming.definitions.items()
-    return {"$defs": {naming.names[name]: normal(node) for name, node in definitions}}
+    return {"$defs": {naming.names[name]: normal_schema(node) for name, node in definitions}}

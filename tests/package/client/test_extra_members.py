@@ -31,7 +31,7 @@ from mcp_protocol._wire import (
     decoder,
     encode,
     fields,
-    has_member,
+    python_names,
 )
 from mcp_protocol.protocol.lenient import extra_decoder, extra_result_decoder
 from mcp_protocol.revisions import FOLDERS, REVISIONS
@@ -157,7 +157,7 @@ async def test_who_does_not_ask_has_an_empty_extra_and_plain_objects(revision: s
 @every
 def test_without_asking_an_object_has_no_field_for_extra_members(revision: str) -> None:
     tool = own(revision).Tool
-    assert not has_member(tool, "extra")
+    assert "extra" not in python_names(tool).values()
     assert "extra" not in to_builtins(decoder(tool)(json.dumps(SHELL).encode()))
 
 

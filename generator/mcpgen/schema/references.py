@@ -1,0 +1,122 @@
+"""References as the rest of the tool knows them: each to a definition, by its name and key.
+
+In a file they may also name an anchor, hold the identifier of the file, or point into a definition.
+Two definitions of one name, under `$defs` and `definitions`, stay two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from urllib.parse import unquote
+
+from mcpgen.json_types import Json, Node, is_array, is_object
+from mcpgen.schema.structure import escape, resolve, subschemas, unescape
+
+CONTAINERS = ("$defs", "definitions")
+
+
+def plain_references(document: Node, container: str) -> tuple[Node, Mapping[str, str]]:
+    """A document whose references all lead to definitions, as far as they lead anywhere in it.
+
+    Args:
+        document: The document, which stays as it is.
+        container: The key that holds its definitions, or most of them.
+
+    Returns:
+        The document, and the pointers into the file of definitions that have another name there, or
+        are none, by key and name in the document.
+    """
+    renamed = dict(_renamed(document, container))
+    anchors = dict(_anchors(document))
+    targets: dict[str, str] = {}
+    added: dict[str, str] = {}
+    for _, node in subschemas(document):
+        target = node.get("$ref")
+        if isinstance(target, str) and target not in targets:
+            pointer = anchors.get(target) or _pointer(document, target)
+            if pointer is not None:
+                targets[target] = _as_definition(document, pointer, container, renamed, added)
+    changed = {target for target, plain in targets.items() if target != plain}
+    if not (changed or renamed):
+        return document, {}
+    whole = _with_targets(document, targets)
+    for pointer, name in renamed.items():
+        _, key, old = pointer.split("/")
+        held = whole[key]
+        whole[key] = {name if each == unescape(old) else each: held[each] for each in held}
+    if added:
+        inner = {name: resolve(document, pointer) for name, pointer in added.items()}
+        whole[container] = {**whole[container], **_with_targets(inner, targets)}
+    places = {
+        f"/{pointer.split('/')[1]}/{escape(name)}": pointer for pointer, name in renamed.items()
+    }
+    return whole, places | {f"/{container}/{escape(name)}": at for name, at in added.items()}
+
+
+def _renamed(document: Node, container: str) -> Iterator[tuple[str, str]]:
+    """Pointers of definitions whose name another one has under the main key, with a new name."""
+    for key in CONTAINERS:
+        if key != container and is_object(document.get(key)):
+            for name, node in document[key].items():
+                if name in document[container] and node != document[container][name]:
+                    yield f"/{key}/{escape(name)}", f"{key} {name}"
+
+
+def _anchors(document: Node) -> Iterator[tuple[str, str]]:
+    """References to anchors, with the pointers of the schemas that have them."""
+    identifier = document.get("$id")
+    for pointer, node in subschemas(document):
+        for keyword in ("$anchor", "$id"):
+            name: Json = node.get(keyword)
+            if isinstance(name, str) and pointer:
+                yield f"#{name.removeprefix('#')}" if keyword == "$anchor" else name, pointer
+                if keyword == "$anchor" and isinstance(identifier, str):
+                    yield f"{identifier.rstrip('#')}#{name}", pointer
+
+
+def _pointer(document: Node, target: str) -> str | None:
+    """The pointer that a reference into the file has; `None` for any other reference."""
+    base, hash_sign, fragment = target.partition("#")
+    identifier: Json = document.get("$id")
+    if base and not (isinstance(identifier, str) and base == identifier.rstrip("#")):
+        return None
+    for pointer in (fragment, unquote(fragment)):
+        try:
+            if hash_sign and pointer.startswith("/") and is_object(resolve(document, pointer)):
+                return pointer
+        except (LookupError, ValueError, TypeError):
+            continue
+    return None
+
+
+def _as_definition(
+    document: Node, pointer: str, container: str, renamed: Mapping[str, str], added: dict[str, str]
+) -> str:
+    """The reference to the definition at a pointer; one is added for what lies in a definition."""
+    if pointer in renamed:
+        return f"#/{pointer.split('/')[1]}/{escape(renamed[pointer])}"
+    parts = [unescape(part) for part in pointer.split("/")[1:]]
+    if len(parts) <= 2 or parts[0] not in CONTAINERS:
+        return f"#{pointer}"
+    words = [part for part in parts[1:] if part not in ("properties", *CONTAINERS)]
+    name = " ".join(words)
+    while name in document[container]:
+        name += " part"
+    added[name] = pointer
+    return f"#/{container}/{escape(name)}"
+
+
+def _with_targets(value: Json, targets: dict[str, str]) -> Json:
+    """A copy with other references; a member may be called `$ref`, its schema is no text."""
+    if is_array(value):
+        return [_with_targets(item, targets) for item in value]
+    if not is_object(value):
+        return value
+    return {
+        key: (
+            targets.get(child, child)
+            if key == "$ref" and isinstance(child, str)
+            else _with_targets(child, targets)
+        )
+        for key, child in value.items()
+    }
