@@ -67,10 +67,10 @@ __all__ = [
     "error_text",
     "extended",
     "fields",
-    "has_member",
     "is_many",
     "is_object",
     "members_of",
+    "meta_name",
     "python_names",
     "replace",
     "structs_of",
@@ -150,9 +150,9 @@ def python_names(kind: StructType) -> Mapping[str, str]:
 
 
 @lru_cache(maxsize=4096)
-def has_member(kind: StructType, name: str) -> bool:
-    """Whether a Struct has a member of this Python name."""
-    return any(field.name == name for field in fields(kind))
+def meta_name(kind: StructType) -> str | None:
+    """Python name of the member `_meta` of a Struct: `meta`, unless another one is called so."""
+    return next((field.name for field in fields(kind) if field.encode_name == "_meta"), None)
 
 
 def structs_of(kind: Any) -> frozenset[StructType]:

@@ -466,8 +466,8 @@ class Connection:
 
         Raises:
             MethodNotFoundError: No revision in use has such a notification for this side.
-            LocalProtocolError: The params do not fit, or the notification is a cancellation,
-                which only `cancel` sends.
+            LocalProtocolError: The params do not fit; the notification is a cancellation, which
+                only `cancel` sends; or it needs a request, without sessions.
         """
         wire = dict(params or {})
         state = self._state
@@ -493,7 +493,31 @@ class Connection:
         session = state.session
         if session is not None and state.session_wants(session, name, wire):
             messages.append(notification(state.role, session.revision, name, wire))
+        if not messages and state.role == "server":
+            return self._notify_in_request(name, wire, related_request_id)
         return messages
+
+    def _notify_in_request(
+        self, name: str, wire: Mapping[str, Any], identifier: RequestId | None
+    ) -> list[OutgoingMessage]:
+        """Send what no subscription is about on the stream of a request, without sessions.
+
+        Raises:
+            LocalProtocolError: There is neither a session nor a request that it belongs to.
+        """
+        state = self._state
+        request = None if identifier is None else state.inbound.get(identifier)
+        if request is not None:
+            if state.goes_with_request(request.revision, name):
+                return [notification(state.role, request.revision, name, wire, identifier)]
+        elif identifier is None:
+            revisions = state.candidate_revisions()
+            if all(state.goes_with_request(revision, name) for revision in revisions):
+                raise LocalProtocolError(
+                    f"{name}: {revisions[0].name} has no sessions: send it while a request is "
+                    "served, on its behalf"
+                )
+        return []
 
     def open(self) -> OutgoingMessage:
         """Begin a client's session.

@@ -28,8 +28,8 @@ from .._wire import (
     decoder,
     encode,
     error_text,
-    has_member,
     is_object,
+    meta_name,
     replace,
     to_builtins,
 )
@@ -318,10 +318,11 @@ def with_meta(params: Any, added: Mapping[str, Any], encoded: Any) -> Any:
     if params is None:
         return {"_meta": encoded}
     if isinstance(params, STRUCTS):
-        if not has_member(type(params), "meta"):
+        name = meta_name(type(params))
+        if name is None:
             return {**to_builtins(params), "_meta": encoded}
-        existing: Any = getattr(params, "meta", None)
-        return replace(params, meta={**existing, **added} if existing else encoded)
+        existing: Any = getattr(params, name, None)
+        return replace(params, **{name: {**existing, **added} if existing else encoded})
     wire: Mapping[str, Any] = params
     if isinstance(params, Raw):  # the members stay as they are
         wire = msgspec.json.decode(params, type=dict[str, Raw])

@@ -28,8 +28,8 @@ from .._wire import (
     convert,
     encode,
     error_text,
-    has_member,
     is_object,
+    meta_name,
     replace,
     to_builtins,
 )
@@ -50,6 +50,7 @@ from .lenient import recast
 from .lifecycle import Description, Session, declared
 from .negotiation import missing
 from .notifications import (
+    ACKNOWLEDGED,
     RESOURCE_UPDATED,
     SUBSCRIBE,
     UNSUBSCRIBE,
@@ -364,6 +365,15 @@ class ConnectionState(msgspec.Struct, dict=True):
             return False
         return name != RESOURCE_UPDATED or params.get("uri") in session.subscriptions
 
+    def goes_with_request(self, revision: Revision, name: str) -> bool:
+        """Whether a notification is sent on the stream of a request, in want of sessions."""
+        method = revision.notifications_from(self.role).get(name)
+        if revision.lifecycle is not Lifecycle.PER_REQUEST or method is None:
+            return False
+        if name == ACKNOWLEDGED or method.facts.subscription or method.facts.extension:
+            return False
+        return declared(self.own_capabilities(revision), method.capability)
+
 
 def check_params(method: Method, params: Any) -> None:
     """Check the params of a request, `_meta` included, by the types of the revision.
@@ -456,10 +466,11 @@ def _typed_result(method: Method, result: Any) -> Any:
 def _with_server_meta(state: ConnectionState, result: Any, revision: Revision) -> Any:
     """A result with the `_meta` that every result of a server has."""
     own = state.meta.own("server", revision, state.describe)
-    if own and isinstance(result, STRUCTS) and has_member(type(result), "meta"):
-        existing: Any = getattr(result, "meta", None)
+    name = meta_name(type(result)) if own and isinstance(result, STRUCTS) else None
+    if name is not None:
+        existing: Any = getattr(result, name, None)
         meta = {**own, **existing} if existing else state.meta.encoded(revision, own)
-        return replace(result, meta=meta)
+        return replace(result, **{name: meta})
     return result
 
 
