@@ -502,22 +502,11 @@ def lint(session: nox.Session) -> None:
     """Format, lint, and both type checkers, also over right and wrong snippets of user code."""
     install(session, "lint")
     session.run("black", "--check", "--quiet", *(path for path in CODE if path != "generated"))
-    session.run("black", "--check", "--quiet", *rendered_files())
     session.run("ruff", "check", *CODE)
     typed = ("generator/mcpgen", GOLDEN, "noxfile.py", "tests")
     session.run("mypy", *typed, "--exclude=tests/typing/")
     session.run("pyright")
     run_tests(session, "-m", "typing", "tests/typing", *ON_ALL_CORES, repeated=())
-
-
-def rendered_files() -> list[str]:
-    """The modules of the committed package that are no copies of modules below `templates`."""
-    copies = ROOT / "templates" / "package"
-    return [
-        f"{path}"
-        for path in sorted((ROOT / GOLDEN).rglob("*.py"))
-        if not (copies / path.relative_to(ROOT / GOLDEN)).is_file()
-    ]
 
 
 @nox.session

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any, ClassVar, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType, ValidationError
@@ -28,7 +28,6 @@ from ._unions import (
     shown,
     with_integers,
 )
-from .message_type import MessageType
 
 __all__ = [
     "EXTRA",
@@ -37,6 +36,7 @@ __all__ = [
     "UNSET",
     "UNWRITABLE",
     "EncodingError",
+    "MessageType",
     "Raw",
     "Spliced",
     "Struct",
@@ -106,6 +106,45 @@ asdict = msgspec.structs.asdict
 """The members of an object by Python name, not those of objects within."""
 
 T = TypeVar("T")
+
+
+def _own_members(struct: type[msgspec.Struct], members: Mapping[str, Any]) -> dict[str, Any]:
+    """Members by their Python names, without constants of the class."""
+    own, config = struct.__struct_fields__, struct.__struct_config__
+    names = dict(zip(struct.__struct_encode_fields__, own, strict=True))
+    tag = (config.tag_field, config.tag)
+    return {
+        name if name in own else names.get(name, name): value
+        for name, value in members.items()
+        if name in own or (getattr(struct, name, UNSET) != value and (name, value) != tag)
+    }
+
+
+if TYPE_CHECKING:
+    from msgspec import StructMeta as MessageType
+else:
+    _create = msgspec.StructMeta.__call__
+
+    class MessageType(msgspec.StructMeta):
+        """The type of classes of messages, which decoding does not pass through.
+
+        A constant member, such as `type`, may be given, and a member may have its name on the wire:
+        `ImageContent(type="image", data="...", mimeType="image/png")`.
+        """
+
+        def __call__(self, *args: Any, **members: Any) -> Any:
+            """An object with these members.
+
+            Raises:
+                TypeError: The class has no such member, or requires another one.
+            """
+            try:
+                return _create(self, *args, **members)
+            except TypeError:
+                own = _own_members(self, members)
+                if own == members:
+                    raise
+            return _create(self, *args, **own)
 
 
 class Struct(

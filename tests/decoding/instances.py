@@ -13,7 +13,7 @@ Node: TypeAlias = Mapping[str, Any]
 MAX_DEPTH = 5
 """Levels below which optional members and items are left out."""
 
-_WORDS = ("", "a", "text", "2.0", "ä€😀", "string", "complete", "tools/call", "1")
+_WORDS = ("", "a", "text", "2.0", "\u00e4\u20ac\U0001f600", "string", "complete", "tools/call", "1")
 _SCALARS: Sequence[Json] = (None, True, False, 0, 1, -1, 2**53, 1.0, 0.5, -2.0, 1e30, "", "a", "1")
 _OTHERS: Sequence[Json] = (*_SCALARS, [], {}, [None], {"a": 1}, ["a"], {"type": "object"})
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from generator.schemas import TEXT, const, obj
-from generator.test_undecided_unions import NAMES, published, run, written
+from generator.test_undecided_unions import NAMES, check_program, published, written
 
 EXCHANGES = """
 import anyio
@@ -92,8 +92,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_new_notifications_without_sessions_go_with_a_request(folder: Path) -> None:
-    run(folder, EXCHANGES)
+    check_program(folder, EXCHANGES)
 
 
 def test_params_may_have_a_member_that_is_called_meta(folder: Path) -> None:
-    run(folder, ECHOES)
+    check_program(folder, ECHOES)

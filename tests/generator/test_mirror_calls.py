@@ -137,8 +137,9 @@ async def test_the_server_lists_what_the_mirrored_one_does(calls: Any) -> None:
     for name in ("forecast", "set-alarm"):
         assert listed[name].input_schema == given[name]["inputSchema"]
         assert listed[name].description == given[name]["description"]
-    prompts = await client.list_prompts()
-    assert [argument.name for argument in prompts[0].arguments] == ["city", "style"]
+    (prompt,) = await client.list_prompts()
+    arguments = json.loads(LISTS.read_text())["prompts"][0]["arguments"]
+    assert [argument.name for argument in prompt.arguments] == [each["name"] for each in arguments]
 
 
 def test_a_handler_that_is_missing_is_an_error_at_the_start(mirror: Any) -> None:

@@ -87,11 +87,11 @@ def wire(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReques
     return module
 
 
-def rendered(library: Library = "msgspec") -> str:
-    """The models of these definitions."""
+def rendered(library: Library = "msgspec", title: str = "Models.") -> str:
+    """The models of these definitions; those of the same title are made once."""
     normal = normal_of(facts=facts_of(defaults={"*": {"resultType": "done"}}), **DEFINITIONS)
     docs = {name: Doc(docstring(f"About {name}."), {}) for name in normal.definitions}
-    job = models.job(normal, decided(normal).tests, docs, "Models.", library=library)
+    job = models.job(normal, decided(normal).tests, docs, title, library=library)
     return models.render(normal, job)
 
 
@@ -271,7 +271,7 @@ def test_what_the_code_generator_cannot_do_is_a_schema_error(
 
     monkeypatch.setattr("datamodel_code_generator.generate", generate)
     with pytest.raises(SchemaError) as raised:
-        rendered()
+        rendered(title="Refused.")
     assert raised.value.pointer == "/$defs/Far"
     came = "KeyError: 'no way\\nat all'"
     expected = f"schema.json#/$defs/Far: expected what can become Python, got {came}"
@@ -287,4 +287,4 @@ def test_models_do_not_depend_on_where_they_are_made(
         "[tool.black]\nline-length = 40\nskip-string-normalization = true\n"
         "[tool.datamodel-codegen]\nuse-union-operator = false\n"
     )
-    assert rendered() == first
+    assert rendered(title="Elsewhere.") == first.replace("Models.", "Elsewhere.", 1)

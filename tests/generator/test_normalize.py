@@ -335,7 +335,7 @@ def test_a_member_that_is_only_required_is_any_value() -> None:
     assert normal.definitions["A"].node == {**obj("late", a=TEXT, late={})}
 
 
-def test_notes_of_an_all_of_point_at_the_part_that_they_are_about() -> None:
+def test_notes_of_an_all_of_point_at_the_part_they_are_about() -> None:
     part = obj(b={"type": "array", "uniqueItems": True})
     normal = normal_of(A=obj(a=TEXT), B={"allOf": [ref("A"), part]})
     (note,) = normal.notes

@@ -78,7 +78,7 @@ def written(folder: Path, key: str, definitions: dict[str, Any], parts: tuple[st
     return "\n".join(reported)
 
 
-def run(folder: Path, program: str) -> None:
+def check_program(folder: Path, program: str) -> None:
     """Run a program beside the package."""
     command = [sys.executable, "-c", program]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
@@ -97,7 +97,7 @@ def test_a_package_serves_tools_and_prompts_of_undecided_content(name: str, tmp_
         union["anyOf"] += odd
     reported = written(tmp_path, key, definitions, ())
     assert "a union that nothing decides (Odd and Odder), taken as any JSON value" in reported
-    run(tmp_path, SERVES)
+    check_program(tmp_path, SERVES)
 
 
 UNIONS = {
@@ -116,4 +116,4 @@ def test_an_undecided_member_accepts_and_keeps_any_value(case: str, tmp_path: Pa
     reported = written(tmp_path, key, definitions, ("types",))
     (note,) = [line for line in reported.splitlines() if "/properties/odd" in line]
     assert "draft.json#/$defs/Tool/properties/odd: a union that nothing decides" in note
-    run(tmp_path, READS)
+    check_program(tmp_path, READS)

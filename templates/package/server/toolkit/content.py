@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import msgspec
 
-from ..._wire import STRUCTS, convert, has_member, is_object, tag_of, to_builtins
+from ..._structs import MessageType
+from ..._wire import STRUCTS, convert, is_object, python_names, tag_of, to_builtins
 from ...merged_models import MergedType
-from ...message_type import MessageType
 
 if TYPE_CHECKING:
     FilePath: TypeAlias = str | os.PathLike[str]
@@ -407,7 +407,7 @@ def is_tool_result_type(kind: Any) -> bool:
     if not isinstance(kind, type) or not issubclass(kind, STRUCTS):
         return False
     in_package = kind.__module__.startswith(f"{_PACKAGE}.")
-    return kind is ToolResult or (in_package and has_member(kind, "is_error"))
+    return kind is ToolResult or (in_package and "isError" in python_names(kind))
 
 
 def as_tool_result(value: object) -> ToolResult | None:
