@@ -123,7 +123,9 @@ def _in_turn(normal: NormalizedSchema, definition: Definition) -> tuple[Variant,
     variants: list[Variant] = []
     for member in definition.members:
         whole = normal.resolve(member)
-        members = {} if whole is None or not whole.is_object else whole.properties
+        members: Mapping[str, Node] = {}
+        if whole is not None and whole.is_object:
+            members = whole.properties
         required = () if whole is None else whole.required
         demanded = tuple(wire for wire in required if "const" not in members[wire])
         variants.append(Variant(target(member), demanded, decides=False))

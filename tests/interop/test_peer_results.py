@@ -169,7 +169,12 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-@pytest.mark.parametrize(("annotation", "value", "differing"), CASES, ids=str)
+def id_of(value: Any) -> str:
+    """A name that is the same in each process, also of a set."""
+    return " and ".join(sorted(value)) if isinstance(value, set) else str(value)
+
+
+@pytest.mark.parametrize(("annotation", "value", "differing"), CASES, ids=id_of)
 async def test_a_value_becomes_the_result_that_peers_send(
     annotation: Any, value: Any, differing: set[str]
 ) -> None:
@@ -180,7 +185,7 @@ async def test_a_value_becomes_the_result_that_peers_send(
     assert set(differences(peers, await ours(annotation, value))) == differing
 
 
-@pytest.mark.parametrize(("annotation", "value", "differing"), CONTENT, ids=str)
+@pytest.mark.parametrize(("annotation", "value", "differing"), CONTENT, ids=id_of)
 async def test_images_become_the_content_that_peers_send(
     annotation: str, value: Any, differing: set[str]
 ) -> None:

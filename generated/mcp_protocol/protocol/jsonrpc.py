@@ -140,13 +140,10 @@ def parse(data: bytes | Raw) -> Message:
         return _no_object(data)
     except UNREADABLE as broken:
         return InvalidMessage(None, ParseError(f"expected JSON: {error_text(broken)}"), True)
-    identifier = envelope.id
+    identifier = _whole(envelope.id) if type(envelope.id) is float else envelope.id
     readable = (type(identifier) is int and _LEAST <= identifier <= _MOST) or (
         type(identifier) is str and len(identifier) <= ID_CHARACTERS
     )
-    if not readable and type(identifier) is float:
-        identifier = read_id(identifier)
-        readable = identifier is not None
     if envelope.jsonrpc == JSONRPC and type(envelope.method) is str:
         params = None if envelope.params is UNSET else envelope.params
         if readable:
@@ -162,13 +159,18 @@ def parse(data: bytes | Raw) -> Message:
     return _malformed(envelope, identifier if readable else None)
 
 
+def _whole(number: float) -> Any:
+    """The integer that a number such as `1.0` is; any other number as it is."""
+    return int(number) if number.is_integer() else number
+
+
 def read_id(value: object) -> RequestId | None:
     """An id or a progress token: an integer up to 128 bits, such as `1` or `1.0`, or a short text.
 
     `None` for anything else.
     """
-    if type(value) is float and value.is_integer():
-        value = int(value)
+    if type(value) is float:
+        value = _whole(value)
     if type(value) is int:
         return value if _LEAST <= value <= _MOST else None
     return value if type(value) is str and len(value) <= ID_CHARACTERS else None

@@ -6,7 +6,7 @@ keywords among it, is noted with its pointer where a schema is read.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Set
 
 from mcpgen.json_types import Json, Node, is_array, is_object
 from mcpgen.schema.structure import ANNOTATIONS as _PROSE
@@ -74,7 +74,7 @@ def implied_type(node: Node) -> str | None:
     return next((kind for kind, keys in _IMPLYING.items() if keys & node.keys()), None)
 
 
-def binds(node: Node) -> frozenset[str]:
+def binds(node: Node) -> Set[str]:
     """The keywords of a schema that are no annotation and not without effect."""
     return frozenset(key for key, value in node.items() if not _allows_all(key, value))
 
