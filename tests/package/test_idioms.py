@@ -308,9 +308,9 @@ def test_message_types_take_constants_and_names_of_the_wire(
 
 @pytest.mark.parametrize("module", [mcp_protocol, models_of_a_revision])
 def test_a_constant_of_another_value_is_refused(module: Any) -> None:
-    with pytest.raises(TypeError):
+    with pytest.raises((TypeError, ValueError)):  # models of pydantic raise ValueError
         module.TextContent(text="rain", type="image")
-    with pytest.raises(TypeError):
+    with pytest.raises((TypeError, ValueError)):
         module.ImageContent(type="image", mimeType="image/png")
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import cache
+from types import new_class
 from typing import Any
 
 import msgspec
@@ -88,19 +89,17 @@ def _type_with_extra(kind: type[Struct]) -> type[msgspec.Struct]:
     def reduce(self: Any) -> Any:
         return _restored, (kind, msgspec.structs.asdict(self))
 
-    return msgspec.defstruct(
-        kind.__name__,
-        [("extra", Mapping[str, Any], msgspec.field(name=EXTRA, default=none))],
-        bases=(kind,),
-        module=kind.__module__,
-        namespace={
-            "__doc__": kind.__doc__,
-            "__post_init__": post_init,
-            "__reduce__": reduce,
-        },
-        frozen=True,
-        kw_only=True,
-    )
+    namespace = {
+        "__annotations__": {"extra": Mapping[str, Any]},
+        "extra": msgspec.field(name=EXTRA, default=none),
+        "__doc__": kind.__doc__,
+        "__module__": kind.__module__,
+        "__post_init__": post_init,
+        "__reduce__": reduce,
+    }
+    # `msgspec.defstruct` takes no class with a metaclass of its own.
+    keywords = {"frozen": True, "kw_only": True}
+    return new_class(kind.__name__, (kind,), keywords, lambda body: body.update(namespace))
 
 
 def _restored(kind: type[Struct], members: Mapping[str, Any]) -> msgspec.Struct:
