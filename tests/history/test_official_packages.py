@@ -53,8 +53,8 @@ def test_an_exported_revision_is_valid_by_the_schema_of_openrpc(
     packages: Path, revision: str
 ) -> None:
     text = (packages / "@open-rpc/meta-schema/index.js").read_text("utf-8")
-    _, _, literal = text.partition("exports.openrpcDocument = ")
-    whole, _ = json.JSONDecoder().raw_decode(literal)
+    begin = text.index("{", text.index("exports.openrpcDocument = {"))
+    whole, _ = json.JSONDecoder().raw_decode(text, begin)
     rules = {key: part for key, part in whole.items() if key not in ("$schema", "$id")}
     of_references = {"JSONSchemaObject": {"properties": {"$ref": {"type": "string"}}}}
     json_schemas: dict[str, Any] = {
