@@ -49,6 +49,8 @@ OVER_PROCESSES = (
 
 WITH_SESSIONS = ("attacks/", "browser/", "history/", "interop/", "proxies/", "typing/")
 """Folders of tests that have a session of `nox` of their own."""
+MARKS = {"attacks": "attack"}
+"""Their marks, where these are not named like the folder."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -95,11 +97,14 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Do not even import what `--quick` and `--no-processes` leave out."""
-    if not (config.getoption("--quick") or config.getoption("--no-processes")):
-        return None
+    """Do not even import what is left out: by `--quick`, `--no-processes` or the choice of marks."""
     path = collection_path.relative_to(TESTS).as_posix()
-    return path.startswith((*OVER_PROCESSES, *WITH_SESSIONS)) or None
+    if config.getoption("--quick") or config.getoption("--no-processes"):
+        return path.startswith((*OVER_PROCESSES, *WITH_SESSIONS)) or None
+    folder, _, below = path.partition("/")
+    mark = MARKS.get(folder, folder)
+    is_left_out = f"{folder}/" in WITH_SESSIONS and f"not {mark} " in f"{config.option.markexpr} "
+    return (is_left_out and below.startswith("test_")) or None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

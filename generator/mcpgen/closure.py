@@ -15,6 +15,8 @@ from functools import lru_cache
 _INIT = "__init__.py"
 
 _FOREIGN = re.compile(r"^( *)(?:import (\w+)$|from (\w+)[\w.]* import )", re.MULTILINE)
+_RELATIVE = re.compile(r"^[ \t]*(from[ \t]+\.[^\n(]*(?:\([^)]*\))?)", re.MULTILINE)
+"""A relative import as templates write it: a statement that begins its line."""
 _OVER_HTTP = ("uvicorn", "aiohttp", "httpx2")
 _OF_PYDANTIC = frozenset({"pydantic_core", "typing_extensions"})  # pydantic depends on them
 _PROTECTION, _FOR_SOME = "server/auth/", {"aiohttp", "httpx2"}  # only protected servers fetch
@@ -88,17 +90,13 @@ def _file(module: list[str], available: Collection[str]) -> str | None:
 
 @lru_cache(maxsize=512)  # what a process writes again is mostly the same: copied modules
 def _imports(text: str, path: str) -> tuple[ast.ImportFrom, ...]:
-    """The relative imports of a module. They are statements, so no expression is looked into."""
+    """The relative imports of a module: only these statements of it are parsed."""
     relative: list[ast.ImportFrom] = []
-    left: list[ast.AST] = [ast.parse(text, path)]
-    while left:
-        node = left.pop()
+    for match in _RELATIVE.finditer(text):
+        [node] = ast.parse(match[1], path).body
         if isinstance(node, ast.ImportFrom):
-            if node.level:
-                relative.append(node)
-            continue
-        for name in ("body", "orelse", "finalbody", "handlers", "cases"):
-            left += getattr(node, name, ())
+            node.lineno = text.count("\n", 0, match.start()) + 1
+            relative.append(node)
     return tuple(relative)
 
 

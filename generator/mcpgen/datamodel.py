@@ -36,6 +36,7 @@ _WHOLE = "AllDefinitions_"
 """What the module's own type would be called, which is not written; no definition has this name."""
 _EVERY = "#all#"
 """What the library takes for every type, those among it that have no definition."""
+_LIBRARY = "datamodel_code_generator"
 _SERVE = "import sys; sys.path[:] = sys.argv[1:]; from mcpgen.datamodel import serve; serve()"
 """The process has the search path of this one."""
 
@@ -144,10 +145,12 @@ class Worker:
 
     Args:
         kept: Sources that need no process.
+        here: Whether this process makes them after all: it has the library.
     """
 
-    def __init__(self, kept: KeptSources | None = None) -> None:
+    def __init__(self, kept: KeptSources | None = None, *, here: bool = False) -> None:
         self._kept = kept
+        self._here = here
         self._process: subprocess.Popen[bytes] | None = None
         self._exchange: Thread | None = None
         self._answer = b""
@@ -156,6 +159,8 @@ class Worker:
 
     def begin(self) -> None:
         """Start the process, which begins with its imports."""
+        if self._here:
+            return
         with suppress(OSError):
             self._process = subprocess.Popen(
                 [sys.executable, "-c", _SERVE, *sys.path],
@@ -207,8 +212,9 @@ class Worker:
 
     @cached_property
     def _sources(self) -> dict[str, str]:
+        sources: dict[str, str]
         try:
-            sources: dict[str, str] = json.loads(self._answer)
+            sources = _made(self._missing) if self._here else json.loads(self._answer)
         except ValueError:  # it ended before it had an answer
             return {}
         if self._kept is not None:
@@ -220,15 +226,26 @@ class Worker:
 def serve() -> None:
     """Write the sources for the jobs on standard input; what fails is left out."""
     gc.disable()  # of the many objects made here, next to none is garbage
-    _import_all()
-    sources: dict[str, str] = {}
-    for path, job in pickle.load(sys.stdin.buffer).items():
-        with suppress(Exception):  # of whatever kind: see Worker
-            sources[path] = source_of(pickle.loads(job))
+    import_library()
+    sources = _made(pickle.load(sys.stdin.buffer))
     sys.stdout.buffer.write(json.dumps(sources).encode())
 
 
-def _import_all() -> None:
-    """Import what `generate` imports when it is called, while the jobs are still being made."""
+def _made(jobs: Mapping[str, bytes]) -> dict[str, str]:
+    """The sources for jobs; what fails is left out."""
+    sources: dict[str, str] = {}
+    for path, job in jobs.items():
+        with suppress(Exception):  # of whatever kind: see Worker
+            sources[path] = source_of(pickle.loads(job))
+    return sources
+
+
+def has_library() -> bool:
+    """Whether this process has imported what makes sources, which takes longer than a source."""
+    return f"{_LIBRARY}.parser.jsonschema" in sys.modules
+
+
+def import_library() -> None:
+    """Import what `generate` imports when it is called."""
     for name in ("config", "parser.jsonschema", "model.msgspec"):
-        importlib.import_module(f"datamodel_code_generator.{name}")
+        importlib.import_module(f"{_LIBRARY}.{name}")

@@ -1,23 +1,28 @@
 """The written form of modules: formatted by Black, each under a comment that says where it is from.
 
-Black has settings of mcpgen's alone. It takes longer than the rest of writing a package, so a
-second process formats half of many modules, and a long module is kept by its source: generating
-again formats what changed. The comment also keeps formatters and linters of the user's project
+Black has settings of mcpgen's alone. It takes longer than the rest of writing a package, so it gets
+modules in pieces, a class or function each, and knows pieces that it formatted before: in this
+process, or from the last time that a long module was written. A second process formats half of
+much. The revisions of a package share many pieces, and generating again formats what changed. The comment also keeps formatters and linters of the user's project
 away: Black and Ruff obey `fmt: off`, isort `isort: skip_file`, and Ruff's linter `ruff: noqa`.
 """
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import json
+import re
 import subprocess
 import sys
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache as computed_once
 from importlib.metadata import version
+from itertools import pairwise
 
 from mcpgen import cache
 from mcpgen.errors import OutputError, safe_text
@@ -31,7 +36,12 @@ LEFT_ALONE = (
 
 _KIND = "formatted"
 _KEPT = 4_000  # characters of a source that is worth an entry of the cache
+_ROWS = 1_000  # pieces in an entry: those of several packages with a module of the same path
+_KNOWN = 8_000  # pieces that a process remembers
 _SHARED = 60_000  # characters of sources that are worth a second process
+_WHOLE = re.compile(r"[\r\f]|# *(fmt|yapf):")
+"""What makes the form of a piece depend on others, or lines differ from those of Python."""
+_DEFINITION = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 _SERVE = "import sys; sys.path[:] = sys.argv[1:]; from mcpgen.formatting import serve; serve()"
 
 
@@ -72,6 +82,10 @@ class Header:
         return "".join(f"# {line}\n" for line in lines) + LEFT_ALONE + text
 
 
+_known: dict[str, str] = {}
+"""Formatted pieces by their sources."""
+
+
 def formatted(sources: Mapping[str, str]) -> dict[str, str]:
     """Modules as Black formats them, by their paths.
 
@@ -81,31 +95,108 @@ def formatted(sources: Mapping[str, str]) -> dict[str, str]:
     Raises:
         OutputError: Black takes a module for no Python.
     """
-    kept = {path: _kept(source) for path, source in sources.items()}
-    texts = {path: text for path, text in kept.items() if text is not None}
-    rest = sorted(sources.keys() - texts.keys(), key=lambda path: (-len(sources[path]), path))
-    is_much = sum(len(sources[path]) for path in rest) >= _SHARED
-    passed_on = {path: sources[path] for path in rest[1::2]} if is_much else {}
+    if len(_known) > _KNOWN:
+        _known.clear()
+    pieces = {path: _pieces(source) for path, source in sources.items()}
+    kept: dict[str, dict[str, str]] = {}
+    for path, parts in pieces.items():
+        if len(sources[path]) >= _KEPT and any(part not in _known for part in parts):
+            kept[path] = _read(path)
+            _known.update(_rows(kept[path], parts))
+    _known.update(_format_all({part for parts in pieces.values() for part in parts} - {*_known}))
+    texts = {path: _joined(path, sources[path], parts) for path, parts in pieces.items()}
+    for path, rows in kept.items():
+        new = {_digest(part): _known[part] for part in pieces[path] if part in _known}
+        if not new.keys() <= rows.keys():
+            rows = {digest: text for digest, text in rows.items() if digest not in new} | new
+            content = json.dumps([*rows.items()][-_ROWS:])
+            cache.write(_KIND, _key(path), content.encode())
+    return texts
+
+
+def _pieces(source: str) -> list[str]:
+    """Parts of a module whose form does not depend on one another: one if there is no other way.
+
+    A part ends where Black has two empty lines whatever stands there: before and after classes and
+    functions that an empty line sets apart.
+    """
+    try:
+        body = [] if _WHOLE.search(source) else ast.parse(source).body
+    except SyntaxError:
+        body = []
+    lines = source.split("\n")
+    cuts = [*_cuts(body, lines)]
+    if not cuts:
+        return [source]
+    bounds = pairwise([0, *cuts, len(lines)])
+    parts = ("\n".join(lines[start:end]).strip("\n") for start, end in bounds)
+    return [f"{part}\n" for part in parts]
+
+
+def _cuts(body: Sequence[ast.stmt], lines: Sequence[str]) -> Iterator[int]:
+    """The first lines of parts of a module, but for the first part."""
+    for before, statement in pairwise(body):
+        decorators = getattr(statement, "decorator_list", ())
+        first = min(each.lineno for each in (statement, *decorators)) - 1
+        has_comment = False
+        while first > (before.end_lineno or first) and lines[first - 1].startswith("#"):
+            first, has_comment = first - 1, True
+        is_apart = first > (before.end_lineno or first) and not lines[first - 1].strip()
+        after_definition = isinstance(before, _DEFINITION)
+        is_definition = isinstance(statement, _DEFINITION) and not has_comment
+        if is_apart and (after_definition or is_definition):
+            yield first
+
+
+def _joined(path: str, source: str, parts: Sequence[str]) -> str:
+    """A module of its formatted parts."""
+    if all(part in _known for part in parts):
+        return "\n\n".join(_known[part] for part in parts)
+    return _format(path, source)  # with the error of Black, or a part is no module by itself
+
+
+def _read(path: str) -> dict[str, str]:
+    """The pieces of a module that were formatted before, by their digests."""
+    data = cache.read(_KIND, _key(path))
+    return {} if data is None else dict(json.loads(data))
+
+
+def _rows(rows: Mapping[str, str], parts: Iterable[str]) -> Iterator[tuple[str, str]]:
+    for part in parts:
+        text = rows.get(_digest(part))
+        if text is not None:
+            yield part, text
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+@computed_once
+def _key(path: str) -> str:
+    """The key of the entry for modules of a path: its rows were made by the same Black."""
+    return _digest(f"{version('black')}\n{WIDTH}\n{path}")
+
+
+def _format_all(parts: Iterable[str]) -> dict[str, str]:
+    """Pieces as Black formats them, half of many in another process; without what is no Python."""
+    rest = sorted(parts, key=lambda part: (-len(part), part))
+    passed_on = rest[1::2] if sum(map(len, rest)) >= _SHARED else []
+    own = rest[::2] if passed_on else rest
     with ThreadPoolExecutor(1) as thread:
         others = thread.submit(_format_elsewhere, passed_on)
-        new = {path: _format(path, sources[path]) for path in rest if path not in passed_on}
-        new |= others.result()
-    for path in rest:
-        if path not in new:  # the other process could not, and can't say why
-            new[path] = _format(path, sources[path])
-        if len(sources[path]) >= _KEPT:
-            cache.write(_KIND, _key(sources[path]), new[path].encode())
-    return {path: texts.get(path) or new[path] for path in sources}
+        texts = _format_each(own)
+        texts |= others.result()
+    return texts | _format_each(part for part in passed_on if part not in texts)
 
 
-def _kept(source: str) -> str | None:
-    """The formatted text of a module that was formatted before."""
-    data = cache.read(_KIND, _key(source)) if len(source) >= _KEPT else None
-    return None if data is None else data.decode()
-
-
-def _key(source: str) -> str:
-    return hashlib.sha256(f"{version('black')}\n{WIDTH}\n{source}".encode()).hexdigest()
+def _format_each(parts: Iterable[str]) -> dict[str, str]:
+    """Pieces as Black formats them in this process; without what is no Python."""
+    texts = {}
+    for part in parts:
+        with suppress(OutputError):
+            texts[part] = _format("", part)
+    return texts
 
 
 def _format(path: str, source: str) -> str:
@@ -125,24 +216,20 @@ def _format(path: str, source: str) -> str:
         raise OutputError(f"black could not format {path}: {safe_text(str(error))}") from error
 
 
-def _format_elsewhere(sources: Mapping[str, str]) -> dict[str, str]:
-    """Modules as another process formats them; what fails is left out."""
-    if not sources:
+def _format_elsewhere(parts: Sequence[str]) -> dict[str, str]:
+    """Pieces as another process formats them; what fails is left out."""
+    if not parts:
         return {}
     command = [sys.executable, "-c", _SERVE, *sys.path]
     texts: dict[str, str] = {}
     with suppress(OSError, ValueError):
         done = subprocess.run(
-            command, input=json.dumps(sources).encode(), capture_output=True, check=False
+            command, input=json.dumps(parts).encode(), capture_output=True, check=False
         )
         texts = json.loads(done.stdout)
     return texts
 
 
 def serve() -> None:
-    """Format the modules on standard input; what fails is left out."""
-    texts: dict[str, str] = {}
-    for path, source in json.load(sys.stdin).items():
-        with suppress(OutputError):
-            texts[path] = _format(path, source)
-    json.dump(texts, sys.stdout)
+    """Format the pieces on standard input; what fails is left out."""
+    json.dump(_format_each(json.load(sys.stdin)), sys.stdout)

@@ -14,6 +14,7 @@ import hashlib
 import json
 import platform
 from collections.abc import Callable
+from functools import cache as computed_once
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,7 @@ _LIBRARIES = ("black", "datamodel-code-generator", "jinja2", "jsonschema", "tree
 def built(request: BuildRequest, report: Callable[[str], None]) -> dict[str, str]:
     """The files of a package, from the cache if they are there.
 
-    The models are made in a process that starts before all else.
+    The models are made in a process that starts before all else, unless this one can.
 
     Args:
         request: The package.
@@ -60,9 +61,9 @@ def built(request: BuildRequest, report: Callable[[str], None]) -> dict[str, str
 
 
 def _build(request: BuildRequest, report: Callable[[str], None], inputs: str) -> dict[str, str]:
-    from mcpgen.datamodel import Worker
+    from mcpgen.datamodel import Worker, has_library
 
-    with Worker(_Models(_tools())) as worker:
+    with Worker(_Models(_tools()), here=has_library()) as worker:
         before = _digest(request.selection.models, inputs)
         if cache.read(_INPUTS, before) is None:  # models of these are most likely not kept
             worker.begin()
@@ -108,10 +109,12 @@ def _inputs(request: BuildRequest) -> str:
 
 def _tools() -> list[str]:
     """Versions of what writes output."""
-    return [
-        *(manifest.generator_fingerprint(), platform.python_version()),
-        *(version(name) for name in _LIBRARIES),
-    ]
+    return [manifest.generator_fingerprint(), platform.python_version(), *_versions()]
+
+
+@computed_once
+def _versions() -> tuple[str, ...]:
+    return tuple(version(name) for name in _LIBRARIES)
 
 
 def _digest(*values: object) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import io
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import chdir, nullcontext, redirect_stderr, redirect_stdout
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -19,9 +20,10 @@ class Done(NamedTuple):
     err: str
 
 
-def run(*words: str) -> Done:
-    """Run a command to its end."""
+def run(*words: object, cwd: Path | None = None) -> Done:
+    """Run a command to its end, in another directory if one is given."""
     out, err = io.StringIO(), io.StringIO()
-    with redirect_stdout(out), redirect_stderr(err), pytest.raises(SystemExit) as ended:
-        cli.main(words)
+    place = nullcontext() if cwd is None else chdir(cwd)
+    with place, redirect_stdout(out), redirect_stderr(err), pytest.raises(SystemExit) as ended:
+        cli.main([str(word) for word in words])
     return Done(ended.value.code or 0, out.getvalue(), err.getvalue())

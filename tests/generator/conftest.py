@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from mcpgen import build_request, output, pipeline, schema
+from mcpgen import build_request, datamodel, output, pipeline, schema
 
 REVISION = schema.revisions()[0].name
+
+datamodel.import_library()  # else each package that a test builds starts a process for it
 
 
 @pytest.fixture(scope="session")

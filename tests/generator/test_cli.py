@@ -10,7 +10,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -18,31 +17,16 @@ import yaml
 from click.testing import CliRunner
 from syrupy.assertion import SnapshotAssertion
 
+from generator.command_line import Done, run
 from mcpgen import __version__, cli, manifest, schema
 
 OLDEST, NEWEST = schema.revisions()[0].name, schema.revisions()[-1].name
 
 
-@dataclass(frozen=True)
-class Ended:
-    """How a process ended and what it said."""
-
-    code: int
-    out: str
-    err: str
-
-
-def run(root: Path, *words: object, cwd: Path | None = None) -> Ended:
-    """Run mcpgen as a process of its own, its output in pipes."""
-    done = subprocess.run(
-        [sys.executable, "-m", "mcpgen", *map(str, words)],
-        cwd=cwd,
-        env={**os.environ, "PYTHONPATH": str(root / "generator"), "COLUMNS": "100"},
-        capture_output=True,
-        check=False,
-        encoding="utf-8",
-    )
-    return Ended(done.returncode, done.stdout, done.stderr)
+@pytest.fixture(autouse=True)
+def width(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is shown does not depend on the terminal of whoever runs the tests."""
+    monkeypatch.setenv("COLUMNS", "100")
 
 
 def run_on_terminal(root: Path, *words: object) -> str:
@@ -195,19 +179,17 @@ def test_a_revision_may_not_come_twice(tmp_path: Path, capsys: pytest.CaptureFix
     assert f"revision {OLDEST} comes twice" in text
 
 
-def test_a_wrong_schema_is_one_line_with_file_pointer_and_code_1(
-    root: Path, tmp_path: Path
-) -> None:
+def test_a_wrong_schema_is_one_line_with_file_pointer_and_code_1(tmp_path: Path) -> None:
     path = tmp_path / "schema.json"
     path.write_text(json.dumps({"$defs": {"X": {"$ref": "#/$defs/Y"}}}))
-    ended = run(root, "-q", "--schema", path, "-o", tmp_path / "pkg")
+    ended = run("-q", "--schema", path, "-o", tmp_path / "pkg")
     expected = 'expected a reference to a definition, #/$defs/<name>, got "#/$defs/Y"'
-    assert ended == Ended(1, "", f"mcpgen: error: {path}#/$defs/X/$ref: {expected}\n")
+    assert ended == Done(1, "", f"mcpgen: error: {path}#/$defs/X/$ref: {expected}\n")
     assert not (tmp_path / "pkg").exists()
 
 
-def test_debug_shows_the_traceback_too(root: Path, tmp_path: Path) -> None:
-    ended = run(root, "--debug", "check", tmp_path)
+def test_debug_shows_the_traceback_too(tmp_path: Path) -> None:
+    ended = run("--debug", "check", tmp_path)
     assert ended.code == 1
     assert ended.err.startswith("Traceback (most recent call last):\n")
     assert ended.err.splitlines()[-1].startswith("mcpgen: error: ")
@@ -248,8 +230,8 @@ def test_a_pipe_that_closes_early_is_no_fault(root: Path) -> None:
     process.wait()
 
 
-def test_generating_says_what_was_written_and_what_to_do_next(root: Path, tmp_path: Path) -> None:
-    first = run(root, "--revision", OLDEST, "-o", "out/pkg", cwd=tmp_path)
+def test_generating_says_what_was_written_and_what_to_do_next(tmp_path: Path) -> None:
+    first = run("--revision", OLDEST, "-o", "out/pkg", cwd=tmp_path)
     record = json.loads((tmp_path / "out" / "pkg" / manifest.NAME).read_text())
     files = len(record["files"]) + 1
     assert first.code == 0
@@ -260,20 +242,20 @@ def test_generating_says_what_was_written_and_what_to_do_next(root: Path, tmp_pa
         "next: cd out && python -m pkg --help\n"
     )
     assert first.err == f"generating pkg ({OLDEST}) ...\n"
-    again = run(root, "--revision", OLDEST, "-o", "out/pkg", cwd=tmp_path)
+    again = run("--revision", OLDEST, "-o", "out/pkg", cwd=tmp_path)
     assert again.out == f"out/pkg: unchanged, {files} files ({OLDEST})\n"
 
 
-def test_quiet_says_nothing(root: Path, tmp_path: Path) -> None:
-    assert run(root, "-q", "-r", OLDEST, "-o", "pkg", cwd=tmp_path) == Ended(0, "", "")
-    assert run(root, "check", "-q", "pkg", cwd=tmp_path) == Ended(0, "", "")
+def test_quiet_says_nothing(tmp_path: Path) -> None:
+    assert run("-q", "-r", OLDEST, "-o", "pkg", cwd=tmp_path) == Done(0, "", "")
+    assert run("check", "-q", "pkg", cwd=tmp_path) == Done(0, "", "")
 
 
-def test_a_schema_file_says_whose_facts_it_got(root: Path, tmp_path: Path) -> None:
+def test_a_schema_file_says_whose_facts_it_got(tmp_path: Path) -> None:
     document = json.loads((schema.entry(NEWEST).folder / "schema.json").read_text())
     document["$defs"]["Tool"]["properties"]["colour"] = {"type": "string"}
     (tmp_path / "next.json").write_text(json.dumps(document))
-    ended = run(root, "--schema", "next.json", "-o", "pkg", cwd=tmp_path)
+    ended = run("--schema", "next.json", "-o", "pkg", cwd=tmp_path)
     assert ended.code == 0
     count = len(schema.load(NEWEST).errata)
     corrected = f"next.json: {count} corrections of {NEWEST} applied"
@@ -282,16 +264,16 @@ def test_a_schema_file_says_whose_facts_it_got(root: Path, tmp_path: Path) -> No
     assert second.startswith(f"facts: those of {NEWEST}, the nearest: ")
     assert re.search(r"(\d+) of \1 methods, (\d+) of \2 definitions, ", second)
     assert third == corrected
-    checked = run(root, "check", "pkg", "--schema", "next.json", cwd=tmp_path)
-    assert checked == Ended(0, "pkg: up to date\n", "")
+    checked = run("check", "pkg", "--schema", "next.json", cwd=tmp_path)
+    assert checked == Done(0, "pkg: up to date\n", "")
 
 
-def test_a_schema_file_with_facts_of_its_own_as_it_is(root: Path, tmp_path: Path) -> None:
+def test_a_schema_file_with_facts_of_its_own_as_it_is(tmp_path: Path) -> None:
     row = schema.entry(NEWEST)
     (tmp_path / "next.json").write_bytes((row.folder / "schema.json").read_bytes())
     (tmp_path / "own.toml").write_bytes((row.folder / "facts.toml").read_bytes())
     words = ["--schema", "next.json", "--facts", "own.toml", "--no-errata", "-o", "pkg"]
-    first, second, *rest = run(root, *words, cwd=tmp_path).out.splitlines()
+    first, second, *rest = run(*words, cwd=tmp_path).out.splitlines()
     assert first == f"next.json: taken as revision {NEWEST}"
     assert second.startswith(f"facts: those of {NEWEST}, the nearest: ")
     assert second.endswith(", changed by own.toml")
@@ -314,9 +296,9 @@ def drafted(folder: Path) -> Path:
     return path
 
 
-def test_guesses_and_odd_references_are_listed_with_their_place(root: Path, tmp_path: Path) -> None:
+def test_guesses_and_odd_references_are_listed_with_their_place(tmp_path: Path) -> None:
     drafted(tmp_path)
-    lines = run(root, "--schema", "draft.json", "-o", "pkg", cwd=tmp_path).out.splitlines()
+    lines = run("--schema", "draft.json", "-o", "pkg", cwd=tmp_path).out.splitlines()
     beside = "beside the facts of 2025-11-25"
     note = "1 reference such as #/definitions/Id, taken as into $defs"
     empty = "there is no PaintResult, and ServerResult has EmptyResult"
@@ -335,51 +317,49 @@ def test_guesses_and_odd_references_are_listed_with_their_place(root: Path, tmp_
     )
 
 
-def test_strict_makes_a_guess_an_error_until_it_is_stated(root: Path, tmp_path: Path) -> None:
+def test_strict_makes_a_guess_an_error_until_it_is_stated(tmp_path: Path) -> None:
     drafted(tmp_path)
     words = ["--strict", "--schema", "draft.json", "-q", "-o", "pkg"]
-    ended = run(root, *words, cwd=tmp_path)
+    ended = run(*words, cwd=tmp_path)
     expected = 'expected a fact that --facts states, got the guess "tools", named like the method'
     assert ended.err.startswith(
         f"mcpgen: error: draft.json#/capabilities/tools~1paint: {expected} (and "
     )
     assert ended.err.endswith(" more, which mcpgen facts lists)\n")
     assert not (tmp_path / "pkg").exists()
-    stated = run(root, "facts", "draft.json", cwd=tmp_path)
+    stated = run("facts", "draft.json", cwd=tmp_path)
     assert stated.out.startswith("# All facts that are used for the schema")
     (tmp_path / "own.toml").write_text(stated.out)
-    assert run(root, *words, "--facts", "own.toml", cwd=tmp_path) == Ended(0, "", "")
+    assert run(*words, "--facts", "own.toml", cwd=tmp_path) == Done(0, "", "")
 
 
-def test_strict_refuses_facts_carried_over_until_a_file_has_them(
-    root: Path, tmp_path: Path
-) -> None:
+def test_strict_refuses_facts_carried_over_until_a_file_has_them(tmp_path: Path) -> None:
     document = json.loads((schema.entry("2025-11-25").folder / "schema.json").read_text())
     document["$defs"]["Tool"]["properties"]["colour"] = {"type": "string"}
     (tmp_path / "draft.json").write_text(json.dumps(document))
     words = ["--strict", "--parts", "types", "--schema", "draft.json", "-q", "-o", "pkg"]
-    first = run(root, *words, cwd=tmp_path)
+    first = run(*words, cwd=tmp_path)
     assert first.err.startswith(
         "mcpgen: error: draft.json#/transports/stdio: expected a fact that --facts states, "
         "got true, carried over from 2025-11-25 (and "
     )
-    text = run(root, "facts", "draft.json", cwd=tmp_path).out
+    text = run("facts", "draft.json", cwd=tmp_path).out
     line = "polling = true  # carried over from 2025-11-25\n"
     own = tmp_path / "own.toml"
     own.write_text(text.replace(line, ""))
-    second = run(root, *words, "--facts", "own.toml", cwd=tmp_path)
+    second = run(*words, "--facts", "own.toml", cwd=tmp_path)
     assert second.err == (
         "mcpgen: error: draft.json#/http/polling: expected a fact that --facts states, "
         "got true, carried over from 2025-11-25\n"
     )
     assert not (tmp_path / "pkg").exists()
     own.write_text(text.replace(line, "polling = false\n"))
-    assert run(root, *words, "--facts", "own.toml", cwd=tmp_path) == Ended(0, "", "")
+    assert run(*words, "--facts", "own.toml", cwd=tmp_path) == Done(0, "", "")
     assert "polling" not in (tmp_path / "pkg" / "rdraft" / "methods.py").read_text()
 
 
-def test_a_transport_that_no_revision_has_is_refused(root: Path, tmp_path: Path) -> None:
-    ended = run(root, "-q", "-r", OLDEST, "--transport", "http", "-o", "pkg", cwd=tmp_path)
+def test_a_transport_that_no_revision_has_is_refused(tmp_path: Path) -> None:
+    ended = run("-q", "-r", OLDEST, "--transport", "http", "-o", "pkg", cwd=tmp_path)
     assert ended.code == 2
     assert ended.err.startswith("mcpgen: error: --transport: expected one that a chosen revision")
     assert not list(tmp_path.iterdir())
@@ -393,12 +373,12 @@ def copied_schema(name: str, folder: Path) -> Path:
     return path
 
 
-def test_several_schema_files_are_one_revision_each(root: Path, tmp_path: Path) -> None:
+def test_several_schema_files_are_one_revision_each(tmp_path: Path) -> None:
     for name in (OLDEST, NEWEST):
         copied_schema(name, tmp_path / "schemas")
     words = [f"--schema=schemas/{name}/schema.json" for name in (NEWEST, OLDEST)]
-    ended = run(root, "-q", *words, "--parts=types", "-o", "pkg", cwd=tmp_path)
-    assert ended == Ended(0, "", "")
+    ended = run("-q", *words, "--parts=types", "-o", "pkg", cwd=tmp_path)
+    assert ended == Done(0, "", "")
     record = json.loads((tmp_path / "pkg" / manifest.NAME).read_text())
     places = {name: origin["schema"] for name, origin in record["revisions"].items()}
     assert places == {name: f"../schemas/{name}/schema.json" for name in (OLDEST, NEWEST)}
@@ -416,12 +396,12 @@ def test_the_same_revision_by_two_files_is_refused(
     assert not (tmp_path / "pkg").exists()
 
 
-def test_an_update_repeats_what_the_manifest_says(root: Path, tmp_path: Path) -> None:
+def test_an_update_repeats_what_the_manifest_says(tmp_path: Path) -> None:
     copied_schema(OLDEST, tmp_path / "schemas")
     words = ["--schema", f"schemas/{OLDEST}/schema.json", "--parts", "types", "-o", "acme/types"]
     (tmp_path / "acme").mkdir()
     (tmp_path / "acme" / "__init__.py").touch()
-    first = run(root, *words, cwd=tmp_path)
+    first = run(*words, cwd=tmp_path)
     command = f"from acme.types.r{OLDEST.replace('-', '_')} import models; help(models)"
     assert first.out.splitlines()[-2:] == [
         "install: pip install msgspec",
@@ -430,20 +410,20 @@ def test_an_update_repeats_what_the_manifest_says(root: Path, tmp_path: Path) ->
     package = tmp_path / "acme" / "types"
     before = {path: path.read_bytes() for path in sorted(package.rglob("*.py"))}
     next(iter(before)).write_text("")
-    assert run(root, "check", "acme/types", cwd=tmp_path).code == 1
-    assert run(root, "update", "acme/types", cwd=tmp_path).code == 1
-    assert run(root, "-q", "update", "acme/types", "--force", cwd=tmp_path) == Ended(0, "", "")
+    assert run("check", "acme/types", cwd=tmp_path).code == 1
+    assert run("update", "acme/types", cwd=tmp_path).code == 1
+    assert run("-q", "update", "acme/types", "--force", cwd=tmp_path) == Done(0, "", "")
     assert before == {path: path.read_bytes() for path in sorted(package.rglob("*.py"))}
-    assert run(root, "check", package).code == 0
+    assert run("check", package).code == 0
     (tmp_path / "schemas").rename(tmp_path / "moved")
-    lost = run(root, "check", "acme/types", cwd=tmp_path)
+    lost = run("check", "acme/types", cwd=tmp_path)
     assert lost.code == 2
     assert "which is not there: name it with --schema FILE" in lost.err
 
 
-def test_an_update_changes_the_revision_and_keeps_the_rest(root: Path, tmp_path: Path) -> None:
-    run(root, "-q", "-r", OLDEST, "--parts", "types", "-o", "pkg", cwd=tmp_path)
-    ended = run(root, "update", "pkg", "--revision", "latest", cwd=tmp_path)
+def test_an_update_changes_the_revision_and_keeps_the_rest(tmp_path: Path) -> None:
+    run("-q", "-r", OLDEST, "--parts", "types", "-o", "pkg", cwd=tmp_path)
+    ended = run("update", "pkg", "--revision", "latest", cwd=tmp_path)
     assert ended.code == 0
     assert f"({NEWEST})" in ended.out
     record = json.loads((tmp_path / "pkg" / manifest.NAME).read_text())
@@ -453,42 +433,42 @@ def test_an_update_changes_the_revision_and_keeps_the_rest(root: Path, tmp_path:
     assert not (tmp_path / "pkg" / "client/async_client.py").exists()
 
 
-def test_there_is_nothing_to_update_where_there_is_no_package(root: Path, tmp_path: Path) -> None:
-    ended = run(root, "update", "pkg", cwd=tmp_path)
+def test_there_is_nothing_to_update_where_there_is_no_package(tmp_path: Path) -> None:
+    ended = run("update", "pkg", cwd=tmp_path)
     assert (ended.code, ended.out) == (1, "")
     assert "pkg: expected a package of mcpgen's, got no mcpgen.json" in ended.err
 
 
-def test_a_foreign_directory_is_refused_before_any_work(root: Path, tmp_path: Path) -> None:
+def test_a_foreign_directory_is_refused_before_any_work(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("x")
-    ended = run(root, "-r", OLDEST, "-o", tmp_path)
+    ended = run("-r", OLDEST, "-o", tmp_path)
     assert ended.code == 1
     assert ended.err.startswith(f"mcpgen: error: {tmp_path}: expected an empty directory or a")
 
 
-def test_check_prints_reasons_and_a_diff_and_exits_with_1(root: Path, package: Path) -> None:
+def test_check_prints_reasons_and_a_diff_and_exits_with_1(package: Path) -> None:
     with (package / "errors.py").open("a") as file:
         file.write("mine = 1\n")
-    ended = run(root, "check", package)
+    ended = run("check", package)
     assert ended.code == 1
     lines = ended.out.splitlines()
     assert lines[:3] == ["edited by hand: errors.py", "--- a/errors.py", "+++ b/errors.py"]
     assert lines[-2:] == ["-mine = 1", f"{package}: 1 file differs"]
 
 
-def test_check_names_a_file_that_was_deleted(root: Path, package: Path) -> None:
+def test_check_names_a_file_that_was_deleted(package: Path) -> None:
     (package / "errors.py").unlink()
-    ended = run(root, "check", package)
+    ended = run("check", package)
     assert ended.code == 1
     assert ended.out.splitlines()[:2] == ["missing: errors.py", "--- /dev/null"]
 
 
-def test_check_names_the_other_reasons(root: Path, package: Path) -> None:
+def test_check_names_the_other_reasons(package: Path) -> None:
     path = package / manifest.NAME
     record = json.loads(path.read_text())
     record["generator"] = record["revisions"][OLDEST]["inputs"] = "x"
     path.write_text(json.dumps(record))
-    ended = run(root, "check", package)
+    ended = run("check", package)
     assert ended.code == 0
     assert ended.out.splitlines() == [
         f"the schema changed: {OLDEST}: its prose, corrections or facts",
@@ -497,29 +477,29 @@ def test_check_names_the_other_reasons(root: Path, package: Path) -> None:
     ]
 
 
-def test_an_unchanged_check_takes_a_second_at_most(root: Path, package: Path) -> None:
+def test_an_unchanged_check_takes_a_second_at_most(package: Path) -> None:
     def seconds() -> float:
         start = time.perf_counter()
-        assert run(root, "check", package).code == 0
+        assert run("check", package).code == 0
         return time.perf_counter() - start
 
     assert min(seconds() for _ in range(3)) <= 1
 
 
-def test_generating_and_updating_report_as_json(root: Path, tmp_path: Path) -> None:
+def test_generating_and_updating_report_as_json(tmp_path: Path) -> None:
     words = ["--revision", OLDEST, "--parts", "types"]
-    written = json.loads(run(root, *words, "-o", "pkg", "--json", cwd=tmp_path).out)
+    written = json.loads(run(*words, "-o", "pkg", "--json", cwd=tmp_path).out)
     assert written["package"] == "pkg"
     assert written["revisions"] == [OLDEST]
     assert "__init__.py" in written["created"]
     assert (written["updated"], written["removed"], written["unchanged"]) == ([], [], 0)
-    again = json.loads(run(root, "update", "pkg", "--json", cwd=tmp_path).out)
+    again = json.loads(run("update", "pkg", "--json", cwd=tmp_path).out)
     assert (again["created"], again["unchanged"]) == ([], len(written["created"]))
 
 
-def test_a_check_reports_as_json_and_keeps_its_exit_code(root: Path, package: Path) -> None:
+def test_a_check_reports_as_json_and_keeps_its_exit_code(package: Path) -> None:
     (package / "errors.py").write_text("mine = 1\n")
-    ended = run(root, "check", package, "--json")
+    ended = run("check", package, "--json")
     found = json.loads(ended.out)
     assert ended.code == 1
     assert found["up_to_date"] is False
@@ -577,10 +557,10 @@ def test_the_hook_for_pre_commit_runs_a_check(root: Path, package: Path) -> None
     words = hook["entry"].split()
     assert words[0] == "mcpgen"
     assert not hook["pass_filenames"]  # the package is named by the user, as an argument
-    assert run(root, *words[1:], package).code == 0
+    assert run(*words[1:], package).code == 0
 
 
-def test_verify_names_every_difference(root: Path, tmp_path: Path) -> None:
+def test_verify_names_every_difference(tmp_path: Path) -> None:
     for row in schema.revisions():
         place = tmp_path / "schema" / row.name
         place.mkdir(parents=True)
@@ -588,7 +568,7 @@ def test_verify_names_every_difference(root: Path, tmp_path: Path) -> None:
         if row.name == NEWEST:
             document["$defs"]["Tool"]["required"] = ["name"]
         (place / "schema.json").write_text(json.dumps(document))
-    ended = run(root, "schema", "verify", "--against", tmp_path)
+    ended = run("schema", "verify", "--against", tmp_path)
     assert ended.code == 1
     path = tmp_path / "schema" / NEWEST / "schema.json"
     assert (
@@ -598,10 +578,10 @@ def test_verify_names_every_difference(root: Path, tmp_path: Path) -> None:
     assert f"{OLDEST}: same structure, another file than the one on record\n" in ended.out
 
 
-def test_verify_finds_our_schemas_to_be_the_official_ones(root: Path, spec: Path) -> None:
-    ended = run(root, "schema", "verify", "--against", spec)
+def test_verify_finds_our_schemas_to_be_the_official_ones(spec: Path) -> None:
+    ended = run("schema", "verify", "--against", spec)
     lines = [f"{row.name}: same structure\n" for row in schema.revisions()]
-    assert ended == Ended(0, "".join(lines), "")
+    assert ended == Done(0, "".join(lines), "")
 
 
 def test_a_terminal_gets_rich_output(root: Path, package: Path) -> None:

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 import mcp_protocol
-from generator.test_cli import NEWEST, run
+from generator.command_line import run
+from generator.test_cli import NEWEST
 from generator.test_mirror import FORECAST, HARMLESS, attacked, code_in
 from mcpgen.errors import MirrorError, UsageError
 from mcpgen.skeleton import live_server, mirror
@@ -204,27 +205,27 @@ def test_hostile_lists_have_limits_too(text: str) -> None:
 
 
 @pytest.mark.timeout(120)
-def test_a_project_starts_from_a_running_server_and_follows_it(root: Path, tmp_path: Path) -> None:
+def test_a_project_starts_from_a_running_server_and_follows_it(tmp_path: Path) -> None:
     script(tmp_path, SERVER)
     command = shlex.join([sys.executable, "other.py"])
     words = ("new", "server", "weather", "--from-server", command)
-    made = run(root, *words, cwd=tmp_path)
+    made = run(*words, cwd=tmp_path)
     assert made.code == 0, made.err
     assert "mirrored: 3 tools, 1 resource, 1 prompt" in made.out.splitlines()
     script(tmp_path, SERVER.replace('"sun"', '"snow"'))
-    update = run(root, "update", cwd=tmp_path / "weather")
+    update = run("update", cwd=tmp_path / "weather")
     assert update.out.splitlines()[1:3] == ["new: tool snow", "gone: tool sun"]
     (tmp_path / "other.py").unlink()
     before = sorted((tmp_path / "weather").rglob("*.py"))
-    lost = run(root, "update", cwd=tmp_path / "weather")
+    lost = run("update", cwd=tmp_path / "weather")
     assert (lost.code, "expected a server that answers" in lost.err) == (1, True)
-    assert run(root, "check", cwd=tmp_path / "weather").code == 0
+    assert run("check", cwd=tmp_path / "weather").code == 0
     assert sorted((tmp_path / "weather").rglob("*.py")) == before
 
 
-def test_nothing_is_written_for_a_server_that_does_not_start(root: Path, tmp_path: Path) -> None:
+def test_nothing_is_written_for_a_server_that_does_not_start(tmp_path: Path) -> None:
     words = ("new", "client", "weather", "-r", NEWEST, "--from-server", "./absent --now")
-    ended = run(root, *words, cwd=tmp_path)
+    ended = run(*words, cwd=tmp_path)
     assert (ended.code, ended.out) == (1, "")
     assert "./absent --now#: expected a server that answers, got" in ended.err
     assert list(tmp_path.iterdir()) == []

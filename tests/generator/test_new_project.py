@@ -18,7 +18,8 @@ import yaml
 from syrupy.assertion import SnapshotAssertion
 
 from conventions.sources import ROOT
-from generator.test_cli import OLDEST, Ended, run
+from generator.command_line import Done, run
+from generator.test_cli import OLDEST
 from generator.test_mirror import FORECAST, WEATHER
 from mcpgen import schema, settings
 from mcpgen.errors import OutputError, UsageError
@@ -87,49 +88,47 @@ def test_modules_are_formatted_below_a_folder_that_git_ignores(
 
 
 @pytest.mark.parametrize("side", ["server", "client"])
-def test_a_new_project_has_its_package_and_is_up_to_date(
-    side: str, root: Path, tmp_path: Path
-) -> None:
-    ended = run(root, "new", side, "weather", "-r", OLDEST, "-o", "w/x", cwd=tmp_path)
+def test_a_new_project_has_its_package_and_is_up_to_date(side: str, tmp_path: Path) -> None:
+    ended = run("new", side, "weather", "-r", OLDEST, "-o", "w/x", cwd=tmp_path)
     assert (ended.code, ended.err) == (0, f"generating weather ({OLDEST}) ...\n")
     assert ended.out.splitlines()[-1] == "next: cd w/x && pip install -e '.[dev]' && pytest"
     project = tmp_path / "w" / "x"
     found = settings.read(project)
     assert found is not None
     assert found.packages[0].revisions == (OLDEST,)
-    assert run(root, "check", cwd=project).out == "src/weather/protocol: up to date\n"
+    assert run("check", cwd=project).out == "src/weather/protocol: up to date\n"
     assert not [path for path in tmp_path.rglob(".*") if "mcpgen" in path.name]
 
 
-def test_an_update_rewrites_the_package_and_no_file_of_the_user(root: Path, tmp_path: Path) -> None:
-    made = run(root, "new", "server", "weather", "-q", "-r", OLDEST, cwd=tmp_path)
-    assert made == Ended(0, "", "")
+def test_an_update_rewrites_the_package_and_no_file_of_the_user(tmp_path: Path) -> None:
+    made = run("new", "server", "weather", "-q", "-r", OLDEST, cwd=tmp_path)
+    assert made == Done(0, "", "")
     project = tmp_path / "weather"
     server = project / "src/weather/server.py"
     server.write_text("mine = 1\n")
     (project / "tests/test_server.py").unlink()
     (project / "src/weather/protocol/errors.py").unlink()
     before = user_files(project)
-    assert run(root, "check", project).code == 1
-    assert run(root, "update", project).code == 0
-    assert run(root, "check", project).code == 0
+    assert run("check", project).code == 1
+    assert run("update", project).code == 0
+    assert run("check", project).code == 0
     assert user_files(project) == before
 
 
-def test_a_project_may_start_from_lists_in_a_file_it_follows(root: Path, tmp_path: Path) -> None:
+def test_a_project_may_start_from_lists_in_a_file_it_follows(tmp_path: Path) -> None:
     lists = tmp_path / "tools.json"
     lists.write_text(json.dumps(WEATHER))
     words = ("new", "server", "weather", "-r", "latest", "--from", "tools.json")
-    made = run(root, *words, cwd=tmp_path)
+    made = run(*words, cwd=tmp_path)
     assert "mirrored: 1 tool, 2 resources, 1 prompt" in made.out.splitlines()
     project = tmp_path / "weather"
     before = user_files(project)
     table = tomllib.loads((project / settings.FILE).read_text())["tool"]["mcpgen"]["mirror"]
     assert table == {"file": "../tools.json", "output": "src/weather/mirror"}
-    assert run(root, "check", cwd=project).out.splitlines()[-1] == "src/weather/mirror: up to date"
+    assert run("check", cwd=project).out.splitlines()[-1] == "src/weather/mirror: up to date"
     other = {**FORECAST, "description": "Other."}
     lists.write_text(json.dumps({"tools": [other, {**FORECAST, "name": "rain"}]}))
-    update = run(root, "update", cwd=project)
+    update = run("update", cwd=project)
     assert update.out.splitlines()[1:] == [
         "changed: tool forecast: description",
         "new: tool rain",
@@ -139,29 +138,27 @@ def test_a_project_may_start_from_lists_in_a_file_it_follows(root: Path, tmp_pat
         "mirrored: 2 tools, 0 resources, 0 prompts",
         "src/weather/mirror: updated",
     ]
-    assert run(root, "update", cwd=project).out.splitlines()[1:] == [
-        "src/weather/mirror: unchanged"
-    ]
+    assert run("update", cwd=project).out.splitlines()[1:] == ["src/weather/mirror: unchanged"]
     assert user_files(project) == before
 
 
-def test_a_mirror_that_was_edited_by_hand_is_not_overwritten(root: Path, tmp_path: Path) -> None:
+def test_a_mirror_that_was_edited_by_hand_is_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "tools.json").write_text(json.dumps(WEATHER))
     words = ("new", "client", "weather", "-q", "-r", "latest", "--from", "tools.json")
-    assert run(root, *words, cwd=tmp_path).code == 0
+    assert run(*words, cwd=tmp_path).code == 0
     project = tmp_path / "weather"
     module = project / "src/weather/mirror/__init__.py"
     written = module.read_text()
     module.write_text(f"{written}mine = 1\n")
-    checked = run(root, "check", cwd=project)
+    checked = run("check", cwd=project)
     assert (checked.code, checked.out.splitlines()[-1]) == (
         1,
         "differs: src/weather/mirror/__init__.py; run mcpgen",
     )
     for command in ("update", "generate"):
-        ended = run(root, command, cwd=project)
+        ended = run(command, cwd=project)
         assert (ended.code, "mirror/__init__.py: edited by hand" in ended.err) == (1, True)
-    assert run(root, "--force", cwd=project).code == 0
+    assert run("--force", cwd=project).code == 0
     assert module.read_text() == written
 
 
@@ -173,11 +170,11 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("case", BROKEN)
-def test_nothing_is_written_if_the_lists_are_wrong(case: str, root: Path, tmp_path: Path) -> None:
+def test_nothing_is_written_if_the_lists_are_wrong(case: str, tmp_path: Path) -> None:
     text, error = BROKEN[case]
     (tmp_path / "tools.json").write_text(text)
     words = ("new", "server", "weather", "-r", OLDEST, "--from", "tools.json")
-    ended = run(root, *words, cwd=tmp_path)
+    ended = run(*words, cwd=tmp_path)
     assert (ended.code, error in ended.err) == (1, True)
     assert [path.name for path in tmp_path.iterdir()] == ["tools.json"]
 
@@ -189,13 +186,13 @@ def ci_commands(folder: Path) -> list[str]:
     return [step["run"] for step in steps if "run" in step]
 
 
-def test_ci_runs_mcpgen_only_if_it_knows_where_to_get_it(root: Path, tmp_path: Path) -> None:
+def test_ci_runs_mcpgen_only_if_it_knows_where_to_get_it(tmp_path: Path) -> None:
     words = ("new", "server", "weather", "-q", "-r", OLDEST, "--transport", "stdio", "-o")
-    assert run(root, *words, "without", cwd=tmp_path) == Ended(0, "", "")
+    assert run(*words, "without", cwd=tmp_path) == Done(0, "", "")
     assert ci_commands(tmp_path / "without")[0] == 'pip install -e ".[dev]"'
     assert not any("mcpgen" in command for command in ci_commands(tmp_path / "without"))
     for number, place in enumerate(PLACES):
-        assert run(root, *words, f"w{number}", "--mcpgen", place, cwd=tmp_path) == Ended(0, "", "")
+        assert run(*words, f"w{number}", "--mcpgen", place, cwd=tmp_path) == Done(0, "", "")
         install, check, *rest = ci_commands(tmp_path / f"w{number}")
         assert shlex.split(install) == ["pip", "install", place]
         assert (check, rest[0]) == ("mcpgen check", 'pip install -e ".[dev]"')
@@ -218,9 +215,9 @@ PLACES = (
     ],
 )
 def test_a_server_of_a_project_serves_behind_a_public_name(
-    words: list[str], environment: dict[str, str], root: Path, tmp_path: Path
+    words: list[str], environment: dict[str, str], tmp_path: Path
 ) -> None:
-    assert run(root, "new", "server", "weather", "-q", "-r", "latest", cwd=tmp_path).code == 0
+    assert run("new", "server", "weather", "-q", "-r", "latest", cwd=tmp_path).code == 0
     command = [sys.executable, "-m", "weather", "--http", "127.0.0.1:0", *words]
     process = subprocess.Popen(
         command,
@@ -263,21 +260,19 @@ WRONG = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_what_is_asked_wrongly_is_said_and_nothing_written(
-    case: str, root: Path, tmp_path: Path
-) -> None:
+def test_what_is_asked_wrongly_is_said_and_nothing_written(case: str, tmp_path: Path) -> None:
     words, error = WRONG[case]
     (tmp_path / "f.json").write_text("{}")
-    ended = run(root, "new", *words, cwd=tmp_path)
+    ended = run("new", *words, cwd=tmp_path)
     assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
     assert error in ended.err
     assert [path.name for path in tmp_path.iterdir()] == ["f.json"]
 
 
-def test_a_directory_with_files_in_it_is_not_touched(root: Path, tmp_path: Path) -> None:
+def test_a_directory_with_files_in_it_is_not_touched(tmp_path: Path) -> None:
     (tmp_path / "weather").mkdir()
     (tmp_path / "weather" / "mine.txt").touch()
-    ended = run(root, "new", "server", "weather", cwd=tmp_path)
+    ended = run("new", "server", "weather", cwd=tmp_path)
     assert (ended.code, ended.out) == (1, "")
     assert "weather: expected a new or an empty directory, got one with files" in ended.err
     assert [path.name for path in (tmp_path / "weather").iterdir()] == ["mine.txt"]

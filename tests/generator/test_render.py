@@ -19,9 +19,15 @@ from mcpgen import paths, render
 from mcpgen.names import folder
 
 PACKAGE = paths.templates_dir() / "package"
+IN_FOLDER = ("revision/", f"{folder(REVISION)}/")
 SHARED = ("method_facts.py", "revision_facts.py")
 RENDERED = sorted(
-    path for path in tiny_package() if path not in SHARED and not (PACKAGE / path).is_file()
+    {
+        path.relative_to(PACKAGE).as_posix().removesuffix(".jinja").replace(*IN_FOLDER)
+        for path in PACKAGE.rglob("*.jinja")
+        if "extension" not in path.parts
+    }
+    | {f"{folder(REVISION)}/models.py"}
 )
 CHOSEN = {path for path in RENDERED if (PACKAGE / f"{path}.jinja").is_file()} & {
     *(
@@ -71,6 +77,7 @@ def test_the_tiny_package_is_as_expected(path: str, snapshot: SnapshotAssertion)
 
 def test_what_does_not_depend_on_a_schema_is_copied() -> None:
     copied = {path: text for path, text in tiny_package().items() if path not in RENDERED}
+    assert len(copied) + len(RENDERED) == len(tiny_package())
     assert {"errors.py", "py.typed", "transports/stdio.py"} <= copied.keys()
     for name in SHARED:
         assert headless(copied.pop(name)) == (paths.PACKAGE / name).read_text(encoding="utf-8")

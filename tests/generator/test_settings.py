@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 import documents
-from generator.test_cli import OLDEST, run
+from generator.command_line import run
+from generator.test_cli import OLDEST
 from mcpgen import manifest, settings
 from mcpgen.errors import SettingsError
 from mcpgen.settings import MirrorSettings, PackageSettings
@@ -111,71 +112,67 @@ def test_a_mirror_is_named_by_a_file_or_a_server(tmp_path: Path) -> None:
     assert (found.protocol, found.mirror_directory) == ("protocol", tmp_path / "src/acme/mirror")
 
 
-def test_mcpgen_without_a_word_generates_what_the_settings_say(root: Path, tmp_path: Path) -> None:
+def test_mcpgen_without_a_word_generates_what_the_settings_say(tmp_path: Path) -> None:
     saved(tmp_path, ONE)
-    first = run(root, cwd=tmp_path)
+    first = run(cwd=tmp_path)
     assert first.code == 0
     assert re.match(r"src/acme/types: \d+ files created", first.out)
     record = json.loads((tmp_path / "src/acme/types" / manifest.NAME).read_text())
     assert record["options"]["parts"] == ["types"]
     (tmp_path / "src/acme/deep").mkdir()
-    again = run(root, "generate", cwd=tmp_path / "src/acme/deep")
+    again = run("generate", cwd=tmp_path / "src/acme/deep")
     assert (again.code, "unchanged" in again.out) == (0, True)
-    assert run(root, "check", cwd=tmp_path).out == "src/acme/types: up to date\n"
-    assert run(root, "check", tmp_path).code == 0
+    assert run("check", cwd=tmp_path).out == "src/acme/types: up to date\n"
+    assert run("check", tmp_path).code == 0
 
 
-def test_a_check_compares_the_settings_with_what_was_generated(root: Path, tmp_path: Path) -> None:
+def test_a_check_compares_the_settings_with_what_was_generated(tmp_path: Path) -> None:
     saved(tmp_path, ONE)
-    assert run(root, "-q", cwd=tmp_path).code == 0
+    assert run("-q", cwd=tmp_path).code == 0
     saved(tmp_path, ONE.replace('["types"]', '["protocol"]'))
-    ended = run(root, "check", cwd=tmp_path)
+    ended = run("check", cwd=tmp_path)
     assert (ended.code, ended.out.splitlines()[-1]) == (
         1,
         "the settings changed: parts; run mcpgen",
     )
-    assert run(root, "update", cwd=tmp_path).code == 0
-    assert run(root, "check", cwd=tmp_path).code == 0
+    assert run("update", cwd=tmp_path).code == 0
+    assert run("check", cwd=tmp_path).code == 0
 
 
 @pytest.mark.parametrize("words", [["generate"], ["update"], ["check"], ["--force"]])
-def test_without_settings_a_command_says_what_it_needs(
-    words: list[str], root: Path, tmp_path: Path
-) -> None:
-    ended = run(root, *words, cwd=tmp_path)
+def test_without_settings_a_command_says_what_it_needs(words: list[str], tmp_path: Path) -> None:
+    ended = run(*words, cwd=tmp_path)
     assert ended.code == 2
     assert "a pyproject.toml with [tool.mcpgen]" in ended.err
 
 
-def test_an_error_in_one_package_leaves_the_others_alone(root: Path, tmp_path: Path) -> None:
+def test_an_error_in_one_package_leaves_the_others_alone(tmp_path: Path) -> None:
     text = f"[[tool.mcpgen.packages]]\noutput='good'\nrevisions=['{OLDEST}']\nparts=['types']\n"
     saved(tmp_path, text + "[[tool.mcpgen.packages]]\noutput='bad'\nrevisions=['2000-01-01']\n")
-    ended = run(root, cwd=tmp_path)
+    ended = run(cwd=tmp_path)
     assert (ended.code, "2000-01-01" in ended.err) == (2, True)
     assert [path.name for path in tmp_path.iterdir()] == [settings.FILE]
 
 
-def test_options_do_not_mix_with_settings(root: Path, tmp_path: Path) -> None:
-    ended = run(root, "update", "--revision", "latest", cwd=saved(tmp_path, ONE))
+def test_options_do_not_mix_with_settings(tmp_path: Path) -> None:
+    ended = run("update", "--revision", "latest", cwd=saved(tmp_path, ONE))
     assert (ended.code, "expected [tool.mcpgen] to say what a project has" in ended.err) == (
         2,
         True,
     )
 
 
-def test_paths_in_settings_start_from_the_file(root: Path, tmp_path: Path) -> None:
+def test_paths_in_settings_start_from_the_file(tmp_path: Path) -> None:
     saved(tmp_path, "[tool.mcpgen]\nschemas=['draft.json']\noutput='pkg'\n")
-    ended = run(root, cwd=tmp_path)
+    ended = run(cwd=tmp_path)
     assert (ended.code, "pyproject.toml: expected a file, got" in ended.err) == (2, True)
 
 
 @pytest.mark.parametrize(("name", "count"), [("settings.toml", 1), ("packages.toml", 2)])
-def test_the_settings_of_the_documents_can_be_used(
-    name: str, count: int, root: Path, tmp_path: Path
-) -> None:
+def test_the_settings_of_the_documents_can_be_used(name: str, count: int, tmp_path: Path) -> None:
     saved(tmp_path, documents.examples()[name])
-    assert run(root, "-q", cwd=tmp_path).code == 0
-    ended = run(root, "check", cwd=tmp_path)
+    assert run("-q", cwd=tmp_path).code == 0
+    ended = run("check", cwd=tmp_path)
     assert (ended.code, ended.out.count(": up to date\n")) == (0, count)
 
 
