@@ -2,9 +2,10 @@
 
 Black has settings of mcpgen's alone. It takes longer than the rest of writing a package, so it gets
 modules in pieces, a class or function each, and knows pieces that it formatted before: in this
-process, or from the last time that a long module was written. A second process formats half of
-much. The revisions of a package share many pieces, and generating again formats what changed. The comment also keeps formatters and linters of the user's project
-away: Black and Ruff obey `fmt: off`, isort `isort: skip_file`, and Ruff's linter `ruff: noqa`.
+process, or when a long module of the same path was written. A second process formats half of much.
+Revisions of a package share many pieces, and generating again formats what changed. The comment
+also keeps formatters and linters of the user's project away: Black and Ruff obey `fmt: off`, isort
+`isort: skip_file`, and Ruff's linter `ruff: noqa`.
 """
 
 from __future__ import annotations
@@ -192,7 +193,7 @@ def _format_all(parts: Iterable[str]) -> dict[str, str]:
 
 def _format_each(parts: Iterable[str]) -> dict[str, str]:
     """Pieces as Black formats them in this process; without what is no Python."""
-    texts = {}
+    texts: dict[str, str] = {}
     for part in parts:
         with suppress(OutputError):
             texts[part] = _format("", part)

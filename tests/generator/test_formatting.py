@@ -8,6 +8,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+import black
 import pytest
 
 from mcpgen import cache, formatting
@@ -46,19 +47,61 @@ def test_modules_are_formatted_each_at_its_path() -> None:
     }
 
 
-def test_many_modules_are_formatted_as_one_is() -> None:
-    source = "x = [  1 ]\n" * 5_000
-    sources = {f"{name}.py": f"{name} = 1\n{source}" for name in "abcd"}
-    alone = {path: formatting.formatted({path: text})[path] for path, text in sources.items()}
-    assert formatting.formatted(sources) == alone
+MODULES = {
+    "two functions": "def f( ): pass\ndef g( ):\n  return 1\nx = [  1 ]\n",
+    "an empty line between them": "def f( ): pass\n\ndef g( ):\n  return 1\n\nx = 1\n",
+    "a docstring and a comment": "'''A.'''\n\n# of f\ndef f( ): pass\n\n# of g\ndef g( ): ...\n",
+    "imports and a class": "import a\nimport b\n\n\n\n\nclass A :\n  x=1\n\n  def f(s): ...\n",
+    "decorators": "x = 1\n\n@a\n# why\n@b( 1 )\ndef f( ): ...\n\n@c\nclass A: pass\n",
+    "overloads": "@o\ndef f( ): ...\n@o\ndef f(a ): ...\n\ndef f(a=1 ):\n  pass\n",
+    "a text with definitions": 'x = """\n\ndef f( ): pass\n\n# y\n"""\n\ndef g( ): pass\n',
+    "branches": "if a :\n  def f( ): pass\n\nelse :\n  b\n\nfor x in  y:\n  class A: pass\n\nb\n",
+    "parts that are switched off": "# fmt: off\ndef f( ): pass\n\n# fmt: on\n\ndef g( ): pass\n",
+    "nothing": "",
+    "comments alone": "\n\n# a\n\n\n\n# b\n",
+    "a comment at the end": "def f( ): pass\n\n# end\n",
+    "other ends of lines": "def f( ): pass\r\n\r\ndef g( ): pass\r\n",
+    "other spaces": "def f( ): pass\n\n\x0c\ndef g( ): x = '\u2028'\n\ndef h( ): pass\n",
+}
+
+
+@pytest.mark.parametrize("case", MODULES)
+def test_a_module_in_pieces_is_formatted_as_the_whole_is(case: str) -> None:
+    source = MODULES[case]
+    whole = black.format_str(source, mode=black.Mode(line_length=100))
+    assert formatting.formatted({"a.py": source}) == {"a.py": whole}
+
+
+def test_many_modules_are_formatted_by_two_processes() -> None:
+    text = "long " * 5_000
+    sources = {f"{name}.py": f"{name} =  '{text}'\n" for name in "abcd"}
+    expected = {f"{name}.py": f'{name} = "{text}"\n' for name in "abcd"}
+    assert formatting.formatted(sources) == expected
     assert [*formatting.formatted(sources)] == [*sources]
 
 
 @pytest.mark.parametrize("count", [0, 30_000])
 def test_what_is_no_python_is_one_error(count: int) -> None:
-    sources = {"long.py": "x = 1\n" * count, "b.py": "def", "c.py": "y = 1\n"}
+    sources = {"long.py": f"x = '{'long ' * count}'\n", "b.py": "def", "c.py": "y = 1\n"}
     with pytest.raises(OutputError, match=r"^black could not format b\.py: "):
         formatting.formatted(sources)
+
+
+def test_a_long_module_is_kept_on_disk_in_pieces(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(cache.VARIABLE, raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    parts = [f"def f{number}( ):\n    return '{'long ' * 400}'\n" for number in range(3)]
+    formatting.formatted({"a.py": "\n\n".join(parts)})
+    code = (
+        "import sys; sys.modules['black'] = None; from mcpgen.formatting import formatted;"
+        "print(formatted({'a.py': sys.stdin.read()})['a.py'], end='')"
+    )
+    source = "\n\n".join((parts[2], parts[0]))
+    command = [sys.executable, "-c", code]  # it needs no Black for what this process formatted
+    done = subprocess.run(command, input=source, capture_output=True, text=True, check=False)
+    assert done.stdout == formatting.formatted({"a.py": source})["a.py"], done.stderr
 
 
 def test_a_long_module_is_formatted_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
