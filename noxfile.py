@@ -130,7 +130,7 @@ SKELETONS = {
     "client": ("client", "plain-client"),
     "server-stdio": ("server", "stdio-server", "-r", "latest", "--transport", "stdio"),
     "client-stdio": ("client", "stdio-client", "-r", "latest", "--transport", "stdio"),
-    "server-mirror": ("server", "mirror-server", "--from", "LISTS"),
+    "server-mirror": ("server", "mirror-server", "-r", "latest", "--from", "LISTS"),
     "client-mirror": ("client", "mirror-client", "-r", "2025-03-26", "--from", "LISTS"),
 }
 """The projects that are checked, by folder: the words of `mcpgen new`."""
@@ -145,26 +145,6 @@ models = importlib.import_module(f"mcp_types.{folder}.models")
 tool = mcp_types.decoder(models.Tool)(b'{"name": "t", "inputSchema": {"type": "object"}}')
 assert tool.name == "t", tool
 """
-CALLS_A_TOOL = """
-import anyio
-from mcp_protocol import REVISIONS, Server
-from mcp_protocol.testing import connected
-
-server = Server("ready")
-
-@server.tool()
-def double(number: int) -> int:
-    return 2 * number
-
-async def main() -> None:
-    for revision in REVISIONS:
-        async with connected(server, revision=revision) as pair:
-            result = await pair.client.call_tool("double", {"number": 21})
-            assert result.content[0].text == "42", result
-
-anyio.run(main)
-"""
-
 OLD_PYTHON_PEERS = ("1.0.0", "1.2.1", "1.5.0", "1.6.0", "1.8.1", "1.9.3")
 """Releases of the official Python SDK whose servers a probe ends."""
 
@@ -544,13 +524,16 @@ def package_single(session: nox.Session) -> None:
         session.run(f"{types / 'python'}", "-c", READS_A_TOOL)
     ready = fresh(session, work / "ready", f"{ROOT / 'generated'}")
     with session.chdir(work):
-        session.run(f"{ready / 'python'}", "-c", CALLS_A_TOOL)
+        session.run(f"{ready / 'python'}", f"{ROOT / 'tests' / 'calls_a_tool.py'}")
 
 
 @nox.session
 @measured
 def skeletons(session: nox.Session) -> None:
-    """Projects of `mcpgen new` as written: the commands of their CI pass in a fresh environment."""
+    """Projects of `mcpgen new` as written: the commands of their CI pass in a fresh environment.
+
+    All projects share it; `pip` installs the first one, and `uv` the others, where it is found.
+    """
     install(session, "test")
     work = Path(session.create_tmp()).resolve()
     shutil.rmtree(work / "projects", ignore_errors=True)
@@ -565,12 +548,18 @@ def skeletons(session: nox.Session) -> None:
     mypy_cache = {"MYPY_CACHE_DIR": f"{work / 'mypy'}"}
     # The session's own environment comes before that of the project on the path.
     interpreter = ["--pythonpath", f"{scripts / 'python'}"]
+    is_first = True
     for name in sorted(SKELETONS, key=lambda name: "stdio" not in name):  # before HTTP is installed
         with session.chdir(work / "projects" / name):
             path = os.pathsep.join((f"{scripts}", os.environ["PATH"]))
             for program, *rest in ci_commands(Path(".github/workflows/ci.yml")):
+                if program == "pip" and UV and not is_first:
+                    if f"{ROOT}" not in rest:  # mcpgen is there
+                        install_into(session, f"{scripts / 'python'}", *rest[1:])
+                    continue
                 more = {"ruff": [HERE_TOO], "pyright": interpreter}.get(program, [])
                 session.run(f"{scripts / program}", *rest, *more, env={"PATH": path, **mypy_cache})
+        is_first = False
 
 
 def ci_commands(workflow: Path) -> list[list[str]]:
