@@ -239,8 +239,7 @@ def test_no_opening_waits_while_no_request_is_under_way(
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("thousand", [1, 2])
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+@pytest.mark.parametrize(("backend", "thousand"), [("asyncio", 1), ("trio", 2)])
 def test_no_opening_waits_in_a_thousand_schedules(
     monkeypatch: pytest.MonkeyPatch, backend: str, thousand: int
 ) -> None:
