@@ -31,8 +31,8 @@ OF_THE_NEWEST = [
     for name, (parts, _, revisions, models) in PACKAGES.items()
     if models or revisions == (NEWEST,) or (parts, revisions) == ("types", (MIDDLE, NEWEST))
 ]
-"""Packages that pyright sees too. The modules of older revisions are in the committed package, which
-it sees whole, and a name that a selection lacks is an error of mypy as well.
+"""Packages that pyright sees too. The modules of older revisions are in the committed package,
+which it sees whole, and a name that a selection lacks is an error of mypy as well.
 """
 WRONG = "wrong"
 ERROR_OF_MYPY = re.compile(r"^(?P<package>\w+)[/\\].*: error: .*$", re.MULTILINE)
