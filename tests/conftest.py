@@ -97,7 +97,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Do not even import what is left out: by `--quick`, `--no-processes` or the choice of marks."""
+    """Do not even import what `--quick`, `--no-processes` or a choice of marks leaves out."""
     path = collection_path.relative_to(TESTS).as_posix()
     if config.getoption("--quick") or config.getoption("--no-processes"):
         return path.startswith((*OVER_PROCESSES, *WITH_SESSIONS)) or None
