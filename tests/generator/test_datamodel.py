@@ -65,6 +65,19 @@ def test_without_a_process_the_source_is_made_here(
         assert models.render(normal, job, worker, "a.py") == source_of(job)
 
 
+def test_a_process_that_has_the_library_starts_no_other() -> None:
+    _, job = job_of(**DEFINITIONS)
+    broken: Job = {**job, "definitions": {**job["definitions"], "Near": {"type": 5}}}
+    kept, before = Kept(), children()
+    with Worker(kept, here=True) as worker:
+        worker.begin()
+        worker.start({"a.py": job, "b.py": broken})
+        assert children() == before
+        assert worker.source("a.py") == source_of(job)
+        assert worker.source("b.py") is None
+    assert list(kept.values()) == [source_of(job)]
+
+
 def test_a_process_without_jobs_is_ended() -> None:
     before = children()
     with Worker() as worker:
