@@ -79,11 +79,6 @@ BUILDERS = (
     "tests/requirements/test_recording.py",
 )
 """Tests that build packages or run pytest again and again: too slow for the inner loop."""
-CROWDS = (
-    "tests/package/server/asgi/test_many_clients.py",
-    "tests/package/server/asgi/test_abandoned_sessions.py",
-)
-"""Tests of the cost of hundreds of clients: the slowest, and the same on all versions of Python."""
 CONFORMANCE_SUITE = "@modelcontextprotocol/conformance@0.2.0-alpha.12"
 JSON_SCHEMA_SUITE = "jsonschema==4.26.0"
 """Its source distribution contains the official JSON-Schema-Test-Suite."""
@@ -358,8 +353,7 @@ def tests_others(session: nox.Session) -> None:
 
     In CI only the newest is tested. Versions are found on the path and among those of pyenv. The
     tool has to write the committed package, byte for byte. Tests for both event loops run on
-    asyncio, tests for each revision on the two newest; the cost of hundreds of clients is the same
-    on all versions.
+    asyncio, tests for each revision on the two newest; slow tests are left out.
     """
     others = tested_interpreters()
     if not others:
@@ -367,8 +361,7 @@ def tests_others(session: nox.Session) -> None:
     for version, interpreter in others.items():
         python = f"{install_other(session, version, interpreter) / 'python'}"
         session.run(python, "-m", "mcpgen", "check", GOLDEN)
-        without = [f"--ignore={path}" for path in CROWDS]
-        without += ["-m", f"not slow and not trio and {WITHOUT_SESSION}"]
+        without = ["-m", f"not slow and not trio and {WITHOUT_SESSION}"]
         without += ["-k", " and ".join(f"not {name}" for name in OLDER_REVISIONS)]
         selected = ("--quiet", *without, *(session.posargs or OTHERS_RUN))
         run_tests(session, *selected, *ON_ALL_CORES, python=python)
