@@ -32,7 +32,7 @@ _NAME = re.compile(r"[A-Za-z0-9_$][A-Za-z0-9_$./:-]{0,199}")
 _NAME_RULE = "a method of 1 to 200 letters, digits and $ . / : _ -, the first none of . / : -"
 _INPUTS = "InputRequest"
 """The union of the requests for input inside results."""
-_HANDSHAKE = "InitializeRequest"
+_HANDSHAKE = "initialize"
 _BATCH = "JSONRPCBatchRequest"
 _CURSOR, _NEXT = "cursor", "nextCursor"
 _LIST = "list"
@@ -124,7 +124,7 @@ def derive(normal: NormalizedSchema, facts: Facts) -> Methods:
     _check_unique(normal, found)
     _check_unique(normal, asked)
     definitions = {**normal.definitions, **table.added}
-    client = {method.type for method in found if method.sender == "client"}
+    client = {method.name for method in found if method.sender == "client"}
     return Methods(
         normal=replace(normal, definitions=definitions),
         all=tuple(found),

@@ -55,10 +55,20 @@ _ROLE_NAMES = {
     "server_capabilities": "ServerCapabilities",
     "meta": "RequestMetaObject",
 }
-_ROLE_MEMBERS = {
-    "implementation": ("InitializeRequestParams", "clientInfo"),
-    "client_capabilities": ("InitializeRequestParams", "capabilities"),
-    "server_capabilities": ("InitializeResult", "capabilities"),
+_ROLE_MEMBERS: Mapping[str, Sequence[tuple[str, str]]] = {
+    "implementation": (
+        ("InitializeRequestParams", "clientInfo"),
+        ("RequestMetaObject", "io.modelcontextprotocol/clientInfo"),
+    ),
+    "client_capabilities": (
+        ("InitializeRequestParams", "capabilities"),
+        ("RequestMetaObject", "io.modelcontextprotocol/clientCapabilities"),
+    ),
+    "server_capabilities": (
+        ("InitializeResult", "capabilities"),
+        ("DiscoverResult", "capabilities"),
+    ),
+    "meta": (("RequestParams", META),),
 }
 _EMPTY_OBJECT: Node = {"type": "object", "properties": {}, "required": []}
 
@@ -612,11 +622,14 @@ def with_roles(normal: NormalizedSchema) -> tuple[NormalizedSchema, Mapping[str,
 
 def _role_type(normal: NormalizedSchema, role: str) -> str | None:
     """The object that a member refers to, if no definition has the name for the role."""
-    owner, wire = _ROLE_MEMBERS.get(role, ("", META))
-    if _ROLE_NAMES[role] in normal.definitions or owner not in normal.definitions:
+    if _ROLE_NAMES[role] in normal.definitions:
         return None
-    node = normal.definitions[owner].properties.get(wire, {})
-    if "$ref" not in node:
-        return None
-    definition = normal.named(target(node))
-    return definition.name if definition is not None and definition.is_object else None
+    for owner, wire in _ROLE_MEMBERS[role]:
+        published: Node = normal.schema.definitions.get(owner, {})
+        node = schema_queries.properties(published).get(wire, {})
+        if "$ref" not in node and owner in normal.definitions:
+            node = normal.definitions[owner].properties.get(wire, {})
+        definition = normal.named(target(node)) if "$ref" in node else None
+        if definition is not None and definition.is_object:
+            return definition.name
+    return None

@@ -192,6 +192,23 @@ class ExtensionSpec:
 
 
 @dataclass(frozen=True)
+class UnsetMember:
+    """A member that a schema newly requires of an object that a package makes itself.
+
+    Attributes:
+        definition: The object.
+        wire: The member.
+        by: What makes it: `server`, `tools`, `prompts`, `resources`, `completions` or `client`.
+        settable: Whether users can give it where they register something.
+    """
+
+    definition: str
+    wire: str
+    by: str
+    settable: bool
+
+
+@dataclass(frozen=True)
 class RevisionSpec:
     """One revision.
 
@@ -211,6 +228,7 @@ class RevisionSpec:
         result_types: Values of `resultType` that are understood.
         models: What the models are made from.
         extensions: The extensions beside it, in order.
+        unset: Members that a package does not set itself.
     """
 
     name: str
@@ -227,6 +245,7 @@ class RevisionSpec:
     result_types: tuple[str, ...]
     models: ModelsSpec
     extensions: tuple[ExtensionSpec, ...] = ()
+    unset: tuple[UnsetMember, ...] = ()
 
     @property
     def exports(self) -> tuple[str, ...]:
