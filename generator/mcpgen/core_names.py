@@ -15,6 +15,7 @@ from mcpgen.errors import safe_text, shown
 from mcpgen.json_types import Node
 from mcpgen.normalized import Definition, NormalizedSchema
 from mcpgen.schema import Schema
+from mcpgen.schema.keywords import types
 from mcpgen.schema.structure import subschemas
 from mcpgen.spec import RevisionSpec, Row, UnsetMember
 from mcpgen.unions import member_names
@@ -151,7 +152,7 @@ class _Check:
 
 
 def unset_members(built: RevisionSpec, base: str) -> Iterator[UnsetMember]:
-    """Members that a schema newly requires of objects that a package makes itself.
+    """Members that a schema asks for in objects that a package makes, and that it does not set so.
 
     Args:
         built: Everything about a revision of the user's.
@@ -162,13 +163,20 @@ def unset_members(built: RevisionSpec, base: str) -> Iterator[UnsetMember]:
     for by, names in OWNERS.items():
         for name in names:
             own = normal.definitions.get(name)
-            for wire in own.required if own is not None else ():
+            if own is None:
+                continue
+            for wire in own.required:
                 if wire == _VALUE:
                     continue
                 if not any(wire in each.get(name, {}).get("properties", {}) for each in known):
-                    yield UnsetMember(name, wire, by, settable=False)
+                    yield UnsetMember(name, wire, by, "new")
                 elif name in near and wire not in near[name].get("required", ()):
-                    yield UnsetMember(name, wire, by, settable=True)
+                    yield UnsetMember(name, wire, by, "optional")
+            published = normal.schema.definitions.get(name, {}).get("properties", {})
+            for wire, node in near.get(name, {}).get("properties", {}).items():
+                kinds, before = types(published.get(wire, True)), types(node)
+                if kinds and not set(before) <= {*kinds}:
+                    yield UnsetMember(name, wire, by, "retyped")
 
 
 def _definitions(row: schema.RevisionEntry) -> Mapping[str, Node]:
@@ -182,10 +190,14 @@ def note(member: UnsetMember) -> str:
     side = "client or server" if member.definition == "Implementation" else "server"
     side = "client" if member.by == "client" else side
     wire = safe_text(member.wire)
-    if member.settable:
-        return f"{wire}: a {side} sets it only where it is given"
-    fact = f"[defaults.{member.definition}] {shown(member.wire)} = ... in --facts gives its value"
-    return f"{wire}: a {side} of the package does not set it; {fact}"
+    match member.why:
+        case "optional":
+            return f"{wire}: a {side} sets it only where it is given"
+        case "retyped":
+            return f"{wire}: has another type; a {side} sets what fits in the known revisions"
+        case "new":
+            fact = f"[defaults.{member.definition}] {shown(member.wire)} = ... in --facts"
+            return f"{wire}: a {side} of the package does not set it; {fact} gives its value"
 
 
 def _methods(definitions: Mapping[str, Node]) -> Iterator[tuple[str, str]]:
