@@ -16,6 +16,7 @@ from typing import Any, Literal
 from mcpgen import facts as facts_module
 from mcpgen import names
 from mcpgen import schema as schema_module
+from mcpgen.core_names import core_names
 from mcpgen.errors import shown
 from mcpgen.facts import Facts, Results
 from mcpgen.json_types import Json, Node, is_array, is_object
@@ -132,8 +133,8 @@ class _Messages:
 
     @property
     def has_handshake(self) -> bool:
-        """Whether a session begins with `initialize`."""
-        return "initialize" in self.requests("client")
+        """Whether a session begins with a handshake."""
+        return core_names().handshake in self.requests("client")
 
     def results(self, side: Side, method: str) -> tuple[str, ...]:
         """The results of a request by rule: those in `XResultResponse` of `XRequest`, or `XResult`.

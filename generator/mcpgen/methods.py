@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from mcpgen import names
+from mcpgen.core_names import core_names
 from mcpgen.errors import shown
 from mcpgen.facts import Facts, Results
 from mcpgen.json_types import Json, Node
@@ -32,7 +33,6 @@ _NAME = re.compile(r"[A-Za-z0-9_$][A-Za-z0-9_$./:-]{0,199}")
 _NAME_RULE = "a method of 1 to 200 letters, digits and $ . / : _ -, the first none of . / : -"
 _INPUTS = "InputRequest"
 """The union of the requests for input inside results."""
-_HANDSHAKE = "initialize"
 _BATCH = "JSONRPCBatchRequest"
 _CURSOR, _NEXT = "cursor", "nextCursor"
 _LIST = "list"
@@ -129,7 +129,7 @@ def derive(normal: NormalizedSchema, facts: Facts) -> Methods:
         normal=replace(normal, definitions=definitions),
         all=tuple(found),
         inputs=tuple(asked),
-        handshake=_HANDSHAKE in client,
+        handshake=core_names().handshake in client,
         batching=_BATCH in normal.definitions,
     )
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from mcpgen import (
-    core_names,
+    core_check,
     docs,
     exports,
     extensions,
@@ -138,13 +138,13 @@ def _spec_of(
     parts = {*request.selection.parts}
     if parts != {"types"}:
         peers = bool(parts - {"types", "protocol"})
-        core_names.expect_core(built, source.base, absent, peers=peers)
+        core_check.expect_core(built, source.base, absent, peers=peers)
     for note in built.models.normal.notes:
         report(f"note: {loaded.source}#{safe_text(loaded.pointer(note.pointer))}: {note.text}")
-    unset = tuple(core_names.unset_members(built, source.base))
+    unset = tuple(core_check.unset_members(built, source.base))
     for member in unset:
         pointer = safe_text(loaded.pointer(f"/$defs/{member.definition}/required"))
-        report(f"note: {loaded.source}#{pointer}: {core_names.note(member)}")
+        report(f"note: {loaded.source}#{pointer}: {core_check.note(member)}")
     for guess in found.guesses:
         report(f"guess: {safe_text(str(guess), _GUESS)}")
     if carried := schema_facts.summary(found):

@@ -12,7 +12,7 @@ import pytest
 
 from generator.accounting import Walk, atoms, module_of
 from generator.schemas import COUNT, OPEN, TEXT, obj
-from mcpgen import build_request, core_names, docs, models, pipeline, schema, schema_facts
+from mcpgen import build_request, core_check, docs, models, pipeline, schema, schema_facts
 from mcpgen.schema.structure import escape
 from mcpgen.spec import RevisionSpec
 
@@ -159,8 +159,8 @@ def test_members_that_a_package_does_not_set_are_noted(name: str, tmp_path: Path
     definitions["Prompt"]["properties"]["description"] = COUNT
     for owner, wire in (("Tool", "owner"), ("Tool", "description"), ("Implementation", "seal")):
         definitions[owner]["required"].append(wire)
-    unset = core_names.unset_members(*spec_of(document, tmp_path))
-    assert [(each.definition, core_names.note(each)) for each in unset] == [
+    unset = core_check.unset_members(*spec_of(document, tmp_path))
+    assert [(each.definition, core_check.note(each)) for each in unset] == [
         (
             "Implementation",
             "seal: a client or server of the package does not set it;"

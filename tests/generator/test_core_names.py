@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from generator.test_fitting import definitions_of, fitted, saved
-from mcpgen import build_request, core_names, docs, pipeline, schema, schema_facts
+from mcpgen import build_request, core_check, docs, pipeline, schema, schema_facts
 from mcpgen.build_request import BuildRequest
 from mcpgen.errors import SchemaError
 from mcpgen.parts import Selection
@@ -42,14 +42,14 @@ def checked(folder: Path, definitions: Any, stated: str = "") -> list[str]:
     """Look for core names; gives the notes on members that nothing sets."""
     built, base = spec_of(folder, definitions, stated)
     absent = schema_facts.absent_methods(folder / "own.toml") if stated else ()
-    core_names.expect_core(built, base, absent)
-    return [core_names.note(each) for each in core_names.unset_members(built, base)]
+    core_check.expect_core(built, base, absent)
+    return [core_check.note(each) for each in core_check.unset_members(built, base)]
 
 
-def generated(folder: Path, definitions: Any, *parts: str) -> None:
-    """Make a package of some parts."""
+def generated(folder: Path, definitions: Any, *parts: str) -> dict[str, str]:
+    """The files of a package of some parts."""
     source = build_request.file_source(saved(folder, definitions))
-    pipeline.build(BuildRequest("pkg", (source,), selection=Selection(parts)))
+    return pipeline.build(BuildRequest("pkg", (source,), selection=Selection(parts)))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -168,11 +168,16 @@ def test_a_renamed_member_of_the_handshake_is_refused(
 
 @pytest.mark.parametrize(
     ("parts", "old"),
-    [("types", "tools/call"), ("types", "inputSchema"), ("types", "initialize")]
-    + [("protocol", "tools/call")],
+    [
+        ("types", "tools/call"),
+        ("types", "inputSchema"),
+        ("types", "initialize"),
+        ("protocol", "tools/call"),
+    ],
 )
 def test_parts_that_need_no_name_have_any(parts: str, old: str, tmp_path: Path) -> None:
-    generated(tmp_path, renamed(HANDSHAKE, old, "other"), parts)
+    files = generated(tmp_path, renamed(HANDSHAKE, old, "other"), parts)
+    assert "rdraft/models.py" in files
 
 
 def test_a_package_without_its_core_is_not_generated(tmp_path: Path) -> None:
