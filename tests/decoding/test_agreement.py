@@ -12,7 +12,7 @@ import os
 import sys
 import tarfile
 import types
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from random import Random
@@ -53,9 +53,12 @@ class Judged:
         models: The module of its types.
         definitions: Its definitions.
         default: What an absent member of a definition stands for.
+        core: The module of types that these types refer to.
     """
 
-    def __init__(self, models: Any, definitions: Mapping[str, Any], default: Any) -> None:
+    def __init__(
+        self, models: Any, definitions: Mapping[str, Any], default: Any, core: Any = types
+    ) -> None:
         self.models = models
         self.definitions = definitions
         self.reading = Reading(
@@ -65,7 +68,8 @@ class Judged:
                 frozenset(union.member_names()): [
                     (each.type.__name__, _test_schema(each)) for each in union.variants
                 ]
-                for union in vars(self.models).values()
+                for module in (core, models)
+                for union in vars(module).values()
                 if isinstance(union, UntaggedType) and all(e.decides for e in union.variants)
             },
             {path for name in self.definitions for path in _maps(name, self.kind(name))},
@@ -144,54 +148,54 @@ def judged_draft(folder: Path) -> Judged:
 
 
 def judged_tasks(_: Path) -> Judged:
-    """The tasks extension, beside the newest revision."""
+    """The tasks extension as it is read: with references in place of copies of definitions."""
     path = SPECIFICATION / "extensions" / "tasks" / "schema.json"
     revision = REVISIONS.newest().name
+    (file,) = build_request.named_extensions([str(path)])
+    stated = facts.load(revision)
+    loaded = schema.load(revision)
+    (extension,) = pipeline.revision_spec(loaded, stated, docs.Docs(), (), (file,)).extensions
+    normal = extension.models.normal
     request = build_request.BuildRequest(
         "pkg",
         build_request.named_sources((revision,)),
-        extensions=build_request.named_extensions([str(path)]),
+        extensions=(file,),
         selection=parts.selection(("types",)),
     )
-    (extension,) = request.extensions
-    name = f"{names.folder(revision)}/{extension.module}"
-    noted: list[str] = []
-    text = pipeline.build(request, noted.append)[f"{name}/models.py"]
-    document = json.loads(path.read_text())
-    for note in noted:
-        _leave_out(document, note)
-    definitions = {key: _flat(node, document["$defs"]) for key, node in document["$defs"].items()}
-    for key in [key for key in definitions if key.endswith("TaskRequest")]:
-        params = definitions[key]["properties"]["params"]  # of the revision, as in any request
+    name = f"{names.folder(revision)}/{file.module}"
+    text = pipeline.build(request)[f"{name}/models.py"]
+    noted = {note.pointer for note in normal.notes if note.text == "not checked"}
+    definitions = {
+        key: _checked(node, f"/$defs/{key}", noted)
+        for key, node in normal.schema.definitions.items()
+    } | {name: node for name, node in loaded.definitions.items() if name in extension.core}
+    for node in (node for key, node in definitions.items() if key.endswith("TaskRequest")):
+        members = node["allOf"][-1]["properties"]
+        params = members["params"]
+        for wire in stated.method(members["method"]["const"]).unchecked:
+            params["properties"][wire] = {"type": "object"}
+        params["required"] = [*params["required"], "_meta"]  # as in each request of the revision
         params["properties"]["_meta"] = {"type": "object"}
-        params["required"].append("_meta")
-    module = module_of(text, name.replace("/", "."))
-    return Judged(module, definitions, lambda name, wire: None)
+    return Judged(
+        module_of(text, name.replace("/", ".")),
+        definitions,
+        lambda name, wire: None,
+        judged(revision).models,
+    )
 
 
-def _leave_out(document: Any, note: str) -> None:
-    """Take away what a note says that the package does not check."""
-    path, _, text = note.partition("#/")[2].partition(": ")
-    *place, last = path.split("/")
-    for part in place:
-        document = document[int(part) if isinstance(document, list) else part]
-    if text == "not checked":
-        del document[last]
-
-
-def _flat(node: Any, definitions: Any) -> Any:
-    """An object without `allOf`, where all parts of it are objects."""
-    if "$ref" in node:
-        node = definitions[node["$ref"].rpartition("/")[2]]
-    parts = [_flat(part, definitions) for part in node.get("allOf", ())]
-    if not parts or any("anyOf" in part for part in parts):
+def _checked(node: Any, pointer: str, noted: Collection[str]) -> Any:
+    """A schema without the keywords that a note says are not checked."""
+    if isinstance(node, list):
+        return [_checked(part, f"{pointer}/{at}", noted) for at, part in enumerate(node)]
+    if not isinstance(node, dict):
         return node
-    whole: Any = {"type": "object", "properties": {}, "required": []}
-    for part in (*parts, {key: node[key] for key in node if key != "allOf"}):
-        whole["properties"] |= part.get("properties", {})
-        whole["required"] += part.get("required", [])
-        whole |= {key: part[key] for key in part.keys() - {"properties", "required"}}
-    return whole
+    places = {key: f"{pointer}/{key}" for key in node}
+    return {
+        key: _checked(part, places[key], noted)
+        for key, part in node.items()
+        if places[key] not in noted
+    }
 
 
 def decodes(kind: Any, value: Any) -> bool:

@@ -24,7 +24,6 @@ from .._wire import (
     STRUCTS,
     UNREADABLE,
     UNSET,
-    Method,
     Struct,
     StructType,
     ValidationError,
@@ -36,7 +35,7 @@ from .._wire import (
     replace,
     to_builtins,
 )
-from ..facts import TTL
+from ..facts import TTL, Method
 from ..foreign_text import safe_text
 from ..message_types import structs_of
 from .extra_members import (
