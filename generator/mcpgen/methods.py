@@ -6,7 +6,6 @@ facts name, else the type in `XResultResponse`, else `XResult`.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -29,8 +28,8 @@ _UNIONS: Mapping[str, tuple[Role, Kind]] = {
     "ClientNotification": ("client", "notification"),
     "ServerNotification": ("server", "notification"),
 }
-_NAME = re.compile(r"[A-Za-z0-9_$][A-Za-z0-9_$./:-]{0,199}")
-_NAME_RULE = "a method of 1 to 200 letters, digits and $ . / : _ -, the first none of . / : -"
+_LONGEST = 200
+_NAME_RULE = f"a method of 1 to {_LONGEST} characters that can be printed, no space at either end"
 _INPUTS = "InputRequest"
 """The union of the requests for input inside results."""
 _BATCH = "JSONRPCBatchRequest"
@@ -213,7 +212,7 @@ class _Table:
             raise self.normal.schema.error(
                 f"{message.pointer}/properties", "a method with a const", shown(list(properties))
             )
-        if not _NAME.fullmatch(name):
+        if not (name.isprintable() and name == name.strip() and 0 < len(name) <= _LONGEST):
             raise self.normal.schema.error(
                 f"{message.pointer}/properties/method/const", _NAME_RULE, shown(name)
             )

@@ -10,6 +10,7 @@ Objects about which a schema says nothing that binds become maps, so that nothin
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -39,6 +40,8 @@ DIRECTIONS = ("ClientRequest", "ClientNotification", "ServerRequest", "ServerNot
 """The unions that say who sends what."""
 
 _VERSION = "protocolVersion"
+_NO_FIELD = re.compile(r'[\x00-\x1f"\\]')
+"""What msgspec takes in no name of a field."""
 _SCALARS = frozenset({"string", "integer", "boolean", "null"})
 _NO_OBJECT = frozenset({"anyOf", "oneOf", "enum", "const", "items"})
 """Keywords of what cannot be one object with others."""
@@ -255,13 +258,16 @@ class _Walk:
             if keywords.is_impossible(child) and wire not in demanded:
                 self.note(at, "no value is valid, left out")
                 continue
+            if _NO_FIELD.search(wire):
+                self.note(at, "a name that no field can have, left out: encoding drops the member")
+                continue
             plain = self.checked(child, at, checks)
             default = self.default(name, wire) if wire in demanded else {}
             if wire in demanded and not default:
                 required.append(wire)
             members[wire] = {**plain, **default}
         for wire in demanded:
-            if wire not in members:  # of whatever kind
+            if wire not in members and not _NO_FIELD.search(wire):  # of whatever kind
                 members[wire] = {}
                 required.append(wire)
         return {"type": "object", "properties": members, "required": required}, checks

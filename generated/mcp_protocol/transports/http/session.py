@@ -146,7 +146,7 @@ def request_fields(
     headers = facts.headers
     if headers.method is None or not message.method:
         return {}
-    fields = {headers.method: message.method}
+    fields = {headers.method: encode_value(message.method)}
     method = facts.method(message.method)
     if headers.name is None or method.named_by is None:
         return fields
