@@ -29,6 +29,8 @@ def expect_core(
 ) -> None:
     """Refuse a schema under whose names a package could not connect, or would have no tools.
 
+    A schema of few methods of the protocol, or of none, may lack what it likes.
+
     Args:
         built: Everything about a revision of the user's.
         base: The revision that it is nearest to.
@@ -39,6 +41,8 @@ def expect_core(
         SchemaError: A method or member is missing.
     """
     check, core = _Check(built, base), core_names()
+    if not check.is_draft:
+        return
     if not any(name in check.rows or name in absent for name in core.connecting):
         check.refuse_method(next(name for name in core.connecting if name in check.base_methods))
     for name, method in {**core.connecting, **(core.tools if peers else {})}.items():
@@ -65,10 +69,17 @@ class _Check:
             for wire in node.get("properties", {})
         }
 
+    @property
+    def is_draft(self) -> bool:
+        """Whether it has half of the revision's methods, as drafts of the protocol have."""
+        own = dict(_methods(self.schema.definitions))
+        return 2 * len(own.keys() & self.base_methods.keys()) >= len(self.base_methods)
+
     def refuse_method(self, method: str) -> None:
         """Raise for a method that the schema lacks, or has under another name."""
         message = self.base_methods.get(method, "")
-        own = dict(map(reversed, _methods(self.schema.definitions))).get(message)
+        named = {name: wire for wire, name in _methods(self.schema.definitions)}
+        own = named.get(message)
         came = f"{message} with the method {shown(own)}" if own else "no request of this method"
         raise self.schema.error(
             f"/$defs/{message if own else 'ClientRequest'}",
