@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Mapping
 from mcpgen import schema
 from mcpgen.core_names import CoreMethod, core_names
 from mcpgen.errors import safe_text, shown
-from mcpgen.json_types import Node
+from mcpgen.json_types import Node, is_object
 from mcpgen.normalized import Definition, NormalizedSchema
 from mcpgen.schema import Schema
 from mcpgen.schema.keywords import types
@@ -154,7 +154,8 @@ def unset_members(built: RevisionSpec, base: str) -> Iterator[UnsetMember]:
                     yield UnsetMember(name, wire, by, "optional")
             published = normal.schema.definitions.get(name, {}).get("properties", {})
             for wire, node in near.get(name, {}).get("properties", {}).items():
-                kinds, before = types(published.get(wire, True)), types(node)
+                now = published.get(wire)
+                kinds, before = types(now) if is_object(now) else [], types(node)
                 if kinds and not set(before) <= {*kinds}:
                     yield UnsetMember(name, wire, by, "retyped")
 
@@ -184,5 +185,5 @@ def _methods(definitions: Mapping[str, Node]) -> Iterator[tuple[str, str]]:
     """Method and name of each message."""
     for name, node in definitions.items():
         method = node.get("properties", {}).get("method")
-        if isinstance(method, dict) and isinstance(method.get("const"), str):
+        if is_object(method) and isinstance(method.get("const"), str):
             yield method["const"], name

@@ -37,6 +37,7 @@ from mcpgen import (
     schema,
     schema_facts,
 )
+from mcpgen.json_types import is_array, is_object
 
 CASES = int(os.environ.get("MCP_DECODED_CASES", "12000"))
 """Cases of all revisions together."""
@@ -184,11 +185,15 @@ def judged_tasks(_: Path) -> Judged:
     )
 
 
+def _no_default(name: str, wire: str) -> None:
+    """Nothing stands for an absent member of an extension."""
+
+
 def _checked(node: Any, pointer: str, noted: Collection[str]) -> Any:
     """A schema without the keywords that a note says are not checked."""
-    if isinstance(node, list):
+    if is_array(node):
         return [_checked(part, f"{pointer}/{at}", noted) for at, part in enumerate(node)]
-    if not isinstance(node, dict):
+    if not is_object(node):
         return node
     places = {key: f"{pointer}/{key}" for key in node}
     return {

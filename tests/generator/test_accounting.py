@@ -163,14 +163,18 @@ def test_members_that_a_package_does_not_set_are_noted(name: str, tmp_path: Path
     assert [(each.definition, core_check.note(each)) for each in unset] == [
         (
             "Implementation",
-            "seal: a client or server of the package does not set it;"
-            ' [defaults.Implementation] "seal" = ... in --facts gives its value',
+            (
+                "seal: a client or server of the package does not set it;"
+                ' [defaults.Implementation] "seal" = ... in --facts gives its value'
+            ),
         ),
         ("Tool", "description: a server sets it only where it is given"),
         (
             "Tool",
-            "owner: a server of the package does not set it;"
-            ' [defaults.Tool] "owner" = ... in --facts gives its value',
+            (
+                "owner: a server of the package does not set it;"
+                ' [defaults.Tool] "owner" = ... in --facts gives its value'
+            ),
         ),
         (
             "Prompt",

@@ -40,10 +40,12 @@ WRITTEN: dict[str, tuple[str, Any]] = {
         {**TEXT, "pattern": r"^-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?px$"},
     ),
     "functions beside": (
-        "export function isA(value: unknown): value is A { return true; }\n"
-        "export declare function isB(value: unknown): value is A;\n"
-        "export type Guard = (value: unknown) => value is A;\n"
-        "type A = { a: string };",
+        (
+            "export function isA(value: unknown): value is A { return true; }\n"
+            "export declare function isB(value: unknown): value is A;\n"
+            "export type Guard = (value: unknown) => value is A;\n"
+            "type A = { a: string };"
+        ),
         TEXT,
     ),
 }
