@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from generator.test_fitting import definitions_of, fitted, saved
-from mcpgen import build_request, core_check, docs, pipeline, schema, schema_facts
+from mcpgen import build_request, core_check, docs, facts, pipeline, schema, schema_facts
 from mcpgen.build_request import BuildRequest
 from mcpgen.errors import SchemaError
 from mcpgen.parts import Selection
@@ -65,7 +65,7 @@ def test_a_renamed_result_is_found_by_its_members(
         (guess,) = (each for each in found.guesses if each.pointer.startswith("/results"))
         assert guess.why == f"it has the members of {old}"
     assert found.facts.behaviour.structured_content == (
-        schema_facts.facts.load(name).behaviour.structured_content
+        facts.load(name).behaviour.structured_content
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from generator.schemas import TEXT
-from generator.test_core_names import definitions_of, saved
+from generator.test_fitting import definitions_of, saved
 from generator.test_undecided_unions import check_program
 from mcpgen import build_request, output, pipeline
 from mcpgen.build_request import BuildRequest
