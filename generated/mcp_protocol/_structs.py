@@ -24,7 +24,6 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType, ValidationError
 
 from ._unions import (
-    Objects,
     UntaggedType,
     Variant,
     has_integers,
@@ -319,7 +318,7 @@ def decoder(kind: Any) -> Callable[[bytes | Raw], Any]:
     decode: Callable[[bytes | Raw], Any] = msgspec.json.Decoder(
         kind, dec_hook=_decode_untagged
     ).decode
-    if not has_integers(kind, _OBJECTS):
+    if not has_integers(kind, _types_of):
         return decode
 
     def decode_with_integers(data: bytes | Raw) -> Any:
@@ -415,8 +414,7 @@ def convert(value: Any, kind: Any) -> Any:
         except ValidationError as error:
             if _GOT_FLOAT not in str(error):
                 raise
-        value = with_integers(value, kind, _OBJECTS)
-        return msgspec.convert(value, kind, dec_hook=_decode_untagged)
+        return msgspec.convert(with_integers(value), kind, dec_hook=_decode_untagged)
     except ValidationError:
         raise
     except UNWRITABLE as error:  # half of a surrogate pair, nesting without end
@@ -456,6 +454,3 @@ def tag_of(kind: StructType) -> tuple[str, str] | None:
     """Wire name and value of the constant that tells a Struct from others, if it has one."""
     config = kind.__struct_config__
     return None if config.tag_field is None else (config.tag_field, str(config.tag))
-
-
-_OBJECTS = Objects(_types_of, tag_of)

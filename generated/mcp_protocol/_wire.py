@@ -11,11 +11,10 @@ value of a union without a tag is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from types import UnionType
-from typing import Annotated, Any, Literal, TypeAlias, TypeVar, Union, get_args, get_origin
+from typing import Any, Literal, TypeAlias, TypeVar
 
 from ._structs import (
     STRUCTS,
@@ -45,12 +44,11 @@ from .method_facts import UNSTATED, MethodFacts
 
 __all__ = [
     "STRUCTS",
-    "TTL",
     "UNREADABLE",
     "UNSET",
     "UNWRITABLE",
     "EncodingError",
-    "Method",
+    "MethodRow",
     "Raw",
     "Role",
     "Struct",
@@ -69,20 +67,13 @@ __all__ = [
     "fields",
     "is_many",
     "is_object",
-    "members_of",
-    "meta_name",
-    "python_names",
     "replace",
-    "structs_of",
     "tag_of",
     "to_builtins",
 ]
 
 Role: TypeAlias = Literal["client", "server"]
 """The two ends of a connection."""
-
-TTL = "ttlMs"
-"""Wire name of the milliseconds for which a result may be used again."""
 
 Message = TypeVar("Message")
 
@@ -134,42 +125,6 @@ def _check_members(message: Any, names: Iterable[str]) -> None:
         )
 
 
-def members_of(kind: Any) -> frozenset[str]:
-    """Wire names of the members of a Struct, or of all members of a union without a tag."""
-    if isinstance(kind, UntaggedType):
-        return frozenset(name for each in kind.variants for name in members_of(each.type))
-    if isinstance(kind, type) and issubclass(kind, STRUCTS):
-        return frozenset(field.encode_name for field in fields(kind))
-    return frozenset()
-
-
-@lru_cache(maxsize=4096)
-def python_names(kind: StructType) -> Mapping[str, str]:
-    """Wire name to Python name of each member of a Struct."""
-    return {field.encode_name: field.name for field in fields(kind)}
-
-
-@lru_cache(maxsize=4096)
-def meta_name(kind: StructType) -> str | None:
-    """Python name of the member `_meta` of a Struct: `meta`, unless another one is called so."""
-    return next((field.name for field in fields(kind) if field.encode_name == "_meta"), None)
-
-
-def structs_of(kind: Any) -> frozenset[StructType]:
-    """The Structs that a value of a type may be."""
-    if hasattr(kind, "__value__"):  # a named alias
-        return structs_of(kind.__value__)
-    if isinstance(kind, UntaggedType):
-        return frozenset(each for variant in kind.variants for each in structs_of(variant.type))
-    if isinstance(kind, type) and issubclass(kind, STRUCTS):
-        return frozenset({kind})
-    if get_origin(kind) is Annotated:
-        return structs_of(get_args(kind)[0])
-    if get_origin(kind) in (Union, UnionType):
-        return frozenset(each for member in get_args(kind) for each in structs_of(member))
-    return frozenset()
-
-
 def extended(kind: Any, *variants: Variant) -> Any:
     """A union of a type with further objects, whose tests come first."""
     base = kind.variants if isinstance(kind, UntaggedType) else (Variant(kind),)
@@ -177,7 +132,7 @@ def extended(kind: Any, *variants: Variant) -> Any:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Method:
+class MethodRow:
     """One request or notification of a revision, in one direction.
 
     Attributes:
@@ -206,46 +161,9 @@ class Method:
     python_name: str
 
     @cached_property
-    def wire_names(self) -> Mapping[str, str]:
-        """Python name to wire name of each of its params."""
-        if self.params is None:
-            return {}
-        return {field.name: field.encode_name for field in fields(self.params)}
-
-    @cached_property
-    def optional(self) -> frozenset[str]:
-        """Python names of the params that are `None` where they are absent."""
-        if self.params is None:
-            return frozenset()
-        return frozenset(f.name for f in fields(self.params) if f.default is None)
-
-    @cached_property
-    def default_params(self) -> Mapping[str, Any]:
-        """Required params, by wire name, that the connection fills in: `_meta`, or none."""
-        if self.params is None:
-            return {}
-        has_meta = any(f.required and f.name == "meta" for f in fields(self.params))
-        return {"_meta": {}} if has_meta else {}
-
-    @cached_property
     def decode_params(self) -> Callable[[bytes | Raw], Any]:
         """Decoder for the params."""
         return decoder(self.params)
-
-    @cached_property
-    def cacheable(self) -> bool:
-        """Whether its result says for how long it may be used."""
-        return TTL in members_of(self.result)
-
-    @cached_property
-    def params_structs(self) -> frozenset[StructType]:
-        """The Structs that its params may be."""
-        return structs_of(self.params)
-
-    @cached_property
-    def result_structs(self) -> frozenset[StructType]:
-        """The Structs that its result may be."""
-        return structs_of(self.result)
 
     @cached_property
     def decode_result(self) -> Callable[[bytes | Raw], Any]:

@@ -13,12 +13,14 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ._unions import shown
-from ._wire import Method as Method
+from ._wire import MethodRow, StructType, fields
 from ._wire import Role as Role
 from .errors import RevisionError
+from .message_types import members_of, structs_of
 
 if TYPE_CHECKING:  # loaded with the first revision
     from .revision_facts import Facts
@@ -27,6 +29,51 @@ if TYPE_CHECKING:  # loaded with the first revision
 def other(role: Role) -> Role:
     """The role of the peer."""
     return "server" if role == "client" else "client"
+
+
+TTL = "ttlMs"
+"""Wire name of the milliseconds for which a result may be used again."""
+
+
+class Method(MethodRow):
+    """One request or notification of a revision, with what a connection asks of it."""
+
+    @cached_property
+    def wire_names(self) -> Mapping[str, str]:
+        """Python name to wire name of each of its params."""
+        if self.params is None:
+            return {}
+        return {field.name: field.encode_name for field in fields(self.params)}
+
+    @cached_property
+    def optional(self) -> frozenset[str]:
+        """Python names of the params that are `None` where they are absent."""
+        if self.params is None:
+            return frozenset()
+        return frozenset(f.name for f in fields(self.params) if f.default is None)
+
+    @cached_property
+    def default_params(self) -> Mapping[str, Any]:
+        """Required params, by wire name, that the connection fills in: `_meta`, or none."""
+        if self.params is None:
+            return {}
+        has_meta = any(f.required and f.name == "meta" for f in fields(self.params))
+        return {"_meta": {}} if has_meta else {}
+
+    @cached_property
+    def cacheable(self) -> bool:
+        """Whether its result says for how long it may be used."""
+        return TTL in members_of(self.result)
+
+    @cached_property
+    def params_structs(self) -> frozenset[StructType]:
+        """The Structs that its params may be."""
+        return structs_of(self.params)
+
+    @cached_property
+    def result_structs(self) -> frozenset[StructType]:
+        """The Structs that its result may be."""
+        return structs_of(self.result)
 
 
 class Lifecycle(enum.Enum):

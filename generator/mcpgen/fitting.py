@@ -9,13 +9,14 @@ schema nor a rule says is carried over from the revision.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
 from mcpgen import facts as facts_module
 from mcpgen import names
 from mcpgen import schema as schema_module
+from mcpgen.core_names import core_names
 from mcpgen.errors import shown
 from mcpgen.facts import Facts, Results
 from mcpgen.json_types import Json, Node, is_array, is_object
@@ -30,6 +31,8 @@ _RESULTS: Mapping[Side, str] = {"client": "ServerResult", "server": "ClientResul
 """The union of what answers the requests of a side."""
 _CAPABILITIES: Mapping[Side, str] = {"client": "ClientCapabilities", "server": "ServerCapabilities"}
 _UNITS = frozenset({"ms", "millis", "milliseconds", "sec", "secs", "seconds", "minutes"})
+_ALIKE = 0.75
+"""The share of members that two objects have in common if they are one under two names."""
 _META_KEY = re.compile(r"[\w.-]+/[\w-]+")
 _META_RULES = frozenset({"key_rules", "reserved_prefix", "trace_keys"})
 """Facts about all keys of `_meta`, which no definition shows."""
@@ -130,8 +133,31 @@ class _Messages:
 
     @property
     def has_handshake(self) -> bool:
-        """Whether a session begins with `initialize`."""
-        return "InitializeRequest" in self.requests("client").values()
+        """Whether a session begins with a handshake."""
+        return core_names().handshake in self.requests("client")
+
+    def results(self, side: Side, method: str) -> tuple[str, ...]:
+        """The results of a request by rule: those in `XResultResponse` of `XRequest`, or `XResult`.
+
+        Only definitions that there are.
+        """
+        stem = self.requests(side).get(method, "").removesuffix("Request")
+        response: Json = self.definitions.get(f"{stem}ResultResponse", {}).get("properties", {})
+        node: Json = response.get("result", {})
+        named = _references(node) if is_object(node) else []
+        return tuple(name for name in named or [f"{stem}Result"] if name in self.definitions)
+
+    def like(self, node: Node, others: Collection[str]) -> str | None:
+        """The one definition, besides some others, that has nearly the members of an object."""
+        wanted = frozenset(node.get("properties", {}))
+        shares: dict[str, float] = {}
+        for name in self.definitions.keys() - others:
+            members = frozenset(self.definitions[name].get("properties", {}))
+            if members and members.issuperset(node.get("required", ())):
+                shares[name] = len(wanted & members) / len(wanted | members)
+        most = max(shares.values(), default=0.0)
+        best = [name for name, share in shares.items() if share == most]
+        return best[0] if len(best) == 1 and most >= _ALIKE else None
 
     def members(self, union: str) -> frozenset[str]:
         """The definitions that a union has as members, through unions and references."""
@@ -208,14 +234,16 @@ class _Fit:
     base: _Messages
     guesses: list[Guess] = field(default_factory=list[Guess])
     stated: set[str] = field(default_factory=set[str])
+    results_of_clients: dict[str, tuple[str, ...]] = field(init=False)
 
     def run(self) -> Fit:
         carried = self.carried
+        self.results_of_clients = self.results("client")
         facts = replace(
             carried,
             behaviour=self.behaviour(),
             capabilities=self.capabilities(),
-            results=Results(client=self.results("client"), server=self.results("server")),
+            results=Results(client=self.results_of_clients, server=self.results("server")),
             meta=self.meta(),
             methods=self.methods(),
             defaults=self.defaults(),
@@ -342,13 +370,36 @@ class _Fit:
                 # What the schema has by rule is carried only as it was, or with more beside it.
                 if kept and len(kept) == len(table[method]):
                     found[method] = kept
-            elif kept:
-                found[method] = kept
+            elif renamed := self.renamed_results(side, method, table.get(method, ())):
+                found[method], why = renamed
+                if found[method] != kept:
+                    self.guess(("results", side, method), [*found[method]], why)
             elif self.has_empty_result(side):
                 found[method] = ("EmptyResult",)
                 why = f"there is no {stem}Result, and {_RESULTS[side]} has EmptyResult"
                 self.guess(("results", side, method), ["EmptyResult"], why)
         return found
+
+    def renamed_results(
+        self, side: Side, method: str, stated: Sequence[str]
+    ) -> tuple[tuple[str, ...], str] | None:
+        """The results of a method of the revision, where request or result are called otherwise.
+
+        Args:
+            side: Who sends the request.
+            method: The method.
+            stated: The results that facts state of it.
+        """
+        known = self.base.definitions
+        found: list[str] = []
+        why = f"it is so in {self.carried.revision}"
+        for before in stated or self.base.results(side, method):
+            if before in self.own.definitions:
+                found.append(before)
+            elif before in known and (likely := self.own.like(known[before], known.keys())):
+                found.append(likely)
+                why = f"it has the members of {before}"
+        return (tuple(found), why) if found else None
 
     def has_empty_result(self, side: Side) -> bool:
         """Whether EmptyResult is among the results; as what it refers to, it is as well."""
@@ -374,7 +425,7 @@ class _Fit:
 
     def structured_content(self) -> Literal["none", "object", "any"]:
         """What `structuredContent` of a tool's result may be."""
-        results = sorted(self.own.members("CallToolResult"))
+        results = self.tool_results()
         found = (self.own.definitions[name].get("properties", {}) for name in results)
         nodes = (members.get("structuredContent") for members in found)
         node: Json = next((node for node in nodes if node is not None), None)
@@ -383,6 +434,14 @@ class _Fit:
         while is_object(node) and "$ref" in node:
             node = self.own.definitions.get(target(node), {})
         return "object" if is_object(node) and node.get("type") == "object" else "any"
+
+    def tool_results(self) -> list[str]:
+        """The definitions of the results of tools."""
+        methods = [name for name in self.own.methods if self.carried.method(name).runs_tool]
+        stated = self.results_of_clients
+        named = [name for each in methods for name in self.own.results("client", each)]
+        named += [name for each in methods for name in stated.get(each, ())]
+        return sorted({member for name in named for member in self.own.members(name)})
 
     def unreadable_id(self) -> Literal["null", "omit"]:
         """How an error says that the id could not be read: without one, where it may be absent."""

@@ -6,12 +6,12 @@ facts name, else the type in `XResultResponse`, else `XResult`.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from mcpgen import names
+from mcpgen.core_names import core_names
 from mcpgen.errors import shown
 from mcpgen.facts import Facts, Results
 from mcpgen.json_types import Json, Node
@@ -28,11 +28,10 @@ _UNIONS: Mapping[str, tuple[Role, Kind]] = {
     "ClientNotification": ("client", "notification"),
     "ServerNotification": ("server", "notification"),
 }
-_NAME = re.compile(r"[A-Za-z0-9_$][A-Za-z0-9_$./:-]{0,199}")
-_NAME_RULE = "a method of 1 to 200 letters, digits and $ . / : _ -, the first none of . / : -"
+_LONGEST = 200
+_NAME_RULE = f"a method of 1 to {_LONGEST} characters that can be printed, no space at either end"
 _INPUTS = "InputRequest"
 """The union of the requests for input inside results."""
-_HANDSHAKE = "InitializeRequest"
 _BATCH = "JSONRPCBatchRequest"
 _CURSOR, _NEXT = "cursor", "nextCursor"
 _LIST = "list"
@@ -124,12 +123,12 @@ def derive(normal: NormalizedSchema, facts: Facts) -> Methods:
     _check_unique(normal, found)
     _check_unique(normal, asked)
     definitions = {**normal.definitions, **table.added}
-    client = {method.type for method in found if method.sender == "client"}
+    client = {method.name for method in found if method.sender == "client"}
     return Methods(
         normal=replace(normal, definitions=definitions),
         all=tuple(found),
         inputs=tuple(asked),
-        handshake=_HANDSHAKE in client,
+        handshake=core_names().handshake in client,
         batching=_BATCH in normal.definitions,
     )
 
@@ -213,7 +212,7 @@ class _Table:
             raise self.normal.schema.error(
                 f"{message.pointer}/properties", "a method with a const", shown(list(properties))
             )
-        if not _NAME.fullmatch(name):
+        if not (name.isprintable() and name == name.strip() and 0 < len(name) <= _LONGEST):
             raise self.normal.schema.error(
                 f"{message.pointer}/properties/method/const", _NAME_RULE, shown(name)
             )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import builtins
 import keyword
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from itertools import chain, count
@@ -78,9 +79,26 @@ RESERVED: Mapping[Library, frozenset[str]] = {"msgspec": frozenset(), "pydantic"
 
 
 def words(name: str) -> list[str]:
-    """The words of a name, lower case: `URLElicitationRequired` has three."""
-    parts = _SEPARATOR.split(name.rpartition("/")[2])
+    """The words of a name, lower case: `URLElicitationRequired` has three.
+
+    Letters lose their accents. What has no form in ASCII is named: a star is `white medium star`.
+    """
+    parts = _SEPARATOR.split(_as_ascii(name.rpartition("/")[2]))
     return [word.lower() for part in parts if part for word in _HUMP.split(part)]
+
+
+def _as_ascii(text: str) -> str:
+    if text.isascii():
+        return text
+    plain = (unicodedata.normalize("NFKD", char) for char in text)
+    return "".join("".join(filter(str.isascii, each)) or _named(each) for each in plain)
+
+
+def _named(char: str) -> str:
+    """The name of a character, set off; nothing for what only changes the look of another one."""
+    if unicodedata.combining(char[0]) or unicodedata.category(char[0]) in ("Mn", "Cf"):
+        return ""
+    return f" {unicodedata.name(char[0], f'u{ord(char[0]):x}').lower()} "
 
 
 def snake(wire: str) -> str:
@@ -93,7 +111,7 @@ def snake(wire: str) -> str:
 
 def pascal(wire: str) -> str:
     """A member's name as a part of a type's name: `requestedSchema` gives `RequestedSchema`."""
-    parts = [part for part in _SEPARATOR.split(wire.rpartition("/")[2]) if part]
+    parts = [part for part in _SEPARATOR.split(_as_ascii(wire.rpartition("/")[2])) if part]
     return "".join(part[:1].upper() + part[1:] for part in parts)[:_LONGEST]
 
 
@@ -144,7 +162,7 @@ def free_name(name: str, taken: Collection[str]) -> str:
 
 
 def _class_name(published: str) -> str:
-    parts = [part for part in _SEPARATOR.split(published) if part]
+    parts = [part for part in _SEPARATOR.split(_as_ascii(published)) if part]
     name = "".join(part[:1].upper() + part[1:] for part in parts)[:_LONGEST] or "Unnamed"
     name = f"N{name}" if name[0].isdigit() else name
     return name if is_class_name(name) else f"{name}Model"

@@ -10,6 +10,7 @@ Objects about which a schema says nothing that binds become maps, so that nothin
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -39,6 +40,8 @@ DIRECTIONS = ("ClientRequest", "ClientNotification", "ServerRequest", "ServerNot
 """The unions that say who sends what."""
 
 _VERSION = "protocolVersion"
+_NO_FIELD = re.compile(r'[\x00-\x1f"\\]')
+"""What msgspec takes in no name of a field."""
 _SCALARS = frozenset({"string", "integer", "boolean", "null"})
 _NO_OBJECT = frozenset({"anyOf", "oneOf", "enum", "const", "items"})
 """Keywords of what cannot be one object with others."""
@@ -55,10 +58,20 @@ _ROLE_NAMES = {
     "server_capabilities": "ServerCapabilities",
     "meta": "RequestMetaObject",
 }
-_ROLE_MEMBERS = {
-    "implementation": ("InitializeRequestParams", "clientInfo"),
-    "client_capabilities": ("InitializeRequestParams", "capabilities"),
-    "server_capabilities": ("InitializeResult", "capabilities"),
+_ROLE_MEMBERS: Mapping[str, Sequence[tuple[str, str]]] = {
+    "implementation": (
+        ("InitializeRequestParams", "clientInfo"),
+        ("RequestMetaObject", "io.modelcontextprotocol/clientInfo"),
+    ),
+    "client_capabilities": (
+        ("InitializeRequestParams", "capabilities"),
+        ("RequestMetaObject", "io.modelcontextprotocol/clientCapabilities"),
+    ),
+    "server_capabilities": (
+        ("InitializeResult", "capabilities"),
+        ("DiscoverResult", "capabilities"),
+    ),
+    "meta": (("RequestParams", META),),
 }
 _EMPTY_OBJECT: Node = {"type": "object", "properties": {}, "required": []}
 
@@ -245,13 +258,16 @@ class _Walk:
             if keywords.is_impossible(child) and wire not in demanded:
                 self.note(at, "no value is valid, left out")
                 continue
+            if _NO_FIELD.search(wire):
+                self.note(at, "a name that no field can have, left out: encoding drops the member")
+                continue
             plain = self.checked(child, at, checks)
             default = self.default(name, wire) if wire in demanded else {}
             if wire in demanded and not default:
                 required.append(wire)
             members[wire] = {**plain, **default}
         for wire in demanded:
-            if wire not in members:  # of whatever kind
+            if wire not in members and not _NO_FIELD.search(wire):  # of whatever kind
                 members[wire] = {}
                 required.append(wire)
         return {"type": "object", "properties": members, "required": required}, checks
@@ -612,11 +628,14 @@ def with_roles(normal: NormalizedSchema) -> tuple[NormalizedSchema, Mapping[str,
 
 def _role_type(normal: NormalizedSchema, role: str) -> str | None:
     """The object that a member refers to, if no definition has the name for the role."""
-    owner, wire = _ROLE_MEMBERS.get(role, ("", META))
-    if _ROLE_NAMES[role] in normal.definitions or owner not in normal.definitions:
+    if _ROLE_NAMES[role] in normal.definitions:
         return None
-    node = normal.definitions[owner].properties.get(wire, {})
-    if "$ref" not in node:
-        return None
-    definition = normal.named(target(node))
-    return definition.name if definition is not None and definition.is_object else None
+    for owner, wire in _ROLE_MEMBERS[role]:
+        published: Node = normal.schema.definitions.get(owner, {})
+        node = schema_queries.properties(published).get(wire, {})
+        if "$ref" not in node and owner in normal.definitions:
+            node = normal.definitions[owner].properties.get(wire, {})
+        definition = normal.named(target(node)) if "$ref" in node else None
+        if definition is not None and definition.is_object:
+            return definition.name
+    return None

@@ -6,10 +6,11 @@ docstrings, rpc_api -> spec.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from mcpgen import (
+    core_check,
     docs,
     exports,
     extensions,
@@ -30,18 +31,6 @@ from mcpgen.docstrings import Texts
 from mcpgen.errors import safe_text
 from mcpgen.extension_files import ExtensionFile
 from mcpgen.json_types import Node
-
-_MADE = {
-    "server": (
-        *("Tool", "Prompt", "PromptArgument", "Resource", "ResourceTemplate", "InitializeResult"),
-        *("DiscoverResult", "ListToolsResult", "ListPromptsResult", "ListResourcesResult"),
-        *("ListResourceTemplatesResult", "CallToolResult", "GetPromptResult", "CompleteResult"),
-        *("ReadResourceResult", "TextContent", "TextResourceContents", "BlobResourceContents"),
-    ),
-    "client or server": ("Implementation",),
-    "client": ("InitializeRequestParams", "CallToolRequestParams", "PaginatedRequestParams"),
-}
-"""Objects that a package makes itself, of the members that it knows, by the side that does."""
 
 _GUESS = 400
 """Characters of a guess that are shown."""
@@ -142,41 +131,26 @@ def _spec_of(
         schema_facts.expect_all_stated(found, loaded.source)
     newer = newer_than(source.base, loaded)
     built = revision_spec(loaded, found.facts, texts, newer, request.extensions)
+    absent: frozenset[str] = frozenset()
     if stated is not None:
         schema_facts.expect_methods(loaded, source.base, stated)
+        absent = schema_facts.absent_methods(stated)
+    parts = {*request.selection.parts}
+    if parts != {"types"}:
+        peers = bool(parts - {"types", "protocol"})
+        core_check.expect_core(built, source.base, absent, peers=peers)
     for note in built.models.normal.notes:
         report(f"note: {loaded.source}#{safe_text(loaded.pointer(note.pointer))}: {note.text}")
-    for name, text in required_members(built, source.base):
-        pointer = safe_text(loaded.pointer(f"/$defs/{name}/required"))
-        report(f"note: {loaded.source}#{pointer}: {text}")
+    unset = tuple(core_check.unset_members(built, source.base))
+    for member in unset:
+        pointer = safe_text(loaded.pointer(f"/$defs/{member.definition}/required"))
+        report(f"note: {loaded.source}#{pointer}: {core_check.note(member)}")
     for guess in found.guesses:
         report(f"guess: {safe_text(str(guess), _GUESS)}")
     if carried := schema_facts.summary(found):
         report(f"carried over: {carried}; mcpgen facts {loaded.source} lists them")
     _report_extensions(built, report)
-    return built
-
-
-def required_members(built: spec.RevisionSpec, base: str) -> Iterator[tuple[str, str]]:
-    """Members that a schema newly requires of objects that a package makes itself.
-
-    Args:
-        built: Everything about a revision of the user's.
-        base: The revision that it is nearest to.
-
-    Yields:
-        A definition, and what is noted of it.
-    """
-    normal, near = built.models.normal, schema.load(base).definitions
-    known = [_definitions(row) for row in schema.revisions()]
-    for side, names in _MADE.items():
-        for name in names:
-            own = normal.definitions.get(name)
-            for wire in own.required if own is not None else ():
-                if not any(wire in each.get(name, {}).get("properties", {}) for each in known):
-                    yield name, f"{safe_text(wire)}: a {side} of the package does not set it"
-                elif name in near and wire not in near[name].get("required", ()):
-                    yield name, f"{safe_text(wire)}: a {side} sets it only where it is given"
+    return replace(built, unset=unset)
 
 
 def _report_extensions(built: spec.RevisionSpec, report: Callable[[str], None]) -> None:

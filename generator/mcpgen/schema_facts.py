@@ -73,6 +73,16 @@ def _is_known(loaded: schema.Schema, base: str) -> bool:
     return loaded.digest == schema.entry(base).digest
 
 
+def absent_methods(stated: Path) -> frozenset[str]:
+    """The methods that a facts file says are not there.
+
+    Raises:
+        FactsError: The file is malformed.
+    """
+    rows: Json = read(stated).table.get("methods", {})
+    return frozenset(name for name, row in rows.items() if row is False) if rows else frozenset()
+
+
 def expect_methods(loaded: schema.Schema, base: str, stated: Path) -> None:
     """Refuse a facts file with methods that neither the schema nor an extension has.
 
@@ -80,8 +90,8 @@ def expect_methods(loaded: schema.Schema, base: str, stated: Path) -> None:
         FactsError: The file is malformed, or names such a method.
     """
     extensions = {name for name, row in facts.load(base).methods.items() if row.extension}
-    methods = fitting.methods_of(loaded) | extensions
-    _check_methods(read(stated), methods)
+    gone = absent_methods(stated) & fitting.methods_of(schema.load(base))
+    _check_methods(read(stated), fitting.methods_of(loaded) | extensions | gone)
 
 
 def text_of(

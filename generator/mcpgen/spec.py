@@ -192,6 +192,23 @@ class ExtensionSpec:
 
 
 @dataclass(frozen=True)
+class UnsetMember:
+    """A member that a schema asks for in an object, and that a package does not set so itself.
+
+    Attributes:
+        definition: The object.
+        wire: The member.
+        by: What makes it: `server`, `tools`, `prompts`, `resources`, `completions` or `client`.
+        why: It is new; users can give it but need not; or it has another type than before.
+    """
+
+    definition: str
+    wire: str
+    by: str
+    why: Literal["new", "optional", "retyped"]
+
+
+@dataclass(frozen=True)
 class RevisionSpec:
     """One revision.
 
@@ -211,6 +228,7 @@ class RevisionSpec:
         result_types: Values of `resultType` that are understood.
         models: What the models are made from.
         extensions: The extensions beside it, in order.
+        unset: Members that a package does not set itself.
     """
 
     name: str
@@ -227,6 +245,7 @@ class RevisionSpec:
     result_types: tuple[str, ...]
     models: ModelsSpec
     extensions: tuple[ExtensionSpec, ...] = ()
+    unset: tuple[UnsetMember, ...] = ()
 
     @property
     def exports(self) -> tuple[str, ...]:
@@ -305,6 +324,20 @@ class PackageSpec:
     def has_unset(self) -> bool:
         """Whether a revision tells an absent member from one that is null."""
         return any(revision.has_unset for revision in self.revisions)
+
+    @property
+    def has_unset_members(self) -> bool:
+        """Whether a revision asks for members that a server does not set itself."""
+        return any(revision.unset for revision in self.revisions)
+
+    @property
+    def new_members(self) -> Mapping[str, tuple[str, ...]]:
+        """Members that nothing sets, such as `Tool.owner`, by what makes the objects."""
+        found: dict[str, tuple[str, ...]] = {}
+        for each in (each for revision in self.revisions for each in revision.unset):
+            if each.why == "new":
+                found[each.by] = (*found.get(each.by, ()), f"{each.definition}.{each.wire}")
+        return found
 
     @property
     def exports(self) -> tuple[Export, ...]:

@@ -5,8 +5,7 @@ Knows no library of models.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, NamedTuple, TypeGuard, get_args, get_origin
 
 _TEXT = 300  # characters of a peer's text that an error shows
@@ -100,76 +99,39 @@ class UntaggedType(type):
         return [getattr(v.type, "__name__", str(v.type)) for v in cls.variants]
 
 
-class Objects(NamedTuple):
-    """Questions about the classes of one library of models.
+def has_integers(kind: Any, members: Callable[[Any], Mapping[str, Any] | None]) -> bool:
+    """Whether values of a type may hold integers, other than as any JSON value.
 
-    Attributes:
-        types_of: The type of each member by wire name; `None` for a type that is no such class.
-        tag_of: Wire name and value of the constant that tells a class from others, if it has one.
+    Args:
+        kind: The type.
+        members: The type of each member by wire name; `None` for a type that is no model.
     """
-
-    types_of: Callable[[Any], Mapping[str, Any] | None]
-    tag_of: Callable[[Any], tuple[str, str] | None]
-
-
-def has_integers(kind: Any, objects: Objects) -> bool:
-    """Whether values of a type may hold integers, other than as any JSON value."""
     left, seen = [kind], list[Any]()
     while left:
-        kind = _plain_type(left.pop())
+        kind = left.pop()
         if kind is int:
             return True
         if kind not in seen:
             seen.append(kind)
-            left += _types_within(kind, objects)
+            if isinstance(kind, UntaggedType):
+                left += (variant.type for variant in kind.variants)
+            elif hasattr(kind, "__value__"):  # a named alias
+                left.append(kind.__value__)
+            elif get_origin(kind) is Annotated:
+                left.append(get_args(kind)[0])
+            else:
+                left += (members(kind) or {}).values() or get_args(kind)
     return False
 
 
-def _types_within(kind: Any, objects: Objects) -> Iterable[Any]:
-    if isinstance(kind, UntaggedType):
-        return [variant.type for variant in kind.variants]
-    types = objects.types_of(kind)
-    return get_args(kind) if types is None else types.values()
-
-
-def _plain_type(kind: Any) -> Any:
-    """What a named or annotated type stands for."""
-    if hasattr(kind, "__value__"):
-        return _plain_type(kind.__value__)
-    return _plain_type(get_args(kind)[0]) if get_origin(kind) is Annotated else kind
-
-
-def with_integers(value: Any, kind: Any, objects: Objects) -> Any:
-    """Decoded JSON with integers for numbers such as `1.0` where a type has integers alone.
-
-    By JSON Schema `1.0` is an integer.
-    """
-    kind = _plain_type(kind)
+def with_integers(value: Any) -> Any:
+    """Decoded JSON with integers for numbers such as `1.0`, which are integers by JSON Schema."""
     if isinstance(value, float):
-        kinds = [_plain_type(each) for each in (kind, *get_args(kind))]
-        is_integer = int in kinds and float not in kinds and value.is_integer()
-        return int(value) if is_integer else value
+        return int(value) if value.is_integer() else value
     if is_many(value):
-        kinds = [_plain_type(each) for each in (kind, *get_args(kind))]
-        items = next((get_args(each) for each in kinds if get_origin(each) is list), (Any,))
-        return [with_integers(each, items[0], objects) for each in value]
-    return _object_with_integers(value, kind, objects) if is_object(value) else value
-
-
-def _object_with_integers(value: Mapping[str, Any], kind: Any, objects: Objects) -> Any:
-    read = partial(with_integers, objects=objects)
-    types = objects.types_of(kind)
-    if types is not None:
-        return {name: read(each, types.get(name, Any)) for name, each in value.items()}
-    if isinstance(kind, UntaggedType):
-        meant = next((each.type for each in kind.variants if each.fits(value)), Any)
-        return read(value, meant)
-    if get_origin(kind) is dict:
-        return {name: read(each, get_args(kind)[1]) for name, each in value.items()}
-    for member in map(_plain_type, get_args(kind)):
-        tag = objects.tag_of(member) if objects.types_of(member) is not None else None
-        if tag is None or value.get(tag[0]) == tag[1]:
-            value = read(value, member)
+        return [with_integers(each) for each in value]
+    if is_object(value):
+        return {name: with_integers(each) for name, each in value.items()}
     return value
 
 

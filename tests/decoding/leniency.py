@@ -39,6 +39,14 @@ class Reading(NamedTuple):
             names += self.members(inner) or [_target(part)]
         return names
 
+    def constants(self, name: str) -> Node:
+        """The constants of a definition, with those that it takes in by `allOf`."""
+        node = self.definitions.get(name, {})
+        found = _constants(node)
+        for part in node.get("allOf", ()):
+            found |= _constants(part) | self.constants(_target(part))
+        return found
+
 
 def absent_constants(name: str, node: Node, reading: Reading) -> Node:
     """A required member with one possible value may be absent, where it tells nothing."""
@@ -108,10 +116,10 @@ def _constants(node: Node) -> Node:
 
 def _with_tag(part: Node, union: Node, reading: Reading) -> Node:
     """A member of a union, with the constants required that other members have otherwise."""
-    constants = [_constants(reading.definitions[name]) for name in reading.members(union) if name]
+    constants = [reading.constants(name) for name in reading.members(union) if name]
     tags = [
         wire
-        for wire, value in _constants(reading.definitions.get(_target(part), {})).items()
+        for wire, value in reading.constants(_target(part)).items()
         if any(each.get(wire) != value for each in constants)
     ]
     return {"allOf": [part, {"required": tags}]} if tags else part

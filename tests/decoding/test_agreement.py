@@ -1,6 +1,7 @@
 """What decodes is what the schema allows, but for the rows of one table.
 
-The judge is `jsonschema`. A run of `nox -s history` has 100,000 cases, others a sample.
+The judge is `jsonschema`. A run of `nox -s history` has 100,000 cases, others a sample. A folder of
+the specification adds the newest draft, the tasks extension and the official examples.
 """
 
 from __future__ import annotations
@@ -8,8 +9,12 @@ from __future__ import annotations
 import importlib
 import json
 import os
-from collections.abc import Iterator
+import sys
+import tarfile
+import types
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cache
+from pathlib import Path
 from random import Random
 from typing import Any, get_args, get_origin
 
@@ -21,36 +26,59 @@ from decoding.leniency import ROWS, Reading, as_read
 from mcp_protocol._unions import UntaggedType
 from mcp_protocol._wire import STRUCTS, UNREADABLE, decoder, fields
 from mcp_protocol.revisions import REVISIONS
-from mcpgen import facts, schema
+from mcpgen import (
+    build_request,
+    docs,
+    facts,
+    models,
+    names,
+    parts,
+    pipeline,
+    schema,
+    schema_facts,
+)
+from mcpgen.json_types import is_array, is_object
 
 CASES = int(os.environ.get("MCP_DECODED_CASES", "12000"))
 """Cases of all revisions together."""
 
+SPECIFICATION = Path(__file__).resolve().parents[2] / os.environ.get("MCP_SPEC", "none")
+OFFICIAL = pytest.mark.skipif(not SPECIFICATION.is_dir(), reason="MCP_SPEC names no folder")
 REVISION = pytest.mark.parametrize("revision", REVISIONS)
 
 
 class Judged:
-    """The definitions of a revision, each with its decoder and the judges of its values."""
+    """The definitions of a schema, each with its decoder and the judges of its values.
 
-    def __init__(self, revision: str) -> None:
-        self.models = importlib.import_module(f"mcp_protocol.r{revision.replace('-', '_')}.models")
-        self.definitions = schema.load(revision).definitions
+    Args:
+        models: The module of its types.
+        definitions: Its definitions.
+        default: What an absent member of a definition stands for.
+        core: The module of types that these types refer to.
+    """
+
+    def __init__(
+        self, models: Any, definitions: Mapping[str, Any], default: Any, core: Any = types
+    ) -> None:
+        self.models = models
+        self.definitions = definitions
         self.reading = Reading(
             {name: dict(node) for name, node in self.definitions.items()},
-            facts.load(revision).default,
+            default,
             {
                 frozenset(union.member_names()): [
                     (each.type.__name__, _test_schema(each)) for each in union.variants
                 ]
-                for union in vars(self.models).values()
+                for module in (core, models)
+                for union in vars(module).values()
                 if isinstance(union, UntaggedType) and all(e.decides for e in union.variants)
             },
             {path for name in self.definitions for path in _maps(name, self.kind(name))},
         )
 
     def kind(self, name: str) -> Any:
-        """The type of a definition."""
-        return getattr(self.models, name)
+        """The type of a definition; `None` for one that is another module's."""
+        return getattr(self.models, name, None)
 
     def judge(self, definitions: Any, name: str) -> Any:
         """A validator of one definition."""
@@ -60,12 +88,12 @@ class Judged:
     def cases(self, count: int) -> Iterator[tuple[str, Any]]:
         """Values with their definition: a third valid, the others with one or two changes."""
         instances = Instances(self.definitions, Random(count))
-        names = list(self.definitions)
+        known = [name for name in self.definitions if hasattr(self.models, name)]
         for number in range(count):
-            value = instances.valid(names[number % len(names)])
-            for _ in range(number // len(names) % 3):
+            value = instances.valid(known[number % len(known)])
+            for _ in range(number // len(known) % 3):
                 value = instances.changed(value)
-            yield names[number % len(names)], value
+            yield known[number % len(known)], value
 
 
 def _maps(path: str, kind: Any) -> Iterator[str]:
@@ -88,7 +116,91 @@ def _test_schema(variant: Any) -> dict[str, Any]:
 
 @cache
 def judged(revision: str) -> Judged:
-    return Judged(revision)
+    module = importlib.import_module(f"mcp_protocol.{names.folder(revision)}.models")
+    definitions = schema.load(revision).definitions
+    return Judged(module, definitions, facts.load(revision).default)
+
+
+def module_of(source: str, name: str) -> Any:
+    """A module of models, run as one of the committed package."""
+    module = types.ModuleType(f"mcp_protocol.{name}.models")
+    module.__package__ = f"mcp_protocol.{name}"
+    sys.modules[module.__name__] = module
+    exec(compile(source, module.__name__, "exec"), module.__dict__)
+    return module
+
+
+def judged_draft(folder: Path) -> Judged:
+    """The newest draft of the archive of published states."""
+    with tarfile.open(SPECIFICATION / "history.tar.xz") as archive:
+        drafts = [each for each in archive.getnames() if each.endswith("-draft.json")]
+        text = archive.extractfile(max(drafts))
+        assert text is not None
+        path = folder / "draft.json"
+        path.write_bytes(text.read())
+    source = build_request.file_source(path)
+    loaded = pipeline.load(source, errata=True)
+    stated = schema_facts.facts_for(loaded, source.base, None).facts
+    later = pipeline.newer_than(source.base, loaded)
+    spec = pipeline.revision_spec(loaded, stated, docs.load(), later).models
+    job = models.job(spec.normal, spec.unions, spec.docs, "Models.")
+    module = module_of(models.render(spec.normal, job), "judged")
+    return Judged(module, loaded.definitions, stated.default)
+
+
+def judged_tasks(_: Path) -> Judged:
+    """The tasks extension as it is read: with references in place of copies of definitions."""
+    path = SPECIFICATION / "extensions" / "tasks" / "schema.json"
+    revision = REVISIONS.newest().name
+    (file,) = build_request.named_extensions([str(path)])
+    stated = facts.load(revision)
+    loaded = schema.load(revision)
+    (extension,) = pipeline.revision_spec(loaded, stated, docs.Docs(), (), (file,)).extensions
+    normal = extension.models.normal
+    request = build_request.BuildRequest(
+        "pkg",
+        build_request.named_sources((revision,)),
+        extensions=(file,),
+        selection=parts.selection(("types",)),
+    )
+    name = f"{names.folder(revision)}/{file.module}"
+    text = pipeline.build(request)[f"{name}/models.py"]
+    noted = {note.pointer for note in normal.notes if note.text == "not checked"}
+    definitions = {
+        key: _checked(node, f"/$defs/{key}", noted)
+        for key, node in normal.schema.definitions.items()
+    } | {name: node for name, node in loaded.definitions.items() if name in extension.core}
+    for node in (node for key, node in definitions.items() if key.endswith("TaskRequest")):
+        members = node["allOf"][-1]["properties"]
+        params = members["params"]
+        for wire in stated.method(members["method"]["const"]).unchecked:
+            params["properties"][wire] = {"type": "object"}
+        params["required"] = [*params["required"], "_meta"]  # as in each request of the revision
+        params["properties"]["_meta"] = {"type": "object"}
+    return Judged(
+        module_of(text, name.replace("/", ".")),
+        definitions,
+        lambda name, wire: None,
+        judged(revision).models,
+    )
+
+
+def _no_default(name: str, wire: str) -> None:
+    """Nothing stands for an absent member of an extension."""
+
+
+def _checked(node: Any, pointer: str, noted: Collection[str]) -> Any:
+    """A schema without the keywords that a note says are not checked."""
+    if is_array(node):
+        return [_checked(part, f"{pointer}/{at}", noted) for at, part in enumerate(node)]
+    if not is_object(node):
+        return node
+    places = {key: f"{pointer}/{key}" for key in node}
+    return {
+        key: _checked(part, places[key], noted)
+        for key, part in node.items()
+        if places[key] not in noted
+    }
 
 
 def decodes(kind: Any, value: Any) -> bool:
@@ -99,17 +211,46 @@ def decodes(kind: Any, value: Any) -> bool:
     return True
 
 
-@REVISION
-def test_values_decode_as_the_schema_and_the_table_say(revision: str) -> None:
-    own = judged(revision)
+def differing(own: Judged, count: int) -> list[tuple[str, Any]]:
+    """Values that decode, or do not, otherwise than schema and table say."""
     definitions = as_read(own.reading)
     judges = {name: own.judge(definitions, name) for name in definitions}
-    wrong = [
+    return [
         (name, value)
-        for name, value in own.cases(CASES // len(REVISIONS))
+        for name, value in own.cases(count)
         if decodes(own.kind(name), value) != judges[name](value)
     ]
+
+
+@REVISION
+def test_values_decode_as_the_schema_and_the_table_say(revision: str) -> None:
+    wrong = differing(judged(revision), CASES // len(REVISIONS))
     assert not wrong, f"{len(wrong)} differ, the first: {json.dumps(wrong[:3])}"
+
+
+@OFFICIAL
+@pytest.mark.parametrize("judge", [judged_draft, judged_tasks])
+def test_drafts_and_extensions_decode_as_schema_and_table_say(
+    judge: Callable[[Path], Judged], tmp_path: Path
+) -> None:
+    try:
+        wrong = differing(judge(tmp_path), CASES // len(REVISIONS))
+    finally:
+        for name in [name for name in sys.modules if name.startswith("mcp_protocol.judged")]:
+            del sys.modules[name]
+    assert not wrong, f"{len(wrong)} differ, the first: {json.dumps(wrong[:3])}"
+
+
+@OFFICIAL
+def test_official_examples_are_valid_and_decode() -> None:
+    count = 0
+    for path in sorted(SPECIFICATION.glob("schema/*/examples/*/*.json")):
+        own, name = judged(path.parts[-4]), path.parts[-2]
+        value = json.loads(path.read_text())
+        assert own.judge(own.definitions, name)(value), path
+        assert decodes(own.kind(name), value), path
+        count += 1
+    assert count
 
 
 EXAMPLES: list[tuple[str, str, str, Any]] = [

@@ -12,7 +12,7 @@ import pytest
 
 from generator.accounting import Walk, atoms, module_of
 from generator.schemas import COUNT, OPEN, TEXT, obj
-from mcpgen import build_request, docs, models, pipeline, schema, schema_facts
+from mcpgen import build_request, core_check, docs, models, pipeline, schema, schema_facts
 from mcpgen.schema.structure import escape
 from mcpgen.spec import RevisionSpec
 
@@ -152,14 +152,32 @@ def test_no_kind_of_keyword_is_lost_without_a_note(name: str, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_new_required_members_of_what_a_package_makes_are_noted(name: str, tmp_path: Path) -> None:
+def test_members_that_a_package_does_not_set_are_noted(name: str, tmp_path: Path) -> None:
     document = published(name)
     definitions = document["$defs" if "$defs" in document else "definitions"]
     definitions["Tool"]["properties"]["owner"] = TEXT
+    definitions["Prompt"]["properties"]["description"] = COUNT
     for owner, wire in (("Tool", "owner"), ("Tool", "description"), ("Implementation", "seal")):
         definitions[owner]["required"].append(wire)
-    assert list(pipeline.required_members(*spec_of(document, tmp_path))) == [
+    unset = core_check.unset_members(*spec_of(document, tmp_path))
+    assert [(each.definition, core_check.note(each)) for each in unset] == [
+        (
+            "Implementation",
+            (
+                "seal: a client or server of the package does not set it;"
+                ' [defaults.Implementation] "seal" = ... in --facts gives its value'
+            ),
+        ),
         ("Tool", "description: a server sets it only where it is given"),
-        ("Tool", "owner: a server of the package does not set it"),
-        ("Implementation", "seal: a client or server of the package does not set it"),
+        (
+            "Tool",
+            (
+                "owner: a server of the package does not set it;"
+                ' [defaults.Tool] "owner" = ... in --facts gives its value'
+            ),
+        ),
+        (
+            "Prompt",
+            "description: has another type; a server sets what fits in the known revisions",
+        ),
     ]

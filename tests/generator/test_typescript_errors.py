@@ -24,7 +24,7 @@ TEXTS = {
     "a missing bracket": ("type A = [string;", "1:17: expected ']', got "),
     "nothing": ("", "1:1: expected types that are declared in this file, got"),
     "constants only": ("const A = 1;", "1:1: expected types that are declared in this file, got"),
-    "a function": ("declare function f(): void;", "1:9: expected an interface, a type, an enum or"),
+    "a function": ("declare function f(): void;", "1:1: expected types that are declared in this"),
     "a class": ("export class A {}", "1:8: expected an interface, a type, an enum or a constant"),
     "a namespace": ("namespace N {}", "1:1: expected an interface, a type, an enum or a const"),
     "a module": ('declare module "m" {}', "1:9: expected an interface, a type, an enum or a const"),
@@ -79,13 +79,22 @@ TEXTS = {
         "interface A { [n: number]: string }",
         '1:19: expected string as the type of the keys, got "number"',
     ),
-    "type parameters": (
-        "interface A<T> { a: T }",
-        '1:12: expected a declaration without type parameters, got "<T>"',
+    "type arguments of a plain type": (
+        "interface A {}\ntype B = A<string>;",
+        "2:10: expected A with 0",
     ),
-    "type parameters of an alias": (
-        "type A<T> = T",
-        "1:7: expected a declaration without type par",
+    "too few type arguments": ("type A<T> = T;\ntype B = A;", "2:10: expected A with 1 type arg"),
+    "a type parameter that grows": (
+        "type A<T> = { a: A<T[]> };\ntype B = A<string>;",
+        "1:18: expected at most 500 types with arguments, 40 in a row, got",
+    ),
+    "a template of objects": (
+        "interface A { a: string }\ntype B = `${A}`;",
+        '2:13: expected a text or a number, got "A"',
+    ),
+    "an unknown member": (
+        "interface A { a: string }\ntype B = A['b'];",
+        "2:10: expected names of members",
     ),
     "an enum of expressions": (
         "enum A { X = f() }",
@@ -126,9 +135,13 @@ def test_what_cannot_be_read_is_refused_with_its_place(case: str) -> None:
     assert "\n" not in str(error)
 
 
+def test_many_types_with_arguments_are_refused() -> None:
+    members = " ".join(f"m{at}: A<{at}>;" for at in range(501))
+    with pytest.raises(TypeScriptError, match="expected at most 500 types with arguments"):
+        read(f"type A<T> = {{ a: T }};\ninterface B {{ {members} }}")
+
+
 TYPES = {
-    "`a${string}`": KINDS,
-    "Cat['name']": KINDS,
     "string extends Name ? Cat : Dog": KINDS,
     "(a: string) => void": KINDS,
     "new () => Cat": KINDS,

@@ -139,23 +139,14 @@ def check(package: str, texts: Texts) -> None:
     assert methods.REVISION.client_requests[texts.method].name == texts.method
 
 
-METHODS = ['a"b', "a'b", "a\nb", "a\\", "{a}", "a b", "a)", "", "\u5de5", "a" * 201, "/a"]
+METHODS = ["a\nb", "", "a" * 201, " a", "a\u2028b", "\x7f"]
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_method_with_any_special_character_is_refused(method: str, tmp_path: Path) -> None:
+def test_a_method_that_cannot_be_printed_is_refused(method: str, tmp_path: Path) -> None:
     path = tmp_path / "draft.ts"
     path.write_text(SMALL.replace('"ping"', quoted(method)))
-    with pytest.raises(SchemaError, match="expected a method of 1 to 200 letters") as raised:
+    with pytest.raises(SchemaError, match="expected a method of 1 to 200 char") as raised:
         pipeline.build(build_request.BuildRequest("pkg", (build_request.file_source(path),)))
     assert "\n" not in str(raised.value)
     assert str(raised.value).isascii()
-
-
-@pytest.mark.parametrize("member", ['a"b', "a\nb", "a\\b", "\0"])
-def test_a_member_that_no_type_could_have_is_refused(member: str, tmp_path: Path) -> None:
-    path = tmp_path / "draft.ts"
-    path.write_text(f"{SMALL}export interface Spoiled {{ {quoted(member)}: string }}")
-    with pytest.raises(SchemaError, match=r"Spoiled/properties/.*: expected a m") as raised:
-        pipeline.build(build_request.BuildRequest("pkg", (build_request.file_source(path),)))
-    assert "\n" not in str(raised.value)

@@ -26,6 +26,16 @@ WHOLE = os.environ.get("MCP_HISTORY") == "all"
 TRIPLES = range(20 if WHOLE else 3)
 
 
+REFUSED = """
+import pytest
+from pkg import Server
+
+with pytest.raises(TypeError, match="version"):
+    Server("sums", version="1.0")
+"""
+"""What happens in a draft whose servers have another kind of version, which a note says."""
+
+
 def kind_added(name: str) -> Change:
     """A change that adds a member of one kind to tools."""
 
@@ -44,9 +54,11 @@ def test_a_package_of_three_changes_serves_a_tool_call(name: str, at: int, tmp_p
     chosen = random.Random(f"{name} {at}")
     triple = [(change, chosen.choice(AWKWARD)) for change in chosen.sample(EVERY, 3)]
     path = saved(drafted(name, triple), tmp_path)
-    files = pipeline.build(build_request.BuildRequest("pkg", (build_request.file_source(path),)))
-    output.write(tmp_path / "pkg", files)
-    run(tmp_path, "-c", CALL)
+    request = build_request.BuildRequest("pkg", (build_request.file_source(path),))
+    reported: list[str] = []
+    output.write(tmp_path / "pkg", pipeline.build(request, reported.append))
+    unset = [text for text in reported if "/Implementation/required: version: has another" in text]
+    run(tmp_path, "-c", REFUSED if unset else CALL)
 
 
 @pytest.mark.skipif(not WHOLE, reason="takes minutes; all kinds at once are a test of each run")

@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, ParamSpec, Protocol, S
 
 from msgspec import Raw
 
-from .._wire import convert, is_object, members_of, to_builtins
+from .._wire import convert, is_object, to_builtins
 from ..errors import LocalProtocolError, MethodNotFoundError, MissingCapabilityError
 from ..facts import Method, Revision
 from ..foreign_text import safe_text
+from ..message_types import members_of
 from ..protocol.lifecycle import Description, Session, declared
 from ..protocol.negotiation import CAPABILITY, check_extensions, settings_of
 from ..protocol.notifications import MESSAGE

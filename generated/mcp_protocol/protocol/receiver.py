@@ -20,7 +20,7 @@ from typing import Any, ClassVar, TypeAlias
 import msgspec
 from msgspec import Raw
 
-from .._wire import UNREADABLE, error_text, members_of, to_builtins
+from .._wire import UNREADABLE, error_text, to_builtins
 from ..channel import OutgoingMessage, RequestId
 from ..errors import (
     InvalidParamsError,
@@ -34,6 +34,7 @@ from ..errors import (
 )
 from ..facts import Lifecycle, Method, Revision, Role
 from ..foreign_text import safe_repr, safe_text
+from ..message_types import members_of
 from . import jsonrpc
 from .lenient import extra_result_decoder, readable, result_decoder
 from .lifecycle import (

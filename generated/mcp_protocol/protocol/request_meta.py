@@ -29,13 +29,13 @@ from .._wire import (
     encode,
     error_text,
     is_object,
-    meta_name,
     replace,
     to_builtins,
 )
 from ..errors import InvalidParamsError, LocalProtocolError, UnsupportedRevisionError
 from ..facts import Lifecycle, Revision, Revisions, Role
 from ..foreign_text import safe_repr
+from ..message_types import meta_name
 from .lenient import readable
 from .lifecycle import Description, RequestMetadata
 

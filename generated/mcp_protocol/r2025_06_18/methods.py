@@ -8,9 +8,9 @@
 from __future__ import annotations
 
 from .. import revision_facts
-from .._wire import Method
+from ..facts import Lifecycle, Method, Revision
+
 from ..method_facts import MethodFacts
-from ..facts import Lifecycle, Revision
 from . import models
 
 INITIALIZE = Method(

@@ -26,8 +26,6 @@ MAX_CHAIN = 64
 MAX_TEXT = 2000
 """Characters of a text that becomes code: a constant, a value of an enum, a pattern."""
 
-_NO_MEMBER = re.compile(r'[\x00-\x1f"\\]')
-_MEMBER_RULE = "a member without double quotes, backslashes and control characters"
 _CONTAINERS = ("definitions", "$defs")
 _PREFIXES = tuple(f"#/{key}/" for key in _CONTAINERS)
 
@@ -61,7 +59,6 @@ def check(document: Node, container: str, source: str) -> None:
     """
     for pointer, node in subschemas(document):
         _check_values(node, pointer, source)
-        _check_children(node, pointer, source)
     _check_references(document, container, source)
     _check_chains(document, source)
 
@@ -94,15 +91,6 @@ def _check_value(value: Json, pointer: str, source: str) -> None:
     if len(text) > MAX_TEXT:
         expected = f"a text of at most {MAX_TEXT} characters"
         raise SchemaError(source, pointer, expected, f"{len(text)} characters")
-
-
-def _check_children(node: Node, pointer: str, source: str) -> None:
-    """Each member has a name that can be written."""
-    members: Any = node.get("properties", {})
-    for name in members:
-        if _NO_MEMBER.search(name):
-            at = f"{pointer}/properties/{escape(name)}"
-            raise SchemaError(source, at, _MEMBER_RULE, shown(name))
 
 
 def target_name(target: str, definitions: Collection[str]) -> str | None:

@@ -17,10 +17,8 @@ from msgspec import Raw
 
 from .._wire import (
     STRUCTS,
-    TTL,
     UNREADABLE,
     UNSET,
-    Method,
     Struct,
     StructType,
     ValidationError,
@@ -30,10 +28,11 @@ from .._wire import (
     is_many,
     is_object,
     replace,
-    structs_of,
     to_builtins,
 )
+from ..facts import TTL, Method
 from ..foreign_text import safe_text
+from ..message_types import structs_of
 from .extra_members import (
     EXTRA,
     builtins_with_extra,

@@ -24,7 +24,6 @@ from .._wire import (
     encode,
     error_text,
     is_object,
-    meta_name,
     replace,
     to_builtins,
 )
@@ -40,6 +39,7 @@ from ..errors import (
 )
 from ..facts import Lifecycle, Method, Revision, Revisions, Role, other
 from ..foreign_text import safe_repr
+from ..message_types import meta_name
 from . import jsonrpc
 from .lenient import recast
 from .lifecycle import Description, Session, declared

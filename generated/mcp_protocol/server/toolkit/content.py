@@ -21,8 +21,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 import msgspec
 
 from ..._structs import MessageType
-from ..._wire import STRUCTS, convert, is_object, python_names, tag_of, to_builtins
+from ..._wire import STRUCTS, convert, is_object, tag_of, to_builtins
 from ...merged_models import MergedType
+from ...message_types import python_names
 
 if TYPE_CHECKING:
     FilePath: TypeAlias = str | os.PathLike[str]

@@ -18,11 +18,12 @@ from typing import Any, TypeAlias
 
 from msgspec import Raw
 
-from ..._wire import STRUCTS, decoder, is_object, python_names, to_builtins
+from ..._wire import STRUCTS, decoder, is_object, to_builtins
 from ...channel import OutgoingMessage
 from ...errors import RemoteProtocolError
 from ...facts import Lifecycle, Revision, Revisions
 from ...framing.http_headers import encode_value, is_visible_ascii
+from ...message_types import python_names
 from ...revision_facts import Facts
 from .http_client import LISTENING, POSTED, HeaderFields, HttpRequests
 from .http_libraries import Response, shown
@@ -145,7 +146,7 @@ def request_fields(
     headers = facts.headers
     if headers.method is None or not message.method:
         return {}
-    fields = {headers.method: message.method}
+    fields = {headers.method: encode_value(message.method)}
     method = facts.method(message.method)
     if headers.name is None or method.named_by is None:
         return fields

@@ -32,6 +32,7 @@ from mcpgen.schema.typescript.syntax import (
     Declaration,
     Formatted,
     Index,
+    Indexed,
     Intersection,
     KeyOf,
     Keyword,
@@ -40,6 +41,7 @@ from mcpgen.schema.typescript.syntax import (
     Module,
     Object,
     Reference,
+    Template,
     Tuple,
     Type,
     Union,
@@ -139,6 +141,8 @@ class _Writer:
                 return {"type": "null"} if value is None else self._values([value])
             case Formatted(format=name):
                 return {"format": name, "type": "string"}
+            case Template():
+                return {"pattern": self._scope.pattern(type_), "type": "string"}
             case Array(item=item):
                 return {"items": self._schema(item, trail), "type": "array"}
             case Tuple():
@@ -152,7 +156,7 @@ class _Writer:
                 if not members and index is None:
                     return {"properties": {}, "type": "object"}
                 return self._object(members, index, trail)
-            case Reference() | ConstantType():
+            case Reference() | ConstantType() | Indexed():
                 return self._reference(type_, trail)
 
     def _keyword(self, type_: Keyword) -> Node:
@@ -180,7 +184,7 @@ class _Writer:
             schema[then] = self._schema(type_.rest, trail)
         return {**schema, "minItems": type_.required, "type": "array"}
 
-    def _reference(self, type_: Reference | ConstantType, trail: tuple[str, ...]) -> Node:
+    def _reference(self, type_: Reference | ConstantType | Indexed, trail: tuple[str, ...]) -> Node:
         plain, name = self._scope.resolved(type_)
         if name and _is_named(plain):
             return self._ref(name)

@@ -1,18 +1,19 @@
 """TypeScript text in, declarations out. Resolves no name and knows no JSON Schema.
 
-The text is parsed by tree-sitter and never run. What has no place in a schema of messages, such as
-functions and classes, is an error with line and column; nothing is left out silently.
+The text is parsed by tree-sitter and never run. Functions and their types, such as type guards,
+describe no message and are passed over. What else has no place in a schema, such as a class, is an
+error with line and column; nothing is left out silently.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mcpgen.errors import TypeScriptError, shown
-from mcpgen.schema.typescript import zod
+from mcpgen.schema.typescript import generics, zod
 from mcpgen.schema.typescript.comments import WrongTagError, read_comment
 from mcpgen.schema.typescript.syntax import (
     NO_COMMENT,
@@ -23,6 +24,7 @@ from mcpgen.schema.typescript.syntax import (
     ConstantType,
     Declaration,
     Index,
+    Indexed,
     Interface,
     Intersection,
     KeyOf,
@@ -33,6 +35,7 @@ from mcpgen.schema.typescript.syntax import (
     Object,
     Position,
     Reference,
+    Template,
     Tuple,
     Type,
     Union,
@@ -86,6 +89,7 @@ class _Parser:
         self._types: dict[str, Declaration] = {}
         self._constants: dict[str, Constant] = {}
         self._renamed: dict[str, str] = {}
+        self._generics: dict[str, generics.Generic] = {}
         self._zod = ""
 
     def module(self) -> Module:
@@ -96,7 +100,7 @@ class _Parser:
             self._statement(statement, comment)
         if not self._types:
             raise self._error(root, "types that are declared in this file")
-        types: Mapping[str, Declaration] = self._types
+        types = generics.written_out(self._types, self._generics, self._failure)
         if self._zod:
             types = zod.with_references(types)
         return Module(self._source, types, self._constants, self._renamed)
@@ -170,6 +174,8 @@ class _Parser:
         match node.type:
             case "empty_statement" | ";" | "hash_bang_line":
                 pass
+            case "function_declaration" | "function_signature":
+                pass
             case "import_statement":
                 self._import(node)
             case "export_statement":
@@ -211,6 +217,16 @@ class _Parser:
             raise self._error(node, "declarations in this file, none exported from elsewhere")
 
     def _declare(self, node: Node, declaration: Declaration) -> None:
+        parameters = node.child_by_field_name("type_parameters")
+        if parameters is not None:
+            if declaration.name in self._generics:
+                raise self._wrong(node, "one declaration of each name", declaration.name)
+            known = {
+                self._text_of(self._field(each, "name")): self._default(each)
+                for each in _children(parameters)
+            }
+            self._generics[declaration.name] = generics.Generic(declaration, known)
+            return
         before = self._types.get(declaration.name)
         if isinstance(before, Interface) and isinstance(declaration, Interface):
             declaration = self._joined(node, before, declaration)
@@ -233,10 +249,12 @@ class _Parser:
 
     def _name(self, node: Node) -> str:
         name = node.child_by_field_name("name")
-        parameters = node.child_by_field_name("type_parameters")
-        if parameters is not None:
-            raise self._error(parameters, "a declaration without type parameters")
         return self._text_of(name) if name is not None else ""
+
+    def _default(self, parameter: Node) -> Type | None:
+        """The type that a type parameter stands for where it is not given."""
+        value = parameter.child_by_field_name("value")
+        return None if value is None else self._type(_children(value)[0], 0)
 
     def _interface(self, node: Node, comment: Node | None) -> None:
         extends = [
@@ -252,6 +270,8 @@ class _Parser:
 
     def _alias(self, node: Node, comment: Node | None) -> None:
         name = self._name(node)
+        if self._field(node, "value").type in ("function_type", "constructor_type"):
+            return
         value = self._type(self._field(node, "value"), 0)
         if self._zod:
             value = zod.plain_alias(value, self._zod)
@@ -346,6 +366,11 @@ class _Parser:
                 return self._type_query(node)
             case "index_type_query":
                 return KeyOf(self._inner(node, depth), self._at(node))
+            case "lookup_type":
+                whole, key = (self._type(child, depth + 1) for child in _children(node))
+                return Indexed(whole, key, self._at(node))
+            case "template_literal_type":
+                return self._template(node, depth)
             case "parenthesized_type" | "readonly_type":
                 return self._inner(node, depth)
             case "object_type":
@@ -390,6 +415,19 @@ class _Parser:
         if inner.type != "identifier":
             raise self._error(node, "typeof with the name of a constant")
         return ConstantType(self._text_of(inner), self._at(node))
+
+    def _template(self, node: Node, depth: int) -> Type:
+        parts: list[Type] = []
+        end = node.start_byte + 1
+        for child in (*_children(node), None):
+            start = node.end_byte - 1 if child is None else child.start_byte
+            if child is None or child.type == "template_type":
+                text = self._text[end:start].decode("utf-8")
+                parts.append(Literal(text, self._at(node)))
+            if child is not None and child.type == "template_type":
+                parts.append(self._inner(child, depth))
+                end = child.end_byte
+        return Template(tuple(parts), self._at(node))
 
     def _inner(self, node: Node, depth: int) -> Type:
         return self._type(_children(node)[0], depth + 1)

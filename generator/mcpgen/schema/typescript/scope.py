@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -14,6 +15,7 @@ from mcpgen.schema.typescript.syntax import (
     Declaration,
     Formatted,
     Index,
+    Indexed,
     Interface,
     Intersection,
     KeyOf,
@@ -24,6 +26,7 @@ from mcpgen.schema.typescript.syntax import (
     Object,
     Position,
     Reference,
+    Template,
     Tuple,
     Type,
     Union,
@@ -113,6 +116,8 @@ class Scope:
                         return self.resolved(alternatives[0])
                 case ConstantType():
                     return self._constant(type_), ""
+                case Indexed():
+                    return self.resolved(self._indexed(type_))
                 case Reference():
                     return self._resolved_reference(type_)
                 case _:
@@ -168,6 +173,52 @@ class Scope:
             raise self.module.error(type_.at, expected, type_.name)
         return Literal(constant.value, type_.at)
 
+    def _indexed(self, type_: Indexed) -> Type:
+        """The type of the members with some names, or of the items of an array."""
+        whole, _ = self.resolved(type_.type)
+        if isinstance(whole, Array) and type_.key == Keyword("number", type_.at):
+            return whole.item
+        members = self.members(type_.type)
+        names = sorted(self._names(type_.key))
+        for name in names:
+            if name not in members:
+                expected = f"names of members of {_kind(type_.type)}"
+                raise self.module.error(type_.at, expected, name)
+        types = tuple(members[name].type for name in names)
+        return types[0] if len(types) == 1 else Union(types, type_.at)
+
+    def pattern(self, type_: Template) -> str:
+        """A regular expression of the texts of a template literal type.
+
+        Raises:
+            TypeScriptError: A part is no text and no number.
+        """
+        return "^" + "".join(self._part(part) for part in type_.parts) + "$"
+
+    def _part(self, type_: Type) -> str:
+        choices: list[str] = []
+        for each in self.alternatives(type_):
+            match each:
+                case Literal(value=str(text)):
+                    choices.append(_escaped(text))
+                case Literal(value=bool(value)):
+                    choices.append(str(value).lower())
+                case Literal(value=value) if value is not None:
+                    choices.append(_escaped(str(value)))
+                case Keyword(name="string" | "any"):
+                    choices.append(r"[\s\S]*")
+                case Keyword(name="number"):
+                    choices.append(r"-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?")
+                case Keyword(name="boolean"):
+                    choices.append("true|false")
+                case Template():
+                    choices.append("".join(self._part(part) for part in each.parts))
+                case _:
+                    raise self.module.error(each.at, "a text or a number", _kind(each))
+        return (
+            choices[0] if len(choices) == 1 and "|" not in choices[0] else f"({'|'.join(choices)})"
+        )
+
     # Unions
 
     def alternatives(self, type_: Type) -> Sequence[Type]:
@@ -206,6 +257,8 @@ class Scope:
                     return self._opened_reference(type_)
                 case ConstantType():
                     return [self._constant(type_)]
+                case Indexed():
+                    return self._opened(self._indexed(type_))
                 case _:
                     return [type_]
 
@@ -244,6 +297,8 @@ class Scope:
             match type_:
                 case Object(members=members):
                     return {member.name: member for member in members}
+                case Indexed():
+                    return self.members(self._indexed(type_))
                 case Intersection(members=parts):
                     return _merged(self.members(part) for part in parts)
                 case Reference():
@@ -318,6 +373,11 @@ class Scope:
         return names
 
 
+def _escaped(text: str) -> str:
+    """A regular expression of one text, as in ECMA-262."""
+    return re.sub(r"[\\^$.*+?()\[\]{}|]", r"\\\g<0>", text)
+
+
 def _merged(parts: Iterable[Mapping[str, Member]]) -> Mapping[str, Member]:
     members: dict[str, Member] = {}
     for part in parts:
@@ -379,7 +439,9 @@ def _parts(type_: Type) -> Sequence[Type]:
     match type_:
         case Array(item=inner) | KeyOf(type=inner):
             return (inner,)
-        case Reference(arguments=arguments):
+        case Indexed(type=inner, key=key):
+            return (inner, key)
+        case Reference(arguments=arguments) | Template(parts=arguments):
             return arguments
         case Tuple(items=items, rest=rest):
             return items if rest is None else (*items, rest)

@@ -86,6 +86,23 @@ class KeyOf:
 
 
 @dataclass(frozen=True)
+class Indexed:
+    """The type of a member or of the items of a type: `Request["params"]`."""
+
+    type: Type
+    key: Type
+    at: Position = field(compare=False)
+
+
+@dataclass(frozen=True)
+class Template:
+    """A text made of parts: literals, and types such as in `prefix/${string}`."""
+
+    parts: tuple[Type, ...]
+    at: Position = field(compare=False)
+
+
+@dataclass(frozen=True)
 class Member:
     """A member of an object.
 
@@ -175,6 +192,8 @@ Type: TypeAlias = (
     | Reference
     | ConstantType
     | KeyOf
+    | Indexed
+    | Template
     | Object
     | Array
     | Tuple

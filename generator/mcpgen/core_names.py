@@ -1,0 +1,45 @@
+"""Names by which the fixed modules of a package know the protocol: those in `core_names.toml`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from mcpgen.errors import FactsError
+from mcpgen.toml_records import convert, read_toml
+
+FILE = Path(__file__).with_name("core_names.toml")
+
+
+@dataclass(frozen=True)
+class CoreMethod:
+    """What fixed modules read or write of a method: members of its params and of its result."""
+
+    params: tuple[str, ...] = ()
+    result: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class CoreNames:
+    """The names.
+
+    Attributes:
+        handshake: The request that opens a session.
+        connecting: Requests by one of which a client connects.
+        tools: Requests of clients and servers with tools.
+        owners: Objects that a package makes itself, by what makes them.
+    """
+
+    handshake: str
+    connecting: Mapping[str, CoreMethod]
+    tools: Mapping[str, CoreMethod]
+    owners: Mapping[str, tuple[str, ...]]
+
+
+@cache
+def core_names() -> CoreNames:
+    """The names, read once."""
+    table, place = read_toml(FILE, FactsError)
+    return convert(table, CoreNames, place)

@@ -1,0 +1,72 @@
+"""Checks, as a server is made, of members that a draft requires and that nothing sets.
+
+Only packages of such a draft have this module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Any
+
+from ..._wire import ValidationError, convert, error_text
+from ...facts import Method, Revision
+from ...foreign_text import safe_repr
+from ...protocol.lifecycle import DISCOVER, INITIALIZE, Description
+from ...revisions import REVISIONS
+from .registry import NO_CACHING, Registry
+
+
+def expect_described(describe: Callable[[Revision], Description]) -> None:
+    """Check that a server can say in each revision who it is.
+
+    Raises:
+        TypeError: A revision asks for a member that nothing sets.
+    """
+    for revision in REVISIONS.values():
+        try:
+            own = describe(revision)
+        except ValidationError as error:
+            raise _refused("Server", revision, error_text(error)) from None
+        result = {
+            "protocolVersion": revision.name,
+            "supportedVersions": [revision.name],
+            "capabilities": own.capabilities,
+            "serverInfo": own.info,
+            **NO_CACHING.wire(),
+        }
+        for name in (INITIALIZE, DISCOVER):
+            _expect_fit(result, revision, revision.client_requests.get(name), "Server")
+
+
+def expect_listed(registry: Registry[Any], method: str, unset: Collection[str] = ()) -> None:
+    """Check that the item that was registered last can be listed in each revision.
+
+    Args:
+        registry: The items.
+        method: The request that lists them.
+        unset: Members of them, and of results about them, that nothing sets.
+
+    Raises:
+        TypeError: A revision asks for a member that nothing sets.
+    """
+    for key, item in list(registry.items.items())[-1:]:
+        what = f"{registry.kind} {safe_repr(key)}"
+        if unset:
+            raise _refused(what, REVISIONS.newest(), f"nothing sets {', '.join(unset)}")
+        for revision in REVISIONS.values():
+            wire = item.wire(revision.facts.behaviour.structured_content)
+            page = {registry.member: [wire], **NO_CACHING.wire()}
+            _expect_fit(page, revision, revision.client_requests.get(method), what)
+
+
+def _expect_fit(result: Any, revision: Revision, method: Method | None, what: str) -> None:
+    try:
+        if method is not None:
+            convert(result, method.result)
+    except ValidationError as error:
+        raise _refused(what, revision, f"{method.name}: {error_text(error)}") from None
+
+
+def _refused(what: str, revision: Revision, why: str) -> TypeError:
+    fact = "a default in --facts gives a member its value"
+    return TypeError(f"{what}: revision {safe_repr(revision.name)}: {why}; {fact}")

@@ -1,0 +1,185 @@
+"""Schemas that call core types, members and methods otherwise: recognized, or refused by name."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from generator.test_fitting import definitions_of, fitted, saved
+from mcpgen import build_request, core_check, docs, facts, pipeline, schema, schema_facts
+from mcpgen.build_request import BuildRequest
+from mcpgen.errors import SchemaError
+from mcpgen.parts import Selection
+from mcpgen.spec import RevisionSpec
+
+NAMES = [row.name for row in schema.revisions()]
+HANDSHAKE, STATELESS = "2025-06-18", "2026-07-28"
+
+
+def renamed(name: str, old: str, new: str) -> dict[str, Any]:
+    """The definitions of a revision with a type, member, method or reference called otherwise."""
+    text = json.dumps(definitions_of(name))
+    for start in ("", "#/$defs/"):
+        text = text.replace(f'"{start}{old}"', f'"{start}{new}"')
+    changed: dict[str, Any] = json.loads(text)
+    return changed
+
+
+def spec_of(folder: Path, definitions: Any, stated: str = "") -> tuple[RevisionSpec, str]:
+    """What a package is made from, with a facts file of this text, and the nearest revision."""
+    path, file = saved(folder, definitions), folder / "own.toml"
+    file.write_text(stated)
+    source = build_request.file_source(path, file if stated else None)
+    loaded = pipeline.load(source, errata=True)
+    found = schema_facts.facts_for(loaded, source.base, file if stated else None)
+    return pipeline.revision_spec(loaded, found.facts, docs.load()), source.base
+
+
+def checked(folder: Path, definitions: Any, stated: str = "") -> list[str]:
+    """Look for core names; gives the notes on members that nothing sets."""
+    built, base = spec_of(folder, definitions, stated)
+    absent = schema_facts.absent_methods(folder / "own.toml") if stated else ()
+    core_check.expect_core(built, base, absent)
+    return [core_check.note(each) for each in core_check.unset_members(built, base)]
+
+
+def generated(folder: Path, definitions: Any, *parts: str) -> dict[str, str]:
+    """The files of a package of some parts."""
+    source = build_request.file_source(saved(folder, definitions))
+    return pipeline.build(BuildRequest("pkg", (source,), selection=Selection(parts)))
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    ("old", "method"), [("ListToolsResult", "tools/list"), ("CallToolResult", "tools/call")]
+)
+def test_a_renamed_result_is_found_by_its_members(
+    name: str, old: str, method: str, tmp_path: Path
+) -> None:
+    found = fitted(tmp_path, renamed(name, old, "Outcome"))
+    if name != STATELESS:  # there the schema has the result of each request by name
+        assert found.facts.results.client[method][0] == "Outcome"
+        (guess,) = (each for each in found.guesses if each.pointer.startswith("/results"))
+        assert guess.why == f"it has the members of {old}"
+    assert found.facts.behaviour.structured_content == (
+        facts.load(name).behaviour.structured_content
+    )
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("message", ["CallToolRequest", "InitializeRequest", "DiscoverRequest"])
+def test_a_renamed_request_keeps_results_and_lifecycle(
+    name: str, message: str, tmp_path: Path
+) -> None:
+    before = facts_of(tmp_path, definitions_of(name))
+    assert facts_of(tmp_path, renamed(name, message, "OtherRequest")) == before
+
+
+def facts_of(folder: Path, definitions: Any) -> Any:
+    """Lifecycle, and the members of the result of each method of clients."""
+    built, _ = spec_of(folder, definitions)
+    members = {
+        row.name: sorted(
+            wire
+            for each in built.models.normal.reachable([row.result or ""])
+            for wire in each.properties
+        )
+        for row in built.tables.client_requests
+    }
+    return built.lifecycle, members
+
+
+@pytest.mark.parametrize(
+    ("name", "role", "old"),
+    [
+        (HANDSHAKE, "implementation", "Implementation"),
+        (STATELESS, "implementation", "Implementation"),
+        (HANDSHAKE, "client_capabilities", "ClientCapabilities"),
+        (STATELESS, "client_capabilities", "ClientCapabilities"),
+        (STATELESS, "server_capabilities", "ServerCapabilities"),
+        (STATELESS, "meta", "RequestMetaObject"),
+    ],
+)
+def test_a_renamed_role_is_found_by_its_place(
+    name: str, role: str, old: str, tmp_path: Path
+) -> None:
+    built, _ = spec_of(tmp_path, renamed(name, old, "Other"))
+    assert built.roles[role] == "Other"
+
+
+MISSED = [
+    (HANDSHAKE, "tools/call", "CallToolRequest: expected tools/call"),
+    (STATELESS, "tools/call", "CallToolRequest: expected tools/call"),
+    (STATELESS, "tools/list", "ListToolsRequest: expected tools/list"),
+    (HANDSHAKE, "initialize", "InitializeRequest: expected initialize"),
+    (STATELESS, "server/discover", "DiscoverRequest: expected server/discover"),
+]
+
+
+@pytest.mark.parametrize(("name", "method", "expected"), MISSED)
+def test_a_core_method_is_missed_unless_facts_deny_it(
+    name: str, method: str, expected: str, tmp_path: Path
+) -> None:
+    definitions = renamed(name, method, "other/name")
+    with pytest.raises(SchemaError, match=expected) as caught:
+        checked(tmp_path, definitions)
+    assert f'[methods] "{method}" = false in --facts' in str(caught.value)
+    checked(tmp_path, definitions, f'methods."{method}" = false')
+
+
+@pytest.mark.parametrize(
+    ("name", "owner", "member"),
+    [
+        (HANDSHAKE, "Tool", "inputSchema"),
+        (STATELESS, "Tool", "inputSchema"),
+        (STATELESS, "CallToolResult", "content"),
+        (HANDSHAKE, "Implementation", "version"),
+    ],
+)
+def test_a_renamed_member_is_missed_unless_facts_give_it(
+    name: str, owner: str, member: str, tmp_path: Path
+) -> None:
+    definitions = renamed(name, member, "otherName")
+    with pytest.raises(SchemaError, match=f"/{owner}/required: expected {member}") as caught:
+        checked(tmp_path, definitions)
+    fact = f'[defaults.{owner}] "otherName" = ...'
+    assert fact in str(caught.value)
+    stated = '[defaults."*"]\notherName = "x"'
+    assert not [text for text in checked(tmp_path, definitions, stated) if "otherName:" in text]
+
+
+@pytest.mark.parametrize(
+    ("member", "place", "way"),
+    [
+        ("clientInfo", "properties/params", "(--parts types needs none)"),
+        ("serverInfo", "InitializeResult", '[results.client] "initialize" = [...]'),
+    ],
+)
+def test_a_renamed_member_of_the_handshake_is_refused(
+    member: str, place: str, way: str, tmp_path: Path
+) -> None:
+    with pytest.raises(SchemaError, match=f"{place}: expected {member}") as caught:
+        checked(tmp_path, renamed(HANDSHAKE, member, "otherName"))
+    assert way in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("parts", "old"),
+    [
+        ("types", "tools/call"),
+        ("types", "inputSchema"),
+        ("types", "initialize"),
+        ("protocol", "tools/call"),
+    ],
+)
+def test_parts_that_need_no_name_have_any(parts: str, old: str, tmp_path: Path) -> None:
+    files = generated(tmp_path, renamed(HANDSHAKE, old, "other"), parts)
+    assert "rdraft/models.py" in files
+
+
+def test_a_package_without_its_core_is_not_generated(tmp_path: Path) -> None:
+    with pytest.raises(SchemaError, match="expected tools/call"):
+        generated(tmp_path, renamed(HANDSHAKE, "tools/call", "other"), "server")
