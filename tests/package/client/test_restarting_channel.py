@@ -59,7 +59,7 @@ async def opened(process: Any, start: Start) -> AsyncIterator[RestartingChannel]
     channel.session_opened(new_peer(channel, REVISIONS, application))
 
     async def read() -> None:
-        with pytest.raises(EndOfChannel, match="not today.*1 times within 300 s"):
+        with pytest.raises(EndOfChannel, match=r"not today.*1 times within 300 s"):
             await channel.receive()
 
     with anyio.fail_after(20):

@@ -193,7 +193,7 @@ async def test_a_token_bound_in_another_way_is_refused() -> None:
             assert (await http.post(HELLO, Authorization=bearer(token))).status == 401
 
 
-@requirement("auth-ext.dpop-server-401", "auth-ext.off-by-default", revisions=EVERY_REVISION)
+@requirement("auth-ext.off-by-default", revisions=EVERY_REVISION)
 async def test_without_dpop_the_scheme_is_not_accepted() -> None:
     async with asgi(Guarded().server, auth=protected()) as http:
         reply = await http.post(HELLO, Authorization=f"DPoP {TOKEN}", DPoP=proof_of(KEY, TOKEN))

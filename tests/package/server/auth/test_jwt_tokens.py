@@ -113,6 +113,7 @@ REFUSED = {
 
 @requirement(
     "auth-resource-server.401-invalid-token",
+    "auth-resource-server.tokens-validated",
     "auth-resource-server.audience-validated",
     "auth-resource-server.audience-missing-rejected",
     "auth-resource-server.only-own-tokens",
