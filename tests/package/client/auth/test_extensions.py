@@ -13,6 +13,7 @@ from mcp_protocol import (
     HttpStatusError,
     MemoryStore,
     OAuthError,
+    WorkloadIdentity,
 )
 from package.client.auth.protected import (
     NEWEST,
@@ -189,6 +190,24 @@ async def test_a_client_without_a_user_can_have_bound_tokens_too(revision: str) 
                 async with client_of(script, auth) as client:
                     await client.list_tools()
         assert len(issuer.forms) == 1
+
+
+@requirement("auth-ext.wif-grant", "auth-ext.wif-assertion")
+@with_extensions
+async def test_a_platform_vouches_for_a_client(revision: str) -> None:
+    async with protected(revision) as (script, _):
+        issuer = script.issuer
+
+        async def fetch(url: str, token_endpoint: str) -> str:
+            assert (url, token_endpoint) == (issuer.url, f"{issuer.url}/token")
+            return "of.the.platform"
+
+        async with client_of(script, WorkloadIdentity(fetch)) as client:
+            await client.list_tools()
+        (form,) = issuer.forms
+        assert form["grant_type"].endswith(":jwt-bearer")
+        assert form["assertion"] == "of.the.platform"
+        assert script.authorizations[-1] == "Bearer access-1"
 
 
 @requirement("auth-ext.cc-renewal")

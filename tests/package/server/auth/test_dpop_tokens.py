@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import logging
 import pickle
 import time
 from typing import Any
@@ -112,9 +113,11 @@ BROKEN: dict[str, str | None] = {
     revisions=EVERY_REVISION,
 )
 @pytest.mark.parametrize("name", BROKEN)
-async def test_a_broken_proof_is_refused(name: str) -> None:
+async def test_a_broken_proof_is_refused(name: str, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
     reply = await reply_to(BROKEN[name])
     assert reply.status == 401
+    assert "a DPoP proof was refused: " in caplog.text
     challenge = challenge_in(reply, "DPoP")
     assert challenge.parameters["error"] == "invalid_dpop_proof"
     assert "ES256" in challenge.parameters["algs"].split()
