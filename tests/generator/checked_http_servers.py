@@ -15,6 +15,7 @@ HTTP_DEFECTS = (
     *("http.session-gone-404", "http.session-id-charset", "http.session-id-missing-400"),
     *("http.version-header-invalid-400", "http.post-202", "http.post-unacceptable-status"),
     *("http.request-reply-type", "http.get-reply", "http.endpoint-post-get"),
+    "http.event-id-unique",
     *("transport-security.validate-origin", "transport-security.origin-403"),
     "transport-security.session-id-nondeterministic",
 )
@@ -39,6 +40,8 @@ class Handler(BaseHTTPRequestHandler):
         """Send a response."""
         self.send_response(status)
         kind = "text/plain" if self.has("http.request-reply-type") and body else "application/json"
+        if self.has("http.event-id-unique") and body:
+            kind, body = "text/event-stream", b"id: 1\ndata: %b\n\n" % body
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))
         if session:

@@ -41,7 +41,6 @@ UNTRIED = (
     "content.no-audio-2024",
     "content.no-resource-link-before-2025-06",
     "discover.implemented",
-    "http.event-id-unique",
     "http.independent-process",
     "http.post-202-batch",
     "http.stream-end-after-response",

@@ -85,6 +85,8 @@ def test_what_the_schema_lacks_falls_away(tmp_path: Path) -> None:
         definitions[union]["anyOf"] = [one for one in members if "CreateTask" not in one["$ref"]]
     found = fitted(tmp_path, definitions)
     assert not [method for method in found.facts.capabilities if method.startswith("tasks/")]
+    of_extensions = [method for method in found.facts.methods if method.startswith("tasks/")]
+    assert of_extensions == ["tasks/update"]
     assert "tools/call" not in found.facts.results.client  # CallToolResult, by the rule
     assert "tasks/result" not in found.facts.results.server
     assert found.guesses == ()

@@ -86,6 +86,10 @@ DEFINITIONS: dict[str, tuple[Definitions, str]] = {
     "a number as a definition": ({"A": 1}, f"{DEFS}/A: expected a schema of"),
     "a list as properties": ({"A": {"properties": []}}, f"{DEFS}/A/properties: expected a schema"),
     "null as a type": ({"A": {"type": None}}, f"{DEFS}/A/type: expected a schema of"),
+    "a pattern that is long": (
+        {"A": {"pattern": "a" * 2001}},
+        f"{DEFS}/A/pattern: expected a regular expression of at most 2000 characters, got 2001",
+    ),
     "a pattern that is none": ({"A": {"pattern": "("}}, f"{DEFS}/A/pattern: expected a regular"),
     "a pattern of brackets": (
         {"A": {"pattern": "(" * 1900 + ")" * 1900}},

@@ -72,7 +72,8 @@ class _Mutator:
                     yield from self._block(statement.orelse, function)
                 case ast.FunctionDef() | ast.AsyncFunctionDef():
                     if "overload" not in map(ast.unparse, statement.decorator_list):
-                        yield from self._expressions(statement.args, body_lines(statement))
+                        for default in defaults_of(statement):
+                            yield from self._expressions(default, body_lines(statement))
                         yield from self._block(statement.body, statement)
                 case _:
                     yield from self._statement(statement, function)
@@ -169,6 +170,12 @@ def droppable(statement: ast.stmt) -> bool:
         case ast.Break() | ast.Continue():
             return True
     return False
+
+
+def defaults_of(function: Function) -> Iterator[ast.expr]:
+    """The defaults of the parameters of a function."""
+    yield from function.args.defaults
+    yield from filter(None, function.args.kw_defaults)
 
 
 def lines_of(node: ast.expr | ast.stmt) -> frozenset[int]:

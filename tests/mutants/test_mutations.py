@@ -42,6 +42,7 @@ def test_each_kind_of_mistake_is_one_change(text: str, kind: str, mutated: str) 
         "a = 'text'",
         "a = b",
         "a: Literal[1] = b",
+        "def f(a: Literal[1], *, b: Literal[False] = c): return a",
         "def f():\n    return a",
         "@dataclass(frozen=True)\nclass A:\n    a: int",
         "a = f'{b:>4}'",

@@ -139,6 +139,7 @@ def test_private_networks_can_be_allowed_but_not_link_local_ones() -> None:
         "https://as%2eexample/",
         "https://[fe80::1%25eth0]/",
         "https://[fe80::1%eth0]/",
+        "https://[2606:4700::1%25eth0]/",
         "https://127\u30020\u30020\u30021/",
         "https://\u2460\u2461\u2466.0.0.1/",
         "https://as.example\u2024/",

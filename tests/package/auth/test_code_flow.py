@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from dataclasses import replace
 from typing import Any
@@ -72,12 +73,7 @@ def test_a_verifier_is_new_each_time_and_hashed_as_challenge() -> None:
     assert "=" not in challenge_of(first)
 
 
-@requirement(
-    "auth-flow.pkce",
-    "auth-flow.pkce-s256",
-    "auth-flow.token-request-form",
-    "auth-flow.bearer-not-in-query",
-)
+@requirement("auth-flow.pkce", "auth-flow.pkce-s256", "auth-flow.token-request-form")
 @pytest.mark.parametrize("secret", [None, "hidden"])
 @pytest.mark.parametrize("revision", holding("auth-flow.pkce"))
 def test_every_client_proves_that_the_code_is_for_itself(revision: str, secret: str | None) -> None:
@@ -111,7 +107,8 @@ def test_both_requests_name_the_resource_and_fit_each_other(revision: str) -> No
     world = World()
     server = found(world, revision)
     grant = world.run(code_flow(around(revision), PROFILE, server, ("a", "b")))
-    sent, form = query_of(world.visited[0]), world.form()
+    registration, sent, form = world.asked[0], query_of(world.visited[0]), world.form()
+    assert json.loads(registration.body or b"")["redirect_uris"] == [REDIRECT_URI]
     assert sent.pop("state")
     assert sent.pop("code_challenge") == challenge_of(form.pop("code_verifier"))
     assert sent == {
@@ -145,7 +142,10 @@ def test_default_endpoints_are_used_with_pkce_and_no_resource(revision: str) -> 
     assert world.visited[0].startswith(f"{base}/authorize?")
     assert "resource" not in query_of(world.visited[0])
     assert "resource" not in world.form()
-    assert world.form()["code_verifier"]
+    sent, form = query_of(world.visited[0]), world.form()
+    assert sent["code_challenge_method"] == "S256"
+    assert sent["code_challenge"] == challenge_of(form["code_verifier"])
+    assert sent["redirect_uri"] == form["redirect_uri"] == REDIRECT_URI
 
 
 @requirement(
@@ -321,18 +321,17 @@ def test_a_user_who_says_no_is_an_error_with_its_code() -> None:
     assert caught.value.code == "access_denied"
 
 
-@requirement(
-    "auth-flow.offline-access-allowed",
-    "auth-flow.offline-access-only-if-listed",
-    "auth-flow.refresh-grant-type-metadata",
-)
+@requirement("auth-flow.offline-access-allowed", "auth-flow.offline-access-only-if-listed")
 @pytest.mark.parametrize("revision", holding("auth-flow.offline-access-allowed"))
 @pytest.mark.parametrize("listed", [["a", OFFLINE_ACCESS], ["a"], None])
 def test_offline_access_is_asked_for_where_the_issuer_lists_it(
     revision: str, listed: list[str] | None
 ) -> None:
     document = dict(METADATA) if listed is None else {**METADATA, "scopes_supported": listed}
-    server = found(World({f"GET {AS_URL}": said(document)}), revision)
+    resource = {**RESOURCE, "scopes_supported": [OFFLINE_ACCESS]}  # which does not count
+    server = found(
+        World({f"GET {AS_URL}": said(document), f"GET {PRM_URL}": said(resource)}), revision
+    )
     wanted = OFFLINE_ACCESS in (listed or [])
     assert (OFFLINE_ACCESS in with_offline_access(("a",), server)) is wanted
 

@@ -41,7 +41,7 @@ def challenge(**parameters: str) -> Any:
 
 @requirement(
     "auth-server-metadata.prm-used-by-client",
-    "auth-server-metadata.as-metadata-both-client",
+    "auth-server-metadata.prm-both-mechanisms",
     "auth-server-metadata.as-metadata-rfc8414-client",
 )
 @pytest.mark.parametrize("revision", WITH_PRM)
@@ -168,6 +168,7 @@ PLACES = {
 
 
 @requirement(
+    "auth-server-metadata.as-metadata-both-client",
     "auth-server-metadata.as-metadata-several-urls",
     "auth-server-metadata.as-metadata-order-with-path",
     "auth-server-metadata.as-metadata-order-without-path",
@@ -304,23 +305,30 @@ def test_an_older_server_without_metadata_has_default_endpoints(
     assert world.urls()[-1] == f"GET {LEGACY}"
 
 
+@requirement("auth-security.ssrf-no-reflection")
 @pytest.mark.parametrize(
     "document",
     [
         b"",
-        b"[]",
-        b"{",
-        b'{"resource": 7}',
-        b'{"resource": "https://mcp.example/mcp"}',
+        b"INSIDE",
+        b'["INSIDE"]',
+        b'{"INSIDE',
+        b'{"resource": 7, "INSIDE": "INSIDE"}',
+        b'{"resource": "INSIDE"}',
+        b'{"resource": "https://mcp.example/mcp", "a": "INSIDE"}',
         b'{"resource": "https://mcp.example/mcp", "authorization_servers": []}',
-        b'{"resource": "https://mcp.example/mcp", "authorization_servers": [7]}',
-        b'{"a":' * 5000,
+        b'{"resource": "https://mcp.example/mcp", "authorization_servers": [7, "INSIDE"]}',
+        b'{"INSIDE":' * 5000,
     ],
+    ids=lambda document: document[:80].decode(),
 )
-def test_malformed_metadata_is_an_error_without_its_text(document: bytes) -> None:
+@pytest.mark.parametrize("revision", WITH_PRM)
+def test_malformed_metadata_is_an_error_without_its_text(document: bytes, revision: str) -> None:
     world = World({f"GET {CUSTOM}": Fetched(200, {}, document)})
-    with pytest.raises(AuthorizationError, match="expected"):
-        world.run(discover(around(), challenge(resource_metadata=CUSTOM), None))
+    with pytest.raises(AuthorizationError) as caught:
+        world.run(discover(around(revision), challenge(resource_metadata=CUSTOM), None))
+    assert "INSIDE" not in str(caught.value)
+    assert world.urls() == [f"GET {CUSTOM}"]
 
 
 @requirement("auth-scope.select-from-challenge", "auth-scope.challenge-authoritative")
@@ -382,6 +390,7 @@ def test_a_step_up_asks_for_the_scopes_that_the_revision_says(
         ("https://mcp.example.com/", "https://mcp.example.com"),
         ("https://mcp.example.com/server/mcp#x", "https://mcp.example.com/server/mcp"),
         ("https://mcp.example.com/server/", "https://mcp.example.com/server/"),
+        ("https://mcp.example.com/mcp?tenant=1#x", "https://mcp.example.com/mcp?tenant=1"),
     ],
 )
 def test_a_server_is_identified_by_its_canonical_url(url: str, resource: str) -> None:

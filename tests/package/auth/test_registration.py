@@ -111,6 +111,7 @@ def test_the_first_way_to_an_id_that_applies_is_taken(
     "auth-registration.application-type-sent",
     "auth-registration.application-type-native",
     "auth-registration.application-type-web",
+    "auth-flow.refresh-grant-type-metadata",
 )
 @pytest.mark.parametrize("revision", holding("auth-registration.dcr-request-format"))
 @pytest.mark.parametrize(
@@ -382,13 +383,16 @@ def test_a_registration_that_does_not_fit_any_more_is_made_anew(known: Registrat
 @pytest.mark.parametrize("revision", holding("auth-registration.cimd-no-shared-secret"))
 def test_a_metadata_url_is_the_id_of_a_client_without_secret(revision: str) -> None:
     profile = ClientProfile(metadata_url=CLIENT, client_secret="of nobody")
-    world = world_of(revision, client_id_metadata_document_supported=True)
-    run_whole(world, profile, revision)
-    assert query_of(world.visited[0])["client_id"] == CLIENT
-    assert world.form()["client_id"] == CLIENT
-    assert "client_secret" not in world.form()
-    assert "Authorization" not in world.asked[0].fields
-    assert world.urls() == [f"POST {ISSUER}/token"]
+    world = World()
+    for issuer in (ISSUER, "https://b.example"):
+        serve_issuer(world, issuer, client_id_metadata_document_supported=True)
+        world.answers[f"GET {PRM_URL}"] = said({**RESOURCE, "authorization_servers": [issuer]})
+        run_whole(world, profile, revision)
+        assert query_of(world.visited[-1])["client_id"] == CLIENT
+        assert world.form()["client_id"] == CLIENT
+        assert "client_secret" not in world.form()
+        assert "Authorization" not in world.asked[0].fields
+        assert world.urls() == [f"POST {issuer}/token"]
 
 
 @requirement(

@@ -321,6 +321,13 @@ def test_nonces_of_two_servers_are_kept_apart() -> None:
     assert claims["nonce"] == "of-a"
 
 
+def test_a_nonce_has_a_greatest_length() -> None:
+    proofs = proof_key()
+    assert not proofs.take_nonce(SERVER, "n" * 4097)
+    assert "nonce" not in verified(proofs.proof("POST", SERVER), proofs.key).claims
+    assert proofs.take_nonce(SERVER, "n" * 4096)
+
+
 def test_an_endpoint_that_repeats_nonce_errors_gets_two_requests() -> None:
     count = iter(range(100))
     world = World(

@@ -318,6 +318,13 @@ def test_repr_shows_them_if_there_are_any(revision: str) -> None:
     assert shown.endswith("name='plain', extra={'category': 'a'})")
 
 
+@every
+def test_an_object_with_extra_members_does_not_change(revision: str) -> None:
+    made: Any = extra_decoder(own(revision).Tool)(json.dumps({**PLAIN, "category": "a"}).encode())
+    with pytest.raises(AttributeError):
+        made.extra = {}
+
+
 @pytest.mark.parametrize("revision", having("Annotations"))
 def test_rules_of_a_type_hold_for_an_object_with_extra_members(revision: str) -> None:
     made = extra_decoder(own(revision).Annotations)(b'{"priority": 0.5, "colour": "red"}')

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -184,14 +185,23 @@ async def test_a_handler_is_cancelled_when_the_asking_process_ends(starts: Path)
 
 
 async def test_closing_ends_a_restart_that_waits(starts: Path) -> None:
-    restart = Restart(pauses=(3600.0,))
-    with anyio.fail_after(20):
-        async with opened(starts, PER_REQUEST[-1], restart) as client:
-            with pytest.raises(ResponseLostError):
-                await client.call_tool("crash")
-            waiting = client.start_call(client.list_tools)
+    restart, waiting = Restart(pauses=(3600.0,)), anyio.Event()
+
+    async def wait_and_fail(call: Callable[[], Awaitable[object]]) -> None:
+        waiting.set()
         with pytest.raises(ConnectionClosedError):
-            await waiting
+            await call()
+
+    with anyio.fail_after(20):
+        async with anyio.create_task_group() as tasks:
+            async with opened(starts, PER_REQUEST[-1], restart) as client:
+                with pytest.raises(ResponseLostError):
+                    await client.call_tool("crash")
+                of_client = client.start_call(client.list_tools)
+                tasks.start_soon(wait_and_fail, client.list_tools)
+                await waiting.wait()
+            with pytest.raises(ConnectionClosedError):
+                await of_client
 
 
 @both

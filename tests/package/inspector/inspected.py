@@ -9,9 +9,9 @@ import signal
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from http.client import HTTPConnection
+from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
 from typing import Any
 
@@ -116,14 +116,26 @@ class Page:
 
     def ask(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, Any]:
         """Status and body of a request with the token, unless `headers` have another."""
+        data = None if body is None else json.dumps(body).encode()
+        with self._response(method, path, data, headers) as response:
+            answer = response.read()
+            return response.status, json.loads(answer) if path != "/" else answer
+
+    def ask_in_pieces(self, path: str, pieces: Iterable[bytes]) -> tuple[int, str | None]:
+        """Status and header field `Connection` of a POST whose length is not declared."""
+        with self._response("POST", path, pieces, {}) as response:
+            return response.status, response.getheader("Connection")
+
+    @contextmanager
+    def _response(
+        self, method: str, path: str, body: bytes | Iterable[bytes] | None, headers: dict[str, str]
+    ) -> Iterator[HTTPResponse]:
+        """The response to a request with the token, unless `headers` have another."""
         connection = HTTPConnection("127.0.0.1", self.port, timeout=SECONDS)
         try:
             fields = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
-            data = None if body is None else json.dumps(body)
-            connection.request(method, path, data, fields | headers)
-            response = connection.getresponse()
-            answer = response.read()
-            return response.status, json.loads(answer) if path != "/" else answer
+            connection.request(method, path, body, fields | headers)
+            yield connection.getresponse()
         finally:
             connection.close()
 

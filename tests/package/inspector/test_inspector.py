@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from mcp_protocol.revisions import REVISIONS
+from mcp_protocol.server.asgi.settings import Limits
 from package.inspector.inspected import Page, inspected, write_server
 
 
@@ -47,6 +48,11 @@ def test_nobody_else_can_use_the_session(page: Page, case: str) -> None:
 def test_a_form_of_another_page_can_send_no_action(page: Page) -> None:
     plain = {"Content-Type": "text/plain"}
     assert page.ask("POST", "/actions/request", {"method": "list_tools"}, **plain)[0] == 415
+
+
+def test_an_action_of_unknown_length_is_read_up_to_a_limit(page: Page) -> None:
+    pieces = (b" " * 2**16 for _ in range(Limits().body // 2**16 + 1))
+    assert page.ask_in_pieces("/actions/request", pieces) == (413, "close")
 
 
 def test_the_page_needs_the_token_in_its_url(page: Page) -> None:

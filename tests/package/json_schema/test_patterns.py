@@ -141,6 +141,30 @@ def test_a_lone_surrogate_is_a_character(engine: str) -> None:
     assert search("^(.+)+$", "a" * 50 + "\ud800")
 
 
+def search_by_automaton(pattern: str, text: str) -> bool:
+    """Whether a pattern is found, without `re` and without re2."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "re2", None)
+        patch.setattr(patterns, "BACKTRACKING_STEPS", -1_000)
+        return search(pattern, text)
+
+
+@pytest.mark.parametrize(
+    ("sign", "counts"),
+    [
+        ("*", {0, 1, 2, 3}),
+        ("+", {1, 2, 3}),
+        ("?", {0, 1}),
+        ("{2}", {2}),
+        ("{2,}", {2, 3}),
+        ("{1,2}", {1, 2}),
+    ],
+)
+def test_the_automaton_counts_repetitions(sign: str, counts: set[int]) -> None:
+    found = {count for count in range(4) if search_by_automaton(f"^(ab){sign}$", "ab" * count)}
+    assert found == counts
+
+
 SIMPLE = st.recursive(
     st.sampled_from(["a", "b", ".", "[ab]", "[^a]", r"\d"]),
     lambda inner: st.one_of(
@@ -162,7 +186,4 @@ SIMPLE = st.recursive(
 )
 def test_the_automaton_finds_what_re_finds(pattern: str, start: str, end: str, text: str) -> None:
     whole = f"{start}{pattern}{end}"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(sys.modules, "re2", None)
-        patch.setattr(patterns, "BACKTRACKING_STEPS", -1_000)  # never `re`
-        assert search(whole, text) is bool(re.search(whole, text))
+    assert search_by_automaton(whole, text) is bool(re.search(whole, text))

@@ -407,9 +407,10 @@ LIMIT = "i" * ID_CHARACTERS
 @pytest.mark.parametrize("revision", ALL)
 def test_an_id_has_a_greatest_length_and_is_not_repeated_beyond(revision: str) -> None:
     server = ServerEnd(revision)
-    (pong,) = server.say(request(revision, "unknown/method", id=LIMIT))
-    assert pong["id"] == LIMIT
-    for identifier in (LIMIT + "i", 10**400, -(10**400)):
+    for identifier in (LIMIT, 2**128, -(2**128)):
+        (pong,) = server.say(request(revision, "unknown/method", id=identifier))
+        assert pong["id"] == identifier
+    for identifier in (LIMIT + "i", 2**128 + 1, -(2**128) - 1, 10**400, -(10**400)):
         (refused,) = server.say(request(revision, "unknown/method", id=identifier))
         omitted = revision in holding("jsonrpc.error-id-omitted-if-unreadable")
         assert ("id" in refused) == (not omitted)

@@ -291,7 +291,11 @@ class _AiohttpResponse:
 
 @cache
 def _bounded_handler() -> Any:
-    """The protocol of aiohttp's connections, with a limit for bytes that are not part of a body."""
+    """The protocol of aiohttp's connections, with a limit for bytes that are not part of a body.
+
+    Each failure of a connection ends the body that is being received: aiohttp's own protocol leaves
+    the reader of a body waiting if the framing of chunks is wrong.
+    """
     from aiohttp.client_exceptions import ClientPayloadError
     from aiohttp.client_proto import ResponseHandler
 
@@ -313,6 +317,12 @@ def _bounded_handler() -> Any:
                 self._body = body
             super().feed_data(data, size)
 
+        def set_exception(self, exc: BaseException, *cause: BaseException) -> None:
+            super().set_exception(exc, *cause)
+            body = self._body
+            if body is not None and not body.is_eof() and body.exception() is None:
+                body.set_exception(exc)
+
         def data_received(self, data: bytes) -> None:
             super().data_received(data)
             body = self._body
@@ -323,8 +333,6 @@ def _bounded_handler() -> Any:
             if self._framing > FRAMING_LIMIT and self.transport is not None:
                 failure = ClientPayloadError(f"more than {FRAMING_LIMIT} bytes came without a body")
                 self.set_exception(failure)
-                if body is not None:
-                    body.set_exception(failure)
                 self.transport.abort()
 
     return BoundedHandler

@@ -113,7 +113,7 @@ class Issuer:
     def _scopes(self, form: dict[str, str]) -> frozenset[str] | None:
         if form["grant_type"] == "refresh_token":
             return self.refresh_tokens.pop(form["refresh_token"], None)
-        if form["grant_type"] == "client_credentials":
+        if form["grant_type"] == "client_credentials" or "assertion" in form:
             return frozenset(form.get("scope", "").split())
         request = self.codes.pop(form.get("code", ""), None)
         if request is None or challenge_of(form["code_verifier"]) != request["code_challenge"]:

@@ -77,7 +77,7 @@ async def test_a_client_gets_a_token_and_sends_it_with_every_request(revision: s
     assert script.issuer.forms[0].get("resource") == named
 
 
-@requirement("auth-flow.optional", "auth-ext.off-by-default")
+@requirement("auth-flow.optional")
 @every_revision
 async def test_without_auth_no_token_is_sent_and_a_refusal_is_an_error(revision: str) -> None:
     async with protected(revision) as (script, _):
@@ -339,7 +339,6 @@ async def test_a_403_without_insufficient_scope_starts_no_flow(revision: str) ->
         assert len(script.issuer.visits) == 1
 
 
-@requirement("auth-flow.401-at-any-request")
 @every_revision
 async def test_a_token_refused_when_just_issued_ends_the_attempt(
     revision: str,
@@ -535,7 +534,7 @@ async def test_a_return_that_was_wrong_ends_a_pending_authorization(revision: st
         OAuth("Agent").pending("nonsense")
 
 
-@requirement("auth-security.ssrf-redirects", "auth-security.ssrf-no-reflection")
+@requirement("auth-security.ssrf-redirects")
 @with_metadata
 async def test_metadata_behind_a_redirect_is_not_followed(revision: str) -> None:
     async with protected(revision) as (script, _):

@@ -13,6 +13,7 @@ from mcp_protocol import (
     HttpStatusError,
     MemoryStore,
     OAuthError,
+    WorkloadIdentity,
 )
 from package.client.auth.protected import (
     NEWEST,
@@ -118,7 +119,19 @@ async def test_a_stored_unbound_token_is_not_sent_where_binding_is_due(
         assert set(script.authorizations) == {None}
 
 
-@requirement("auth-ext.client-declares", "auth-ext.off-by-default")
+@requirement("auth-ext.off-by-default")
+@pytest.mark.parametrize("revision", holding("auth-ext.client-declares"))
+async def test_a_client_declares_no_extension_by_default(revision: str) -> None:
+    async with protected(revision) as (script, server):
+        async with client_of(script, agreeing(script.issuer)) as client:
+            await client.list_tools()
+        metas = [each.message["params"]["_meta"] for each in server.asked if each.target == "/mcp"]
+    assert metas
+    for meta in metas:
+        assert "extensions" not in meta["io.modelcontextprotocol/clientCapabilities"]
+
+
+@requirement("auth-ext.client-declares")
 @pytest.mark.parametrize("revision", holding("auth-ext.client-declares"))
 async def test_a_client_declares_the_extension_it_uses_in_each_request(
     revision: str,
@@ -179,17 +192,33 @@ async def test_a_client_without_a_user_can_have_bound_tokens_too(revision: str) 
         assert len(issuer.forms) == 1
 
 
+@requirement("auth-ext.wif-grant", "auth-ext.wif-assertion")
+@with_extensions
+async def test_a_platform_vouches_for_a_client(revision: str) -> None:
+    async with protected(revision) as (script, _):
+        issuer = script.issuer
+
+        async def fetch(url: str, token_endpoint: str) -> str:
+            assert (url, token_endpoint) == (issuer.url, f"{issuer.url}/token")
+            return "of.the.platform"
+
+        async with client_of(script, WorkloadIdentity(fetch)) as client:
+            await client.list_tools()
+        (form,) = issuer.forms
+        assert form["grant_type"].endswith(":jwt-bearer")
+        assert form["assertion"] == "of.the.platform"
+        assert script.authorizations[-1] == "Bearer access-1"
+
+
 @requirement("auth-ext.cc-renewal")
 @with_extensions
-async def test_an_expired_token_without_refresh_token_is_had_anew(revision: str) -> None:
+async def test_a_token_without_refresh_token_is_had_anew_in_time(revision: str) -> None:
+    store = MemoryStore()
     async with protected(revision) as (script, _):
         script.issuer.machine = True
-        script.issuer.expires_in = 0
-        async with client_of(script, ClientCredentials("me", "s")) as client:
+        await stored(script, store, refresh_token=None, renew_at=1.0)
+        auth = ClientCredentials("client-x", "s", store=store)
+        async with client_of(script, auth) as client:
             await client.list_tools()
-            await client.call_tool("echo")
-        assert {form["grant_type"] for form in script.issuer.forms} <= {
-            "client_credentials",
-            "refresh_token",
-        }
-        assert script.issuer.visits == []
+        assert set(script.authorizations) == {None, "Bearer access-1"}
+        assert [form["grant_type"] for form in script.issuer.forms] == ["client_credentials"]

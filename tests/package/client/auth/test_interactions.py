@@ -51,9 +51,6 @@ class Browser:
         self.answers = [get(self.uri, target) for target in self.targets]
 
 
-@requirement(
-    "auth-security.url-no-shell", "auth-security.url-platform-opener", revisions=EVERY_REVISION
-)
 async def test_the_browser_gets_the_exact_url_and_returns_the_result() -> None:
     browser = Browser("/callback?code=c&state=s")
     async with Loopback(open_url=browser).open() as agent:
@@ -70,7 +67,9 @@ async def test_the_browser_gets_the_exact_url_and_returns_the_result() -> None:
         get(agent.redirect_uri, "/callback?code=again")
 
 
-@requirement("auth-security.url-no-shell", revisions=EVERY_REVISION)
+@requirement(
+    "auth-security.url-no-shell", "auth-security.url-platform-opener", revisions=EVERY_REVISION
+)
 def test_a_browser_is_opened_by_the_standard_library() -> None:
     assert Loopback()._open_url is webbrowser.open
 

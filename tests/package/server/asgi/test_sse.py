@@ -14,7 +14,11 @@ import anyio
 import pytest
 
 from mcp_protocol import Context, Server
+from mcp_protocol.errors import EndOfChannel
+from mcp_protocol.server.asgi.quotas import Quotas
+from mcp_protocol.server.asgi.response_writer import SseResponse
 from mcp_protocol.server.asgi.settings import Limits, ServerHttpOptions
+from mcp_protocol.server.asgi.sse_endpoint import SseChannel
 from package.asgi_client import Http, asgi
 from package.asgi_stream import Reply, Stream
 from package.rules import holding
@@ -292,6 +296,23 @@ async def test_what_a_client_posts_that_reads_nothing_does_not_pile_up(
         client.stream.read_on()
         assert (await client.stream.message())["error"]["code"] == -32601
         assert "result" in await client.ask("ping", id="still")
+
+
+async def test_what_waits_for_an_ended_stream_takes_no_memory() -> None:
+    async def discard(event: Any) -> None: ...
+
+    quotas = Quotas(Limits())
+    channel = SseChannel(SseResponse(discard, 1.0), Limits(), quotas)
+    for _ in range(3):
+        await channel.post(b"{}", None)
+    assert await channel.receive() == b"{}"
+    assert quotas.memory.size == 4
+    channel.end()
+    assert quotas.memory.size == 0
+    await channel.close()
+    assert quotas.memory.size == 0
+    with pytest.raises(EndOfChannel):
+        await channel.receive()
 
 
 @pytest.mark.parametrize("body", [b"[1,1]", b"[" + b"1," * 10_000 + b"1]", b"[{", b"[]"])

@@ -55,7 +55,8 @@ CALL = {"name": "keep", "arguments": {}}
 
 
 async def unread(stream: Stream) -> list[Any]:
-    """What has come on a stream already, up to a message that is known to come."""
+    """What the server has sent on a stream besides."""
+    await anyio.wait_all_tasks_blocked()
     stream.disconnect()
     return await stream.messages()
 
@@ -162,13 +163,21 @@ async def test_when_a_stream_ends_another_that_is_open_takes_its_place(revision:
                 assert (await one.message())["method"] == LIST_CHANGED
 
 
+@pytest.mark.parametrize("streams", [0, 1], ids=["first", "next"])
 @sessions
-async def test_announcements_wait_once_for_a_stream_to_be_opened(revision: str) -> None:
+async def test_announcements_wait_once_for_a_stream_to_be_opened(
+    revision: str, streams: int
+) -> None:
     kept = Kept()
     async with asgi(kept.server) as http:
         await http.initialize(revision)
+        for _ in range(streams):
+            async with http.stream("GET") as before:
+                pass
+            await before.finished.wait()
         for name in "abc":
             kept.change(name)
+            await anyio.wait_all_tasks_blocked()
         async with http.stream("GET") as stream:
             assert (await stream.message())["method"] == LIST_CHANGED
             kept.server.remove_tool("a")

@@ -5,14 +5,18 @@ from __future__ import annotations
 import base64
 import hmac
 import json
+import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 import anyio
 import pytest
 from joserfc.jwk import JWKRegistry, OctKey, OKPKey
 
-from mcp_protocol import JwtVerifier
+from mcp_protocol import DpopValidation, JwtVerifier
+from mcp_protocol.errors import MissingExtraError
+from mcp_protocol.server.auth.jws_validation import jose_errors
 from package.asgi_client import asgi
 from package.server.auth.guarded import Guarded, protected
 from package.server.auth.issuer import (
@@ -113,6 +117,7 @@ REFUSED = {
 
 @requirement(
     "auth-resource-server.401-invalid-token",
+    "auth-resource-server.tokens-validated",
     "auth-resource-server.audience-validated",
     "auth-resource-server.audience-missing-rejected",
     "auth-resource-server.only-own-tokens",
@@ -189,6 +194,16 @@ async def test_a_token_signed_with_the_older_eddsa_name_is_accepted() -> None:
 def test_symmetric_algorithms_can_not_be_allowed(algorithms: list[str]) -> None:
     with pytest.raises(ValueError, match="algorithms: expected some of"):
         JwtVerifier(algorithms=algorithms)
+
+
+@pytest.mark.parametrize("settings", [JwtVerifier, DpopValidation])
+def test_a_missing_library_is_an_error_of_the_settings(
+    settings: Callable[[], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jose_errors.cache_clear()
+    monkeypatch.setitem(sys.modules, "joserfc.errors", None)
+    with pytest.raises(MissingExtraError, match="pip install joserfc"):
+        settings()
 
 
 async def test_typed_tokens_can_be_required() -> None:

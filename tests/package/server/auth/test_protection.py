@@ -35,7 +35,7 @@ async def opened(http: Any, revision: str, token: str) -> None:
         await http.initialize(revision)
 
 
-@requirement("auth-resource-server.role", "auth-ext.cc-server-validates", "auth-ext.wif-server")
+@requirement("auth-resource-server.role")
 @revisions
 async def test_a_request_with_a_token_has_its_principal_in_the_tool(revision: str) -> None:
     guarded = Guarded()
@@ -137,6 +137,8 @@ async def test_settings_stand_quoted_in_the_challenge(revision: str) -> None:
     "auth-resource-server.validate-before-processing",
     "auth-resource-server.validation-failure-response",
     "auth-resource-server.challenge-error-codes",
+    "auth-ext.cc-server-validates",
+    "auth-ext.wif-server",
 )
 @revisions
 async def test_an_invalid_token_gets_401_before_anything_is_done(revision: str) -> None:
@@ -188,6 +190,7 @@ async def test_a_tool_without_its_scopes_gets_403_with_all_of_them(revision: str
         challenge = challenge_in(reply)
         assert challenge.parameters["error"] == "insufficient_scope"
         assert challenge.parameters["resource_metadata"] == f"https://h{PRM}/mcp"
+        assert "lacks a scope" in challenge.parameters["error_description"]
         asked = challenge.parameters["scope"].split()
         granted = [] if revision in PER_REQUEST else ["other"]  # clients ask for these alone
         assert sorted(asked) == sorted(["mcp:read", "files:write", "files:share", *granted])
@@ -252,11 +255,7 @@ async def test_a_batch_with_one_forbidden_call_executes_nothing(revision: str) -
     assert guarded.calls == ["alice whoami"]
 
 
-@requirement(
-    "auth-resource-server.generic-error-detail",
-    "auth-resource-server.tokens-validated",
-    revisions=EVERY_REVISION,
-)
+@requirement("auth-resource-server.generic-error-detail", revisions=EVERY_REVISION)
 async def test_a_failing_verifier_says_nothing_of_its_reason(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

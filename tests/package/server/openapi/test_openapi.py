@@ -260,6 +260,11 @@ async def test_a_body_that_is_optional_is_whole_or_absent() -> None:
     assert "'a' is a dependency of 'b'" in await refusal(spec, {"b": "x"})
 
 
+async def test_an_argument_that_the_operation_lacks_is_refused() -> None:
+    spec = one("/", {"parameters": [parameter("a", "query")]})
+    assert "'b' was unexpected" in await refusal(spec, {"a": "x", "b": "y"})
+
+
 async def test_schemas_that_all_apply_are_members_side_by_side() -> None:
     base = {"type": "object", "properties": {"a": TEXT}, "required": ["a"]}
     schema = {"allOf": [{"$ref": "#/components/schemas/Base"}, {"properties": {"b": TEXT}}]}

@@ -59,6 +59,35 @@ async def test_a_large_request_arrives_whole_with_its_length() -> None:
     assert asked.fields["content-length"] == str(len(body))
 
 
+@pytest.mark.parametrize("reading", ["in time", "late"])
+async def test_parts_before_wrong_framing_are_read(reading: str, anyio_backend: str) -> None:
+    if reading == "late" and anyio_backend == "trio":
+        pytest.skip("httpx2 receives only what is read")
+    parts, first_read, client_left = list[bytes](), anyio.Event(), anyio.Event()
+
+    async def handler(asked: Asked, reply: Reply) -> None:
+        await reply.stream()
+        await reply.part(b"first")
+        await first_read.wait()
+        await reply.raw(b"6\r\nsecond\r\nno size\r\n")
+        await reply.gone()
+        client_left.set()
+
+    async def take(part: bytes) -> None:
+        parts.append(bytes(part))
+        first_read.set()
+        if reading == "late":
+            await client_left.wait()
+
+    async with HttpServer(handler) as server:
+        requests = HttpRequests()
+        response = await requests.open("POST", server.url, POSTED, b"{}")
+        with anyio.fail_after(20), pytest.raises(ResponseLostError, match="broke"):
+            await response.each_part(take)
+        await requests.close()
+    assert parts == [b"first", b"second"]
+
+
 async def test_the_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     async with HttpServer(Script(NEWEST)) as proxy:
         monkeypatch.setenv("http_proxy", proxy.url.removesuffix("/mcp"))
