@@ -94,7 +94,7 @@ class BuildRequest:
         sources: Its revisions, oldest first.
         errata: Whether known defects of published schemas are corrected.
         strict: Whether a fact that can only be guessed is an error.
-        selection: The parts and the transports to write.
+        selection: The parts, the transports and the features to write.
         overrides: Templates that take the place of mcpgen's, if there are some.
         extensions: The extensions of its revisions, in order.
         extension_origins: What the manifest records of them.
@@ -122,7 +122,9 @@ class BuildRequest:
     def options(self) -> Options:
         """What the manifest records of it."""
         chosen = self.selection
-        return Options(self.errata, chosen.parts, chosen.transports, chosen.models)
+        return Options(
+            self.errata, chosen.parts, chosen.transports, chosen.models, chosen.features
+        )
 
     @property
     def templates(self) -> Templates:

@@ -137,6 +137,7 @@ def cli(
     revisions: tuple[str, ...],
     parts: tuple[str, ...],
     transports: tuple[str, ...],
+    features: tuple[str, ...],
     models: str | None,
     output: Path | None,
     schemas: tuple[Path, ...],
@@ -186,6 +187,7 @@ def cli(
         templates,
         extensions,
         adopted=adopted,
+        features=features,
     )
     if watch:
         _watch_inputs(console, chosen, output)
@@ -246,6 +248,7 @@ def update(
     revisions: tuple[str, ...],
     parts: tuple[str, ...],
     transports: tuple[str, ...],
+    features: tuple[str, ...],
     models: str | None,
     schemas: tuple[Path, ...],
     facts_file: Path | None,
@@ -269,7 +272,7 @@ def update(
         from mcpgen import project_commands
 
         _refuse_options(
-            *(revisions, parts, transports, models, schemas, facts_file),
+            *(revisions, parts, transports, features, models, schemas, facts_file),
             *(templates, adopted, extensions, watch),
         )
         project_commands.update(console, project, force=force)
@@ -287,6 +290,7 @@ def update(
         templates,
         extensions,
         adopted=adopted,
+        features=features,
     )
     if watch:
         _watch_inputs(console, wanted, directory)

@@ -20,7 +20,7 @@ from mcpgen.build_request import BuildRequest, Source
 from mcpgen.console import Console
 from mcpgen.errors import OutputError, UsageError, safe_text
 from mcpgen.overrides import Overrides
-from mcpgen.parts import selection
+from mcpgen.parts import changed_features, selection
 
 if TYPE_CHECKING:
     from mcpgen.update_report import Report
@@ -45,6 +45,7 @@ class Wanted:
         root: What the paths in `extensions` start from; the current directory by default.
         adopted: The file of adopted rules, if one was named; else the one that the manifest of the
             package records is used.
+        features: Words of `--features`.
     """
 
     revisions: tuple[str, ...] = ()
@@ -57,6 +58,7 @@ class Wanted:
     extensions: tuple[str, ...] = ()
     root: Path | None = None
     adopted: Path | None = None
+    features: tuple[str, ...] = ()
 
 
 def requested(
@@ -68,7 +70,7 @@ def requested(
         UsageError: The options do not go together, or name something unknown.
     """
     package = build_request.package_name(directory)
-    chosen = selection(wanted.parts, wanted.transports, wanted.models)
+    chosen = selection(wanted.parts, wanted.transports, wanted.models, wanted.features)
     before = directories.read_manifest(directory) if directory.is_dir() else None
     sources = _sources(wanted, directory, before)
     if not sources:
@@ -147,6 +149,7 @@ def updated(wanted: Wanted, directory: Path) -> BuildRequest:
         wanted.parts or before.parts,
         wanted.transports or before.transports,
         wanted.models or before.models,
+        changed_features(before.features, wanted.features),
     )
     sources = _sources(wanted, directory, record)
     if not wanted.revisions:

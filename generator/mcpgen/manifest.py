@@ -19,7 +19,7 @@ from mcpgen import __version__, paths
 from mcpgen.errors import ManifestError, UsageError
 from mcpgen.json_types import is_object
 from mcpgen.names import Library
-from mcpgen.parts import EVERYTHING, Selection, selection
+from mcpgen.parts import EVERYTHING, NONE, Selection, selection
 from mcpgen.toml_records import Place, convert
 
 NAME = "mcpgen.json"
@@ -60,20 +60,22 @@ class Options:
         parts: The parts that were chosen.
         transports: The transports that were chosen.
         models: What the models are written for; no member of the file for msgspec.
+        features: The features that were chosen.
     """
 
     errata: bool
     parts: tuple[str, ...] = EVERYTHING.parts
     transports: tuple[str, ...] = EVERYTHING.transports
     models: Library = EVERYTHING.models
+    features: tuple[str, ...] = EVERYTHING.features
 
     def selection(self) -> Selection:
-        """The parts, the transports and the library of the models.
+        """The parts, the transports, the library of the models and the features.
 
         Raises:
             UsageError: They are none that could have been chosen.
         """
-        return selection(self.parts, self.transports, self.models)
+        return selection(self.parts, self.transports, self.models, self.features or (NONE,))
 
 
 @dataclass(frozen=True)
@@ -225,6 +227,7 @@ def _completed(document: Any) -> Any:
             options.setdefault("parts", list(EVERYTHING.parts))
             options.setdefault("transports", list(EVERYTHING.transports))
             options.setdefault("models", EVERYTHING.models)
+            options.setdefault("features", list(EVERYTHING.features))
         for origin in revisions.values() if is_object(revisions) else ():
             if is_object(origin):
                 origin.setdefault("schema", "")
@@ -241,7 +244,7 @@ def _check_texts(record: Manifest, place: Place) -> None:
     try:
         record.options.selection()
     except UsageError as error:
-        raise place.at("options").error("parts and transports", str(error)) from None
+        raise place.at("options").error("parts, transports and features", str(error)) from None
     for name, origin in record.revisions.items():
         at = place.at("revisions").at(name)
         if not _is_version(name):

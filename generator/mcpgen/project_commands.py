@@ -345,6 +345,7 @@ def _request(settings: Settings, package: PackageSettings) -> BuildRequest:
         package.extensions,
         settings.root,
         settings.adopted(package),
+        package.features,
     )
     directory = settings.directory(package)
     return commands.requested(wanted, directory, errata=package.errata, strict=package.strict)
@@ -417,6 +418,7 @@ def _other_settings(request: BuildRequest, directory: Path) -> list[str]:
     pairs = {
         "revisions": ([source.revision for source in request.sources], [*record.revisions]),
         "parts": (request.options.parts, record.options.parts),
+        "features": (request.options.features, record.options.features),
         "models": (request.options.models, record.options.models),
         "transports": (request.options.transports, record.options.transports),
         "errata": (request.options.errata, record.options.errata),

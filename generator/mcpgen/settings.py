@@ -37,6 +37,7 @@ class PackageSettings:
         revisions: Dates, `latest` or `all`.
         parts: As for `--parts`.
         transports: As for `--transport`.
+        features: As for `--features`.
         models: As for `--models`; empty for msgspec.
         schemas: Schema files, one revision each.
         facts: The facts file of the one schema file.
@@ -54,6 +55,7 @@ class PackageSettings:
     revisions: tuple[str, ...] = ()
     parts: tuple[str, ...] = ()
     transports: tuple[str, ...] = ()
+    features: tuple[str, ...] = ()
     models: str = ""
     schemas: tuple[str, ...] = ()
     facts: str = ""
