@@ -60,8 +60,8 @@ EXPORTS = (
     _export(".client.auth.stores", "auth+client", "FileStore", "MemoryStore", "Store"),
     _export(".client.callbacks", "client", "Callback", "LogMessage"),
     _export(".client.calls", "client", "StartedCall"),
-    _export(".client.group", "client", "ClientGroup"),
-    _export(".client.host", "client", "choose_model", "safe_icons"),
+    _export(".client.group", "groups", "ClientGroup"),
+    _export(".client.host", "groups", "choose_model", "safe_icons"),
     _export(
         ".client.listen",
         "client",
@@ -80,10 +80,10 @@ EXPORTS = (
     _export(".client.tasks", f"{_TASKS}+client", "TaskClient", "TaskHandle"),
     _export(".client.client_settings", "client", "ClientLimits", "Timeouts"),
     _export(".client.client_settings", "client+stdio", "Restart"),
-    _export(".client.server_config", "client", "ConfigInput"),
+    _export(".client.server_config", "groups", "ConfigInput"),
     _export(".client.sync", "client", "SyncStartedCall"),
     _export(".client.sync_client", "client", "SyncClient", "SyncClientHandlers", "connect_sync"),
-    _export(".client.sync_group", "client", "SyncClientGroup"),
+    _export(".client.sync_group", "groups", "SyncClientGroup"),
     _export(
         ".errors",
         "protocol",

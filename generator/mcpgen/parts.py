@@ -54,6 +54,12 @@ FEATURES = (
         frozenset({"http"}),
     ),
     Feature(
+        "groups",
+        "several servers as one client, and the tools of servers for a model",
+        frozenset({"client"}),
+        client_members=("tools_for", "call_from"),
+    ),
+    Feature(
         "openapi",
         "a server from an OpenAPI document: `Server.from_openapi`",
         frozenset({"server"}),
@@ -141,6 +147,11 @@ class Features:
         return tuple(
             each for each in FEATURES if each.name not in self.chosen and self._can_have(each)
         )
+
+    @property
+    def lacks_client_members(self) -> bool:
+        """Whether features that it has not would add members to open clients."""
+        return any(each.client_members for each in self.absent)
 
     def _can_have(self, feature: Feature) -> bool:
         has = {"client": self.client, "server": self.server, "http": self.any_http}

@@ -353,7 +353,7 @@ class PackageSpec:
     @property
     def blocking_methods(self) -> tuple[BlockingMethod, ...]:
         """Methods of the blocking client that do not depend on a schema."""
-        return blocking.blocking_methods()
+        return blocking.blocking_methods(model_calls="groups" in self.has.chosen)
 
     @property
     def blocking_group_methods(self) -> tuple[BlockingMethod, ...]:
