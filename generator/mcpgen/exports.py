@@ -117,7 +117,7 @@ EXPORTS = (
     _export(".protocol.tool_annotations", "client server", "Hints", "hints_of"),
     _export(".protocol.uris", "client server", "safe_url"),
     _export(".revisions", "protocol", "REVISIONS"),
-    _export(".runtime.observability", "client server", "log_requests", "trace_requests"),
+    _export(".runtime.observability", "telemetry", "log_requests", "trace_requests"),
     _export(".runtime.request_context", "server", "Principal"),
     _export(".runtime.request_context", "client server", "RequestContext"),
     _export(

@@ -33,7 +33,7 @@ class Feature:
     Attributes:
         name: Its word of `--features`.
         summary: What it is, for tables and help.
-        parts: What a package needs for it: `client`, `server`, `http`.
+        parts: What a package needs for it beside a client or a server: `client`, `server`, `http`.
         brings: Features that come with it.
         server_members: Members of `Server` that it adds.
         client_members: Members of open clients that it adds.
@@ -82,6 +82,17 @@ FEATURES = (
         "inspector",
         "a page that tries servers out: the command `inspect --web`",
         frozenset({"client", "server", "http"}),
+        brings=("trace",),
+    ),
+    Feature(
+        "telemetry",
+        "logs of requests, and spans of OpenTelemetry: `log_requests`, `trace_requests`",
+        frozenset(),
+    ),
+    Feature(
+        "trace",
+        "a file with all messages: the variable `MCP_TRACE`, and the command `trace`",
+        frozenset(),
     ),
 )
 """The features, in the order of tables."""
@@ -155,7 +166,7 @@ class Features:
 
     def _can_have(self, feature: Feature) -> bool:
         has = {"client": self.client, "server": self.server, "http": self.any_http}
-        return all(has[part] for part in feature.parts)
+        return (self.client or self.server) and all(has[part] for part in feature.parts)
 
     @property
     def parts(self) -> frozenset[str]:
@@ -343,7 +354,7 @@ def _chosen(names: Sequence[str], has: Features) -> frozenset[str]:
         return frozenset(possible)
     for feature in FEATURES:
         if feature.name in names and feature.name not in possible:
-            needs = " and ".join(sorted(feature.parts))
+            needs = " and ".join(sorted(feature.parts)) or "client or server"
             raise UsageError(f"--features: {feature.name} needs {needs} in the package")
     brought = (name for each in names for name in possible[each].brings)
     return frozenset(names).union(brought)

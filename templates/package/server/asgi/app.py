@@ -25,7 +25,7 @@ from ...framing.line_framing import TooLong
 from ...framing.sse import MEDIA_TYPE, EventDecoder
 from ...protocol import jsonrpc
 from ...runtime.task_scope import TaskScope, running_loop, scope_type
-from ...runtime.trace import Trace, trace_of
+from ...runtime.tracing import Trace, trace_of
 from ..request_head import HTTP_REQUEST
 from ..serving import Service
 from . import http_response
