@@ -56,7 +56,7 @@ class BlockingMethod:
 
 @cache
 def blocking_methods(*, model_calls: bool) -> tuple[BlockingMethod, ...]:
-    """The blocking methods of every client, with those of its tools for a model where it has some."""
+    """The blocking methods of every client; with or without those of its tools for a model."""
     of_models = _methods("model_calls.py", _MODEL_CALLS) if model_calls else ()
     return (*of_models, *_methods("base.py", _SHARED), *_methods("base.py", _CLIENT))
 

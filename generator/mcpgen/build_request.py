@@ -122,9 +122,7 @@ class BuildRequest:
     def options(self) -> Options:
         """What the manifest records of it."""
         chosen = self.selection
-        return Options(
-            self.errata, chosen.parts, chosen.transports, chosen.models, chosen.features
-        )
+        return Options(self.errata, chosen.parts, chosen.transports, chosen.models, chosen.features)
 
     @property
     def templates(self) -> Templates:

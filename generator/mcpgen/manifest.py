@@ -60,7 +60,7 @@ class Options:
         parts: The parts that were chosen.
         transports: The transports that were chosen.
         models: What the models are written for; no member of the file for msgspec.
-        features: The features that were chosen.
+        features: The features that were chosen; no member of the file for all of them.
     """
 
     errata: bool
@@ -164,6 +164,8 @@ class Manifest:
             del document["adopted"]
         if self.options.models == EVERYTHING.models:
             del document["options"]["models"]
+        if self.options.features == EVERYTHING.features:
+            del document["options"]["features"]
         for optional in ("names", "old_names", "renamed_types", "extensions"):
             if not document[optional]:
                 del document[optional]

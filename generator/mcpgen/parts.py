@@ -159,6 +159,10 @@ class Features:
             each for each in FEATURES if each.name not in self.chosen and self._can_have(each)
         )
 
+    def lacks(self, name: str) -> bool:
+        """Whether it could have a feature and has not."""
+        return any(each.name == name for each in self.absent)
+
     @property
     def lacks_client_members(self) -> bool:
         """Whether features that it has not would add members to open clients."""
@@ -226,6 +230,8 @@ def selection(
         _feature_names(features),
     )
     peers = {ALL, *_PEERS}.intersection(chosen.parts)
+    if not peers and not chosen.features:
+        chosen = replace(chosen, features=(ALL,))  # there are none for types alone
     if chosen.transports != (ALL,) and not peers:
         raise UsageError(
             "expected --transport with the parts client, server or all, got it with"

@@ -331,9 +331,7 @@ class SyncSubscription:
         subscription: The asynchronous subscription.
     """
 
-    def __init__(
-        self, thread: ClientThread, subscription: ChangeIterator
-    ) -> None:
+    def __init__(self, thread: ClientThread, subscription: ChangeIterator) -> None:
         self._thread = thread
         self._subscription = subscription
 

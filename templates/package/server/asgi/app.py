@@ -402,7 +402,7 @@ class LifespanState:
         self.stateless = stateless_endpoint(service, settings, self.background, self.quotas)
         self.sessions = session_endpoint(service, settings, self.background, self.quotas)
         self.sse = sse_endpoints(service, settings, self.quotas, self.bodies)
-        self.authenticator = authentication_of(service, settings)
+        self.authenticator = authentication_of(service, settings.protected, settings.path)
         self.trace = trace_of("server", service.secret_names_of)
         if self.authenticator is not None:
             self.quotas.streams.deadline = self.authenticator.deadline
