@@ -102,6 +102,7 @@ class BuildRequest:
             have new names.
         renamed_types: What the manifest records of types under other names; see `Manifest`.
         adopted: The file of the rules that are replayed on what is rendered, if there is one.
+        gitattributes: Whether a file tells Git that the package is generated.
     """
 
     package: str
@@ -117,12 +118,20 @@ class BuildRequest:
     old_names: tuple[str, ...] = ()
     adopted: AdoptedFile | None = None
     renamed_types: Mapping[str, str] = field(default_factory=dict[str, str])
+    gitattributes: bool = True
 
     @property
     def options(self) -> Options:
         """What the manifest records of it."""
         chosen = self.selection
-        return Options(self.errata, chosen.parts, chosen.transports, chosen.models, chosen.features)
+        return Options(
+            self.errata,
+            chosen.parts,
+            chosen.transports,
+            chosen.models,
+            chosen.features,
+            self.gitattributes,
+        )
 
     @property
     def templates(self) -> Templates:

@@ -126,6 +126,11 @@ def _project(directory: Path | None) -> Settings | None:
 @click.option(
     "--no-errata", is_flag=True, help="Take published schemas as they are, defects included."
 )
+@click.option(
+    "--no-gitattributes",
+    is_flag=True,
+    help="Write no .gitattributes, which tells Git that the package is generated.",
+)
 @force_option
 @watch_option
 @json_option
@@ -147,6 +152,7 @@ def cli(
     extensions: tuple[str, ...],
     strict: bool,
     no_errata: bool,
+    no_gitattributes: bool,
     force: bool,
     watch: bool,
 ) -> None:
@@ -188,6 +194,7 @@ def cli(
         extensions,
         adopted=adopted,
         features=features,
+        gitattributes=not no_gitattributes,
     )
     if watch:
         _watch_inputs(console, chosen, output)

@@ -24,6 +24,9 @@ from mcpgen.toml_records import Place, convert
 
 NAME = "mcpgen.json"
 
+GITATTRIBUTES = ".gitattributes"
+"""The file that has reviews on GitHub and GitLab fold the package."""
+
 FILE_PATH = "a relative path of letters, digits, '.', '-' and '_' between single '/'"
 """What a path of a file within a package is; see `is_file_path`."""
 
@@ -61,6 +64,7 @@ class Options:
         transports: The transports that were chosen.
         models: What the models are written for; no member of the file for msgspec.
         features: The features that were chosen; no member of the file for all of them.
+        gitattributes: Whether a file tells Git that the package is generated; no member if so.
     """
 
     errata: bool
@@ -68,6 +72,7 @@ class Options:
     transports: tuple[str, ...] = EVERYTHING.transports
     models: Library = EVERYTHING.models
     features: tuple[str, ...] = EVERYTHING.features
+    gitattributes: bool = True
 
     def selection(self) -> Selection:
         """The parts, the transports, the library of the models and the features.
@@ -166,6 +171,8 @@ class Manifest:
             del document["options"]["models"]
         if self.options.features == EVERYTHING.features:
             del document["options"]["features"]
+        if self.options.gitattributes:
+            del document["options"]["gitattributes"]
         for optional in ("names", "old_names", "renamed_types", "extensions"):
             if not document[optional]:
                 del document[optional]
@@ -230,6 +237,7 @@ def _completed(document: Any) -> Any:
             options.setdefault("transports", list(EVERYTHING.transports))
             options.setdefault("models", EVERYTHING.models)
             options.setdefault("features", list(EVERYTHING.features))
+            options.setdefault("gitattributes", True)
         for origin in revisions.values() if is_object(revisions) else ():
             if is_object(origin):
                 origin.setdefault("schema", "")
@@ -280,7 +288,7 @@ def _is_relative(path: str) -> bool:
 
 def is_file_path(path: str) -> bool:
     """Whether a text is a path within a package: relative, normalized, the same on each system."""
-    return _is_file_path(path) is not None
+    return path == GITATTRIBUTES or _is_file_path(path) is not None
 
 
 def fingerprint(text: str) -> str:

@@ -49,6 +49,7 @@ class PackageSettings:
         extensions: Schema files of extensions, as for `--extension`.
         adopted: The file with the rules of `mcpgen adopt`; empty for the one that the package was
             made with.
+        gitattributes: Whether a file tells Git that the package is generated.
     """
 
     output: str
@@ -65,6 +66,7 @@ class PackageSettings:
     hooks: tuple[tuple[str, ...], ...] = ()
     extensions: tuple[str, ...] = ()
     adopted: str = ""
+    gitattributes: bool = True
 
 
 @dataclass(frozen=True)

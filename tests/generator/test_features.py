@@ -195,6 +195,26 @@ def test_the_manifest_records_features_and_update_changes_them(
     assert not (tmp_path / "pkg/server/openapi").exists()
 
 
+def test_git_is_told_what_is_generated_unless_a_setting_says_no(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ("-r", MIDDLE, "--parts", "types", "-o", "pkg")
+    assert run(*words).code == 0
+    attributes = tmp_path / "pkg/.gitattributes"
+    assert attributes.read_text() == "* linguist-generated\n"
+    done = run(*words, "--no-gitattributes")
+    assert "changed: 1 other rendered, 1 manifest" in done.out
+    assert not attributes.exists()
+    assert run("update", "pkg").code == 0
+    assert not attributes.exists()
+    (tmp_path / "pyproject.toml").write_text(
+        f'[tool.mcpgen]\noutput = "pkg"\nrevisions = ["{MIDDLE}"]\nparts = ["types"]\n'
+    )
+    assert run().code == 0
+    assert attributes.exists()
+
+
 def test_each_feature_stands_in_the_table_of_the_documents() -> None:
     text = (Path(__file__).parents[2] / "docs/parts.md").read_text("utf-8")
     for feature in parts.FEATURES:
