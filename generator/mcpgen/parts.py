@@ -326,16 +326,16 @@ def features(
     if chosen.transports != (ALL,):
         for name in wanted:
             if not found[name]:
-                has = ", ".join(known for known, present in found.items() if present) or "none"
+                names = ", ".join(known for known, present in found.items() if present) or "none"
                 raise UsageError(
-                    f"--transport: expected one that a chosen revision has ({has}), got {name!r}"
+                    f"--transport: expected one that a chosen revision has ({names}), got {name!r}"
                 )
     parts = frozenset(PARTS if chosen.parts == (ALL,) else chosen.parts)
     peer = bool(parts.intersection(_PEERS))
     http_sse = peer and found["http+sse"] and "http+sse" in wanted
     # HTTP+SSE brings Streamable HTTP where a revision has it: the two share their modules.
     http = peer and found["http"] and ("http" in wanted or http_sse)
-    has = Features(
+    package = Features(
         protocol=peer or "protocol" in parts,
         client="client" in parts,
         server="server" in parts,
@@ -350,7 +350,7 @@ def features(
         extensions=frozenset(extensions),
         models=chosen.models,
     )
-    return replace(has, chosen=_chosen(chosen.features, has))
+    return replace(package, chosen=_chosen(chosen.features, package))
 
 
 def _chosen(names: Sequence[str], has: Features) -> frozenset[str]:
