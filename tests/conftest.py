@@ -85,7 +85,17 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def package_with(models: str, folder: str) -> str:
     """The folder, with `mcp_protocol`, whose models are for another library."""
-    words = ("-q", "--revision", "all", "--models", models, "-o", f"{folder}/mcp_protocol")
+    words = (
+        "-q",
+        "--revision",
+        "all",
+        "--features",
+        "all",
+        "--models",
+        models,
+        "-o",
+        f"{folder}/mcp_protocol",
+    )
     subprocess.run([sys.executable, "-m", "mcpgen", *words], check=True)
     return folder
 

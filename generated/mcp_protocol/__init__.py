@@ -81,6 +81,9 @@ if TYPE_CHECKING:
         ClientHandlers,
         connect,
     )
+    from .client.auth.bearer import (
+        Bearer,
+    )
     from .client.auth.interactions import (
         Device,
         Loopback,
@@ -88,7 +91,6 @@ if TYPE_CHECKING:
         Redirect,
     )
     from .client.auth.machine_auth import (
-        Bearer,
         ClientCredentials,
         EnterpriseManaged,
         WorkloadIdentity,
@@ -350,11 +352,11 @@ __all__ = [
     "Client",
     "ClientHandlers",
     "connect",
+    "Bearer",
     "Device",
     "Loopback",
     "Paste",
     "Redirect",
-    "Bearer",
     "ClientCredentials",
     "EnterpriseManaged",
     "WorkloadIdentity",
@@ -518,11 +520,11 @@ _HOMES = {
     "Client": ".client.async_client",
     "ClientHandlers": ".client.async_client",
     "connect": ".client.async_client",
+    "Bearer": ".client.auth.bearer",
     "Device": ".client.auth.interactions",
     "Loopback": ".client.auth.interactions",
     "Paste": ".client.auth.interactions",
     "Redirect": ".client.auth.interactions",
-    "Bearer": ".client.auth.machine_auth",
     "ClientCredentials": ".client.auth.machine_auth",
     "EnterpriseManaged": ".client.auth.machine_auth",
     "WorkloadIdentity": ".client.auth.machine_auth",

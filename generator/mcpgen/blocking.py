@@ -21,6 +21,7 @@ Kind = Literal["property", "function", "coroutine", "subscription"]
 _SHARED = "ClientCalls"
 _CLIENT = "ClientBase"
 _GROUP = "GroupBase"
+_MODEL_CALLS = "ModelCalls"
 _WITHOUT = frozenset(
     {"cache", "input_rounds", "seen_as", "close", "start_call", "servers", "hold", "end", "opened"}
 )
@@ -54,15 +55,17 @@ class BlockingMethod:
 
 
 @cache
-def blocking_methods() -> tuple[BlockingMethod, ...]:
-    """The blocking methods of every client."""
-    return (*_methods("base.py", _SHARED), *_methods("base.py", _CLIENT))
+def blocking_methods(*, model_calls: bool) -> tuple[BlockingMethod, ...]:
+    """The blocking methods of every client; with or without those of its tools for a model."""
+    of_models = _methods("model_calls.py", _MODEL_CALLS) if model_calls else ()
+    return (*of_models, *_methods("base.py", _SHARED), *_methods("base.py", _CLIENT))
 
 
 @cache
 def blocking_group_methods() -> tuple[BlockingMethod, ...]:
     """The blocking methods of every client of several servers."""
-    return (*_methods("base.py", _SHARED), *_methods("group_base.py", _GROUP))
+    of_models = _methods("model_calls.py", _MODEL_CALLS)
+    return (*of_models, *_methods("base.py", _SHARED), *_methods("group_base.py", _GROUP))
 
 
 def _methods(module: str, name: str) -> Iterator[BlockingMethod]:

@@ -94,7 +94,7 @@ class BuildRequest:
         sources: Its revisions, oldest first.
         errata: Whether known defects of published schemas are corrected.
         strict: Whether a fact that can only be guessed is an error.
-        selection: The parts and the transports to write.
+        selection: The parts, the transports and the features to write.
         overrides: Templates that take the place of mcpgen's, if there are some.
         extensions: The extensions of its revisions, in order.
         extension_origins: What the manifest records of them.
@@ -102,6 +102,7 @@ class BuildRequest:
             have new names.
         renamed_types: What the manifest records of types under other names; see `Manifest`.
         adopted: The file of the rules that are replayed on what is rendered, if there is one.
+        gitattributes: Whether a file tells Git that the package is generated.
     """
 
     package: str
@@ -117,12 +118,20 @@ class BuildRequest:
     old_names: tuple[str, ...] = ()
     adopted: AdoptedFile | None = None
     renamed_types: Mapping[str, str] = field(default_factory=dict[str, str])
+    gitattributes: bool = True
 
     @property
     def options(self) -> Options:
         """What the manifest records of it."""
         chosen = self.selection
-        return Options(self.errata, chosen.parts, chosen.transports, chosen.models)
+        return Options(
+            self.errata,
+            chosen.parts,
+            chosen.transports,
+            chosen.models,
+            chosen.features,
+            self.gitattributes,
+        )
 
     @property
     def templates(self) -> Templates:

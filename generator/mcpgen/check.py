@@ -106,6 +106,7 @@ def _checked(directory: Path, named: Sequence[Source]) -> Report:
         old_names=build_request.old_names(record),
         adopted=build_request.adopted_file(directory, record),
         renamed_types=build_request.renamed_types(record),
+        gitattributes=options.gitattributes,
     )
     return _compared(report, record, pipeline.build(request))
 

@@ -126,6 +126,11 @@ def _project(directory: Path | None) -> Settings | None:
 @click.option(
     "--no-errata", is_flag=True, help="Take published schemas as they are, defects included."
 )
+@click.option(
+    "--no-gitattributes",
+    is_flag=True,
+    help="Write no .gitattributes, which tells Git that the package is generated.",
+)
 @force_option
 @watch_option
 @json_option
@@ -137,6 +142,7 @@ def cli(
     revisions: tuple[str, ...],
     parts: tuple[str, ...],
     transports: tuple[str, ...],
+    features: tuple[str, ...],
     models: str | None,
     output: Path | None,
     schemas: tuple[Path, ...],
@@ -146,6 +152,7 @@ def cli(
     extensions: tuple[str, ...],
     strict: bool,
     no_errata: bool,
+    no_gitattributes: bool,
     force: bool,
     watch: bool,
 ) -> None:
@@ -186,6 +193,8 @@ def cli(
         templates,
         extensions,
         adopted=adopted,
+        features=features,
+        gitattributes=not no_gitattributes,
     )
     if watch:
         _watch_inputs(console, chosen, output)
@@ -246,6 +255,7 @@ def update(
     revisions: tuple[str, ...],
     parts: tuple[str, ...],
     transports: tuple[str, ...],
+    features: tuple[str, ...],
     models: str | None,
     schemas: tuple[Path, ...],
     facts_file: Path | None,
@@ -269,7 +279,7 @@ def update(
         from mcpgen import project_commands
 
         _refuse_options(
-            *(revisions, parts, transports, models, schemas, facts_file),
+            *(revisions, parts, transports, features, models, schemas, facts_file),
             *(templates, adopted, extensions, watch),
         )
         project_commands.update(console, project, force=force)
@@ -287,6 +297,7 @@ def update(
         templates,
         extensions,
         adopted=adopted,
+        features=features,
     )
     if watch:
         _watch_inputs(console, wanted, directory)

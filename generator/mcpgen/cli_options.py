@@ -16,7 +16,7 @@ import click
 from mcpgen import paths
 from mcpgen.console import Console
 from mcpgen.names import LIBRARIES
-from mcpgen.parts import PARTS, TRANSPORTS
+from mcpgen.parts import FEATURES, PARTS, TRANSPORTS
 
 DIRECTORY = click.Path(file_okay=True, dir_okay=True, path_type=Path)
 """A directory, which need not exist; that it is none is said by what reads it."""
@@ -184,7 +184,7 @@ def adopted_option(command: Any) -> Any:
 
 
 def selection_options(command: Any) -> Any:
-    """Add the options that choose revisions, parts, transports and the library of the models."""
+    """Add the options that choose what a package has."""
     revisions = click.option(
         *("-r", "--revision", "revisions"),
         multiple=True,
@@ -208,13 +208,21 @@ def selection_options(command: Any) -> Any:
         help="Only these transports: stdio, http, http+sse (which brings http), or all (the"
         " default).",
     )
+    features = click.option(
+        "--features",
+        multiple=True,
+        shell_complete=_complete_features,
+        metavar="FEATURES",
+        help="With these features, with commas between them, or all; none by default:"
+        f" {', '.join(each.name for each in FEATURES)}. update takes +NAME and -NAME too.",
+    )
     library = click.option(
         "--models",
         type=click.Choice(LIBRARIES),
         metavar="LIBRARY",
         help="What models are written for: msgspec (the default) or pydantic.",
     )
-    return revisions(parts(transports(library(command))))
+    return revisions(parts(transports(features(library(command)))))
 
 
 def _complete_revisions(_: click.Context, __: click.Parameter, begun: str) -> list[str]:
@@ -230,6 +238,10 @@ def _complete_parts(_: click.Context, __: click.Parameter, begun: str) -> list[s
 
 def _complete_transports(_: click.Context, __: click.Parameter, begun: str) -> list[str]:
     return _with_commas(begun, TRANSPORTS)
+
+
+def _complete_features(_: click.Context, __: click.Parameter, begun: str) -> list[str]:
+    return _with_commas(begun, [each.name for each in FEATURES])
 
 
 def _with_commas(begun: str, words: Iterable[str]) -> list[str]:

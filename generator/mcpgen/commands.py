@@ -20,7 +20,7 @@ from mcpgen.build_request import BuildRequest, Source
 from mcpgen.console import Console
 from mcpgen.errors import OutputError, UsageError, safe_text
 from mcpgen.overrides import Overrides
-from mcpgen.parts import selection
+from mcpgen.parts import changed_features, selection
 
 if TYPE_CHECKING:
     from mcpgen.update_report import Report
@@ -45,6 +45,8 @@ class Wanted:
         root: What the paths in `extensions` start from; the current directory by default.
         adopted: The file of adopted rules, if one was named; else the one that the manifest of the
             package records is used.
+        features: Words of `--features`.
+        gitattributes: Whether a file tells Git that the package is generated.
     """
 
     revisions: tuple[str, ...] = ()
@@ -57,6 +59,8 @@ class Wanted:
     extensions: tuple[str, ...] = ()
     root: Path | None = None
     adopted: Path | None = None
+    features: tuple[str, ...] = ()
+    gitattributes: bool = True
 
 
 def requested(
@@ -68,7 +72,7 @@ def requested(
         UsageError: The options do not go together, or name something unknown.
     """
     package = build_request.package_name(directory)
-    chosen = selection(wanted.parts, wanted.transports, wanted.models)
+    chosen = selection(wanted.parts, wanted.transports, wanted.models, wanted.features)
     before = directories.read_manifest(directory) if directory.is_dir() else None
     sources = _sources(wanted, directory, before)
     if not sources:
@@ -87,6 +91,7 @@ def requested(
         build_request.old_names(before),
         build_request.adopted_file(directory, before, wanted.adopted),
         build_request.renamed_types(before),
+        wanted.gitattributes,
     )
 
 
@@ -147,6 +152,7 @@ def updated(wanted: Wanted, directory: Path) -> BuildRequest:
         wanted.parts or before.parts,
         wanted.transports or before.transports,
         wanted.models or before.models,
+        changed_features(before.features, wanted.features),
     )
     sources = _sources(wanted, directory, record)
     if not wanted.revisions:
@@ -166,6 +172,7 @@ def updated(wanted: Wanted, directory: Path) -> BuildRequest:
         old_names=build_request.old_names(record),
         adopted=build_request.adopted_file(directory, record, wanted.adopted),
         renamed_types=build_request.renamed_types(record),
+        gitattributes=before.gitattributes,
     )
 
 
@@ -201,6 +208,8 @@ def generate(console: Console, request: BuildRequest, directory: Path, *, force:
     for note in notes:
         console.summary(note)
     console.summary(f"{directory}: {_what(written)} ({names})")
+    if before is not None and written.changed:
+        console.summary(f"changed: {_kinds(written)}")
     reports = _reports(before, request)
     for line in (line for report in reports for line in report.lines()):
         console.summary(line)
@@ -313,6 +322,22 @@ def _what(written: output.Written) -> str:
         "unchanged": written.unchanged,
     }
     return ", ".join(f"{count_of(count, 'file')} {what}" for what, count in counts.items() if count)
+
+
+def _kinds(written: output.Written) -> str:
+    """How many files of each kind were created, updated or removed."""
+    from mcpgen import render
+
+    kinds = dict.fromkeys(("models", "methods", "other rendered", "copied", "manifest"), 0)
+    for path in (*written.created, *written.updated, *written.removed):
+        name = path.rpartition("/")[2]
+        if name in ("models.py", "methods.py"):
+            kinds[name.removesuffix(".py")] += 1
+        elif path == manifest.NAME:
+            kinds["manifest"] += 1
+        else:
+            kinds["copied" if render.is_copied(path) else "other rendered"] += 1
+    return ", ".join(f"{count} {kind}" for kind, count in kinds.items() if count)
 
 
 def count_of(number: int, noun: str) -> str:

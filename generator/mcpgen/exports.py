@@ -41,27 +41,27 @@ EXPORTS = (
     _export("._wire", "client", "to_builtins"),
     _export("._wire", "types", "replace"),
     _export(".auth.address_rules", "client+http", "AddressRules"),
-    _export(".auth.flows", "client+http", "IdentityProvider"),
-    _export(".auth.jwt_signing", "client+http", "PrivateKey"),
-    _export(".auth.registration", "client+http", "client_metadata_document"),
-    _export(".auth.steps", "client+http", "DeviceCode"),
+    _export(".auth.flows", "auth+client", "IdentityProvider"),
+    _export(".auth.jwt_signing", "auth+client", "PrivateKey"),
+    _export(".auth.registration", "auth+client", "client_metadata_document"),
+    _export(".auth.steps", "auth+client", "DeviceCode"),
     _export(".channel", "protocol", "Channel"),
     _export(".client.async_client", "client", "Client", "ClientHandlers", "connect"),
-    _export(".client.auth.interactions", "client+http", "Device", "Loopback", "Paste", "Redirect"),
+    _export(".client.auth.bearer", "client+http", "Bearer"),
+    _export(".client.auth.interactions", "auth+client", "Device", "Loopback", "Paste", "Redirect"),
     _export(
         ".client.auth.machine_auth",
-        "client+http",
-        "Bearer",
+        "auth+client",
         "ClientCredentials",
         "EnterpriseManaged",
         "WorkloadIdentity",
     ),
-    _export(".client.auth.oauth", "client+http", "OAuth", "PendingAuthorization"),
-    _export(".client.auth.stores", "client+http", "FileStore", "MemoryStore", "Store"),
+    _export(".client.auth.oauth", "auth+client", "OAuth", "PendingAuthorization"),
+    _export(".client.auth.stores", "auth+client", "FileStore", "MemoryStore", "Store"),
     _export(".client.callbacks", "client", "Callback", "LogMessage"),
     _export(".client.calls", "client", "StartedCall"),
-    _export(".client.group", "client", "ClientGroup"),
-    _export(".client.host", "client", "choose_model", "safe_icons"),
+    _export(".client.group", "groups", "ClientGroup"),
+    _export(".client.host", "groups", "choose_model", "safe_icons"),
     _export(
         ".client.listen",
         "client",
@@ -80,10 +80,10 @@ EXPORTS = (
     _export(".client.tasks", f"{_TASKS}+client", "TaskClient", "TaskHandle"),
     _export(".client.client_settings", "client", "ClientLimits", "Timeouts"),
     _export(".client.client_settings", "client+stdio", "Restart"),
-    _export(".client.server_config", "client", "ConfigInput"),
+    _export(".client.server_config", "groups", "ConfigInput"),
     _export(".client.sync", "client", "SyncStartedCall"),
     _export(".client.sync_client", "client", "SyncClient", "SyncClientHandlers", "connect_sync"),
-    _export(".client.sync_group", "client", "SyncClientGroup"),
+    _export(".client.sync_group", "groups", "SyncClientGroup"),
     _export(
         ".errors",
         "protocol",
@@ -117,7 +117,7 @@ EXPORTS = (
     _export(".protocol.tool_annotations", "client server", "Hints", "hints_of"),
     _export(".protocol.uris", "client server", "safe_url"),
     _export(".revisions", "protocol", "REVISIONS"),
-    _export(".runtime.observability", "client server", "log_requests", "trace_requests"),
+    _export(".runtime.observability", "telemetry", "log_requests", "trace_requests"),
     _export(".runtime.request_context", "server", "Principal"),
     _export(".runtime.request_context", "client server", "RequestContext"),
     _export(
@@ -125,23 +125,23 @@ EXPORTS = (
     ),
     _export(".server.asgi.routes", "server+http", "RouteRequest", "RouteResponse"),
     _export(".server.asgi.settings", "server+http", "Limits", "ServerHttpSettings"),
-    _export(".server.auth.authenticator", "server+http", "ProtectedResourceMetadata"),
-    _export(".server.auth.dpop_validation", "server+http", "DpopValidation"),
-    _export(".server.auth.introspection", "server+http", "Introspection"),
-    _export(".server.auth.jwt_verifier", "server+http", "JwtVerifier"),
-    _export(".server.auth.protected", "server+http", "Protected"),
+    _export(".server.auth.authenticator", "auth+server", "ProtectedResourceMetadata"),
+    _export(".server.auth.dpop_validation", "auth+server", "DpopValidation"),
+    _export(".server.auth.introspection", "auth+server", "Introspection"),
+    _export(".server.auth.jwt_verifier", "auth+server", "JwtVerifier"),
+    _export(".server.auth.protected", "auth+server", "Protected"),
     _export(
         ".server.auth.verifiers",
-        "server+http",
+        "auth+server",
         "AnyOf",
         "InvalidTokenError",
         "StaticTokens",
         "TokenVerifier",
         "TrustedIssuers",
     ),
-    _export(".server.openapi.http_operation", "server", "HttpClient", "ClientResponse"),
-    _export(".server.openapi.openapi_server", "server", "OpenApiWarning"),
-    _export(".server.openapi.route_maps", "server", "HTTPRoute", "MCPType", "RouteMap"),
+    _export(".server.openapi.http_operation", "openapi", "HttpClient", "ClientResponse"),
+    _export(".server.openapi.openapi_server", "openapi", "OpenApiWarning"),
+    _export(".server.openapi.route_maps", "openapi", "HTTPRoute", "MCPType", "RouteMap"),
     _export(".server.request_head", "server", "RequestHead"),
     _export(".server.server_session", "server", "ServerSession"),
     _export(
@@ -221,12 +221,13 @@ _MESSAGE_TYPES = frozenset(
 _ENTRIES = (
     ("types", "py.typed"),
     ("several", "models.py"),
+    ("partial", "missing_features.py"),
     ("protocol", "revisions.py"),
     ("protocol", "protocol/connection.py"),
     ("peer", "__main__.py"),
     ("inspector", "inspector/page.html"),
     ("testing", "testing.py"),
-    ("testing", "proxy/proxy_server.py"),
+    ("proxy", "proxy/proxy_server.py"),
 )
 """Files that a package has without a public name for them, by the part that has them."""
 
@@ -320,6 +321,14 @@ def exported(features: Features, *, unset: bool) -> tuple[Export, ...]:
     """What a package shows; `unset` where null is a value of optional members."""
     rows = (*_UNSET, *EXPORTS) if unset else EXPORTS
     return tuple(row for row in rows if row.parts & features.parts)
+
+
+def missing(features: Features) -> dict[str, str]:
+    """Public names of features that a package could have and has not, each with its feature."""
+    absent = features.parts_of(feature.name for feature in features.absent)
+    rows = ((part, row) for row in EXPORTS for part in row.parts & absent)
+    names = {name: part.partition("+")[0] for part, row in rows for name in row.names}
+    return {name: names[name] for name in sorted(names)}
 
 
 def exported_types(

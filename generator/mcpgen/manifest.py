@@ -19,10 +19,13 @@ from mcpgen import __version__, paths
 from mcpgen.errors import ManifestError, UsageError
 from mcpgen.json_types import is_object
 from mcpgen.names import Library
-from mcpgen.parts import EVERYTHING, Selection, selection
+from mcpgen.parts import EVERYTHING, NONE, Selection, selection
 from mcpgen.toml_records import Place, convert
 
 NAME = "mcpgen.json"
+
+GITATTRIBUTES = ".gitattributes"
+"""The file that has reviews on GitHub and GitLab fold the package."""
 
 FILE_PATH = "a relative path of letters, digits, '.', '-' and '_' between single '/'"
 """What a path of a file within a package is; see `is_file_path`."""
@@ -60,20 +63,24 @@ class Options:
         parts: The parts that were chosen.
         transports: The transports that were chosen.
         models: What the models are written for; no member of the file for msgspec.
+        features: The features that were chosen; no member of the file for all of them.
+        gitattributes: Whether a file tells Git that the package is generated; no member if so.
     """
 
     errata: bool
     parts: tuple[str, ...] = EVERYTHING.parts
     transports: tuple[str, ...] = EVERYTHING.transports
     models: Library = EVERYTHING.models
+    features: tuple[str, ...] = EVERYTHING.features
+    gitattributes: bool = True
 
     def selection(self) -> Selection:
-        """The parts, the transports and the library of the models.
+        """The parts, the transports, the library of the models and the features.
 
         Raises:
             UsageError: They are none that could have been chosen.
         """
-        return selection(self.parts, self.transports, self.models)
+        return selection(self.parts, self.transports, self.models, self.features or (NONE,))
 
 
 @dataclass(frozen=True)
@@ -162,6 +169,10 @@ class Manifest:
             del document["adopted"]
         if self.options.models == EVERYTHING.models:
             del document["options"]["models"]
+        if self.options.features == EVERYTHING.features:
+            del document["options"]["features"]
+        if self.options.gitattributes:
+            del document["options"]["gitattributes"]
         for optional in ("names", "old_names", "renamed_types", "extensions"):
             if not document[optional]:
                 del document[optional]
@@ -225,6 +236,8 @@ def _completed(document: Any) -> Any:
             options.setdefault("parts", list(EVERYTHING.parts))
             options.setdefault("transports", list(EVERYTHING.transports))
             options.setdefault("models", EVERYTHING.models)
+            options.setdefault("features", list(EVERYTHING.features))
+            options.setdefault("gitattributes", True)
         for origin in revisions.values() if is_object(revisions) else ():
             if is_object(origin):
                 origin.setdefault("schema", "")
@@ -241,7 +254,7 @@ def _check_texts(record: Manifest, place: Place) -> None:
     try:
         record.options.selection()
     except UsageError as error:
-        raise place.at("options").error("parts and transports", str(error)) from None
+        raise place.at("options").error("parts, transports and features", str(error)) from None
     for name, origin in record.revisions.items():
         at = place.at("revisions").at(name)
         if not _is_version(name):
@@ -275,7 +288,7 @@ def _is_relative(path: str) -> bool:
 
 def is_file_path(path: str) -> bool:
     """Whether a text is a path within a package: relative, normalized, the same on each system."""
-    return _is_file_path(path) is not None
+    return path == GITATTRIBUTES or _is_file_path(path) is not None
 
 
 def fingerprint(text: str) -> str:

@@ -68,6 +68,8 @@ def build(
     if request.extensions and not any(each.extensions for each in specs):
         raise extensions.without_revision(request.extensions[0], [*origins])
     files = _rendered(request, specs, report, worker)
+    if request.gitattributes:
+        files[manifest.GITATTRIBUTES] = "* linguist-generated\n"
     record = manifest.new(
         request.package,
         request.options,

@@ -345,6 +345,8 @@ def _request(settings: Settings, package: PackageSettings) -> BuildRequest:
         package.extensions,
         settings.root,
         settings.adopted(package),
+        package.features,
+        package.gitattributes,
     )
     directory = settings.directory(package)
     return commands.requested(wanted, directory, errata=package.errata, strict=package.strict)
@@ -417,8 +419,10 @@ def _other_settings(request: BuildRequest, directory: Path) -> list[str]:
     pairs = {
         "revisions": ([source.revision for source in request.sources], [*record.revisions]),
         "parts": (request.options.parts, record.options.parts),
+        "features": (request.options.features, record.options.features),
         "models": (request.options.models, record.options.models),
         "transports": (request.options.transports, record.options.transports),
+        "gitattributes": (request.options.gitattributes, record.options.gitattributes),
         "errata": (request.options.errata, record.options.errata),
         "templates": (request.templates.directory, record.templates.directory),
         "adopted": (request.adopted_origin.file, record.adopted.file),

@@ -43,7 +43,7 @@ def render_package(
     Args:
         revisions: What it speaks.
         package_name: Its import name.
-        selection: The parts and the transports to write.
+        selection: The parts, the transports and the features to write.
         worker: The process that makes the models; this one without it.
         overrides: A directory with templates that take the place of mcpgen's.
         old_names: Public names of earlier packages that it goes on to offer.

@@ -37,6 +37,7 @@ class PackageSettings:
         revisions: Dates, `latest` or `all`.
         parts: As for `--parts`.
         transports: As for `--transport`.
+        features: As for `--features`.
         models: As for `--models`; empty for msgspec.
         schemas: Schema files, one revision each.
         facts: The facts file of the one schema file.
@@ -48,12 +49,14 @@ class PackageSettings:
         extensions: Schema files of extensions, as for `--extension`.
         adopted: The file with the rules of `mcpgen adopt`; empty for the one that the package was
             made with.
+        gitattributes: Whether a file tells Git that the package is generated.
     """
 
     output: str
     revisions: tuple[str, ...] = ()
     parts: tuple[str, ...] = ()
     transports: tuple[str, ...] = ()
+    features: tuple[str, ...] = ()
     models: str = ""
     schemas: tuple[str, ...] = ()
     facts: str = ""
@@ -63,6 +66,7 @@ class PackageSettings:
     hooks: tuple[tuple[str, ...], ...] = ()
     extensions: tuple[str, ...] = ()
     adopted: str = ""
+    gitattributes: bool = True
 
 
 @dataclass(frozen=True)

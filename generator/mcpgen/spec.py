@@ -349,6 +349,11 @@ class PackageSpec:
         return (*rows, types) if types.names else rows
 
     @property
+    def missing(self) -> Mapping[str, str]:
+        """Public names that it was made without, each with the feature that has it, sorted."""
+        return exports.missing(self.has)
+
+    @property
     def types_module(self) -> str:
         """The module of all its types, relative to the package."""
         return ".models" if self.has.several else f".{self.revisions[0].folder}.models"
@@ -381,7 +386,7 @@ class PackageSpec:
     @property
     def blocking_methods(self) -> tuple[BlockingMethod, ...]:
         """Methods of the blocking client that do not depend on a schema."""
-        return blocking.blocking_methods()
+        return blocking.blocking_methods(model_calls="groups" in self.has.chosen)
 
     @property
     def blocking_group_methods(self) -> tuple[BlockingMethod, ...]:

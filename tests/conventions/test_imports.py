@@ -61,7 +61,7 @@ GENERATOR_LAYERS: Layers = (
 )
 
 PACKAGE_LAYERS: Layers = (
-    ("foreign_text", "method_facts", "other_sdks", "_unions"),
+    ("foreign_text", "method_facts", "missing_features", "other_sdks", "_unions"),
     ("_structs",),
     ("revision_facts",),
     ("command_masking",),

@@ -43,12 +43,16 @@ def spec_of(name: str) -> spec.RevisionSpec:
 
 @cache
 def made(
-    chosen: str, transports: str, revisions: tuple[str, ...], models: str = ""
+    chosen: str,
+    transports: str,
+    revisions: tuple[str, ...],
+    models: str = "",
+    features: tuple[str, ...] = ("all",),
 ) -> Mapping[str, str]:
     """A package of a selection."""
     words = () if transports == "all" else (transports,)
     specs = [spec_of(name) for name in revisions]
-    return render.render_package(specs, "pkg", selection((chosen,), words, models))
+    return render.render_package(specs, "pkg", selection((chosen,), words, models, features))
 
 
 def written(files: Mapping[str, str], folder: Path, name: str = "pkg") -> Path:

@@ -596,7 +596,7 @@ def test_a_terminal_gets_rich_output(root: Path, package: Path) -> None:
 
 
 def test_a_terminal_sees_progress(root: Path, tmp_path: Path, built: Mapping[str, str]) -> None:
-    shown = run_on_terminal(root, "-r", OLDEST, "-o", tmp_path / "pkg")
+    shown = run_on_terminal(root, "-r", OLDEST, "--features", "all", "-o", tmp_path / "pkg")
     assert "generating pkg" in shown
     assert f"{len(built)} files created" in shown
 

@@ -272,9 +272,8 @@ def test_a_package_of_one_revision_calls_a_tool_over_http(tmp_path: Path, revisi
 
 def test_every_part_together_is_the_whole() -> None:
     whole = made("all", "all", (NEWEST,))
-    each = render.render_package(
-        [spec_of(NEWEST)], "pkg", selection(parts.PARTS, ("stdio", "http"))
-    )
+    chosen = selection(parts.PARTS, ("stdio", "http"), features=("all",))
+    each = render.render_package([spec_of(NEWEST)], "pkg", chosen)
     assert each == whole
 
 
@@ -303,7 +302,7 @@ def test_every_module_begins_with_its_origin_and_how_to_edit() -> None:
 def test_parts_and_transports_are_words_or_words_with_commas(
     chosen: tuple[str, ...], transports: tuple[str, ...], expected: Selection
 ) -> None:
-    assert selection(chosen, transports) == expected
+    assert selection(chosen, transports, features=("all",)) == expected
 
 
 @pytest.mark.parametrize(

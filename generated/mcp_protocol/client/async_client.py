@@ -1196,10 +1196,11 @@ def connect(
 
     Args:
         target: The URL of a server over HTTP, a command line, a server in this process, or a
-            custom channel. A configuration, `{"mcpServers": {...}}` or the path of a JSON file
-            with it, opens all of its servers as one `ClientGroup`; its entries say what `env`,
-            `cwd`, `transport`, `headers` and `auth` say otherwise. `Path("server.py")` is a
-            configuration of one server, which Python runs; `.js` is run by Node.js.
+            custom channel.
+            A configuration, `{"mcpServers": {...}}` or the path of a JSON file with it, opens all
+            of its servers as one `ClientGroup`; its entries say what `env`, `cwd`, `transport`,
+            `headers` and `auth` say otherwise. `Path("server.py")` is a configuration of one
+            server, which Python runs; `.js` is run by Node.js.
         revision: The only revision to use; the client then has the types of that revision. By
             default the newest revision that both sides support is used. `handshake` stands for
             any revision with a session: `initialize` is then the first message.

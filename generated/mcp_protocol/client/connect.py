@@ -29,7 +29,7 @@ from ..errors import (
 from ..facts import HANDSHAKE, Revisions
 from ..protocol.connection import Connection
 from ..runtime.peer import Peer
-from ..runtime.trace import traced
+from ..runtime.tracing import traced
 from ..transports.memory import memory_pair
 from .base import AnyClient, ClientApplication
 

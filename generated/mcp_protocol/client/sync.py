@@ -29,11 +29,10 @@ from ..facts import Method
 from ..runtime.request_context import RequestContext
 from .base import Handlers
 from .callbacks import in_thread
-from .listen import Change, NotificationFilter, Subscription
+from .listen import Change, ChangeIterator, NotificationFilter
 
 if TYPE_CHECKING:
     from .base import ClientBase
-    from .group_base import GroupSubscription
 
 Backend: TypeAlias = Literal["asyncio", "trio"]
 
@@ -337,9 +336,7 @@ class SyncSubscription:
         subscription: The asynchronous subscription.
     """
 
-    def __init__(
-        self, thread: ClientThread, subscription: Subscription | GroupSubscription
-    ) -> None:
+    def __init__(self, thread: ClientThread, subscription: ChangeIterator) -> None:
         self._thread = thread
         self._subscription = subscription
 

@@ -20,6 +20,7 @@ from urllib.parse import quote, urlencode
 import msgspec
 
 from ..errors import AuthorizationError, OAuthError
+from ..framing.http_headers import is_visible_ascii
 from .discovery import AuthorizationServer, FlowContext, read_object
 from .json_documents import finite_number
 from .jwt_signing import USE_NONCE, PrivateKey, random_base64url
@@ -347,7 +348,7 @@ def read_token(response: Fetched, where: str, now: float) -> AccessToken:
     """
     members = read_success(response, where)
     value, scheme = members.get("access_token"), members.get("token_type")
-    if not isinstance(value, str) or not is_header_safe(value):
+    if not isinstance(value, str) or not is_visible_ascii(value):
         raise AuthorizationError(f"{where}: expected an access token")
     schemes = {"bearer": "Bearer", "dpop": "DPoP"}
     if not isinstance(scheme, str) or scheme.lower() not in schemes:
@@ -396,11 +397,6 @@ def _renew_at(expires_in: object, now: float) -> float | None:
     if seconds is None:
         return None
     return now + max(seconds - min(RENEWAL_SECONDS, seconds / 2), SHORTEST_RENEWAL)
-
-
-def is_header_safe(token: str) -> bool:
-    """Whether a token can be sent in an `Authorization` header."""
-    return bool(token) and token.isascii() and token.isprintable() and " " not in token
 
 
 def grant_key(server: str) -> str:

@@ -280,6 +280,9 @@ class ChangeIterator:
     def __init__(self) -> None:
         self.agreed = NotificationFilter()
 
+    async def __aenter__(self) -> Self:
+        raise NotImplementedError
+
     async def __aexit__(
         self,
         kind: type[BaseException] | None,
@@ -290,6 +293,9 @@ class ChangeIterator:
 
     def __aiter__(self) -> Self:
         return self
+
+    async def __anext__(self) -> Change:
+        raise NotImplementedError
 
     async def close(self) -> None:
         """End the subscription and its iteration, from any task."""

@@ -270,7 +270,7 @@ async def serve_session(service: Service, channel: Channel) -> None:
 
 def new_session(service: Service, channel: Channel) -> AnnouncementQueue:
     """The peer of a new client, and its announcements."""
-    from ..runtime.trace import traced  # slow to import, and needed for serving only
+    from ..runtime.tracing import traced  # slow to import, and needed for serving only
 
     connection = Connection(
         "server",

@@ -30,13 +30,14 @@ from ...framing.line_framing import TooLong
 from ...framing.sse import MEDIA_TYPE, EventDecoder
 from ...protocol import jsonrpc
 from ...runtime.task_scope import TaskScope, running_loop, scope_type
-from ...runtime.trace import Trace, trace_of
+from ...runtime.tracing import Trace, trace_of
 from ..request_head import HTTP_REQUEST
 from ..serving import Service
 from . import http_response
 from .endpoints import check_sse_paths, session_endpoint, sse_endpoints, stateless_endpoint
 from .host_origin import HostOriginValidator
 from .http_response import SHUTTING_DOWN, HttpResponse
+from .protection import authentication_of
 from .quotas import Quotas, starts_work
 from .request import (
     SHORT_BODY,
@@ -53,7 +54,6 @@ from .settings import SSE_PATH, ServerHttpSettings
 from .uvicorn_adapter import until_shutdown
 
 if TYPE_CHECKING:
-    from ..auth.authenticator import Authenticator
     from .routes import Route, Routes
 
 logger = logging.getLogger(__name__)
@@ -407,7 +407,7 @@ class LifespanState:
         self.stateless = stateless_endpoint(service, settings, self.background, self.quotas)
         self.sessions = session_endpoint(service, settings, self.background, self.quotas)
         self.sse = sse_endpoints(service, settings, self.quotas, self.bodies)
-        self.authenticator = authenticator_of(service, settings)
+        self.authenticator = authentication_of(service, settings.protected, settings.path)
         self.trace = trace_of("server", service.secret_names_of)
         if self.authenticator is not None:
             self.quotas.streams.deadline = self.authenticator.deadline
@@ -502,16 +502,6 @@ class _TracedSend:
                 if not isinstance(event, TooLong) and event.data:
                     self._trace.sent(event.data)
         await self._send(message)
-
-
-def authenticator_of(service: Service, settings: ServerHttpSettings) -> Authenticator | None:
-    """Authenticates and authorizes requests; `None` if the application is not protected."""
-    protected = settings.protected
-    if protected is None:
-        return None
-    from ..auth.authenticator import Authenticator  # only protected servers need it
-
-    return Authenticator(protected, service.revisions, service.required_scopes, settings.path)
 
 
 def _with_sse_path(settings: ServerHttpSettings, revisions: Revisions) -> ServerHttpSettings:

@@ -41,7 +41,7 @@ from .response_writer import SseResponse
 from .settings import RELATIVE, SSE_PATH, Limits, ServerHttpSettings
 
 if TYPE_CHECKING:
-    from ..auth.authenticator import Authenticator
+    from .protection import Authentication
 
 _ID_BYTES = 32
 _QUERY = "session_id"
@@ -195,7 +195,7 @@ class SseEndpoints:
         self._quotas = quotas
         self._bodies = bodies
         self._clients: dict[str, _Client] = {}
-        self.authenticator: Authenticator | None = None
+        self.authenticator: Authentication | None = None
 
     def serves(self, path: str) -> bool:
         """Whether a path is that of one of the two endpoints."""

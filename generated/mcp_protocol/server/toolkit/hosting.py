@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from ..asgi.app import AsgiApplication
     from ..asgi.settings import ServerHttpOptions
-    from .mounting import Mountable
+    from .dispatcher import MountedServer
     from ..stdio_server import Backend
 
 importing: ContextVar[bool] = ContextVar("importing", default=False)
@@ -68,7 +68,7 @@ class ServerRunner(msgspec.Struct, frozen=True, kw_only=True):
     banner: bool
     process_limits: Sequence[ProcessLimit]
     signer: RequestStateSigner
-    mounted: Sequence[Mountable]
+    mounted: Sequence[MountedServer]
 
     def run(
         self,
@@ -181,7 +181,7 @@ def run_workers(
     limits = runner.all_process_limits()
     auth = options.get("auth")
     if auth is not None:
-        from ..auth.protected import protected_by  # only protected servers need it
+        from ..asgi.protection import protected_by  # only protected servers need it
 
         limits += protected_by(auth).process_limits()
     if refused := [limit.text for limit in limits if limit.is_refused]:

@@ -365,10 +365,11 @@ class Server(Decorators):
             from ...other_sdks import call_error  # for the error only
 
             raise call_error("server.mount", f"expected Server, got {kind.__name__}")
-        if self._mounts is None:
-            self._mounts = Mounts(self._mountable, routed)
-            self._handlers.update(self._mounts.routed(self._handlers))
-        self._mounts.add(server._mountable, prefix)
+        mounts = self._mounts
+        if not isinstance(mounts, Mounts):
+            self._mounts = mounts = Mounts(self._mountable, routed)
+            self._handlers.update(mounts.routed(self._handlers))
+        mounts.add(server._mountable, prefix)
 
     @staticmethod
     def proxy(target: Any, name: str = "proxy", version: str = "0", **options: Any) -> Server:
@@ -399,7 +400,7 @@ class Server(Decorators):
 
     @cached_property
     def _mountable(self) -> Mountable:
-        from .mounting import Mountable  # as above
+        from .mounting import Mountable, Mounts  # as above
 
         lifespan = self._lifespan
         return Mountable(
@@ -428,7 +429,7 @@ class Server(Decorators):
             dependencies=self._own_dependencies,
             url_elicitations=self._url_elicitations,
             method_followers=self._method_followers,
-            mounts=lambda: self._mounts,
+            mounts=lambda: self._mounts if isinstance(self._mounts, Mounts) else None,
         )
 
     async def call_tool(

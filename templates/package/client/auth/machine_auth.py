@@ -1,13 +1,12 @@
-"""Authorization without a user: client credentials, assertions, and tokens from elsewhere."""
+"""Authorization without a user: client credentials and assertions."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from inspect import isawaitable
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ...auth.address_rules import PUBLIC, AddressCheck, AddressRules
+from ...auth.address_rules import PUBLIC, AddressRules
 from ...auth.discovery import AuthorizationServer, FlowContext
 from ...auth.flows import (
     FetchAssertion,
@@ -18,17 +17,14 @@ from ...auth.flows import (
 )
 from ...auth.jwt_signing import PrivateKey
 from ...auth.steps import Flow
-from ...auth.token_endpoint import ClientIdentity, Grant, is_header_safe
-from ...errors import AuthorizationError
+from ...auth.token_endpoint import ClientIdentity, Grant
 from ...facts import Revisions
-from ...transports.http.http_libraries import same_origin
 from .stores import MemoryStore, Store
 from .token_authorizer import AuthSettings, TokenAuthorizer
 
 if TYPE_CHECKING:
     from ...auth.jwt_signing import PrivateKey
     from ...transports.http.http_client import Authorizer
-    from ...transports.http.http_libraries import Response
 
 
 class _MachineAuthorization(ABC):
@@ -205,70 +201,3 @@ class EnterpriseManaged(_MachineAuthorization):
     ) -> Flow[Grant]:
         """See `GrantSource.request_grant`."""
         return enterprise_managed(context, self._id_jag, self._identity, server, scopes)
-
-
-class Bearer:
-    """Sends an access token that the application obtains itself.
-
-    Args:
-        token: The token, or a function that returns it; may be a coroutine function. It is called
-            again if the server refuses the token.
-        addresses: Whether servers without TLS are allowed.
-    """
-
-    extensions: tuple[str, ...] = ()
-
-    def __init__(
-        self,
-        token: str | Callable[[], str | Awaitable[str]],
-        *,
-        addresses: AddressRules = PUBLIC,
-    ) -> None:
-        self._token = token
-        self._addresses = addresses
-
-    def __repr__(self) -> str:
-        return "<Bearer>"
-
-    def authorizer(self, url: str, revisions: Revisions) -> Authorizer:
-        """See `Authorization.authorizer`."""
-        AddressCheck(url, self._addresses).check_server(url)
-        return _BearerAuthorizer(self._token, url)
-
-
-class _BearerAuthorizer:
-    """Adds the token of the application; see `Authorizer`."""
-
-    def __init__(self, token: str | Callable[[], str | Awaitable[str]], url: str) -> None:
-        self._token = token
-        self._url = url
-        self._fields: Mapping[str, str] = {}
-
-    async def fields(self, method: str, url: str) -> Mapping[str, str]:
-        """See `Authorizer.fields`."""
-        if url != self._url and not same_origin(url, self._url):
-            return {}
-        if not self._fields:
-            value = self._token if isinstance(self._token, str) else self._token()
-            token = await value if isawaitable(value) else value
-            if not is_header_safe(token):
-                raise AuthorizationError("token: expected visible ASCII, which a header can carry")
-            self._fields = {"Authorization": f"Bearer {token}"}
-        return self._fields
-
-    async def wants_retry(
-        self,
-        response: Response,
-        sent: Mapping[str, str],
-        request: tuple[str, str, bytes | None],
-        attempts: int,
-    ) -> bool:
-        """See `Authorizer.wants_retry`."""
-        if response.status != 401 or attempts or isinstance(self._token, str):
-            return False
-        if sent == self._fields:
-            self._fields = {}
-        return bool(await self.fields(request[0], request[1]))
-
-    async def close(self) -> None:
-        """See `Authorizer.close`."""

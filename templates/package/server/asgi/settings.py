@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict
 from .event_store import EventStore, MemoryEventStore
 
 if TYPE_CHECKING:  # most servers on a user's machine need none
-    from ..auth.protected import Protected
-    from ..auth.verifiers import VerifyToken
+    from .protection import Auth, Protection
 
 Answers: TypeAlias = Literal["auto", "json", "sse"]
 """The form of the response to a POST: JSON, a stream of events, or whichever suits.
@@ -162,7 +161,7 @@ class ServerHttpSettings:
     sse_path: str | None = None
     messages_path: str = "/messages"
     messages_endpoint: str | None = None
-    auth: Protected | VerifyToken | None = None
+    auth: Auth | None = None
     stateless: bool = False
 
     def __post_init__(self) -> None:
@@ -187,11 +186,11 @@ class ServerHttpSettings:
         _ = self.protected  # raises for a value of another kind
 
     @property
-    def protected(self) -> Protected | None:
+    def protected(self) -> Protection | None:
         """The settings that `auth` stands for."""
         if self.auth is None:
             return None
-        from ..auth.protected import protected_by  # only protected servers need it
+        from .protection import protected_by  # only protected servers need it
 
         return protected_by(self.auth)
 
@@ -226,5 +225,5 @@ class ServerHttpOptions(TypedDict, total=False):
     sse_path: str | None
     messages_path: str
     messages_endpoint: str | None
-    auth: Protected | VerifyToken | None
+    auth: Auth | None
     stateless: bool

@@ -9,9 +9,10 @@ Source: server/tools, server/resources, server/prompts, server/utilities/complet
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias
 
 import msgspec
 
@@ -42,7 +43,7 @@ from .tools import Tool
 
 if TYPE_CHECKING:  # loaded only if a server has some
     from .completion import Completer
-    from .mounting import Mounts
+    from .dependencies import Dependencies
     from .prompts import Prompt
     from .resources import Resource
 
@@ -107,6 +108,70 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
             )
 
 
+class MountedServer(Protocol):
+    """What a server asks of one that is mounted on it."""
+
+    @property
+    def dependencies(self) -> Callable[[], Iterable[Dependencies]]:
+        """Those of its registered functions."""
+        ...
+
+    @property
+    def process_limits(self) -> Sequence[ProcessLimit]:
+        """What it lacks in several processes."""
+        ...
+
+    @property
+    def signer(self) -> RequestStateSigner:
+        """Signs its request states."""
+        ...
+
+    @property
+    def url_elicitations(self) -> OpenURLElicitations:
+        """Those that are open."""
+        ...
+
+
+class MountedServers(Protocol):
+    """What a server asks of all that are mounted on it; a package without mounting has no such."""
+
+    def servers(self) -> Sequence[MountedServer]:
+        """The servers that are mounted, and those inside, each once."""
+        ...
+
+    def routed(self, handlers: Mapping[str, Handler]) -> dict[str, Handler]:
+        """Handlers with those of requests about items behind the routes to mounted servers."""
+        ...
+
+    def capabilities(self) -> Mapping[str, Any]:
+        """What the mounted servers declare beyond what their features declare."""
+        ...
+
+    def states(self) -> Collection[ContextVar[Any]]:
+        """What holds the states that the lifespans have yielded, that of the server included."""
+        ...
+
+    def lifespan(self) -> AbstractAsyncContextManager[Any]:
+        """The lifespans of the server and of all that are mounted, each entered once."""
+        ...
+
+    def use_state(self, states: Any, /) -> None:
+        """Set what the lifespans yielded, for the current task."""
+        ...
+
+    def admit(self) -> Admit | None:
+        """That of the first server that has one."""
+        ...
+
+    def on_subscription(self, uris: Collection[str], /) -> None:
+        """Tell the mounted servers which of their resources a stream subscribes to."""
+        ...
+
+    async def notified(self, context: RequestContext, /) -> None:
+        """Pass a notification of the client to the mounted servers."""
+        ...
+
+
 class Dispatcher:
     """Handles requests with the registered functions. `Server` is one.
 
@@ -136,7 +201,7 @@ class Dispatcher:
         self._custom: dict[str, Method] = {}
         self._method_scopes: dict[str, frozenset[str]] = {}
         self._completers: dict[tuple[str, str, str], Completer] = {}
-        self._mounts: Mounts | None = None
+        self._mounts: MountedServers | None = None
         self._method_followers: list[Follower] = []
         cache, size = settings.cache, settings.page_size
         self._tools: Registry[Tool] = Registry(

@@ -1,0 +1,221 @@
+"""Features that are chosen: what a package has without them, and what using one says then."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from generator.command_line import run
+from generator.selections import LAST_WITH_SESSIONS, MIDDLE, NEWEST, made, spec_of, written
+from mcpgen import exports, manifest, parts
+from mcpgen.errors import UsageError
+from mcpgen.parts import FEATURES, changed_features, features, selection
+
+NAMES = tuple(each.name for each in FEATURES)
+NONE = ("none",)
+
+SIZES = {
+    ("server", "stdio"): (98, 25_600),
+    ("server", "http"): (113, 30_700),
+    ("client", "all"): (110, 29_100),
+    ("all", "all"): (170, 45_900),
+}
+"""The most files and lines of a package of one revision without features, headers included."""
+
+
+@pytest.mark.parametrize(("choice", "limits"), SIZES.items(), ids=lambda value: str(value))
+def test_a_package_without_features_is_small(
+    choice: tuple[str, str], limits: tuple[int, int]
+) -> None:
+    files = made(*choice, (MIDDLE,), features=NONE)
+    assert len(files) <= limits[0]
+    assert (
+        sum(text.count("\n") for path, text in files.items() if path.endswith(".py")) <= limits[1]
+    )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_feature_adds_its_public_names_alone(name: str) -> None:
+    facts = [spec_of(NEWEST).facts]
+    without = features(selection(features=NONE), facts)
+    chosen = features(selection(features=[name]), facts)
+    added = {each for row in exports.exported(chosen, unset=True) for each in row.names}
+    added -= {each for row in exports.exported(without, unset=True) for each in row.names}
+    brought = chosen.chosen
+    assert added == {each for each, of in exports.missing(without).items() if of in brought}
+    assert name in brought
+    assert {each.name for each in chosen.absent} == set(NAMES) - brought
+
+
+USES_EACH = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import pkg
+errors = []
+for name in sys.argv[2].split(","):
+    for kind in (lambda: getattr(pkg, name), lambda: exec(f"from pkg import {name}")):
+        try:
+            kind()
+        except (AttributeError, ImportError) as error:
+            errors.append(f"{type(error).__name__}: {error}")
+server = pkg.Server("one")
+for member in sys.argv[3].split(","):
+    try:
+        getattr(server, member)()
+    except AttributeError as error:
+        errors.append(str(error))
+try:
+    pkg.connect({"mcpServers": {}})
+except TypeError as error:
+    errors.append(str(error))
+try:
+    server.asgi(auth=pkg)
+except TypeError as error:
+    errors.append(str(error))
+print(*errors, sep="\\n")
+"""
+
+
+def test_what_was_not_chosen_says_how_to_add_it(tmp_path: Path) -> None:
+    folder = written(made("all", "all", (NEWEST,), features=NONE), tmp_path)
+    missing = exports.missing(features(selection(features=NONE), [spec_of(NEWEST).facts]))
+    members = {member: each.name for each in FEATURES for member in each.server_members}
+    command = [sys.executable, "-I", "-c", USES_EACH, str(folder), ",".join(missing)]
+    done = subprocess.run(
+        [*command, ",".join(members)], capture_output=True, text=True, check=False, cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    told = done.stdout.splitlines()
+    expected = [of for of in missing.values() for _ in range(2)]
+    expected += [*members.values(), "groups", "auth"]
+    assert len(told) == len(expected)
+    for line, feature in zip(told, expected, strict=True):
+        assert line.endswith(
+            f" comes with the feature {feature}, which this package was generated without:"
+            f" mcpgen update pkg --features +{feature}"
+        )
+
+
+def test_a_trace_that_nothing_writes_is_an_error(tmp_path: Path) -> None:
+    folder = written(made("server", "stdio", (MIDDLE,), features=NONE), tmp_path)
+    code = f"import sys; sys.path.insert(0, {str(folder)!r}); import pkg; pkg.Server('a').run()"
+    environment = {"MCP_TRACE": str(tmp_path / "trace.jsonl")}
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", code],
+        input="",
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "MCP_TRACE comes with the feature trace" in done.stderr
+    assert not (tmp_path / "trace.jsonl").exists()
+
+
+def test_packages_of_any_features_are_strictly_typed(tmp_path: Path) -> None:
+    some = ("auth", "mount", "inspector")
+    others = ("groups", "proxy", "openapi", "telemetry")
+    for name, chosen in {"none": NONE, "some": some, "others": others}.items():
+        written(made("all", "all", (NEWEST,), features=chosen), tmp_path, f"with_{name}")
+    written(made("client", "http", (MIDDLE,), features=NONE), tmp_path, "client_alone")
+    written(made("server", "stdio", (LAST_WITH_SESSIONS,), features=NONE), tmp_path, "server_alone")
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", "."],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.stdout, done.returncode) == ("", 0), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("before", "words", "expected"),
+    [
+        (("all",), (), ("all",)),
+        ((), (), ()),
+        (("auth",), ("groups,mount",), ("groups", "mount")),
+        (("auth",), ("+mount",), ("auth", "mount")),
+        (("auth", "mount"), ("-auth",), ("mount",)),
+        (("auth",), ("-auth",), ("none",)),
+        (("all",), ("-auth, -proxy",), tuple(n for n in NAMES if n not in ("auth", "proxy"))),
+    ],
+)
+def test_an_update_replaces_adds_or_removes_features(
+    before: tuple[str, ...], words: tuple[str, ...], expected: tuple[str, ...]
+) -> None:
+    assert changed_features(before, words) == expected
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (("dict",), "--features: expected auth, "),
+        (("+auth", "mount"), "--features: expected + or - before each name"),
+        (("+keys",), "--features: expected auth, "),
+    ],
+)
+def test_words_for_features_are_checked(words: tuple[str, ...], text: str) -> None:
+    with pytest.raises(UsageError, match="--features") as caught:
+        selection(features=changed_features((), words))
+    assert str(caught.value).startswith(text)
+
+
+def test_a_feature_without_its_part_is_refused() -> None:
+    facts = [spec_of(NEWEST).facts]
+    for part, name, needs in (
+        ("server", "groups", "client"),
+        ("types", "trace", "client or server"),
+        ("client", "inspector", "client and http and server"),
+    ):
+        with pytest.raises(UsageError) as caught:
+            features(selection((part,), features=(name,)), facts)
+        assert str(caught.value) == f"--features: {name} needs {needs} in the package"
+
+
+def test_the_manifest_records_features_and_update_changes_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run("-r", MIDDLE, "--parts", "server", "--transport", "stdio", "-o", "pkg").code == 0
+    record = tmp_path / "pkg" / manifest.NAME
+    assert json.loads(record.read_text())["options"]["features"] == []
+    assert not (tmp_path / "pkg/server/openapi").exists()
+    assert run("update", "pkg", "--features", "+openapi").code == 0
+    assert json.loads(record.read_text())["options"]["features"] == ["openapi"]
+    assert (tmp_path / "pkg/server/openapi/openapi_server.py").is_file()
+    assert run("check", "pkg").code == 0
+    assert run("update", "pkg", "--features", "all").code == 0
+    assert "features" not in json.loads(record.read_text())["options"]
+    assert run("update", "pkg", "--features", "none").code == 0
+    assert not (tmp_path / "pkg/server/openapi").exists()
+
+
+def test_git_is_told_what_is_generated_unless_a_setting_says_no(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ("-r", MIDDLE, "--parts", "types", "-o", "pkg")
+    assert run(*words).code == 0
+    attributes = tmp_path / "pkg/.gitattributes"
+    assert attributes.read_text() == "* linguist-generated\n"
+    done = run(*words, "--no-gitattributes")
+    assert "changed: 1 other rendered, 1 manifest" in done.out
+    assert not attributes.exists()
+    assert run("update", "pkg").code == 0
+    assert not attributes.exists()
+    (tmp_path / "pyproject.toml").write_text(
+        f'[tool.mcpgen]\noutput = "pkg"\nrevisions = ["{MIDDLE}"]\nparts = ["types"]\n'
+    )
+    assert run().code == 0
+    assert attributes.exists()
+
+
+def test_each_feature_stands_in_the_table_of_the_documents() -> None:
+    text = (Path(__file__).parents[2] / "docs/parts.md").read_text("utf-8")
+    for feature in parts.FEATURES:
+        assert f"| `{feature.name}` |" in text
