@@ -65,7 +65,7 @@ PACKAGE_LAYERS: Layers = (
     ("_structs",),
     ("revision_facts",),
     ("command_masking",),
-    ("errors", "channel", "facts", "message_types", "_wire"),
+    ("errors", "channel", "facts", "_wire"),
     ("tool_results",),
     ("json_schema", "values"),
     ("revision", "revision.models", "revision.methods", "revisions", "merged_models", "models"),

@@ -19,9 +19,8 @@ from msgspec import Raw
 
 from .._wire import convert, is_object, to_builtins
 from ..errors import LocalProtocolError, MethodNotFoundError, MissingCapabilityError
-from ..facts import Method, Revision
+from ..facts import Method, Revision, members_of
 from ..foreign_text import safe_text
-from ..message_types import members_of
 from ..protocol.lifecycle import Description, Session, declared
 from ..protocol.negotiation import CAPABILITY, check_extensions, settings_of
 from ..protocol.notifications import MESSAGE

@@ -35,9 +35,8 @@ from .._wire import (
     replace,
     to_builtins,
 )
-from ..facts import TTL, Method
+from ..facts import TTL, Method, structs_of
 from ..foreign_text import safe_text
-from ..message_types import structs_of
 from .extra_members import (
     EXTRA,
     builtins_with_extra,

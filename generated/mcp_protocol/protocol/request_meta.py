@@ -33,9 +33,8 @@ from .._wire import (
     to_builtins,
 )
 from ..errors import InvalidParamsError, LocalProtocolError, UnsupportedRevisionError
-from ..facts import Lifecycle, Revision, Revisions, Role
+from ..facts import Lifecycle, Revision, Revisions, Role, meta_name
 from ..foreign_text import safe_repr
-from ..message_types import meta_name
 from .lenient import readable
 from .lifecycle import Description, RequestMetadata
 

@@ -42,9 +42,8 @@ from ..errors import (
     ProtocolError,
     ResourceNotFoundError,
 )
-from ..facts import Lifecycle, Method, Revision, Revisions, Role, other
+from ..facts import Lifecycle, Method, Revision, Revisions, Role, meta_name, other
 from ..foreign_text import safe_repr
-from ..message_types import meta_name
 from . import jsonrpc
 from .lenient import recast
 from .lifecycle import Description, Session, declared

@@ -27,9 +27,8 @@ from ..errors import (
     RemoteProtocolError,
     RequestCancelledError,
 )
-from ..facts import Lifecycle, Method, Revision, Role
+from ..facts import Lifecycle, Method, Revision, Role, members_of
 from ..foreign_text import safe_repr, safe_text
-from ..message_types import members_of
 from . import jsonrpc
 from .lenient import extra_result_decoder, readable, result_decoder
 from .lifecycle import (

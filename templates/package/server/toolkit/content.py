@@ -17,8 +17,8 @@ import msgspec
 
 from ..._structs import MessageType
 from ..._wire import STRUCTS, convert, is_object, tag_of, to_builtins
+from ...facts import python_names
 from ...merged_models import MergedType
-from ...message_types import python_names
 
 if TYPE_CHECKING:
     FilePath: TypeAlias = str | os.PathLike[str]

@@ -16,9 +16,8 @@ from msgspec import Raw
 from ..._wire import STRUCTS, decoder, is_object, to_builtins
 from ...channel import OutgoingMessage
 from ...errors import RemoteProtocolError
-from ...facts import Lifecycle, Revision, Revisions
+from ...facts import Lifecycle, Revision, Revisions, python_names
 from ...framing.http_headers import encode_value, is_visible_ascii
-from ...message_types import python_names
 from ...revision_facts import Facts
 from .http_client import LISTENING, POSTED, HeaderFields, HttpRequests
 from .http_libraries import Response, shown
