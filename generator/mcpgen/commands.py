@@ -328,7 +328,8 @@ def _kinds(written: output.Written) -> str:
     """How many files of each kind were created, updated or removed."""
     from mcpgen import render
 
-    kinds = dict.fromkeys(("models", "methods", "other rendered", "copied", "manifest"), 0)
+    names = ("models", "methods", "other rendered", "copied", "manifest")
+    kinds: dict[str, int] = dict.fromkeys(names, 0)
     for path in (*written.created, *written.updated, *written.removed):
         name = path.rpartition("/")[2]
         if name in ("models.py", "methods.py"):

@@ -31,6 +31,7 @@ from ..runtime.request_context import RequestContext
 from ..runtime.stubs import wire_params
 from . import handler_validation
 from .client_settings import ClientSettings, Identity
+from .feature_calls import FeatureCalls
 from .pipeline import RequestHooks, RequestPipeline
 from .response_cache import ResponseCache
 from .server_state import ServerState
@@ -39,7 +40,6 @@ if TYPE_CHECKING:  # most clients use none of these
     from .callbacks import Callback, Callbacks, OnLog
     from .calls import StartedCall
     from .client_middleware import ClientNext, ClientRequest
-    from .host import ModelApi, ModelTools
     from .listen import Listeners, ListenOptions, NotificationFilter, Subscription
     from .typed_results import ValueReader
 
@@ -64,11 +64,10 @@ class Handlers(Protocol):
         ...
 
 
-class ClientCalls(Generic[AnySubscription]):
+class ClientCalls(FeatureCalls, Generic[AnySubscription]):
     """What a client of one server and a client of several have alike."""
 
     _requests: Any  # sends the requests of the client
-    _model_tools: ModelTools | None = None
 
     def _pipelines(self) -> Iterable[RequestPipeline]:
         """The request pipeline of each session that is open."""
@@ -77,62 +76,6 @@ class ClientCalls(Generic[AnySubscription]):
     def _subscription(self, wanted: NotificationFilter, options: ListenOptions) -> AnySubscription:
         """A subscription to changes."""
         raise NotImplementedError
-
-    async def tools_for(self, api: ModelApi, *, timeout: float | None = None) -> list[Any]:
-        """The server's tools as a model's API takes them in `tools`.
-
-        Args:
-            api: `openai` (Responses), `openai-chat` (Chat Completions), `anthropic` (Messages) or
-                `gemini` (generateContent).
-            timeout: Seconds for each page of the list; `None` for no limit.
-
-        Returns:
-            JSON objects. Names that an API does not accept are altered; `call_from` finds the tool.
-
-        Raises:
-            ValueError: The API is none of these.
-            RemoteError: The server answered with an error.
-            RequestTimeoutError: No response in time.
-        """
-        return await self._functions().declared(api, timeout)
-
-    async def call_from(
-        self,
-        tool_call: object,
-        *,
-        meta: Mapping[str, Any] | None = None,
-        timeout: float | None = None,
-        on_progress: OnProgress | None = None,
-    ) -> Any:
-        """Run the tool that a model asks for, and return the result as the model's API takes it.
-
-        A failed call gives a result too, which tells the model of the error.
-
-        Args:
-            tool_call: The call, as JSON data or as an object of the provider's library: a
-                `function_call` (OpenAI, Responses), a tool call of type `function` (OpenAI, Chat
-                Completions), a `tool_use` block (Anthropic) or a `functionCall` (Gemini).
-            meta: Members to add to `_meta`.
-            timeout: Seconds without response or progress; `None` for no limit.
-            on_progress: Called with each report of progress.
-
-        Returns:
-            A JSON object: a `function_call_output`, a message of role `tool`, a `tool_result` block
-            or a part with a `functionResponse`. Content that the API does not accept is named in a
-            text.
-
-        Raises:
-            TypeError: The call has none of these forms.
-        """
-        return await self._functions().run(tool_call, meta, timeout, on_progress)
-
-    def _functions(self) -> ModelTools:
-        """The tools as functions of models."""
-        if self._model_tools is None:
-            from .host import ModelTools
-
-            self._model_tools = ModelTools(self._requests)
-        return self._model_tools
 
     def middleware(
         self, middleware: Callable[[ClientRequest, ClientNext], Awaitable[Result]]

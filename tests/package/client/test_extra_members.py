@@ -31,8 +31,8 @@ from mcp_protocol._wire import (
     decoder,
     encode,
     fields,
-    python_names,
 )
+from mcp_protocol.facts import python_names
 from mcp_protocol.protocol.lenient import extra_decoder, extra_result_decoder
 from mcp_protocol.revisions import FOLDERS, REVISIONS
 from mcp_protocol.runtime.request_context import RequestContext

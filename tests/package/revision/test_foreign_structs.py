@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from mcp_protocol import RemoteError, Server, Text, models
-from mcp_protocol._wire import python_names
+from mcp_protocol.facts import python_names
 from mcp_protocol.revisions import FOLDERS
 from mcp_protocol.runtime.request_context import RequestContext
 from mcp_protocol.testing import connected
