@@ -57,7 +57,6 @@ _OVER_HTTP: Mapping[Side, tuple[str, ...]] = {
     "server": ("uvicorn",),
     "client": ("aiohttp", "httpx2"),
 }
-_AUTHORIZING = ("cryptography", "filelock", "joserfc", "keyring", "platformdirs")
 _RESERVED = frozenset({"tests", "mcp", "pytest", "mypy", "pyright", "ruff", "hatchling"})
 """Names of packages that a project is tested with, or that it could be confused with."""
 
@@ -166,9 +165,9 @@ class Project:
     def dev_requirements(self) -> Code:
         """What the project is checked with, as TOML: type checkers read all that it imports."""
         over_http = {name for side in _OVER_HTTP.values() for name in side}
-        names = {"dotenv", "opentelemetry", "rich"}
+        names = {"dotenv", "rich"}
         if self.http:
-            names |= {*over_http, *_AUTHORIZING, "watchfiles"}
+            names |= {*over_http, "watchfiles"}
         return toml([*(REQUIREMENTS[name] for name in sorted(names)), *TOOLS])
 
     @property
