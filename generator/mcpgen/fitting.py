@@ -141,7 +141,10 @@ class _Messages:
 
         Only definitions that there are.
         """
-        stem = self.requests(side).get(method, "").removesuffix("Request")
+        request = self.requests(side).get(method)
+        if request is None:
+            return ()
+        stem = request.removesuffix("Request")
         response: Json = self.definitions.get(f"{stem}ResultResponse", {}).get("properties", {})
         node: Json = response.get("result", {})
         named = _references(node) if is_object(node) else []

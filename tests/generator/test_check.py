@@ -84,7 +84,9 @@ def test_an_unchanged_package_is_not_built_again(
     package: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(pipeline, "build", None)
-    request = commands.requested(commands.Wanted((REVISION,)), package, errata=True)
+    request = commands.requested(
+        commands.Wanted((REVISION,), features=("all",)), package, errata=True
+    )
     commands.generate(Console(), request, package, force=False)
     count = len(json.loads((package / manifest.NAME).read_text())["files"]) + 1
     assert capsys.readouterr().out == f"{package}: unchanged, {count} files ({REVISION})\n"
@@ -112,7 +114,9 @@ def retouched(directory: Path) -> None:
 def test_unchanged_means_that_building_would_change_nothing(
     package: Path, change: Callable[[Path], object]
 ) -> None:
-    request = commands.requested(commands.Wanted((REVISION,)), package, errata=True)
+    request = commands.requested(
+        commands.Wanted((REVISION,), features=("all",)), package, errata=True
+    )
     assert checking.unchanged(package, request) is not None
     change(package)
     assert checking.unchanged(package, request) is None
@@ -129,7 +133,7 @@ def test_unchanged_means_that_building_would_change_nothing(
 def test_another_request_is_built(package: Path, wanted: commands.Wanted) -> None:
     request = commands.requested(wanted, package, errata=True)
     assert checking.unchanged(package, request) is None
-    same = commands.Wanted((REVISION,))
+    same = commands.Wanted((REVISION,), features=("all",))
     assert checking.unchanged(package, commands.requested(same, package, errata=False)) is None
 
 

@@ -50,8 +50,8 @@ def small() -> diff.Diff:
 
 def hostile() -> diff.Diff:
     """A comparison in which every text of the schema is hostile."""
-    changed = obj("", color=TEXT, **{EVIL: {"enum": [EVIL, "b"]}})
-    other = obj("", color=TEXT, **{EVIL: {"enum": ["a", "b"]}})
+    changed = obj("", color=TEXT, kind={"enum": [EVIL, "b"]})
+    other = obj("", color=TEXT, kind={"enum": ["a", "b"]})
     one = protocol(f"A{EVIL}", PaintRequestParams=changed)
     return diff.compare(one, protocol(f"B{EVIL}", PaintRequestParams=other))
 

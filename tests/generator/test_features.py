@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from generator.command_line import run
-from generator.selections import LAST_WITH_SESSIONS, MIDDLE, NEWEST, made, spec_of, written
+from generator.selections import MIDDLE, NEWEST, made, spec_of, written
 from mcpgen import exports, manifest, parts
 from mcpgen.errors import UsageError
 from mcpgen.parts import FEATURES, changed_features, features, selection
@@ -114,23 +114,6 @@ def test_a_trace_that_nothing_writes_is_an_error(tmp_path: Path) -> None:
     )
     assert "MCP_TRACE comes with the feature trace" in done.stderr
     assert not (tmp_path / "trace.jsonl").exists()
-
-
-def test_packages_of_any_features_are_strictly_typed(tmp_path: Path) -> None:
-    some = ("auth", "mount", "inspector")
-    others = ("groups", "proxy", "openapi", "telemetry")
-    for name, chosen in {"none": NONE, "some": some, "others": others}.items():
-        written(made("all", "all", (NEWEST,), features=chosen), tmp_path, f"with_{name}")
-    written(made("client", "http", (MIDDLE,), features=NONE), tmp_path, "client_alone")
-    written(made("server", "stdio", (LAST_WITH_SESSIONS,), features=NONE), tmp_path, "server_alone")
-    done = subprocess.run(
-        [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", "."],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (done.stdout, done.returncode) == ("", 0), done.stderr
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,9 @@ def test_two_messages_of_a_sender_need_different_python_names() -> None:
     assert raised.value.pointer == "/$defs/AskNotification"
 
 
-@pytest.mark.parametrize("method", ["a/b.c", "$/cancel", "A_1-b:c", "x" * 200])
+@pytest.mark.parametrize(
+    "method", ["a/b.c", "$/cancel", "A_1-b:c", "/a", "a b", "a'b", "a\\", "x" * 200]
+)
 def test_a_method_may_have_the_characters_of_methods(method: str) -> None:
     found = derived(
         AskRequest=request(method), AskResult=obj(x=TEXT), ClientRequest=any_of("AskRequest")
@@ -77,9 +79,11 @@ def test_a_method_may_have_the_characters_of_methods(method: str) -> None:
     assert found.all[0].name == method
 
 
-@pytest.mark.parametrize("method", ["", "/a", "a b", "a'b", "a\\", "a\n", "\u202ea", "x" * 201])
+@pytest.mark.parametrize("method", ["", " a", "a\n", "\u202ea", "x" * 201])
 def test_a_method_with_other_characters_is_refused(method: str) -> None:
-    with pytest.raises(SchemaError, match="a method of 1 to 200 letters, digits") as raised:
+    with pytest.raises(
+        SchemaError, match="a method of 1 to 200 characters that can be printed"
+    ) as raised:
         derived(
             AskRequest=request(method), AskResult=obj(x=TEXT), ClientRequest=any_of("AskRequest")
         )

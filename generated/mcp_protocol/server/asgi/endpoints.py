@@ -15,7 +15,8 @@ from ..serving import Service
 from .draft_headers import check_draft
 from .session_endpoint import SessionEndpoint, with_sessions
 from .quotas import Quotas
-from .request import RequestBodies
+from .protection import Protection
+from .request import Authentication, RequestBodies
 from .settings import ServerHttpSettings
 from .stateless_endpoint import StatelessEndpoint
 
@@ -62,3 +63,14 @@ def check_sse_paths(service: Service, settings: ServerHttpSettings) -> None:
         from .sse_endpoint import check_paths
 
         check_paths(service, settings)
+
+
+def authentication_of(
+    service: Service, protection: Protection | None, path: str
+) -> Authentication | None:
+    """Authenticates and authorizes the requests at a path; `None` if they are not protected."""
+    if protection is None:
+        return None
+    from ..auth.authenticator import Authenticator  # as above
+
+    return Authenticator(protection, service.revisions, service.required_scopes, path)

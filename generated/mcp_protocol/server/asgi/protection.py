@@ -7,13 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
-
-from ...protocol import jsonrpc
-from ..serving import Service
-from .http_response import HttpResponse
-from .request import HttpRequest
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
     from ..auth.protected import Protected
@@ -26,28 +20,6 @@ Protection: TypeAlias = "Protected"
 """How an application is protected."""
 
 
-class Authentication(Protocol):
-    """Authenticates and authorizes the requests of one application on one event loop."""
-
-    async def authenticate(self, request: HttpRequest) -> HttpResponse | None:
-        """The refusal of a request without a valid token; `None` to accept it."""
-        ...
-
-    def authorize(
-        self, request: HttpRequest, messages: Sequence[jsonrpc.Message]
-    ) -> HttpResponse | None:
-        """The refusal of a whole POST if its principal lacks a scope; `None` to accept it."""
-        ...
-
-    def deadline(self) -> float:
-        """When the token of the principal expires, on the clock of `anyio.current_time`."""
-        ...
-
-    def metadata(self, request: HttpRequest) -> HttpResponse | None:
-        """The response with the metadata document; `None` for a request to another path."""
-        ...
-
-
 def protected_by(auth: Any) -> Protected:
     """The settings that the value of the option `auth` stands for.
 
@@ -57,14 +29,3 @@ def protected_by(auth: Any) -> Protected:
     from ..auth.protected import protected_by  # only protected servers need it
 
     return protected_by(auth)
-
-
-def authentication_of(
-    service: Service, protection: Protection | None, path: str
-) -> Authentication | None:
-    """Authenticates and authorizes the requests at a path; `None` if they are not protected."""
-    if protection is None:
-        return None
-    from ..auth.authenticator import Authenticator  # as above
-
-    return Authenticator(protection, service.revisions, service.required_scopes, path)

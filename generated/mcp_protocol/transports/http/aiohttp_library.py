@@ -322,8 +322,8 @@ def _bounded_handler() -> Any:
                 self._body = body
             super().feed_data(data, size)
 
-        def set_exception(self, exc: BaseException, *cause: BaseException) -> None:
-            super().set_exception(exc, *cause)
+        def set_exception(self, exc: BaseException, *cause: Any, **causes: Any) -> None:
+            super().set_exception(exc, *cause, **causes)
             body = self._body
             if body is not None and not body.is_eof() and body.exception() is None:
                 body.set_exception(exc)

@@ -29,10 +29,15 @@ from ...runtime.tracing import Trace, trace_of
 from ..request_head import HTTP_REQUEST
 from ..serving import Service
 from . import http_response
-from .endpoints import check_sse_paths, session_endpoint, sse_endpoints, stateless_endpoint
+from .endpoints import (
+    authentication_of,
+    check_sse_paths,
+    session_endpoint,
+    sse_endpoints,
+    stateless_endpoint,
+)
 from .host_origin import HostOriginValidator
 from .http_response import SHUTTING_DOWN, HttpResponse
-from .protection import authentication_of
 from .quotas import Quotas, starts_work
 from .request import (
     SHORT_BODY,

@@ -18,7 +18,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
 from functools import lru_cache, partial
 from ipaddress import IPv6Address
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import anyio
 from msgspec import UNSET, Struct
@@ -193,6 +193,28 @@ class RejectedBody(Struct, frozen=True):
     response: HttpResponse
     unread: bool = True
     full: bool = False
+
+
+class Authentication(Protocol):
+    """Authenticates and authorizes the requests of one application on one event loop."""
+
+    async def authenticate(self, request: HttpRequest) -> HttpResponse | None:
+        """The refusal of a request without a valid token; `None` to accept it."""
+        ...
+
+    def authorize(
+        self, request: HttpRequest, messages: Sequence[jsonrpc.Message]
+    ) -> HttpResponse | None:
+        """The refusal of a whole POST if its principal lacks a scope; `None` to accept it."""
+        ...
+
+    def deadline(self) -> float:
+        """When the token of the principal expires, on the clock of `anyio.current_time`."""
+        ...
+
+    def metadata(self, request: HttpRequest) -> HttpResponse | None:
+        """The response with the metadata document; `None` for a request to another path."""
+        ...
 
 
 class RequestBodies:

@@ -12,7 +12,7 @@ import posixpath
 import secrets
 from collections import deque
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import parse_qs, quote
 
 import anyio
@@ -31,12 +31,9 @@ from . import http_response
 from . import request as http
 from .http_response import HttpResponse
 from .quotas import Quotas, StreamMemory, decoded_size, starts_work, subscriptions_size
-from .request import RejectedBody, RequestBodies
+from .request import Authentication, RejectedBody, RequestBodies
 from .response_writer import SseResponse
 from .settings import RELATIVE, SSE_PATH, Limits, ServerHttpSettings
-
-if TYPE_CHECKING:
-    from .protection import Authentication
 
 _ID_BYTES = 32
 _QUERY = "session_id"

@@ -414,7 +414,9 @@ class HeaderValidator:
         if values is None:
             raise InvalidParamsError("params: expected an object, and one as its _meta")
         if request.headers.get(self._method_key, b"").decode("latin-1") != message.method:
-            _check_value(request, headers.method, message.method, encoded=True)
+            _check_value(
+                request, headers.method, message.method, encoded=not message.method.isascii()
+            )
         stated = facts.method(message.method)
         if stated.named_by is None:
             return
@@ -443,7 +445,9 @@ class HeaderValidator:
         if named is not None and named not in self.revisions:
             raise self._unsupported(named, self.facts)
         if request.field(headers.method) is not None:
-            _check_value(request, headers.method, message.method, encoded=True)
+            _check_value(
+                request, headers.method, message.method, encoded=not message.method.isascii()
+            )
 
     def _check_revision(self, request: http.HttpRequest, values: BodyValues, facts: Facts) -> None:
         field = facts.headers.protocol_version
