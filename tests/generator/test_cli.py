@@ -321,9 +321,9 @@ def test_strict_makes_a_guess_an_error_until_it_is_stated(tmp_path: Path) -> Non
     drafted(tmp_path)
     words = ["--strict", "--schema", "draft.json", "-q", "-o", "pkg"]
     ended = run(*words, cwd=tmp_path)
-    expected = 'expected a fact that --facts states, got the guess "tools", named like the method'
+    expected = 'expected a fact that --facts states, got the guess ["EmptyResult"], there is no'
     assert ended.err.startswith(
-        f"mcpgen: error: draft.json#/capabilities/tools~1paint: {expected} (and "
+        f"mcpgen: error: draft.json#/results/client/tools~1paint: {expected} PaintResult"
     )
     assert ended.err.endswith(" more, which mcpgen facts lists)\n")
     assert not (tmp_path / "pkg").exists()

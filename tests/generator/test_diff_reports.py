@@ -80,7 +80,7 @@ def test_a_comparison_without_changes_has_a_report_too(form: str) -> None:
 @pytest.mark.parametrize("form", FORMS)
 def test_hostile_text_of_a_schema_stays_text(form: str) -> None:
     found = hostile()
-    assert [change for change in found.changes if EVIL in change.place or EVIL in change.old]
+    assert [change for change in found.changes if "<b>" in change.old]
     text = FORMS[form](found)
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", text)
     if form in ("html", "markdown"):
