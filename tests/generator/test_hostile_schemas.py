@@ -439,7 +439,7 @@ def test_hostile_facts_are_refused_by_place_in_one_line(
 NAMES = {
     "a quote": ("A'b", "AB"),
     "a line end": ("A\nb", "AB"),
-    "a bidirectional mark": ("A\u202eb", "AB"),
+    "a bidirectional mark": ("A\u202eb", "Ab"),
     "a backslash": ("A\\", "A"),
     "nothing": ("", "Unnamed"),
     "a function of Python": ("__getattr__", "Getattr"),
@@ -449,7 +449,7 @@ NAMES = {
     "a digit first": ("3d", "N3d"),
     "arguments of a type": ("Record<string,string>", "RecordStringString"),
     "a small letter first": ("tool-result", "ToolResult"),
-    "no letter of ASCII": ("\u5de5\u5177", "Unnamed"),
+    "no letter of ASCII": ("\u5de5\u5177", "CjkUnifiedIdeograph5de5CjkUnifiedIdeograph5177"),
     "very many letters": ("A" * 900, "A" * 100),
     "code": ('A"]); import os #', "AImportOs"),
 }

@@ -60,9 +60,10 @@ def expect_listed(registry: Registry[Any], method: str, unset: Collection[str] =
 
 
 def _expect_fit(result: Any, revision: Revision, method: Method | None, what: str) -> None:
+    if method is None:
+        return
     try:
-        if method is not None:
-            convert(result, method.result)
+        convert(result, method.result)
     except ValidationError as error:
         raise _refused(what, revision, f"{method.name}: {error_text(error)}") from None
 
