@@ -167,7 +167,7 @@ def _definitions(row: schema.RevisionEntry) -> Mapping[str, Node]:
 
 
 def note(member: UnsetMember) -> str:
-    """What a user should know of a member that a package does not set."""
+    """A note about a member that a package does not set."""
     side = "client or server" if member.definition == "Implementation" else "server"
     side = "client" if member.by == "client" else side
     wire = safe_text(member.wire)

@@ -15,7 +15,7 @@ FILE = Path(__file__).with_name("core_names.toml")
 
 @dataclass(frozen=True)
 class CoreMethod:
-    """What fixed modules read or write of a method: members of its params and of its result."""
+    """Members of the params and the result of a method that fixed modules read or write."""
 
     params: tuple[str, ...] = ()
     result: tuple[str, ...] = ()

@@ -41,7 +41,7 @@ _ROWS = 1_000  # pieces in an entry: those of several packages with a module of 
 _KNOWN = 8_000  # pieces that a process remembers
 _SHARED = 60_000  # characters of sources that are worth a second process
 _WHOLE = re.compile(r"[\r\f]|# *(fmt|yapf):")
-"""What makes the form of a piece depend on others, or lines differ from those of Python."""
+"""Signs that the form of a piece depends on others, or that lines differ from those of Python."""
 _DEFINITION = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 _SERVE = "import sys; sys.path[:] = sys.argv[1:]; from mcpgen.formatting import serve; serve()"
 

@@ -41,7 +41,7 @@ DIRECTIONS = ("ClientRequest", "ClientNotification", "ServerRequest", "ServerNot
 
 _VERSION = "protocolVersion"
 _NO_FIELD = re.compile(r'[\x00-\x1f"\\]')
-"""What msgspec takes in no name of a field."""
+"""Characters that msgspec refuses in the name of a field."""
 _SCALARS = frozenset({"string", "integer", "boolean", "null"})
 _NO_OBJECT = frozenset({"anyOf", "oneOf", "enum", "const", "items"})
 """Keywords of what cannot be one object with others."""

@@ -32,7 +32,6 @@ class Feature:
 
     Attributes:
         name: Its word of `--features`.
-        summary: What it is, for tables and help.
         parts: What a package needs for it beside a client or a server: `client`, `server`, `http`.
         brings: Features that come with it.
         server_members: Members of `Server` that it adds.
@@ -40,7 +39,6 @@ class Feature:
     """
 
     name: str
-    summary: str
     parts: frozenset[str]
     brings: tuple[str, ...] = ()
     server_members: tuple[str, ...] = ()
@@ -50,48 +48,40 @@ class Feature:
 FEATURES = (
     Feature(
         "auth",
-        "signing in with `OAuth`, and servers that verify tokens: `Protected`",
         frozenset({"http"}),
     ),
     Feature(
         "groups",
-        "several servers as one client, and the tools of servers for a model",
         frozenset({"client"}),
         client_members=("tools_for", "call_from"),
     ),
     Feature(
         "openapi",
-        "a server from an OpenAPI document: `Server.from_openapi`",
         frozenset({"server"}),
         server_members=("from_openapi",),
     ),
     Feature(
         "mount",
-        "servers made of servers: `server.mount`",
         frozenset({"server"}),
         server_members=("mount",),
     ),
     Feature(
         "proxy",
-        "servers that pass everything on to others: `Server.proxy`",
         frozenset({"client", "server"}),
         brings=("mount",),
         server_members=("proxy",),
     ),
     Feature(
         "inspector",
-        "a page that tries servers out: the command `inspect --web`",
         frozenset({"client", "server", "http"}),
         brings=("trace",),
     ),
     Feature(
         "telemetry",
-        "logs of requests, and spans of OpenTelemetry: `log_requests`, `trace_requests`",
         frozenset(),
     ),
     Feature(
         "trace",
-        "a file with all messages: the variable `MCP_TRACE`, and the command `trace`",
         frozenset(),
     ),
 )

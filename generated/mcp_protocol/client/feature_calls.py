@@ -3,7 +3,7 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""What features add to clients of one server and of several."""
+"""Methods that features add to clients of one server and of several."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""What protects an application: access tokens, which it verifies."""
+"""The protection of an application: access tokens, which it verifies."""
 
 from __future__ import annotations
 

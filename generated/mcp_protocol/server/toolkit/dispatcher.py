@@ -114,7 +114,7 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MountedServer(Protocol):
-    """What a server asks of one that is mounted on it."""
+    """A mounted server, as the server that it is mounted on sees it."""
 
     @property
     def dependencies(self) -> Callable[[], Iterable[Dependencies]]:
@@ -123,7 +123,7 @@ class MountedServer(Protocol):
 
     @property
     def process_limits(self) -> Sequence[ProcessLimit]:
-        """What it lacks in several processes."""
+        """Limits of it in several processes."""
         ...
 
     @property
@@ -138,7 +138,7 @@ class MountedServer(Protocol):
 
 
 class MountedServers(Protocol):
-    """What a server asks of all that are mounted on it; a package without mounting has no such."""
+    """All servers that are mounted on one; a package without mounting has no such class."""
 
     def servers(self) -> Sequence[MountedServer]:
         """The servers that are mounted, and those inside, each once."""
@@ -149,11 +149,11 @@ class MountedServers(Protocol):
         ...
 
     def capabilities(self) -> Mapping[str, Any]:
-        """What the mounted servers declare beyond what their features declare."""
+        """Capabilities that the mounted servers declare beyond those of their features."""
         ...
 
     def states(self) -> Collection[ContextVar[Any]]:
-        """What holds the states that the lifespans have yielded, that of the server included."""
+        """The variables with the states of all lifespans, that of the server included."""
         ...
 
     def lifespan(self) -> AbstractAsyncContextManager[Any]:

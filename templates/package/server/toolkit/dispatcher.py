@@ -109,7 +109,7 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MountedServer(Protocol):
-    """What a server asks of one that is mounted on it."""
+    """A mounted server, as the server that it is mounted on sees it."""
 
     @property
     def dependencies(self) -> Callable[[], Iterable[Dependencies]]:
@@ -118,7 +118,7 @@ class MountedServer(Protocol):
 
     @property
     def process_limits(self) -> Sequence[ProcessLimit]:
-        """What it lacks in several processes."""
+        """Limits of it in several processes."""
         ...
 
     @property
@@ -133,7 +133,7 @@ class MountedServer(Protocol):
 
 
 class MountedServers(Protocol):
-    """What a server asks of all that are mounted on it; a package without mounting has no such."""
+    """All servers that are mounted on one; a package without mounting has no such class."""
 
     def servers(self) -> Sequence[MountedServer]:
         """The servers that are mounted, and those inside, each once."""
@@ -144,11 +144,11 @@ class MountedServers(Protocol):
         ...
 
     def capabilities(self) -> Mapping[str, Any]:
-        """What the mounted servers declare beyond what their features declare."""
+        """Capabilities that the mounted servers declare beyond those of their features."""
         ...
 
     def states(self) -> Collection[ContextVar[Any]]:
-        """What holds the states that the lifespans have yielded, that of the server included."""
+        """The variables with the states of all lifespans, that of the server included."""
         ...
 
     def lifespan(self) -> AbstractAsyncContextManager[Any]:
