@@ -289,7 +289,9 @@ def _supervise(
             if time.monotonic() < self._next_look:
                 return
             before = self.processes.copy()
+            _leave_pipes(before)
             super().keep_subprocess_alive()
+            _leave_pipes(self.processes)
             for old, new in zip(before, self.processes, strict=True):
                 if new is not old:
                     if old.pid not in self._ready:
@@ -335,6 +337,12 @@ def _supervise(
     return [each.exitcode for each in supervisor.processes], supervisor.failed_starts
 
 
+def _leave_pipes(workers: list[Process]) -> None:
+    """Close this process's copy of each worker's end, so that a ping fails once the worker ended."""
+    for each in workers:
+        each.child_conn.close()
+
+
 def _replace_workers(supervisor: Multiprocess, join: Callable[[list[Process]], None]) -> None:
     """Replace each worker as the supervisor does itself, but wait for none without end."""
     from uvicorn.supervisors.multiprocess import Process
@@ -343,6 +351,7 @@ def _replace_workers(supervisor: Multiprocess, join: Callable[[list[Process]], N
     for index, old in enumerate(supervisor.processes):
         new = Process(config, supervisor.sockets)
         new.start()
+        _leave_pipes([new])
         if not new.wait_until_ready(config.timeout_worker_healthcheck, supervisor.should_exit):
             new.kill()
             new.join()
