@@ -202,3 +202,55 @@ def test_each_feature_stands_in_the_table_of_the_documents() -> None:
     text = (Path(__file__).parents[2] / "docs/parts.md").read_text("utf-8")
     for feature in parts.FEATURES:
         assert f"| `{feature.name}` |" in text
+
+
+SCRIPT = """
+import sys
+from pathlib import Path
+sys.path.insert(0, {folder!r})
+from pkg import Server
+server = Server("script")
+
+@server.tool
+def double(number: int) -> int:
+    return 2 * number
+
+server.run("stdio")
+"""
+
+USES_A_PATH = """
+import asyncio, sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+from pkg import Client, connect, connect_sync
+
+async def main():
+    async with connect(Path("server.py")) as client:
+        assert isinstance(client, Client)
+        print((await client.call_tool("double", {"number": 4})).structured_content)
+    try:
+        connect(Path("mcp.json"))
+    except TypeError as error:
+        print(error)
+
+asyncio.run(main())
+with connect_sync(Path("server.py")) as blocking:
+    print([tool.name for tool in blocking.list_tools()])
+"""
+
+
+def test_a_path_of_a_script_is_run_without_features(tmp_path: Path) -> None:
+    folder = tmp_path / "packages"
+    written(made("all", "all", (NEWEST,), features=NONE), folder)
+    (tmp_path / "server.py").write_text(SCRIPT.format(folder=str(folder)), "utf-8")
+    done = subprocess.run(
+        [sys.executable, "-c", USES_A_PATH, str(folder)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    result, complaint, tools = done.stdout.splitlines()
+    assert (result, tools) == ("{'result': 8}", "['double']")
+    assert "a configuration of servers" in complaint
+    assert "--features +groups" in complaint

@@ -16,7 +16,7 @@ import mcp_protocol
 from mcp_protocol import (
     Accepted,
     Audio,
-    ClientGroup,
+    Client,
     ClientHandlers,
     Context,
     Depends,
@@ -173,8 +173,7 @@ def script(tmp_path: Path) -> Path:
 
 async def test_a_path_of_a_script_is_run(script: Path) -> None:
     async with connect(script) as client:
-        assert isinstance(client, ClientGroup)
-        assert list(client.servers) == ["weather"]
+        assert isinstance(client, Client)
         result = await client.call_tool("double", {"number": 4})
     assert result.structured_content == {"result": 8}
 
@@ -182,6 +181,12 @@ async def test_a_path_of_a_script_is_run(script: Path) -> None:
 def test_a_path_of_a_script_is_run_for_the_blocking_client(script: Path) -> None:
     with connect_sync(script) as client:
         assert [tool.name for tool in client.list_tools()] == ["double"]
+
+
+async def test_a_script_may_be_an_entry_of_a_configuration(script: Path) -> None:
+    async with connect({"mcpServers": {"weather": script}}) as client:
+        assert list(client.servers) == ["weather"]
+        assert [tool.name for tool in await client.list_tools()] == ["double"]
 
 
 async def test_a_script_that_is_not_there_is_an_error(tmp_path: Path) -> None:
@@ -471,10 +476,12 @@ def test_the_transport_of_run_may_be_stdio(script: Path) -> None:
             server.run(transport=transport, host="127.0.0.1")
 
 
-def test_python_is_what_runs_a_script() -> None:
-    from mcp_protocol.client.server_config import config_servers
+def test_the_ending_of_a_script_says_what_runs_it(tmp_path: Path) -> None:
+    from mcp_protocol.client.connect import script_command
 
-    servers = config_servers(Path(__file__), {})
-    (entry,) = servers.values()
-    target: Any = getattr(entry, "target", None)
-    assert list(target) == [sys.executable, __file__]
+    assert script_command(Path(__file__)) == [sys.executable, __file__]
+    other = tmp_path / "server.js"
+    other.touch()
+    assert script_command(other) == ["node", str(other)]
+    with pytest.raises(ValueError, match=r"expected the path of a script \(\.js, .*got mcp\.json"):
+        script_command(Path("mcp.json"))

@@ -18,7 +18,7 @@ from ..channel import Channel
 from ..facts import Revisions
 from .base import AnyClient, ClientApplication, ClientBase, Handlers
 from .response_cache import Caching
-from .connect import Servable, Target, in_memory, open_session
+from .connect import Servable, Target, in_memory, is_config_path, script_command, open_session
 from .server_process import open_with_process
 from .server_url import (
     HeaderSource,
@@ -965,6 +965,33 @@ class ClientHandlers(HandlersBase):
 
 @overload
 def connect(
+    target: PathLike[str],
+    *,
+    revision: str | None = None,
+    handlers: Handlers | type[Handlers] | None = None,
+    name: str = "mcp_protocol",
+    version: str = "0",
+    title: str | None = None,
+    info: Mapping[str, Any] | None = None,
+    capabilities: Mapping[str, Any] | None = None,
+    env: Mapping[str, str] | None = None,
+    cwd: str | None = None,
+    transport: Transport | None = None,
+    headers: HeaderSource | None = None,
+    auth: HttpAuth | None = None,
+    http_client: HttpClient | None = None,
+    restart: Restart | bool = False,
+    timeouts: Timeouts = Timeouts(),
+    limits: ClientLimits = ClientLimits(),
+    cache: Caching | bool = True,
+    extra: bool = False,
+    max_concurrent_requests: int = CONCURRENT_REQUESTS,
+    inputs: Inputs | None = None,
+) -> AbstractAsyncContextManager[Any]: ...
+
+
+@overload
+def connect(
     target: Target,
     *,
     revision: Literal["2024-11-05"],
@@ -1121,7 +1148,7 @@ def connect(
 
 @overload
 def connect(
-    target: Config,
+    target: Mapping[str, Any],
     *,
     revision: str | None = None,
     handlers: Handlers | type[Handlers] | None = None,
@@ -1142,7 +1169,7 @@ def connect(
 
 @overload
 def connect(
-    target: Target | Config,
+    target: Target | Mapping[str, Any],
     *,
     revision: str | None,
     handlers: Handlers | type[Handlers] | None = None,
@@ -1168,7 +1195,7 @@ def connect(
 
 
 def connect(
-    target: Target | Config,
+    target: Target | Mapping[str, Any],
     *,
     revision: str | None = None,
     handlers: Handlers | type[Handlers] | None = None,
@@ -1195,12 +1222,11 @@ def connect(
     """Open a session with a server, or with each server of a configuration.
 
     Args:
-        target: The URL of a server over HTTP, a command line, a server in this process, or a
-            custom channel.
+        target: The URL of a server over HTTP, a command line, the path of a script (`.py` is run by
+            this Python, `.js` by Node.js), a server in this process, or a custom channel.
             A configuration, `{"mcpServers": {...}}` or the path of a JSON file with it, opens all
             of its servers as one `ClientGroup`; its entries say what `env`, `cwd`, `transport`,
-            `headers` and `auth` say otherwise. `Path("server.py")` is a configuration of one
-            server, which Python runs; `.js` is run by Node.js.
+            `headers` and `auth` say otherwise. To type checkers, what a path opens is `Any`.
         revision: The only revision to use; the client then has the types of that revision. By
             default the newest revision that both sides support is used. `handshake` stands for
             any revision with a session: `initialize` is then the first message.
@@ -1270,7 +1296,7 @@ def connect(
     )
     identity = Identity(own, capabilities or {})
     restarts = Restart() if restart is True else restart or None
-    if isinstance(target, Mapping | PathLike):
+    if isinstance(target, Mapping) or is_config_path(target):
         if env is not None or cwd is not None:
             raise TypeError("env and cwd: the entries of a configuration have their own")
         if UrlOptions(transport, headers, auth, http_client) != UrlOptions():
@@ -1350,6 +1376,8 @@ async def open_client(
     """
     check_concurrent_requests(application.settings.max_concurrent_requests)
     opening: AbstractAsyncContextManager[Channel]
+    if isinstance(target, PathLike):
+        target = script_command(target)
     if restart is not None and not _is_command(target):
         raise TypeError("restart is for a command as target")
     if isinstance(target, str | bytes):

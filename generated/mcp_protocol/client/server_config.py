@@ -22,7 +22,6 @@ from __future__ import annotations
 import logging
 import os
 import re
-import sys
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from os import PathLike
@@ -37,8 +36,7 @@ from ..foreign_text import safe_list
 from .callbacks import in_thread
 
 Config: TypeAlias = Mapping[str, Any] | PathLike[str]
-"""A configuration of servers: `{"mcpServers": {...}}`, or the path of a JSON file with it. The path
-of a script (`.py`, `.js`) is a configuration of one server."""
+"""A configuration of servers: `{"mcpServers": {...}}`, or the path of a JSON file with it."""
 
 
 @dataclass(frozen=True)
@@ -67,9 +65,6 @@ Inputs: TypeAlias = Mapping[str, str] | Callable[[ConfigInput], str | Awaitable[
 function runs in a thread."""
 
 _KEYS = ("mcpServers", "servers")
-
-_SCRIPTS: Mapping[str, str] = {".js": "node", ".mjs": "node", ".py": sys.executable}
-"""What runs a script, by the ending of its name."""
 
 _TRANSPORTS: Mapping[str, Literal["streamable-http", "sse"] | None] = {
     "http": None,  # whichever of the two the server has
@@ -264,8 +259,6 @@ def _document(config: Config) -> _Document:
         path = Path(config).absolute()
         place = path.name
         folder = path.parent.parent if path.parent.name.startswith(".") else path.parent
-        if path.suffix in _SCRIPTS:
-            return _document_of_script(path)
         try:
             content = msgspec.json.decode(path.read_bytes())
         except UNREADABLE as error:
@@ -284,17 +277,6 @@ def _document(config: Config) -> _Document:
         raise ValueError(f"{place}: inputs: expected a list, got {_kind(declared)}")
     inputs = [_input(each, f"{place}: inputs") for each in declared]
     return _Document(place, folder, key, entries, {each.id: each for each in inputs})
-
-
-def _document_of_script(path: Path) -> _Document:
-    """The configuration of one server, which is a script.
-
-    Raises:
-        OSError: There is no such file.
-    """
-    with path.open("rb"):
-        entry = {"command": _SCRIPTS[path.suffix], "args": [str(path)]}
-    return _Document(path.name, path.parent, _KEYS[0], {path.stem: entry}, {})
 
 
 def _input(declared: Any, place: str) -> ConfigInput:

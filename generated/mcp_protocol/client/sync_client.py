@@ -20,7 +20,7 @@ from .callbacks import in_thread
 from .sync import Backend, ClientThread, SessionThread, ThreadedHandlers
 from .sync_base import SyncClientBase
 from .response_cache import Caching
-from .connect import Target
+from .connect import is_config_path, Target
 from .client_settings import ClientLimits, Restart, Timeouts
 from .server_url import HeaderSource, HttpAuth, HttpClient, Transport
 from ..errors import MethodNotFoundError
@@ -29,7 +29,7 @@ from ..revisions import FOLDERS
 
 if TYPE_CHECKING:
     from .. import models
-    from .server_config import Config, Inputs
+    from .server_config import Inputs
     from .sync_group import SyncClientGroup
     from ..runtime.pending_requests import OnProgress
     from ..runtime.request_context import RequestContext
@@ -1033,6 +1033,34 @@ class SyncClientHandlers(HandlersBase):
 
 @overload
 def connect_sync(
+    target: PathLike[str],
+    *,
+    revision: str | None = None,
+    handlers: Handlers | type[Handlers] | None = None,
+    name: str = "mcp_protocol",
+    version: str = "0",
+    title: str | None = None,
+    info: Mapping[str, Any] | None = None,
+    capabilities: Mapping[str, Any] | None = None,
+    env: Mapping[str, str] | None = None,
+    cwd: str | None = None,
+    transport: Transport | None = None,
+    headers: HeaderSource | None = None,
+    auth: HttpAuth | None = None,
+    http_client: HttpClient | None = None,
+    restart: Restart | bool = False,
+    timeouts: Timeouts = Timeouts(),
+    limits: ClientLimits = ClientLimits(),
+    cache: Caching | bool = True,
+    extra: bool = False,
+    max_concurrent_requests: int = CONCURRENT_REQUESTS,
+    inputs: Inputs | None = None,
+    backend: Backend = "asyncio",
+) -> Any: ...
+
+
+@overload
+def connect_sync(
     target: Target,
     *,
     revision: Literal["2024-11-05"],
@@ -1195,7 +1223,7 @@ def connect_sync(
 
 @overload
 def connect_sync(
-    target: Config,
+    target: Mapping[str, Any],
     *,
     revision: str | None = None,
     handlers: Handlers | type[Handlers] | None = None,
@@ -1217,7 +1245,7 @@ def connect_sync(
 
 @overload
 def connect_sync(
-    target: Target | Config,
+    target: Target | Mapping[str, Any],
     *,
     revision: str | None,
     handlers: Handlers | type[Handlers] | None = None,
@@ -1244,7 +1272,7 @@ def connect_sync(
 
 
 def connect_sync(
-    target: Target | Config,
+    target: Target | Mapping[str, Any],
     *,
     revision: str | None = None,
     handlers: Handlers | type[Handlers] | None = None,
@@ -1341,7 +1369,7 @@ def connect_sync(
         max_concurrent_requests=max_concurrent_requests,
         inputs=inputs,
     )
-    if isinstance(target, Mapping | PathLike):
+    if isinstance(target, Mapping) or is_config_path(target):
         from .sync_group import SyncClientGroup
 
         return SyncClientGroup(SyncClient, SessionThread(opening, backend))

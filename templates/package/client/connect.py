@@ -7,9 +7,11 @@ Processes and URLs as targets have modules of their own.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
+import os
+import sys
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Protocol, TypeAlias, TypeGuard, runtime_checkable
 from urllib.parse import urlsplit
 
 import anyio
@@ -38,14 +40,36 @@ class Servable(Protocol):
         ...
 
 
-Target: TypeAlias = str | Sequence[str] | Servable | Channel
-"""The target of a client: the URL of a server over HTTP, a command line, a server in this process,
-or a custom channel."""
+Target: TypeAlias = str | Sequence[str] | os.PathLike[str] | Servable | Channel
+"""The target of a client: the URL of a server over HTTP, a command line, the path of a script, a
+server in this process, or a custom channel."""
+
+_SCRIPTS: Mapping[str, str] = {".js": "node", ".mjs": "node", ".py": sys.executable}
+"""What runs a script, by the ending of its name."""
 
 PROBED = (
     f"revision={HANDSHAKE!r} leaves out the probe (server/discover) that comes before initialize"
 )
 """Advice for a server that does not tolerate the probe."""
+
+
+def is_config_path(target: Target | Mapping[str, Any]) -> TypeGuard[os.PathLike[str]]:
+    """Whether a target is the path of a file with a configuration: a path of no script."""
+    return isinstance(target, os.PathLike) and os.path.splitext(target)[1] not in _SCRIPTS
+
+
+def script_command(path: os.PathLike[str]) -> list[str]:
+    """The command that runs a script.
+
+    Raises:
+        OSError: It can't be read.
+        ValueError: Its name has another ending.
+    """
+    program = _SCRIPTS.get(os.path.splitext(path)[1])
+    if program is None:
+        raise ValueError(f"expected the path of a script ({', '.join(_SCRIPTS)}), got {path}")
+    with open(path, "rb"):
+        return [program, os.path.abspath(path)]
 
 
 @asynccontextmanager

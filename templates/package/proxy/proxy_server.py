@@ -23,14 +23,13 @@ from contextvars import ContextVar
 from functools import cached_property, partial
 from importlib import import_module
 from importlib.util import find_spec
-from os import PathLike
 from typing import TYPE_CHECKING, Any, Unpack
 
 import msgspec
 
 from .._wire import is_object
 from ..client.async_client import Client, connect
-from ..client.connect import Servable, beside
+from ..client.connect import Servable, beside, is_config_path
 from ..client.server_config import ServerEntry, config_servers
 from ..errors import TransportError
 from ..foreign_text import safe_repr
@@ -310,7 +309,7 @@ def proxy_of(target: Any, name: str, version: str, options: Mapping[str, Any]) -
             prefix.
     """
     config = target
-    if not isinstance(target, Mapping | PathLike):
+    if not (isinstance(target, Mapping) or is_config_path(target)):
         return Proxy(target, name, version, options)
     connect(config, **_with_defaults(options))  # checks the options, and opens nothing
     options = dict(options)
