@@ -526,6 +526,7 @@ def skeletons(session: nox.Session) -> None:
     """Projects of `mcpgen new` as written: the commands of their CI pass in a fresh environment.
 
     All projects share it; `pip` installs the first one, and `uv` the others, where it is found.
+    Also: what the steps of a Dockerfile install serves behind a public name.
     """
     install(session, "test")
     work = Path(session.create_tmp()).resolve()
@@ -553,6 +554,11 @@ def skeletons(session: nox.Session) -> None:
                 more = {"ruff": [HERE_TOO], "pyright": interpreter}.get(program, [])
                 session.run(f"{scripts / program}", *rest, *more, env={"PATH": path, **mypy_cache})
         is_first = False
+    python = fresh(session, work / "container") / "python"
+    shutil.rmtree(work / "image", ignore_errors=True)
+    project = work / "projects" / "server"
+    program = "tests/serves_from_image.py"
+    session.run("python", program, f"{project}", f"{python}", f"{work / 'image'}")
 
 
 def ci_commands(workflow: Path) -> list[list[str]]:
