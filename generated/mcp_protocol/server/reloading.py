@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 WATCHED_DIRECTORIES = 4000
 """Most directories that are watched; those nearest to the first one."""
 
+_QUIET_SECONDS = 0.25  # without a change, before a new process starts
+_STORM_SECONDS = 5.0  # after which one starts even though files go on changing
 _END_SECONDS = 5.0  # for a process to end by SIGTERM; then it is killed
 _SKIPPED = frozenset({"__pycache__", "node_modules", "site-packages"})
 
@@ -81,7 +84,7 @@ def watched_directories(root: Path) -> list[Path]:
 
 
 def _wait_for_change(directories: list[Path]) -> None:
-    """Wait until a Python file changes, or there is another directory."""
+    """Wait until a Python file has changed, or there is another directory, and changes cease."""
     import watchfiles
 
     is_python = watchfiles.PythonFilter()
@@ -90,11 +93,21 @@ def _wait_for_change(directories: list[Path]) -> None:
         is_directory = change == watchfiles.Change.added and Path(path).is_dir()
         return (is_directory and _is_watched(Path(path).name)) or is_python(change, path)
 
+    latest: float | None = None  # when the wait ends, once something has changed
     try:
-        for _ in watchfiles.watch(
-            *directories, watch_filter=is_relevant, recursive=False, ignore_permission_denied=True
+        for changes in watchfiles.watch(
+            *directories,
+            watch_filter=is_relevant,
+            rust_timeout=int(_QUIET_SECONDS * 1000),
+            yield_on_timeout=True,
+            recursive=False,
+            ignore_permission_denied=True,
         ):
-            return
+            now = time.monotonic()
+            if changes and latest is None:
+                latest = now + _STORM_SECONDS
+            elif latest is not None and (not changes or now >= latest):
+                return
     except FileNotFoundError:  # a directory is gone already
         return
 

@@ -8,6 +8,10 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import anyio
@@ -75,34 +79,67 @@ server = Server("{name}")
 """
 
 
-def test_a_change_is_served_by_a_new_process_at_the_same_address(tmp_path: Path) -> None:
+@contextmanager
+def reloading(module: Path) -> Iterator[subprocess.Popen[str]]:
+    """A process that serves a module over HTTP, and again after changes; it is ended by SIGTERM."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    module = tmp_path / "changing.py"
-    module.write_text(CHANGING.format(name="before"))
-    serve = ("serve", "changing", "--http", f"127.0.0.1:{port}", "--reload")
+    serve = ("serve", module.stem, "--http", f"127.0.0.1:{port}", "--reload")
     process = subprocess.Popen(
         [sys.executable, "-m", "mcp_protocol", *serve],
-        cwd=tmp_path,
+        cwd=module.parent,
         env=os.environ | {"PYTHONPATH": str(PACKAGE_ROOT)},
         stderr=subprocess.PIPE,
         text=True,
     )
     try:
-        assert process.stderr is not None
-        names: list[str] = []
-        for name in ("after", None):
-            line = process.stderr.readline()
-            assert line.startswith("serving at "), line + process.stderr.read()
-            names.append(anyio.run(served_name, line.split()[-1]))
-            if name is not None:
-                module.write_text(CHANGING.format(name=name))
-        assert names == ["before", "after"]
+        yield process
         process.send_signal(signal.SIGTERM)
         assert process.wait(10) == 0
     finally:
         process.kill()
         process.communicate()
+
+
+def served_at(process: subprocess.Popen[str]) -> str:
+    """The URL at which a process begins to serve."""
+    assert process.stderr is not None
+    line = process.stderr.readline()
+    assert line.startswith("serving at "), line + process.stderr.read()
+    return line.split()[-1]
+
+
+def test_a_change_is_served_by_a_new_process_at_the_same_address(tmp_path: Path) -> None:
+    module = tmp_path / "changing.py"
+    module.write_text(CHANGING.format(name="before"))
+    with reloading(module) as process:
+        before = anyio.run(served_name, served_at(process))
+        module.write_text(CHANGING.format(name="after"))
+        after = anyio.run(served_name, served_at(process))
+    assert (before, after) == ("before", "after")
+
+
+def test_a_server_serves_while_a_file_goes_on_changing(tmp_path: Path) -> None:
+    module = tmp_path / "changing.py"
+    module.write_text(CHANGING.format(name="before"))
+    ended = threading.Event()
+
+    def change() -> None:
+        while not ended.wait(0.1):
+            module.write_text(CHANGING.format(name="after"))
+
+    with reloading(module) as process:
+        url = served_at(process)
+        storm = threading.Thread(target=change)
+        storm.start()
+        until = time.monotonic() + 2
+        try:
+            while time.monotonic() < until:
+                assert anyio.run(served_name, url) == "before"
+        finally:
+            ended.set()
+            storm.join()
+        assert anyio.run(served_name, served_at(process)) == "after"
 
 
 async def served_name(url: str) -> str:
