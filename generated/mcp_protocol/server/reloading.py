@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 WATCHED_DIRECTORIES = 4000
 """Most directories that are watched; those nearest to the first one."""
 
-_QUIET_SECONDS = 0.25  # without a change, before a new process starts
+_PAUSE_SECONDS = 0.25  # without a change, before a new process starts
 _STORM_SECONDS = 5.0  # after which one starts even though files go on changing
 _END_SECONDS = 5.0  # for a process to end by SIGTERM; then it is killed
 _SKIPPED = frozenset({"__pycache__", "node_modules", "site-packages"})
@@ -98,7 +98,7 @@ def _wait_for_change(directories: list[Path]) -> None:
         for changes in watchfiles.watch(
             *directories,
             watch_filter=is_relevant,
-            rust_timeout=int(_QUIET_SECONDS * 1000),
+            rust_timeout=int(_PAUSE_SECONDS * 1000),
             yield_on_timeout=True,
             recursive=False,
             ignore_permission_denied=True,

@@ -7,10 +7,11 @@ Processes and URLs as targets have modules of their own.
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from os import PathLike
+from pathlib import Path
 from typing import Any, Protocol, TypeAlias, TypeGuard, runtime_checkable
 from urllib.parse import urlsplit
 
@@ -40,7 +41,7 @@ class Servable(Protocol):
         ...
 
 
-Target: TypeAlias = str | Sequence[str] | os.PathLike[str] | Servable | Channel
+Target: TypeAlias = str | Sequence[str] | PathLike[str] | Servable | Channel
 """The target of a client: the URL of a server over HTTP, a command line, the path of a script, a
 server in this process, or a custom channel."""
 
@@ -53,23 +54,24 @@ PROBED = (
 """Advice for a server that does not tolerate the probe."""
 
 
-def is_config_path(target: Target | Mapping[str, Any]) -> TypeGuard[os.PathLike[str]]:
+def is_config_path(target: Target | Mapping[str, Any]) -> TypeGuard[PathLike[str]]:
     """Whether a target is the path of a file with a configuration: a path of no script."""
-    return isinstance(target, os.PathLike) and os.path.splitext(target)[1] not in _SCRIPTS
+    return isinstance(target, PathLike) and Path(target).suffix not in _SCRIPTS
 
 
-def script_command(path: os.PathLike[str]) -> list[str]:
+def script_command(path: PathLike[str]) -> list[str]:
     """The command that runs a script.
 
     Raises:
         OSError: It can't be read.
         ValueError: Its name has another ending.
     """
-    program = _SCRIPTS.get(os.path.splitext(path)[1])
+    script = Path(path).absolute()
+    program = _SCRIPTS.get(script.suffix)
     if program is None:
         raise ValueError(f"expected the path of a script ({', '.join(_SCRIPTS)}), got {path}")
-    with open(path, "rb"):
-        return [program, os.path.abspath(path)]
+    with script.open("rb"):
+        return [program, str(script)]
 
 
 @asynccontextmanager

@@ -296,9 +296,8 @@ def _supervise(
                 if new is not old:
                     if old.pid not in self._ready:
                         self._count_failure(old)
-                    _report(
-                        f"worker {old.pid} ended with exit code {old.exitcode}; started {new.pid}"
-                    )
+                    ended = f"worker {old.pid} ended with exit code {old.exitcode}"
+                    _report(f"{ended}; started {new.pid}")
             if not self._ready >= {each.pid for each in self.processes}:
                 self._ready = frozenset(each.pid for each in self.processes if each.is_ready())
             if self._ready >= {each.pid for each in self.processes}:
@@ -338,7 +337,7 @@ def _supervise(
 
 
 def _leave_pipes(workers: list[Process]) -> None:
-    """Close this process's copy of each worker's end, so that a ping fails once the worker ended."""
+    """Close the copies of the workers' ends here: then a ping fails once its worker has ended."""
     for each in workers:
         each.child_conn.close()
 
