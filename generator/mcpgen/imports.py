@@ -10,6 +10,8 @@ from mcpgen.merging import Merged
 from mcpgen.rpc_api import Call, Messages
 from mcpgen.type_hints import names_in
 
+NO_MESSAGES = Messages((), ())
+
 
 @dataclass(frozen=True)
 class Imports:
@@ -47,6 +49,16 @@ def of_connect(sent: Messages, handled: Messages) -> Imports:
     """The same for the module that also has `connect`."""
     used = {"Literal", "Mapping", "Sequence", "Any", "overload", *_client(sent, handled)}
     return _imports(used)
+
+
+def of_connect_alone(groups: bool) -> Imports:
+    """The same where the client class has a module of its own.
+
+    Args:
+        groups: Whether `connect` can open several servers.
+    """
+    used = {"Literal", "Mapping", "Sequence", "Any", "overload"}
+    return _imports(used | {"TYPE_CHECKING"} if groups else used)
 
 
 def of_client_sync(sent: Messages) -> Imports:

@@ -30,6 +30,8 @@ _RETURNS = (
     "returns",
     "A type: the call then returns the tool's value as this type, or raises ToolResultError.",
 )
+_BY_ITSELF = frozenset({"initialize", "notifications/initialized", "notifications/cancelled"})
+"""Messages that an open client sends by itself, if at all."""
 _INDENT = 8
 
 
@@ -151,12 +153,14 @@ class RpcApi:
 
     Attributes:
         client: Messages of a client; a server has a handler for each.
+        calls: Those that an open client has a method for.
         group: Those that a client of several servers sends too, with lists as a whole.
         server: Messages of a server.
         handled: Messages that a client has a handler for, with the requests inside results.
     """
 
     client: Messages
+    calls: Messages
     group: Messages
     server: Messages
     handled: Messages
@@ -176,6 +180,7 @@ def derive(methods: Methods, texts: Texts, core: frozenset[str] = frozenset()) -
     of_client = messages(methods.of("client", "request"), notifications=from_client)
     return RpcApi(
         client=of_client,
+        calls=_called_by_users(of_client),
         group=_for_groups(of_client, {m.name for m in methods.all if m.for_groups}),
         server=messages(asking, notifications=from_server),
         handled=messages(asking, methods.inputs, notifications=from_server),
@@ -186,9 +191,18 @@ def merge(apis: Mapping[str, RpcApi]) -> RpcApi:
     """The API of several revisions, given oldest first."""
     return RpcApi(
         client=_merged_messages({name: each.client for name, each in apis.items()}),
+        calls=_merged_messages({name: each.calls for name, each in apis.items()}),
         group=_merged_messages({name: each.group for name, each in apis.items()}),
         server=_merged_messages({name: each.server for name, each in apis.items()}),
         handled=_merged_messages({name: each.handled for name, each in apis.items()}),
+    )
+
+
+def _called_by_users(sent: Messages) -> Messages:
+    """The messages of a client that it does not send by itself."""
+    return Messages(
+        tuple(call for call in sent.requests if call.name not in _BY_ITSELF),
+        tuple(call for call in sent.notifications if call.name not in _BY_ITSELF),
     )
 
 

@@ -178,12 +178,12 @@ class ExtensionSpec:
     @property
     def client_imports(self) -> Imports:
         """Imports of the module of the client class."""
-        return imports.of_client(self.api.client, self.api.handled)
+        return imports.of_client(self.api.calls, self.api.handled)
 
     @property
     def sync_imports(self) -> Imports:
         """Imports of the module of the blocking client class."""
-        return imports.of_client_sync(self.api.client)
+        return imports.of_client_sync(self.api.calls)
 
     @property
     def server_imports(self) -> Imports:
@@ -255,12 +255,12 @@ class RevisionSpec:
     @property
     def client_imports(self) -> Imports:
         """Imports of the module of the client class."""
-        return imports.of_client(self.api.client, self.api.handled)
+        return imports.of_client(self.api.calls, self.api.handled)
 
     @property
     def sync_imports(self) -> Imports:
         """Imports of the module of the blocking client class."""
-        return imports.of_client_sync(self.api.client)
+        return imports.of_client_sync(self.api.calls)
 
     @property
     def server_imports(self) -> Imports:
@@ -354,6 +354,11 @@ class PackageSpec:
         return exports.missing(self.has)
 
     @property
+    def sole(self) -> RevisionSpec | None:
+        """The revision of a package of one; its client and session classes are those of all."""
+        return None if self.has.several else self.revisions[0]
+
+    @property
     def types_module(self) -> str:
         """The module of all its types, relative to the package."""
         return ".models" if self.has.several else f".{self.revisions[0].folder}.models"
@@ -401,12 +406,16 @@ class PackageSpec:
     @property
     def connect_imports(self) -> Imports:
         """Imports of the module of the client class."""
-        return imports.of_connect(self.api.client, self.api.handled)
+        if self.sole is not None:
+            return imports.of_connect_alone("groups" in self.has.chosen)
+        return imports.of_connect(self.api.calls, self.api.handled)
 
     @property
     def sync_imports(self) -> Imports:
         """Imports of the module of the blocking client class."""
-        return imports.of_connect_sync(self.api.client, self.api.handled)
+        if self.sole is not None:
+            return imports.of_connect_sync(imports.NO_MESSAGES, self.api.handled)
+        return imports.of_connect_sync(self.api.calls, self.api.handled)
 
     @property
     def session_imports(self) -> Imports:

@@ -332,3 +332,23 @@ def test_http_with_sse_includes_streamable_http_where_it_exists() -> None:
     assert features(selection((), ("http+sse",)), both).http
     assert not features(selection((), ("http+sse",)), both[:1]).http
     assert not features(selection((), ("http",)), both).http_sse
+
+
+ONE_CLASS = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import pkg
+from pkg import Client, ClientHandlers, SyncClient, {folder}
+from pkg.{folder} import client, client_sync, server
+from pkg.server.server_session import ServerSession
+assert Client is client.Client
+assert ClientHandlers is client.ClientHandlers
+assert SyncClient is client_sync.SyncClient
+assert ServerSession is server.ServerSession
+"""
+
+
+def test_a_package_of_one_revision_has_one_class_of_each_kind(tmp_path: Path) -> None:
+    folder = written(made("all", "all", (NEWEST,), features=("none",)), tmp_path)
+    program = ONE_CLASS.format(folder=spec_of(NEWEST).folder)
+    subprocess.run([sys.executable, "-c", program, str(folder)], check=True)

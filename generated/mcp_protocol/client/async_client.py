@@ -418,37 +418,6 @@ class Client(ClientBase):
         )
         return result
 
-    async def initialize(
-        self,
-        capabilities: models.ClientCapabilities | Mapping[str, Any],
-        client_info: models.Implementation | Mapping[str, Any],
-        protocol_version: str,
-        *,
-        meta: Mapping[str, Any] | None = None,
-        timeout: float | None = None,
-        on_progress: OnProgress | None = None,
-    ) -> models.InitializeResult:
-        """First request of a client: it proposes a revision and says what the client can do.
-
-        Only in 2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25.
-
-        Args:
-            capabilities: What the client can do, for the whole session.
-            client_info: What software the client runs.
-            protocol_version: Newest revision that the client speaks; it may speak others.
-
-        Source: basic/lifecycle.
-        """
-        fields: dict[str, Any] = {
-            "capabilities": capabilities,
-            "client_info": client_info,
-            "protocol_version": protocol_version,
-        }
-        result: models.InitializeResult = await self._requests.call(
-            "initialize", fields, meta, timeout, on_progress
-        )
-        return result
-
     async def ping(
         self,
         *,
@@ -660,39 +629,6 @@ class Client(ClientBase):
             "logging/setLevel", fields, meta, timeout, on_progress
         )
         return result
-
-    async def cancelled(
-        self,
-        request_id: models.RequestId | None = None,
-        reason: str | None = None,
-    ) -> None:
-        """The client gives up a request it made, or (stdio) the server ends a
-        `subscriptions/listen` stream. Over HTTP, closing the stream says the same.
-
-        Args:
-            request_id: Id of an open request of the client; from a server, always that of a
-                `subscriptions/listen`.
-            reason: Why, for logs or people.
-
-        Source: basic/patterns/cancellation.
-        """
-        fields: dict[str, Any] = {
-            "request_id": request_id,
-            "reason": reason,
-        }
-        await self._notify("notifications/cancelled", fields)
-
-    async def initialized(
-        self,
-    ) -> None:
-        """The client has finished the handshake; normal requests may begin.
-
-        Only in 2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25.
-
-        Source: basic/lifecycle.
-        """
-        fields: dict[str, Any] = {}
-        await self._notify("notifications/initialized", fields)
 
     async def progress(
         self,
@@ -1280,8 +1216,8 @@ def connect(
         from .handler_checks import check_handlers  # many clients have no handlers
 
         check_handlers(handlers)
-    client_class: type[ClientBase] = Client
     chosen = REVISIONS.pinned(revision)
+    client_class: type[ClientBase] = Client
     if revision in FOLDERS:
         client_class = importlib.import_module(f"..{FOLDERS[revision]}.client", __package__).Client
     own = {"name": name, "version": version, **(info or {})}

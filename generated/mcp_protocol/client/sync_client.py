@@ -430,38 +430,6 @@ class SyncClient(SyncClientBase):
             )
         )
 
-    def initialize(
-        self,
-        capabilities: models.ClientCapabilities | Mapping[str, Any],
-        client_info: models.Implementation | Mapping[str, Any],
-        protocol_version: str,
-        *,
-        meta: Mapping[str, Any] | None = None,
-        timeout: float | None = None,
-        on_progress: OnProgress | None = None,
-    ) -> models.InitializeResult:
-        """First request of a client: it proposes a revision and says what the client can do.
-
-        Only in 2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25.
-
-        Args:
-            capabilities: What the client can do, for the whole session.
-            client_info: What software the client runs.
-            protocol_version: Newest revision that the client speaks; it may speak others.
-
-        Source: basic/lifecycle.
-        """
-        return self._thread.run(
-            lambda: self._client.initialize(
-                capabilities=capabilities,
-                client_info=client_info,
-                protocol_version=protocol_version,
-                meta=meta,
-                timeout=timeout,
-                on_progress=in_thread(on_progress),
-            )
-        )
-
     def ping(
         self,
         *,
@@ -686,39 +654,6 @@ class SyncClient(SyncClientBase):
                 on_progress=in_thread(on_progress),
             )
         )
-
-    def cancelled(
-        self,
-        request_id: models.RequestId | None = None,
-        reason: str | None = None,
-    ) -> None:
-        """The client gives up a request it made, or (stdio) the server ends a
-        `subscriptions/listen` stream. Over HTTP, closing the stream says the same.
-
-        Args:
-            request_id: Id of an open request of the client; from a server, always that of a
-                `subscriptions/listen`.
-            reason: Why, for logs or people.
-
-        Source: basic/patterns/cancellation.
-        """
-        self._thread.run(
-            lambda: self._client.cancelled(
-                request_id=request_id,
-                reason=reason,
-            )
-        )
-
-    def initialized(
-        self,
-    ) -> None:
-        """The client has finished the handshake; normal requests may begin.
-
-        Only in 2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25.
-
-        Source: basic/lifecycle.
-        """
-        self._thread.run(lambda: self._client.initialized())
 
     def progress(
         self,

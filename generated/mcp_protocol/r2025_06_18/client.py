@@ -23,35 +23,6 @@ if TYPE_CHECKING:
 class Client(ClientBase):
     """An open session with a server of 2025-06-18."""
 
-    async def initialize(
-        self,
-        capabilities: models.ClientCapabilities | Mapping[str, Any],
-        client_info: models.Implementation | Mapping[str, Any],
-        protocol_version: str,
-        *,
-        meta: Mapping[str, Any] | None = None,
-        timeout: float | None = None,
-        on_progress: OnProgress | None = None,
-    ) -> models.InitializeResult:
-        """First request of a client: it proposes a revision and says what the client can do.
-
-        Args:
-            capabilities: What the client can do, for the whole session.
-            client_info: What software the client runs.
-            protocol_version: Newest revision that the client speaks; it may speak others.
-
-        Source: basic/lifecycle.
-        """
-        fields: dict[str, Any] = {
-            "capabilities": capabilities,
-            "client_info": client_info,
-            "protocol_version": protocol_version,
-        }
-        result: models.InitializeResult = await self._requests.call(
-            "initialize", fields, meta, timeout, on_progress
-        )
-        return result
-
     async def ping(
         self,
         *,
@@ -455,37 +426,6 @@ class Client(ClientBase):
             "completion/complete", fields, meta, timeout, on_progress
         )
         return result
-
-    async def cancelled(
-        self,
-        request_id: models.RequestId,
-        reason: str | None = None,
-    ) -> None:
-        """The sender gives up a request it made. The receiver stops work on it and need not answer;
-        `initialize` cannot be cancelled.
-
-        Args:
-            request_id: Id of a request that the sender issued earlier and that is presumably still
-                open.
-            reason: Why, for logs or people.
-
-        Source: basic/utilities/cancellation.
-        """
-        fields: dict[str, Any] = {
-            "request_id": request_id,
-            "reason": reason,
-        }
-        await self._notify("notifications/cancelled", fields)
-
-    async def initialized(
-        self,
-    ) -> None:
-        """The client has finished the handshake; normal requests may begin.
-
-        Source: basic/lifecycle.
-        """
-        fields: dict[str, Any] = {}
-        await self._notify("notifications/initialized", fields)
 
     async def progress(
         self,

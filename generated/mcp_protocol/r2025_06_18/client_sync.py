@@ -28,36 +28,6 @@ class SyncClient(SyncClientBase):
         self._client: Client = thread.opened.seen_as(Client)
         super().__init__(thread, self._client)
 
-    def initialize(
-        self,
-        capabilities: models.ClientCapabilities | Mapping[str, Any],
-        client_info: models.Implementation | Mapping[str, Any],
-        protocol_version: str,
-        *,
-        meta: Mapping[str, Any] | None = None,
-        timeout: float | None = None,
-        on_progress: OnProgress | None = None,
-    ) -> models.InitializeResult:
-        """First request of a client: it proposes a revision and says what the client can do.
-
-        Args:
-            capabilities: What the client can do, for the whole session.
-            client_info: What software the client runs.
-            protocol_version: Newest revision that the client speaks; it may speak others.
-
-        Source: basic/lifecycle.
-        """
-        return self._thread.run(
-            lambda: self._client.initialize(
-                capabilities=capabilities,
-                client_info=client_info,
-                protocol_version=protocol_version,
-                meta=meta,
-                timeout=timeout,
-                on_progress=in_thread(on_progress),
-            )
-        )
-
     def ping(
         self,
         *,
@@ -478,37 +448,6 @@ class SyncClient(SyncClientBase):
                 on_progress=in_thread(on_progress),
             )
         )
-
-    def cancelled(
-        self,
-        request_id: models.RequestId,
-        reason: str | None = None,
-    ) -> None:
-        """The sender gives up a request it made. The receiver stops work on it and need not answer;
-        `initialize` cannot be cancelled.
-
-        Args:
-            request_id: Id of a request that the sender issued earlier and that is presumably still
-                open.
-            reason: Why, for logs or people.
-
-        Source: basic/utilities/cancellation.
-        """
-        self._thread.run(
-            lambda: self._client.cancelled(
-                request_id=request_id,
-                reason=reason,
-            )
-        )
-
-    def initialized(
-        self,
-    ) -> None:
-        """The client has finished the handshake; normal requests may begin.
-
-        Source: basic/lifecycle.
-        """
-        self._thread.run(lambda: self._client.initialized())
 
     def progress(
         self,

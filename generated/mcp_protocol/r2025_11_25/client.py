@@ -23,35 +23,6 @@ if TYPE_CHECKING:
 class Client(ClientBase):
     """An open session with a server of 2025-11-25."""
 
-    async def initialize(
-        self,
-        capabilities: models.ClientCapabilities | Mapping[str, Any],
-        client_info: models.Implementation | Mapping[str, Any],
-        protocol_version: str,
-        *,
-        meta: Mapping[str, Any] | None = None,
-        timeout: float | None = None,
-        on_progress: OnProgress | None = None,
-    ) -> models.InitializeResult:
-        """First request of a client: it proposes a revision and says what the client can do.
-
-        Args:
-            capabilities: What the client can do, for the whole session.
-            client_info: What software the client runs.
-            protocol_version: Newest revision that the client speaks; it may speak others.
-
-        Source: basic/lifecycle.
-        """
-        fields: dict[str, Any] = {
-            "capabilities": capabilities,
-            "client_info": client_info,
-            "protocol_version": protocol_version,
-        }
-        result: models.InitializeResult = await self._requests.call(
-            "initialize", fields, meta, timeout, on_progress
-        )
-        return result
-
     async def ping(
         self,
         *,
@@ -563,37 +534,6 @@ class Client(ClientBase):
             "completion/complete", fields, meta, timeout, on_progress
         )
         return result
-
-    async def cancelled(
-        self,
-        reason: str | None = None,
-        request_id: models.RequestId | None = None,
-    ) -> None:
-        """The sender gives up a request it made. The receiver stops work on it; `initialize` and
-        tasks cannot be cancelled this way.
-
-        Args:
-            reason: Why, for logs or people.
-            request_id: Id of a request that the sender issued earlier; never that of a task, for
-                which `tasks/cancel` exists.
-
-        Source: basic/utilities/cancellation.
-        """
-        fields: dict[str, Any] = {
-            "reason": reason,
-            "request_id": request_id,
-        }
-        await self._notify("notifications/cancelled", fields)
-
-    async def initialized(
-        self,
-    ) -> None:
-        """The client has finished the handshake; normal requests may begin.
-
-        Source: basic/lifecycle.
-        """
-        fields: dict[str, Any] = {}
-        await self._notify("notifications/initialized", fields)
 
     async def progress(
         self,

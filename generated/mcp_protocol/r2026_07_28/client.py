@@ -383,27 +383,6 @@ class Client(ClientBase):
         )
         return result
 
-    async def cancelled(
-        self,
-        request_id: models.RequestId,
-        reason: str | None = None,
-    ) -> None:
-        """The client gives up a request it made, or (stdio) the server ends a
-        `subscriptions/listen` stream. Over HTTP, closing the stream says the same.
-
-        Args:
-            request_id: Id of an open request of the client; from a server, always that of a
-                `subscriptions/listen`.
-            reason: Why, for logs or people.
-
-        Source: basic/patterns/cancellation.
-        """
-        fields: dict[str, Any] = {
-            "request_id": request_id,
-            "reason": reason,
-        }
-        await self._notify("notifications/cancelled", fields)
-
 
 class ClientHandlers(HandlersBase):
     """Handlers of the messages of a server of 2026-07-28.

@@ -402,25 +402,3 @@ class SyncClient(SyncClientBase):
                 on_progress=in_thread(on_progress),
             )
         )
-
-    def cancelled(
-        self,
-        request_id: models.RequestId,
-        reason: str | None = None,
-    ) -> None:
-        """The client gives up a request it made, or (stdio) the server ends a
-        `subscriptions/listen` stream. Over HTTP, closing the stream says the same.
-
-        Args:
-            request_id: Id of an open request of the client; from a server, always that of a
-                `subscriptions/listen`.
-            reason: Why, for logs or people.
-
-        Source: basic/patterns/cancellation.
-        """
-        self._thread.run(
-            lambda: self._client.cancelled(
-                request_id=request_id,
-                reason=reason,
-            )
-        )

@@ -1,4 +1,4 @@
-"""Errors for messages that the revision of a session lacks; they name what to use instead."""
+"""Errors for messages that a client has no method for; they name what to use instead."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from ..other_sdks import attribute_error
 from ..revisions import REVISIONS
 
 _INSTEAD: Mapping[str, str] = {
-    "initialize": "connect() has opened the session; see client.server_capabilities",
     "logging/setLevel": "use client.ask_for_logs(level)",
     "ping": "use client.discover()",
     "resources/subscribe": "use client.listen(uris=[...])",
@@ -20,6 +19,13 @@ _INSTEAD: Mapping[str, str] = {
     "subscriptions/listen": "use client.listen()",
 }
 """What a client does instead of a request, in revisions that lack the request."""
+
+_BY_ITSELF: Mapping[str, str] = {
+    "initialize": "connect() has sent it; see client.server_info and client.server_capabilities",
+    "initialized": "connect() has sent it",
+    "cancelled": "a request is cancelled by cancelling the task or the scope that waits for it",
+}
+"""The Python names of messages that a client sends by itself, and what its user does instead."""
 
 _hump = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
@@ -37,6 +43,9 @@ def absent_attribute(owner: object, revision: Revision, name: str) -> AttributeE
         revision: The revision of its session.
         name: The attribute, maybe the method of a message of other revisions.
     """
+    if name in _BY_ITSELF:
+        text = f"{type(owner).__name__!r} object has no attribute {name!r}: {_BY_ITSELF[name]}"
+        return AttributeError(text, name=name, obj=owner)
     method = next((wire for wire, python in _python_names() if python == name), None)
     if method is None or name.startswith("_") or _has(revision, method):
         return attribute_error(owner, "Client", name)

@@ -55,6 +55,23 @@ async def test_a_missing_message_names_what_to_use_instead(
         assert str(error).endswith(f"; it is in {others}")
 
 
+@pytest.mark.parametrize("revision", ALL)
+@pytest.mark.parametrize(
+    ("name", "instead"),
+    [
+        ("initialize", r"connect\(\) has sent it; see client\.server_info"),
+        ("initialized", r"connect\(\) has sent it"),
+        ("cancelled", "cancelling the task or the scope"),
+    ],
+)
+async def test_messages_that_a_client_sends_itself_are_no_methods(
+    revision: str, name: str, instead: str
+) -> None:
+    async with connect(Server("s"), revision=revision) as client:
+        with pytest.raises(AttributeError, match=f"no attribute '{name}': .*{instead}"):
+            lacked(client, name)
+
+
 async def test_a_missing_message_names_the_revisions_that_have_it() -> None:
     async with connect(Server("s"), revision="2025-06-18") as client:
         text = r"^2025-06-18 has no list_tasks\(\) \(tasks/list\); it is in 2025-11-25$"

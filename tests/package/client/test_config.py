@@ -470,8 +470,8 @@ OF_ONE_SERVER = {
 }
 """Members of a client that make sense for one server, whatever messages the revisions have."""
 OF_ONE_SESSION = {
-    *("cancelled", "cancel_task", "discover", "get_task", "get_task_payload", "initialize"),
-    *("initialized", "list_tasks", "ping", "progress", "subscriptions_listen", "task_status"),
+    *("cancel_task", "discover", "get_task", "get_task_payload", "list_tasks", "ping", "progress"),
+    *("subscriptions_listen", "task_status"),
 }
 """The same of messages: no member of theirs tells the server."""
 BY_PAGE = {
