@@ -38,639 +38,165 @@ from __future__ import annotations
 
 import importlib
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from ._wire import (
-        UNSET,
-        UnsetType,
-    )
-    from ._wire import (
-        EncodingError,
-        ValidationError,
-        convert,
-        decoder,
-        encode,
-    )
-    from ._wire import (
-        to_builtins,
-    )
-    from ._wire import (
-        replace,
-    )
-    from .auth.address_rules import (
-        AddressRules,
-    )
-    from .auth.flows import (
-        IdentityProvider,
-    )
-    from .auth.jwt_signing import (
-        PrivateKey,
-    )
-    from .auth.registration import (
-        client_metadata_document,
-    )
-    from .auth.steps import (
-        DeviceCode,
-    )
-    from .channel import (
-        Channel,
-    )
-    from .client.async_client import (
-        Client,
-        ClientHandlers,
-        connect,
-    )
-    from .client.auth.bearer import (
-        Bearer,
-    )
-    from .client.auth.interactions import (
-        Device,
-        Loopback,
-        Paste,
-        Redirect,
-    )
-    from .client.auth.machine_auth import (
-        ClientCredentials,
-        EnterpriseManaged,
-        WorkloadIdentity,
-    )
-    from .client.auth.oauth import (
-        OAuth,
-        PendingAuthorization,
-    )
-    from .client.auth.stores import (
-        FileStore,
-        MemoryStore,
-        Store,
-    )
-    from .client.callbacks import (
-        Callback,
-        LogMessage,
-    )
-    from .client.calls import (
-        StartedCall,
-    )
-    from .client.group import (
-        ClientGroup,
-    )
-    from .client.host import (
-        choose_model,
-        safe_icons,
-    )
-    from .client.listen import (
-        Change,
-        ListeningAgain,
-        NotificationFilter,
-        PromptsChanged,
-        ResourcesChanged,
-        ResourceUpdated,
-        ToolsChanged,
-    )
-    from .client.client_middleware import (
-        ClientMiddleware,
-        ClientNext,
-        ClientRequest,
-    )
-    from .client.response_cache import (
-        Caching,
-    )
-    from .client.client_settings import (
-        ClientLimits,
-        Timeouts,
-    )
-    from .client.client_settings import (
-        Restart,
-    )
-    from .client.server_config import (
-        ConfigInput,
-    )
-    from .client.sync import (
-        SyncStartedCall,
-    )
-    from .client.sync_client import (
-        SyncClient,
-        SyncClientHandlers,
-        connect_sync,
-    )
-    from .client.sync_group import (
-        SyncClientGroup,
-    )
-    from .errors import (
-        AbsentMethodError,
-        AuthorizationError,
-        OAuthError,
-        ResponseLostError,
-        ConnectFailedError,
-        ConnectionClosedError,
-        HttpStatusError,
-        InvalidParamsError,
-        LocalProtocolError,
-        McpError,
-        MethodNotFoundError,
-        MissingCapabilityError,
-        MissingExtraError,
-        ProtocolError,
-        RemoteError,
-        RemoteProtocolError,
-        RequestCancelledError,
-        RequestTimeoutError,
-        ResourceNotFoundError,
-        RevisionError,
-        ServerStartError,
-        SessionLostError,
-        ToolError,
-        TransportError,
-    )
-    from .errors import (
-        ToolFailedError,
-        ToolResultError,
-    )
-    from .protocol.tool_annotations import (
-        Hints,
-        hints_of,
-    )
-    from .protocol.uris import (
-        safe_url,
-    )
-    from .revisions import (
-        REVISIONS,
-    )
-    from .runtime.observability import (
-        log_requests,
-        trace_requests,
-    )
-    from .runtime.request_context import (
-        Principal,
-    )
-    from .runtime.request_context import (
-        RequestContext,
-    )
-    from .server.asgi.event_store import (
-        EventStore,
-        MemoryEventStore,
-        StoredEvent,
-    )
-    from .server.asgi.routes import (
-        RouteRequest,
-        RouteResponse,
-    )
-    from .server.asgi.settings import (
-        Limits,
-        ServerHttpSettings,
-    )
-    from .server.auth.authenticator import (
-        ProtectedResourceMetadata,
-    )
-    from .server.auth.dpop_validation import (
-        DpopValidation,
-    )
-    from .server.auth.introspection import (
-        Introspection,
-    )
-    from .server.auth.jwt_verifier import (
-        JwtVerifier,
-    )
-    from .server.auth.protected import (
-        Protected,
-    )
-    from .server.auth.verifiers import (
-        AnyOf,
-        InvalidTokenError,
-        StaticTokens,
-        TokenVerifier,
-        TrustedIssuers,
-    )
-    from .server.openapi.http_operation import (
-        HttpClient,
-        ClientResponse,
-    )
-    from .server.openapi.openapi_server import (
-        OpenApiWarning,
-    )
-    from .server.openapi.route_maps import (
-        HTTPRoute,
-        MCPType,
-        RouteMap,
-    )
-    from .server.request_head import (
-        RequestHead,
-    )
-    from .server.server_session import (
-        ServerSession,
-    )
-    from .server.toolkit.client_features.elicitation import (
-        Accepted,
-        Cancelled,
-        Declined,
-        titles,
-    )
-    from .server.toolkit.client_features.input_required import (
-        InputRequired,
-        URLElicitation,
-        URLElicitationRequiredError,
-    )
-    from .server.toolkit.client_features.sampling_and_roots import (
-        ModelPreferences,
-        Root,
-        Sampled,
-        SamplingMessage,
-        ToolUse,
-        ToolUseResult,
-    )
-    from .server.toolkit.callables import (
-        Depends,
-    )
-    from .server.toolkit.completion import (
-        Completion,
-    )
-    from .server.toolkit.content import (
-        Annotations,
-        Audio,
-        Contents,
-        EmbeddedResource,
-        File,
-        Icon,
-        Image,
-        Message,
-        ResourceLink,
-        Text,
-        ToolAnnotations,
-        ToolResult,
-    )
-    from .server.toolkit.context import (
-        Context,
-    )
-    from .server.toolkit.middleware import (
-        Middleware,
-        MiddlewareRequest,
-        Next,
-        limit_rate,
-    )
-    from .server.toolkit.registry import (
-        CacheHint,
-    )
-    from .server.toolkit.resources import (
-        AnyPath,
-    )
-    from .server.toolkit.server import (
-        Server,
-    )
-    from .models import (
-        AudioContent,
-        BlobResourceContents,
-        CallToolResult,
-        GetPromptResult,
-        ImageContent,
-        Prompt,
-        PromptArgument,
-        PromptMessage,
-        ReadResourceResult,
-        Resource,
-        ResourceTemplate,
-        TextContent,
-        TextResourceContents,
-        Tool,
-    )
-
-__all__ = [
-    "UNSET",
-    "UnsetType",
-    "EncodingError",
-    "ValidationError",
-    "convert",
-    "decoder",
-    "encode",
-    "to_builtins",
-    "replace",
-    "AddressRules",
-    "IdentityProvider",
-    "PrivateKey",
-    "client_metadata_document",
-    "DeviceCode",
-    "Channel",
-    "Client",
-    "ClientHandlers",
-    "connect",
-    "Bearer",
-    "Device",
-    "Loopback",
-    "Paste",
-    "Redirect",
-    "ClientCredentials",
-    "EnterpriseManaged",
-    "WorkloadIdentity",
-    "OAuth",
-    "PendingAuthorization",
-    "FileStore",
-    "MemoryStore",
-    "Store",
-    "Callback",
-    "LogMessage",
-    "StartedCall",
-    "ClientGroup",
-    "choose_model",
-    "safe_icons",
-    "Change",
-    "ListeningAgain",
-    "NotificationFilter",
-    "PromptsChanged",
-    "ResourcesChanged",
-    "ResourceUpdated",
-    "ToolsChanged",
-    "ClientMiddleware",
-    "ClientNext",
-    "ClientRequest",
-    "Caching",
-    "ClientLimits",
-    "Timeouts",
-    "Restart",
-    "ConfigInput",
-    "SyncStartedCall",
-    "SyncClient",
-    "SyncClientHandlers",
-    "connect_sync",
-    "SyncClientGroup",
-    "AbsentMethodError",
-    "AuthorizationError",
-    "OAuthError",
-    "ResponseLostError",
-    "ConnectFailedError",
-    "ConnectionClosedError",
-    "HttpStatusError",
-    "InvalidParamsError",
-    "LocalProtocolError",
-    "McpError",
-    "MethodNotFoundError",
-    "MissingCapabilityError",
-    "MissingExtraError",
-    "ProtocolError",
-    "RemoteError",
-    "RemoteProtocolError",
-    "RequestCancelledError",
-    "RequestTimeoutError",
-    "ResourceNotFoundError",
-    "RevisionError",
-    "ServerStartError",
-    "SessionLostError",
-    "ToolError",
-    "TransportError",
-    "ToolFailedError",
-    "ToolResultError",
-    "Hints",
-    "hints_of",
-    "safe_url",
-    "REVISIONS",
-    "log_requests",
-    "trace_requests",
-    "Principal",
-    "RequestContext",
-    "EventStore",
-    "MemoryEventStore",
-    "StoredEvent",
-    "RouteRequest",
-    "RouteResponse",
-    "Limits",
-    "ServerHttpSettings",
-    "ProtectedResourceMetadata",
-    "DpopValidation",
-    "Introspection",
-    "JwtVerifier",
-    "Protected",
-    "AnyOf",
-    "InvalidTokenError",
-    "StaticTokens",
-    "TokenVerifier",
-    "TrustedIssuers",
-    "HttpClient",
-    "ClientResponse",
-    "OpenApiWarning",
-    "HTTPRoute",
-    "MCPType",
-    "RouteMap",
-    "RequestHead",
-    "ServerSession",
-    "Accepted",
-    "Cancelled",
-    "Declined",
-    "titles",
-    "InputRequired",
-    "URLElicitation",
-    "URLElicitationRequiredError",
-    "ModelPreferences",
-    "Root",
-    "Sampled",
-    "SamplingMessage",
-    "ToolUse",
-    "ToolUseResult",
-    "Depends",
-    "Completion",
-    "Annotations",
-    "Audio",
-    "Contents",
-    "EmbeddedResource",
-    "File",
-    "Icon",
-    "Image",
-    "Message",
-    "ResourceLink",
-    "Text",
-    "ToolAnnotations",
-    "ToolResult",
-    "Context",
-    "Middleware",
-    "MiddlewareRequest",
-    "Next",
-    "limit_rate",
-    "CacheHint",
-    "AnyPath",
-    "Server",
-    "AudioContent",
-    "BlobResourceContents",
-    "CallToolResult",
-    "GetPromptResult",
-    "ImageContent",
-    "Prompt",
-    "PromptArgument",
-    "PromptMessage",
-    "ReadResourceResult",
-    "Resource",
-    "ResourceTemplate",
-    "TextContent",
-    "TextResourceContents",
-    "Tool",
-]
-
-_HOMES = {
-    "UNSET": "._wire",
-    "UnsetType": "._wire",
-    "EncodingError": "._wire",
-    "ValidationError": "._wire",
-    "convert": "._wire",
-    "decoder": "._wire",
-    "encode": "._wire",
-    "to_builtins": "._wire",
-    "replace": "._wire",
-    "AddressRules": ".auth.address_rules",
-    "IdentityProvider": ".auth.flows",
-    "PrivateKey": ".auth.jwt_signing",
-    "client_metadata_document": ".auth.registration",
-    "DeviceCode": ".auth.steps",
-    "Channel": ".channel",
-    "Client": ".client.async_client",
-    "ClientHandlers": ".client.async_client",
-    "connect": ".client.async_client",
-    "Bearer": ".client.auth.bearer",
-    "Device": ".client.auth.interactions",
-    "Loopback": ".client.auth.interactions",
-    "Paste": ".client.auth.interactions",
-    "Redirect": ".client.auth.interactions",
-    "ClientCredentials": ".client.auth.machine_auth",
-    "EnterpriseManaged": ".client.auth.machine_auth",
-    "WorkloadIdentity": ".client.auth.machine_auth",
-    "OAuth": ".client.auth.oauth",
-    "PendingAuthorization": ".client.auth.oauth",
-    "FileStore": ".client.auth.stores",
-    "MemoryStore": ".client.auth.stores",
-    "Store": ".client.auth.stores",
-    "Callback": ".client.callbacks",
-    "LogMessage": ".client.callbacks",
-    "StartedCall": ".client.calls",
-    "ClientGroup": ".client.group",
-    "choose_model": ".client.host",
-    "safe_icons": ".client.host",
-    "Change": ".client.listen",
-    "ListeningAgain": ".client.listen",
-    "NotificationFilter": ".client.listen",
-    "PromptsChanged": ".client.listen",
-    "ResourcesChanged": ".client.listen",
-    "ResourceUpdated": ".client.listen",
-    "ToolsChanged": ".client.listen",
-    "ClientMiddleware": ".client.client_middleware",
-    "ClientNext": ".client.client_middleware",
-    "ClientRequest": ".client.client_middleware",
-    "Caching": ".client.response_cache",
-    "ClientLimits": ".client.client_settings",
-    "Timeouts": ".client.client_settings",
-    "Restart": ".client.client_settings",
-    "ConfigInput": ".client.server_config",
-    "SyncStartedCall": ".client.sync",
-    "SyncClient": ".client.sync_client",
-    "SyncClientHandlers": ".client.sync_client",
-    "connect_sync": ".client.sync_client",
-    "SyncClientGroup": ".client.sync_group",
-    "AbsentMethodError": ".errors",
-    "AuthorizationError": ".errors",
-    "OAuthError": ".errors",
-    "ResponseLostError": ".errors",
-    "ConnectFailedError": ".errors",
-    "ConnectionClosedError": ".errors",
-    "HttpStatusError": ".errors",
-    "InvalidParamsError": ".errors",
-    "LocalProtocolError": ".errors",
-    "McpError": ".errors",
-    "MethodNotFoundError": ".errors",
-    "MissingCapabilityError": ".errors",
-    "MissingExtraError": ".errors",
-    "ProtocolError": ".errors",
-    "RemoteError": ".errors",
-    "RemoteProtocolError": ".errors",
-    "RequestCancelledError": ".errors",
-    "RequestTimeoutError": ".errors",
-    "ResourceNotFoundError": ".errors",
-    "RevisionError": ".errors",
-    "ServerStartError": ".errors",
-    "SessionLostError": ".errors",
-    "ToolError": ".errors",
-    "TransportError": ".errors",
-    "ToolFailedError": ".errors",
-    "ToolResultError": ".errors",
-    "Hints": ".protocol.tool_annotations",
-    "hints_of": ".protocol.tool_annotations",
-    "safe_url": ".protocol.uris",
-    "REVISIONS": ".revisions",
-    "log_requests": ".runtime.observability",
-    "trace_requests": ".runtime.observability",
-    "Principal": ".runtime.request_context",
-    "RequestContext": ".runtime.request_context",
-    "EventStore": ".server.asgi.event_store",
-    "MemoryEventStore": ".server.asgi.event_store",
-    "StoredEvent": ".server.asgi.event_store",
-    "RouteRequest": ".server.asgi.routes",
-    "RouteResponse": ".server.asgi.routes",
-    "Limits": ".server.asgi.settings",
-    "ServerHttpSettings": ".server.asgi.settings",
-    "ProtectedResourceMetadata": ".server.auth.authenticator",
-    "DpopValidation": ".server.auth.dpop_validation",
-    "Introspection": ".server.auth.introspection",
-    "JwtVerifier": ".server.auth.jwt_verifier",
-    "Protected": ".server.auth.protected",
-    "AnyOf": ".server.auth.verifiers",
-    "InvalidTokenError": ".server.auth.verifiers",
-    "StaticTokens": ".server.auth.verifiers",
-    "TokenVerifier": ".server.auth.verifiers",
-    "TrustedIssuers": ".server.auth.verifiers",
-    "HttpClient": ".server.openapi.http_operation",
-    "ClientResponse": ".server.openapi.http_operation",
-    "OpenApiWarning": ".server.openapi.openapi_server",
-    "HTTPRoute": ".server.openapi.route_maps",
-    "MCPType": ".server.openapi.route_maps",
-    "RouteMap": ".server.openapi.route_maps",
-    "RequestHead": ".server.request_head",
-    "ServerSession": ".server.server_session",
-    "Accepted": ".server.toolkit.client_features.elicitation",
-    "Cancelled": ".server.toolkit.client_features.elicitation",
-    "Declined": ".server.toolkit.client_features.elicitation",
-    "titles": ".server.toolkit.client_features.elicitation",
-    "InputRequired": ".server.toolkit.client_features.input_required",
-    "URLElicitation": ".server.toolkit.client_features.input_required",
-    "URLElicitationRequiredError": ".server.toolkit.client_features.input_required",
-    "ModelPreferences": ".server.toolkit.client_features.sampling_and_roots",
-    "Root": ".server.toolkit.client_features.sampling_and_roots",
-    "Sampled": ".server.toolkit.client_features.sampling_and_roots",
-    "SamplingMessage": ".server.toolkit.client_features.sampling_and_roots",
-    "ToolUse": ".server.toolkit.client_features.sampling_and_roots",
-    "ToolUseResult": ".server.toolkit.client_features.sampling_and_roots",
-    "Depends": ".server.toolkit.callables",
-    "Completion": ".server.toolkit.completion",
-    "Annotations": ".server.toolkit.content",
-    "Audio": ".server.toolkit.content",
-    "Contents": ".server.toolkit.content",
-    "EmbeddedResource": ".server.toolkit.content",
-    "File": ".server.toolkit.content",
-    "Icon": ".server.toolkit.content",
-    "Image": ".server.toolkit.content",
-    "Message": ".server.toolkit.content",
-    "ResourceLink": ".server.toolkit.content",
-    "Text": ".server.toolkit.content",
-    "ToolAnnotations": ".server.toolkit.content",
-    "ToolResult": ".server.toolkit.content",
-    "Context": ".server.toolkit.context",
-    "Middleware": ".server.toolkit.middleware",
-    "MiddlewareRequest": ".server.toolkit.middleware",
-    "Next": ".server.toolkit.middleware",
-    "limit_rate": ".server.toolkit.middleware",
-    "CacheHint": ".server.toolkit.registry",
-    "AnyPath": ".server.toolkit.resources",
-    "Server": ".server.toolkit.server",
-    "AudioContent": ".models",
-    "BlobResourceContents": ".models",
-    "CallToolResult": ".models",
-    "GetPromptResult": ".models",
-    "ImageContent": ".models",
-    "Prompt": ".models",
-    "PromptArgument": ".models",
-    "PromptMessage": ".models",
-    "ReadResourceResult": ".models",
-    "Resource": ".models",
-    "ResourceTemplate": ".models",
-    "TextContent": ".models",
-    "TextResourceContents": ".models",
-    "Tool": ".models",
+_NAMES = {
+    "._wire": (
+        "UNSET",
+        "UnsetType",
+        "EncodingError",
+        "ValidationError",
+        "convert",
+        "decoder",
+        "encode",
+        "to_builtins",
+        "replace",
+    ),
+    ".auth.address_rules": ("AddressRules",),
+    ".auth.flows": ("IdentityProvider",),
+    ".auth.jwt_signing": ("PrivateKey",),
+    ".auth.registration": ("client_metadata_document",),
+    ".auth.steps": ("DeviceCode",),
+    ".channel": ("Channel",),
+    ".client.async_client": ("Client", "ClientHandlers", "connect"),
+    ".client.auth.bearer": ("Bearer",),
+    ".client.auth.interactions": ("Device", "Loopback", "Paste", "Redirect"),
+    ".client.auth.machine_auth": ("ClientCredentials", "EnterpriseManaged", "WorkloadIdentity"),
+    ".client.auth.oauth": ("OAuth", "PendingAuthorization"),
+    ".client.auth.stores": ("FileStore", "MemoryStore", "Store"),
+    ".client.callbacks": ("Callback", "LogMessage"),
+    ".client.calls": ("StartedCall",),
+    ".client.group": ("ClientGroup",),
+    ".client.host": ("choose_model", "safe_icons"),
+    ".client.listen": (
+        "Change",
+        "ListeningAgain",
+        "NotificationFilter",
+        "PromptsChanged",
+        "ResourcesChanged",
+        "ResourceUpdated",
+        "ToolsChanged",
+    ),
+    ".client.client_middleware": ("ClientMiddleware", "ClientNext", "ClientRequest"),
+    ".client.response_cache": ("Caching",),
+    ".client.client_settings": ("ClientLimits", "Timeouts", "Restart"),
+    ".client.server_config": ("ConfigInput",),
+    ".client.sync": ("SyncStartedCall",),
+    ".client.sync_client": ("SyncClient", "SyncClientHandlers", "connect_sync"),
+    ".client.sync_group": ("SyncClientGroup",),
+    ".errors": (
+        "AbsentMethodError",
+        "AuthorizationError",
+        "OAuthError",
+        "ResponseLostError",
+        "ConnectFailedError",
+        "ConnectionClosedError",
+        "HttpStatusError",
+        "InvalidParamsError",
+        "LocalProtocolError",
+        "McpError",
+        "MethodNotFoundError",
+        "MissingCapabilityError",
+        "MissingExtraError",
+        "ProtocolError",
+        "RemoteError",
+        "RemoteProtocolError",
+        "RequestCancelledError",
+        "RequestTimeoutError",
+        "ResourceNotFoundError",
+        "RevisionError",
+        "ServerStartError",
+        "SessionLostError",
+        "ToolError",
+        "TransportError",
+        "ToolFailedError",
+        "ToolResultError",
+    ),
+    ".protocol.tool_annotations": ("Hints", "hints_of"),
+    ".protocol.uris": ("safe_url",),
+    ".revisions": ("REVISIONS",),
+    ".runtime.observability": ("log_requests", "trace_requests"),
+    ".runtime.request_context": ("Principal", "RequestContext"),
+    ".server.asgi.event_store": ("EventStore", "MemoryEventStore", "StoredEvent"),
+    ".server.asgi.routes": ("RouteRequest", "RouteResponse"),
+    ".server.asgi.settings": ("Limits", "ServerHttpSettings"),
+    ".server.auth.authenticator": ("ProtectedResourceMetadata",),
+    ".server.auth.dpop_validation": ("DpopValidation",),
+    ".server.auth.introspection": ("Introspection",),
+    ".server.auth.jwt_verifier": ("JwtVerifier",),
+    ".server.auth.protected": ("Protected",),
+    ".server.auth.verifiers": (
+        "AnyOf",
+        "InvalidTokenError",
+        "StaticTokens",
+        "TokenVerifier",
+        "TrustedIssuers",
+    ),
+    ".server.openapi.http_operation": ("HttpClient", "ClientResponse"),
+    ".server.openapi.openapi_server": ("OpenApiWarning",),
+    ".server.openapi.route_maps": ("HTTPRoute", "MCPType", "RouteMap"),
+    ".server.request_head": ("RequestHead",),
+    ".server.server_session": ("ServerSession",),
+    ".server.toolkit.client_features.elicitation": ("Accepted", "Cancelled", "Declined", "titles"),
+    ".server.toolkit.client_features.input_required": (
+        "InputRequired",
+        "URLElicitation",
+        "URLElicitationRequiredError",
+    ),
+    ".server.toolkit.client_features.sampling_and_roots": (
+        "ModelPreferences",
+        "Root",
+        "Sampled",
+        "SamplingMessage",
+        "ToolUse",
+        "ToolUseResult",
+    ),
+    ".server.toolkit.callables": ("Depends",),
+    ".server.toolkit.completion": ("Completion",),
+    ".server.toolkit.content": (
+        "Annotations",
+        "Audio",
+        "Contents",
+        "EmbeddedResource",
+        "File",
+        "Icon",
+        "Image",
+        "Message",
+        "ResourceLink",
+        "Text",
+        "ToolAnnotations",
+        "ToolResult",
+    ),
+    ".server.toolkit.context": ("Context",),
+    ".server.toolkit.middleware": ("Middleware", "MiddlewareRequest", "Next", "limit_rate"),
+    ".server.toolkit.registry": ("CacheHint",),
+    ".server.toolkit.resources": ("AnyPath",),
+    ".server.toolkit.server": ("Server",),
+    ".models": (
+        "AudioContent",
+        "BlobResourceContents",
+        "CallToolResult",
+        "GetPromptResult",
+        "ImageContent",
+        "Prompt",
+        "PromptArgument",
+        "PromptMessage",
+        "ReadResourceResult",
+        "Resource",
+        "ResourceTemplate",
+        "TextContent",
+        "TextResourceContents",
+        "Tool",
+    ),
 }
+"""The public names by their modules; `__init__.pyi` has them for type checkers."""
+
+_HOMES = {name: module for module, names in _NAMES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__all__":
+        return [*_HOMES]
     home = _HOMES.get(name)
     if home is None:
         text = None if name.startswith("_") else _alternative(name)
@@ -690,7 +216,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted(_HOMES)
 
 
 def _alternative(name: str) -> str | None:

@@ -27,12 +27,14 @@ class CoreNames:
 
     Attributes:
         handshake: The request that opens a session.
+        by_itself: Messages that an open client sends without its user.
         connecting: Requests by one of which a client connects.
         tools: Requests of clients and servers with tools.
         owners: Objects that a package makes itself, by what makes them.
     """
 
     handshake: str
+    by_itself: tuple[str, ...]
     connecting: Mapping[str, CoreMethod]
     tools: Mapping[str, CoreMethod]
     owners: Mapping[str, tuple[str, ...]]

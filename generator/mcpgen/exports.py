@@ -306,15 +306,22 @@ def type_names(module: str) -> frozenset[str]:
 
 
 def public_names(module: str) -> tuple[str, ...]:
-    """The names in the list `__all__` of a module's text, sorted; none if it has no such list."""
+    """The public names of a package by the text of its root module, sorted; none if it has none.
+
+    They stand in a table by their modules; in packages of earlier versions, in a list `__all__`.
+    """
+    names: set[str] = set()
     for node in ast.parse(module).body:
         match node:
-            case ast.Assign(targets=[ast.Name(id="__all__")], value=ast.List(elts=items)):
-                constants = [item.value for item in items if isinstance(item, ast.Constant)]
-                return tuple(sorted(name for name in constants if isinstance(name, str)))
+            case ast.Assign(
+                targets=[ast.Name(id="__all__")], value=ast.List(elts=items)
+            ) | ast.Assign(targets=[ast.Name(id="_NAMES")], value=ast.Dict(values=items)):
+                constants = (each for item in items for each in ast.walk(item))
+                values = (each.value for each in constants if isinstance(each, ast.Constant))
+                names.update(value for value in values if isinstance(value, str))
             case _:
                 pass
-    return ()
+    return tuple(sorted(names))
 
 
 def exported(features: Features, *, unset: bool) -> tuple[Export, ...]:

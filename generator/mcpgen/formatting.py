@@ -71,7 +71,7 @@ class Header:
             path: The file, within the package.
             text: Its text.
         """
-        if not path.endswith(".py"):
+        if not path.endswith((".py", ".pyi")):
             return text
         revision = self.revisions.get(path.partition("/")[0])
         source = "; mcpgen.json says from what" if revision is None else f" from MCP {revision}"

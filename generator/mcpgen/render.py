@@ -69,7 +69,7 @@ def render_package(
         return makers[path]()
 
     files = closure.needed(spec.entries, makers, text_of, jobs)
-    files["__init__.py"] = text_of("__init__.py")
+    files |= {path: text_of(path) for path in ("__init__.py", "__init__.pyi")}
     rendered = {path for path, _ in _of_library(spec.has.models)}
     copied = {path for path in files if is_copied(path) and path not in rendered}
     if rules:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from mcpgen import names
+from mcpgen.core_names import core_names
 from mcpgen.docstrings import Texts, arguments, docstring
 from mcpgen.json_types import Node
 from mcpgen.methods import Method, Methods
@@ -30,8 +31,6 @@ _RETURNS = (
     "returns",
     "A type: the call then returns the tool's value as this type, or raises ToolResultError.",
 )
-_BY_ITSELF = frozenset({"initialize", "notifications/initialized", "notifications/cancelled"})
-"""Messages that an open client sends by itself, if at all."""
 _INDENT = 8
 
 
@@ -200,9 +199,10 @@ def merge(apis: Mapping[str, RpcApi]) -> RpcApi:
 
 def _called_by_users(sent: Messages) -> Messages:
     """The messages of a client that it does not send by itself."""
+    own = core_names().by_itself
     return Messages(
-        tuple(call for call in sent.requests if call.name not in _BY_ITSELF),
-        tuple(call for call in sent.notifications if call.name not in _BY_ITSELF),
+        tuple(call for call in sent.requests if call.name not in own),
+        tuple(call for call in sent.notifications if call.name not in own),
     )
 
 

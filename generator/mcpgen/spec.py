@@ -364,6 +364,14 @@ class PackageSpec:
         return ".models" if self.has.several else f".{self.revisions[0].folder}.models"
 
     @property
+    def homes(self) -> Mapping[str, tuple[str, ...]]:
+        """The public names by their modules, in the order in which `__all__` is kept."""
+        homes: dict[str, tuple[str, ...]] = {}
+        for row in self.exports:
+            homes[row.module] = (*homes.get(row.module, ()), *row.names)
+        return homes
+
+    @property
     def deprecated(self) -> tuple[RenamedExport, ...]:
         """Public names of earlier packages, with those that took their place."""
         return exports.renamed(self.old_names, self.exports)

@@ -152,12 +152,16 @@ def test_the_package_imports_and_loads_no_revision_by_that(tmp_path: Path) -> No
     subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
 
 
-def test_every_name_that_the_package_exports_is_listed_once() -> None:
+def test_every_public_name_is_in_the_table_and_in_the_stub() -> None:
     tree = ast.parse(tiny_package()["__init__.py"])
-    listed = next(
+    [table] = [
         ast.literal_eval(node.value)
         for node in tree.body
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
-    )
-    assert len(listed) == len(set(listed))
-    assert {"Server", "connect", "Context", "ToolError"} <= set(listed)
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "_NAMES"
+    ]
+    listed = [(module, name) for module, names in table.items() for name in names]
+    assert len(listed) == len({name for _, name in listed})
+    assert {"Server", "connect", "Context", "ToolError"} <= {name for _, name in listed}
+    stub = ast.parse(tiny_package()["__init__.pyi"])
+    imports = [node for node in stub.body if isinstance(node, ast.ImportFrom)]
+    assert listed == [(f".{node.module}", each.asname) for node in imports for each in node.names]
