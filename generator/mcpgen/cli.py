@@ -311,13 +311,23 @@ def _refuse_options(*given: object) -> None:
 
 
 @cli.command("list")
+@click.option(
+    "--modules",
+    "directory",
+    type=DIRECTORY,
+    metavar="DIR",
+    help="List the modules of the package in DIR instead: lines, and what imports each first.",
+)
 @json_option
 @common_options
 @click.pass_obj
-def list_(console: Console) -> None:
+def list_(console: Console, directory: Path | None) -> None:
     """List the revisions, and what each has."""
     from mcpgen import listing
 
+    if directory is not None:
+        listing.list_modules(console, directory)
+        return
     listing.list_revisions(console)
 
 

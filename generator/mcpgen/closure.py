@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
 
@@ -51,6 +52,33 @@ def needed(
         if path.endswith(".py"):
             waiting += imported(path, found[path], available)
     return found
+
+
+def importers(files: Mapping[str, str]) -> dict[str, str]:
+    """The module that brings each module of a package in, on the shortest way from its root.
+
+    Args:
+        files: The modules by their paths, the root module and its stub among them.
+
+    Returns:
+        Paths by paths. Those of modules that are loaded by name, and of `__init__.py`, are empty.
+
+    Raises:
+        LookupError: A module imports one that the package lacks.
+    """
+    targets = {path: [*imported(path, text, files)] for path, text in files.items()}
+    by_name = files.keys() - {target for each in targets.values() for target in each}
+    importer: dict[str, str] = {}
+    for begin in ("__init__.pyi", *sorted(by_name), *sorted(files)):
+        waiting = deque([begin] if begin in files and begin not in importer else [])
+        importer.update(dict.fromkeys(waiting, ""))
+        while waiting:
+            path = waiting.popleft()
+            for target in targets[path]:
+                if target not in importer:
+                    importer[target] = "" if target.endswith(_INIT) else path
+                    waiting.append(target)
+    return importer
 
 
 def _packages(path: str) -> Iterator[str]:

@@ -1,12 +1,15 @@
-"""The list of revisions, and what each has."""
+"""The lists of `mcpgen list`: the revisions and what each has, the modules of a package."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from itertools import groupby
+from pathlib import Path
 
-from mcpgen import facts, methods, normalize, revision_facts, schema
+from mcpgen import closure, facts, manifest, methods, normalize, revision_facts, schema
 from mcpgen.commands import count_of
 from mcpgen.console import Console
+from mcpgen.errors import UsageError
 from mcpgen.methods import Methods
 
 _HEADS = ("revision", "status", "lifecycle", "transports", "client sends", "server sends", "errata")
@@ -47,6 +50,36 @@ class _Row:
             str(self.server_sends),
             str(self.errata),
         )
+
+
+def list_modules(console: Console, directory: Path) -> None:
+    """List the modules of a package by room, each with its lines and what imports it first.
+
+    Raises:
+        UsageError: There is no package of mcpgen, or an edit of it imports what is not there.
+    """
+    if not (directory / manifest.NAME).is_file():
+        raise UsageError(f"{directory}: expected a package of mcpgen, got no {manifest.NAME} in it")
+    modules = (path for path in directory.rglob("*.py*") if path.suffix in (".py", ".pyi"))
+    files = {
+        path.relative_to(directory).as_posix(): path.read_text("utf-8")
+        for path in sorted(modules, key=lambda path: (path.parent, path.name))
+    }
+    try:
+        importers = closure.importers(files)
+    except (LookupError, SyntaxError) as error:
+        raise UsageError(f"{directory}: {error}") from None
+    lines = {path: text.count("\n") for path, text in files.items()}
+    listed = [{"module": path, "lines": lines[path], "by": importers[path]} for path in files]
+    console.record({"modules": listed})
+    rows: list[tuple[str, str, str]] = []
+    for room, members in groupby(files, key=lambda path: path.rpartition("/")[0]):
+        paths = [*members]
+        total = sum(lines[path] for path in paths)
+        rows.append((f"{room or '.'}/", str(total), count_of(len(paths), "module")))
+        rows += [(f"  {path}", str(lines[path]), importers[path]) for path in paths]
+    rows.append(("all", str(sum(lines.values())), count_of(len(files), "module")))
+    console.table(("module", "lines", "imported by"), rows)
 
 
 def list_revisions(console: Console) -> None:

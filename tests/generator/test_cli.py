@@ -111,6 +111,22 @@ def test_list_shows_what_each_revision_has(snapshot: SnapshotAssertion) -> None:
     assert CliRunner().invoke(cli.cli, ["list"]).output == snapshot
 
 
+def test_list_shows_the_modules_of_a_package_by_room(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["-q", "--revision", "2025-06-18", "--parts", "types", "-o", f"{tmp_path / 'pkg'}"]
+    assert CliRunner().invoke(cli.cli, words).exit_code == 0
+    shown = CliRunner().invoke(cli.cli, ["list", "--modules", f"{tmp_path / 'pkg'}"]).output
+    rows = [line.split() for line in shown.splitlines()]
+    assert rows[0] == ["module", "lines", "imported", "by"]
+    assert ["_unions.py", "_wire.py"] in [row[::2] for row in rows]
+    rooms = {row[0]: int(row[1]) for row in rows if row[0].endswith("/")}
+    assert rooms.keys() == {"./", "r2025_06_18/"}
+    assert rows[-1] == ["all", str(sum(rooms.values())), "9", "modules"]
+    complaint = failed(["list", "--modules", f"{tmp_path}"], capsys)[1]
+    assert "expected a package of mcpgen, got no mcpgen.json in it" in complaint
+
+
 def test_the_version_is_shown() -> None:
     assert CliRunner().invoke(cli.cli, ["--version"]).output == f"mcpgen {__version__}\n"
 

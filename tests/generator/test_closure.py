@@ -32,3 +32,24 @@ def test_a_slow_file_comes_after_all_that_are_surely_needed() -> None:
     closure.needed(["slow.py", "start.py", "other.py"], MODULES, text_of, ["slow.py"])
     assert sorted(order) == sorted(MODULES)
     assert order[-2:] == ["slow.py", "_deep.py"]
+
+
+def test_each_module_has_what_imports_it_first() -> None:
+    files = {
+        "__init__.py": "",
+        "__init__.pyi": "from .room.near import Near as Near",
+        "room/__init__.py": "",
+        "room/near.py": "def late() -> None:\n    from .far import Far",
+        "room/far.py": "",
+        "named.py": "from .room.far import Far\nfrom .more import More",
+        "more.py": "",
+    }
+    assert closure.importers(files) == {
+        "__init__.pyi": "",
+        "room/near.py": "__init__.pyi",
+        "room/far.py": "room/near.py",
+        "__init__.py": "",
+        "more.py": "named.py",
+        "named.py": "",
+        "room/__init__.py": "",
+    }
