@@ -1,0 +1,105 @@
+"""How much of its package a server needs that has one tool and serves over HTTP."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from generator.selections import MIDDLE, made, written
+
+MOST = 0.25
+"""The part of the package that such a server may leave unused, in lines."""
+
+UNUSED: Mapping[str, str] = {
+    "__main__.py": "the command line",
+    "command_masking.py": "errors that show a command",
+    "json_schema/keywords.py": "schemas that a user writes",
+    "json_schema/patterns.py": "schemas that a user writes",
+    "models.py": "names of types, for annotations",
+    "other_sdks.py": "errors about names of other SDKs",
+    "protocol/client_features.py": "what a tool asks of the client",
+    "protocol/tool_annotations.py": "tools with annotations",
+    "REVISION/server.py": "handlers and messages of a user",
+    "runtime/stubs.py": "handlers and messages of a user",
+    "server/asgi/routes.py": "routes of a user beside the endpoint",
+    "server/reloading.py": "serve --reload",
+    "server/serve_command.py": "the command line",
+    "server/server_session.py": "messages of a user to the client",
+    "server/toolkit/argument_errors.py": "arguments that are wrong",
+    "server/toolkit/banner.py": "a start on a terminal",
+    "server/toolkit/client_features/elicitation.py": "what a tool asks of the client",
+    "server/toolkit/client_features/multi_round_trip.py": "what a tool asks of the client",
+    "server/toolkit/client_features/sampling_and_roots.py": "what a tool asks of the client",
+    "server/toolkit/completion.py": "completions",
+    "server/toolkit/dependencies.py": "tools with dependencies",
+    "server/toolkit/direct_requests.py": "calls without a client",
+    "server/toolkit/middleware.py": "middleware",
+    "server/toolkit/prompts.py": "prompts",
+    "server/toolkit/resources.py": "resources",
+    "server/toolkit/sessions.py": "state of a session",
+    "server/toolkit/visibility.py": "items that a tool shows or hides",
+    "values/secret_members.py": "masks of a trace",
+}
+"""Modules of the package that it does not import, each with what does."""
+
+SERVES = """
+import json, sys, urllib.request
+from functools import partial
+from pathlib import Path
+import anyio
+from anyio.to_thread import run_sync
+from pkg import Server
+
+server = Server("sums")
+
+@server.tool()
+def add(a: int, b: int) -> int:
+    return a + b
+
+def post(url, session, message):
+    fields = {"Content-Type": "application/json"}
+    fields["Accept"] = "application/json, text/event-stream"
+    if session:
+        fields |= {"Mcp-Session-Id": session, "MCP-Protocol-Version": REVISION}
+    data = json.dumps({"jsonrpc": "2.0", **message}).encode()
+    with urllib.request.urlopen(urllib.request.Request(url, data, fields)) as response:
+        return response.headers.get("mcp-session-id"), response.read()
+
+async def main():
+    async with anyio.create_task_group() as tasks:
+        url = await tasks.start(partial(server.run_async, http="127.0.0.1:0"))
+        about = {"name": "test", "version": "1"}
+        params = {"protocolVersion": REVISION, "capabilities": {}, "clientInfo": about}
+        first = {"id": 1, "method": "initialize", "params": params}
+        session, _ = await run_sync(post, url, None, first)
+        await run_sync(post, url, session, {"method": "notifications/initialized"})
+        await run_sync(post, url, session, {"id": 2, "method": "tools/list"})
+        call = {"name": "add", "arguments": {"a": 1, "b": 2}}
+        called = {"id": 3, "method": "tools/call", "params": call}
+        _, body = await run_sync(post, url, session, called)
+        assert json.loads(body)["result"]["structuredContent"] == {"result": 3}
+        tasks.cancel_scope.cancel()
+
+anyio.run(main)
+modules = [sys.modules[name] for name in sys.modules if name.partition(".")[0] == "pkg"]
+print(json.dumps([Path(module.__file__).relative_to(FOLDER).as_posix() for module in modules]))
+"""
+
+
+def test_a_running_server_imports_three_quarters_of_its_package(tmp_path: Path) -> None:
+    files = made("server", "http", (MIDDLE,), features=("none",))
+    folder = written(files, tmp_path).resolve()
+    program = f"FOLDER, REVISION = {str(folder / 'pkg')!r}, {MIDDLE!r}\n{SERVES}"
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=folder, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    lines = {path: text.count("\n") for path, text in files.items() if path.endswith(".py")}
+    unused = lines.keys() - set(json.loads(done.stdout.splitlines()[-1]))
+    assert {path.replace(f"r{MIDDLE.replace('-', '_')}", "REVISION") for path in unused} == {
+        *UNUSED
+    }
+    assert sum(lines[path] for path in unused) <= MOST * sum(lines.values())
