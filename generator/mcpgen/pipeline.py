@@ -220,8 +220,8 @@ def revision_spec(
     )
     if not extension_files:
         return built
-    published = _published(loaded)
-    core = extensions.Core(loaded, published, stated, newer, found, held_by_role)
+    before = published(loaded)
+    core = extensions.Core(loaded, before, stated, newer, found, held_by_role)
     beside = extensions.merge_all(extension_files, core)
     fitting = tuple(_extension_spec(each, stated) for each in beside.fitting)
     return replace(built, extensions=fitting, unfit=beside.unfit)
@@ -233,7 +233,7 @@ def _extension_spec(extension: extensions.Extension, stated: facts.Facts) -> spe
     return spec.of_extension(extension, stated, prose, derived)
 
 
-def _published(loaded: schema.Schema) -> Mapping[str, Node]:
+def published(loaded: schema.Schema) -> Mapping[str, Node]:
     """The definitions of a revision before they were corrected, which other schemas repeat."""
     known = (row for row in schema.revisions() if row.digest == loaded.digest)
     row = next(known, None)

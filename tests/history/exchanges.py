@@ -144,6 +144,8 @@ def arguments_of(call, row, params):
     ):
         return {"params": params}
     python = {wire: name for name, wire in row.wire_names.items()}
+    # calls have a timeout and a `_meta` of their own
+    python |= {wire: f"{name}_" for wire, name in python.items() if f"{name}_" in expected}
     return {python[wire]: value for wire, value in params.items()}
 
 

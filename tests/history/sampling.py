@@ -114,8 +114,8 @@ class Samples:
         for name in required:
             value.setdefault(name, "text")
         extra = whole.get("additionalProperties")
-        is_open = isinstance(extra, dict) and (extra or "properties" not in whole)
-        if is_open and depth < DEPTH:
+        is_map = isinstance(extra, dict) and not whole.get("properties")
+        if is_map and depth < DEPTH:  # notes say that other objects have their named members
             child = self.of(extra, depth + 1)
             if child is not ABSENT:
                 value["another"] = child

@@ -28,6 +28,16 @@ WHOLE = os.environ.get("MCP_HISTORY") == "all"
 TRIPLES = range(20 if WHOLE else 3)
 
 
+REFUSED = """
+import pytest
+from pkg import Server
+
+with pytest.raises(TypeError, match="version"):
+    Server("sums", version="1.0")
+"""
+"""What happens in a draft whose servers have another kind of version, which a note says."""
+
+
 def kind_added(node: Any) -> Change:
     """A change that adds a member of one kind to tools."""
 
@@ -57,7 +67,11 @@ def exchange(draft: Draft, folder: Path) -> None:
         with pytest.raises(SchemaError, match=draft.refused):
             pipeline.build(request)
         return
-    output.write(folder / "pkg", pipeline.build(request))
+    reported: list[str] = []
+    output.write(folder / "pkg", pipeline.build(request, reported.append))
+    if any("/required: version: has another" in text for text in reported):
+        run(folder, "-c", REFUSED)
+        return
     values = folder / "values.json"
     values.write_text(json.dumps(values_of(source, draft.definitions)), encoding="utf-8")
     run(folder, "-c", PROGRAM, f"{values}")
