@@ -125,7 +125,9 @@ def test_a_package_with_extensions_is_exported_with_them(revision: str, tmp_path
     assert run(*words, "-o", f"{package}").code == 0
     definitions = exported(f"{package}")["$defs"]
     core, own = exported(revision)["$defs"], json.loads(PAINT.read_text())["$defs"]
-    assert without_comments(definitions) == without_comments(core) | structure({"$defs": own})["$defs"]
+    assert (
+        without_comments(definitions) == without_comments(core) | structure({"$defs": own})["$defs"]
+    )
     methods = {each["name"] for each in exported(f"{package}", "--openrpc")["methods"]}
     assert {"com.example/draw", "com.example/clear", "tools/call"} <= methods
 
