@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
 from mcpgen import (
     build_request,
     directory,
+    extensions,
     facts,
     methods,
     normalize,
@@ -24,9 +26,11 @@ from mcpgen import (
 from mcpgen.build_request import Source
 from mcpgen.console import Console
 from mcpgen.errors import UsageError
+from mcpgen.extension_files import ExtensionFile
 from mcpgen.json_types import Json, Node, is_array, is_object
-from mcpgen.methods import Method, Methods
+from mcpgen.methods import Method
 from mcpgen.normalized import target
+from mcpgen.schema import Note
 from mcpgen.schema_queries import properties
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -34,6 +38,23 @@ OPENRPC = "1.3.2"
 
 _DEFINITIONS, _SCHEMAS = "#/$defs/", "#/components/schemas/"
 _Params: TypeAlias = tuple[dict[str, Node], list[str]]
+
+
+@dataclass(frozen=True)
+class Exported:
+    """A revision, with the extensions of a package beside it.
+
+    Attributes:
+        loaded: The schema of the revision.
+        definitions: All definitions.
+        notes: What of them a package reads otherwise.
+        methods: All methods.
+    """
+
+    loaded: schema.Schema
+    definitions: Mapping[str, Node]
+    notes: Sequence[Note]
+    methods: Sequence[Method]
 
 
 def export(console: Console, name: str, revision: str | None, *, errata: bool, rpc: bool) -> None:
@@ -49,19 +70,20 @@ def export(console: Console, name: str, revision: str | None, *, errata: bool, r
     Raises:
         McpgenError: There is no such source, or it is malformed.
     """
-    source = _source(name, revision)
-    loaded = pipeline.load(source, errata)
-    found = _methods(source, loaded)
-    document = openrpc(loaded, found) if rpc else json_schema(loaded, found)
+    source, beside = _source(name, revision)
+    whole = _exported(source, pipeline.load(source, errata), beside)
+    document = openrpc(whole) if rpc else json_schema(whole)
     console.text(json.dumps(document, indent=2, ensure_ascii=False))
 
 
-def _source(name: str, revision: str | None) -> Source:
+def _source(name: str, revision: str | None) -> tuple[Source, Sequence[ExtensionFile]]:
+    """The source, and the extensions beside it."""
     path = Path(name)
     if path.is_file():
-        return build_request.file_source(path)
+        return build_request.file_source(path), ()
     if not path.is_dir():
-        return build_request.known_source(schema.latest().name if name == "latest" else name)
+        known = schema.latest().name if name == "latest" else name
+        return build_request.known_source(known), ()
     record = directory.read_manifest(path)
     if record is None:
         raise UsageError(f"{name}: expected a revision, a schema file or the folder of a package")
@@ -69,10 +91,10 @@ def _source(name: str, revision: str | None) -> Source:
     wanted = revision or next(iter(sources), "")
     if wanted not in sources or (revision is None and len(sources) > 1):
         raise UsageError(f"{name}: expected --revision with one of {', '.join(sources)}")
-    return sources[wanted]
+    return sources[wanted], build_request.recorded_extensions(path, record)
 
 
-def _methods(source: Source, loaded: schema.Schema) -> Methods:
+def _exported(source: Source, loaded: schema.Schema, beside: Sequence[ExtensionFile]) -> Exported:
     if source.origin == "mcpgen":
         stated, newer = facts.load(source.revision), [
             schema.load(row.name).definitions
@@ -83,34 +105,41 @@ def _methods(source: Source, loaded: schema.Schema) -> Methods:
         own = source.facts if source.facts_of is None else None
         stated = schema_facts.facts_for(loaded, source.base, own).facts
         newer = pipeline.newer_than(source.base, loaded)
-    normal, _ = normalize.with_roles(normalize.normalize(loaded, stated, newer))
-    return methods.derive(normal, stated)
+    normal, roles = normalize.with_roles(normalize.normalize(loaded, stated, newer))
+    found = methods.derive(normal, stated)
+    definitions, notes, rows = dict(loaded.definitions), [*found.normal.notes], [*found.all]
+    core = extensions.Core(loaded, pipeline.published(loaded), stated, newer, found, roles)
+    for each in extensions.merge_all(beside, core).fitting:
+        definitions |= each.schema.definitions
+        notes += each.methods.normal.notes
+        rows += each.methods.all
+    return Exported(loaded, definitions, notes, rows)
 
 
-def json_schema(loaded: schema.Schema, found: Methods) -> Node:
+def json_schema(whole: Exported) -> Node:
     """The definitions of a revision as JSON Schema 2020-12."""
     return {
         "$schema": DIALECT,
-        "title": _title(loaded),
-        **_corrections(loaded),
-        "$defs": _definitions(loaded, found),
+        "title": _title(whole.loaded),
+        **_corrections(whole.loaded),
+        "$defs": _definitions(whole),
     }
 
 
-def openrpc(loaded: schema.Schema, found: Methods) -> Node:
+def openrpc(whole: Exported) -> Node:
     """The methods of a revision as an OpenRPC document.
 
     A method that both sides send is listed once. `x-mcp-senders` has the sides, `x-mcp-capability`
     the path of the capability that the method depends on.
     """
     rows: dict[str, list[Method]] = {}
-    for method in found.all:
+    for method in whole.methods:
         rows.setdefault(method.name, []).append(method)
     document = {
         "openrpc": OPENRPC,
-        "info": {"title": _title(loaded), "version": loaded.revision},
-        "methods": [_method(same, loaded) for same in rows.values()],
-        "components": {"schemas": _definitions(loaded, found)},
+        "info": {"title": _title(whole.loaded), "version": whole.loaded.revision},
+        "methods": [_method(same, whole.definitions) for same in rows.values()],
+        "components": {"schemas": _definitions(whole)},
     }
     rebased: Node = _rebased(document)
     return rebased
@@ -125,20 +154,20 @@ def _corrections(loaded: schema.Schema) -> Node:
     return {"$comment": f"Corrected: {pointers}"} if pointers else {}
 
 
-def _definitions(loaded: schema.Schema, found: Methods) -> dict[str, Node]:
+def _definitions(whole: Exported) -> dict[str, Node]:
     notes: dict[str, list[str]] = {}
-    for note in found.normal.notes:
+    for note in whole.notes:
         _, _, name, *rest = note.pointer.split("/")
         notes.setdefault(name, []).append("/".join(["", *rest]) + f": {note.text}")
     return {
         name: {**node, **({"$comment": "; ".join(notes[name])} if name in notes else {})}
-        for name, node in loaded.definitions.items()
+        for name, node in whole.definitions.items()
     }
 
 
-def _method(rows: Sequence[Method], loaded: schema.Schema) -> Node:
+def _method(rows: Sequence[Method], definitions: Mapping[str, Node]) -> Node:
     method = rows[0]
-    members, required = _params(_message(method, loaded), loaded.definitions)
+    members, required = _params(_message(method, definitions), definitions)
     senders: Node = {"x-mcp-senders": [row.sender for row in rows]}
     capability: Node = {"x-mcp-capability": [*method.capability]} if method.capability else {}
     document: Node = {
@@ -150,15 +179,15 @@ def _method(rows: Sequence[Method], loaded: schema.Schema) -> Node:
         ],
     }
     if method.kind == "request":
-        known = [name for name in method.results if name in loaded.definitions]
+        known = [name for name in method.results if name in definitions]
         references = [{"$ref": _DEFINITIONS + name} for name in known]
         result = references[0] if len(references) == 1 else {"anyOf": references or [{}]}
         document["result"] = {"name": method.result or "result", "schema": result}
     return {**document, **senders, **capability}
 
 
-def _message(method: Method, loaded: schema.Schema) -> Node:
-    message, _ = _params(loaded.definitions[method.type], loaded.definitions)
+def _message(method: Method, definitions: Mapping[str, Node]) -> Node:
+    message, _ = _params(definitions[method.type], definitions)
     return message.get("params", {})
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from mcpgen import extension_files, methods, normalize, schema, unions
-from mcpgen.errors import UsageError, safe_text, shown
+from mcpgen.errors import SchemaError, shown
 from mcpgen.extension_files import ExtensionFile
 from mcpgen.facts import Facts
 from mcpgen.json_types import Node
@@ -84,25 +84,44 @@ class Extension:
         return tuple(name for name in self.methods.normal.definitions if name not in self.core)
 
 
-def merge_all(files: Sequence[ExtensionFile], core: Core) -> tuple[Extension, ...]:
-    """The extensions for a revision; none if it has no capability for them.
+@dataclass(frozen=True)
+class Beside:
+    """The extensions beside a revision.
+
+    Attributes:
+        fitting: Those whose types fit, in order.
+        unfit: Why others do not, by identifier.
+    """
+
+    fitting: tuple[Extension, ...]
+    unfit: Mapping[str, SchemaError]
+
+
+def merge_all(files: Sequence[ExtensionFile], core: Core) -> Beside:
+    """The extensions for a revision.
 
     Raises:
-        SchemaError: As for `merge`; or two extensions have one method.
+        SchemaError: As for `merge`, if both sides declare extensions in the revision; or two
+            extensions have one method.
     """
-    if not core.has_extensions:
-        return ()
     found: list[Extension] = []
+    unfit: dict[str, SchemaError] = {}
     seen: dict[tuple[str, str], ExtensionFile] = {}
     for file in files:
-        extension = merge(file, core)
+        try:
+            extension = merge(file, core)
+        except SchemaError as error:
+            if core.has_extensions:
+                raise
+            unfit[file.identifier] = error
+            continue
         for method in extension.methods.all:
             other = seen.setdefault((method.sender, method.name), file)
             if other is not file:
                 expected = f"a method that {other.identifier} does not have"
                 raise file.error(method.type, expected, shown(method.name))
         found.append(extension)
-    return tuple(found)
+    return Beside(tuple(found), unfit)
 
 
 def merge(file: ExtensionFile, core: Core) -> Extension:
@@ -273,11 +292,3 @@ def _with_members_of(normal: NormalizedSchema, name: str, base: str) -> Normaliz
 def _with_node(normal: NormalizedSchema, definition: Definition, node: Node) -> NormalizedSchema:
     changed = replace(definition, node=node)
     return replace(normal, definitions={**normal.definitions, definition.name: changed})
-
-
-def without_revision(file: ExtensionFile, revisions: Sequence[str]) -> UsageError:
-    """The error for extensions where no revision of a package has a place to declare them."""
-    got = safe_text(", ".join(revisions))
-    return UsageError(
-        f"{file.source}: expected a revision whose capabilities have {CAPABILITY!r}, got {got}"
-    )

@@ -17,7 +17,16 @@ from mcpgen.docstrings import Doc
 from mcpgen.errors import SchemaError, safe_text, shown
 from mcpgen.json_types import Json, Node
 from mcpgen.names import Library
-from mcpgen.normalized import Check, Constant, Definition, Fixed, NormalizedSchema, Range, target
+from mcpgen.normalized import (
+    Check,
+    Constant,
+    Definition,
+    Fixed,
+    NormalizedSchema,
+    Range,
+    target,
+    targets,
+)
 from mcpgen.unions import Variant
 
 _OF_PACKAGE = ("Struct", "Untagged", "Variant", "always_sent")
@@ -64,6 +73,7 @@ def job(
         extra[name]["discriminator"] = tag
         extra[name]["lacking"] = lacking.get(name, ())
         extra[name]["has_value"] = name in values
+    used = {each for name in definitions for each in targets(normal.definitions[name].node)}
     wire, base = ("..._wire", "..._structs") if core else (".._wire", ".._structs")
     return Job(
         definitions=definitions,
@@ -73,7 +83,7 @@ def job(
         title=title,
         modules=dict.fromkeys(_OF_PACKAGE, wire)
         | dict.fromkeys(_OF_PYDANTIC if library == "pydantic" else (), base)
-        | dict.fromkeys(sorted(core), "..models"),
+        | dict.fromkeys(sorted(used.intersection(core)), "..models"),
         library=library,
     )
 

@@ -15,6 +15,8 @@ from collections.abc import Collection, Iterable, Mapping
 from itertools import chain, count
 from typing import Literal, TypeAlias, get_args
 
+from anyascii import anyascii
+
 Library: TypeAlias = Literal["msgspec", "pydantic"]
 """What models may be written for."""
 
@@ -81,7 +83,8 @@ RESERVED: Mapping[Library, frozenset[str]] = {"msgspec": frozenset(), "pydantic"
 def words(name: str) -> list[str]:
     """The words of a name, lower case: `URLElicitationRequired` has three.
 
-    Letters lose their accents. What has no form in ASCII is named: a star is `white medium star`.
+    Letters lose their accents, those of other scripts are romanized. What is no letter is named:
+    a star is `white medium star`.
     """
     parts = _SEPARATOR.split(_as_ascii(name.rpartition("/")[2]))
     return [word.lower() for part in parts if part for word in _HUMP.split(part)]
@@ -90,15 +93,30 @@ def words(name: str) -> list[str]:
 def _as_ascii(text: str) -> str:
     if text.isascii():
         return text
-    plain = (unicodedata.normalize("NFKD", char) for char in text)
-    return "".join("".join(filter(str.isascii, each)) or _named(each) for each in plain)
+    spelled = "".join(map(_spelled, text))
+    return spelled if any(map(str.isalnum, spelled)) else "".join(map(_named, text))
+
+
+def _spelled(char: str) -> str:
+    if plain := _without_accents(char):
+        return plain
+    return _romanized(char) if unicodedata.category(char)[0] in "LMN" else _named(char)
+
+
+def _without_accents(char: str) -> str:
+    return "".join(filter(str.isascii, unicodedata.normalize("NFKD", char)))
+
+
+def _romanized(char: str) -> str:
+    """A letter or digit of another script in those of ASCII; empty for a sign without sound."""
+    return "".join(filter(str.isalnum, anyascii(char)))
 
 
 def _named(char: str) -> str:
     """The name of a character, set off; nothing for what only changes the look of another one."""
-    if unicodedata.combining(char[0]) or unicodedata.category(char[0]) in ("Mn", "Cf"):
+    if unicodedata.category(char) in ("Mn", "Cf"):
         return ""
-    return f" {unicodedata.name(char[0], f'u{ord(char[0]):x}').lower()} "
+    return f" {unicodedata.name(char, f'u{ord(char):x}').lower()} "
 
 
 def snake(wire: str) -> str:

@@ -77,7 +77,11 @@ _EMPTY_OBJECT: Node = {"type": "object", "properties": {}, "required": []}
 
 
 def normalize(
-    schema: Schema, facts: Facts, newer_definitions: Sequence[Mapping[str, Node]] = ()
+    schema: Schema,
+    facts: Facts,
+    newer_definitions: Sequence[Mapping[str, Node]] = (),
+    *,
+    for_python: bool = True,
 ) -> NormalizedSchema:
     """Bring a schema into plain form.
 
@@ -85,11 +89,12 @@ def normalize(
         schema: One revision.
         facts: What else is known of it: defaults, and names that changed later.
         newer_definitions: The definitions of the revisions after it, oldest first, for their names.
+        for_python: Whether members whose names no field can have are left out.
 
     Raises:
         SchemaError: It holds something that is no schema.
     """
-    walk = _Walk(schema, facts, _Naming(schema, facts, newer_definitions))
+    walk = _Walk(schema, facts, _Naming(schema, facts, newer_definitions), for_python)
     definitions = _tagged(walk.run())
     return NormalizedSchema(schema, definitions, (*schema.notes, *walk.notes.values()))
 
@@ -174,6 +179,7 @@ class _Walk:
     schema: Schema
     facts: Facts
     naming: _Naming
+    for_python: bool = True
     found: dict[str, Definition] = field(default_factory=dict[str, Definition])
     whole: dict[str, tuple[Node, _Place]] = field(default_factory=dict[str, "tuple[Node, _Place]"])
     notes: dict[str, Note] = field(default_factory=dict[str, Note])
@@ -258,7 +264,7 @@ class _Walk:
             if keywords.is_impossible(child) and wire not in demanded:
                 self.note(at, "no value is valid, left out")
                 continue
-            if _NO_FIELD.search(wire):
+            if self.lacks_field(wire):
                 self.note(at, "a name that no field can have, left out: encoding drops the member")
                 continue
             plain = self.checked(child, at, checks)
@@ -267,10 +273,14 @@ class _Walk:
                 required.append(wire)
             members[wire] = {**plain, **default}
         for wire in demanded:
-            if wire not in members and not _NO_FIELD.search(wire):  # of whatever kind
+            if wire not in members and not self.lacks_field(wire):  # of whatever kind
                 members[wire] = {}
                 required.append(wire)
         return {"type": "object", "properties": members, "required": required}, checks
+
+    def lacks_field(self, wire: str) -> bool:
+        """Whether no field can have the name of a member."""
+        return self.for_python and _NO_FIELD.search(wire) is not None
 
     def checked(self, child: Node, at: _Place, checks: list[Check]) -> Node:
         """The type of a member, with the checks of what the type does not express."""

@@ -156,7 +156,7 @@ class NormalizedSchema:
             if name not in seen:
                 seen.add(name)
                 yield self.definitions[name]
-                pending += _targets(self.definitions[name].node)
+                pending += targets(self.definitions[name].node)
 
     def allows_null(self, node: Node) -> bool:
         """Whether null is a value that a node describes: then absence has to be told from it."""
@@ -178,14 +178,14 @@ class NormalizedSchema:
         return False
 
 
-def _targets(node: Node) -> Iterator[str]:
+def targets(node: Node) -> Iterator[str]:
     """The names that a node refers to."""
     if "$ref" in node:
         yield target(node)
     below = (node.get("items"), node.get("additionalProperties"))
     for child in (*node.get("properties", {}).values(), *node.get("anyOf", ()), *below):
         if child:
-            yield from _targets(child)
+            yield from targets(child)
 
 
 def target(node: Node) -> str:

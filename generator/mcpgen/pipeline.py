@@ -65,8 +65,7 @@ def build(
             source.schema_path,
             source.facts_path,
         )
-    if request.extensions and not any(each.extensions for each in specs):
-        raise extensions.without_revision(request.extensions[0], [*origins])
+    _report_unfit(request, specs, report)
     files = _rendered(request, specs, report, worker)
     if request.gitattributes:
         files[manifest.GITATTRIBUTES] = "* linguist-generated\n"
@@ -83,6 +82,23 @@ def build(
         request.renamed_types,
     )
     return {**files, manifest.NAME: record.text()}
+
+
+def _report_unfit(
+    request: BuildRequest, specs: Sequence[spec.RevisionSpec], report: Callable[[str], None]
+) -> None:
+    """Report the revisions that an extension does not go with.
+
+    Raises:
+        SchemaError: It goes with none of them.
+    """
+    for file in request.extensions:
+        errors = [each.unfit.get(file.identifier) for each in specs]
+        for each, error in zip(specs, errors, strict=True):
+            if error is not None and all(errors):
+                raise error
+            if error is not None:
+                report(f"note: {file.source}: not beside {safe_text(each.name)}: {error}")
 
 
 def _rendered(
@@ -179,7 +195,7 @@ def revision_spec(
         texts: The documentation of types.
         newer: The definitions of the revisions after it, for their names; those that mcpgen has
             unless given.
-        extension_files: The extensions to have beside it, if it has a capability for them.
+        extension_files: The extensions to have beside it, as far as their types fit.
 
     Raises:
         SchemaError: The schema has no plain form, a method no result, or a union no test; or an
@@ -204,10 +220,11 @@ def revision_spec(
     )
     if not extension_files:
         return built
-    published = _published(loaded)
-    core = extensions.Core(loaded, published, stated, newer, found, held_by_role)
-    merged = extensions.merge_all(extension_files, core)
-    return replace(built, extensions=tuple(_extension_spec(each, stated) for each in merged))
+    before = published(loaded)
+    core = extensions.Core(loaded, before, stated, newer, found, held_by_role)
+    beside = extensions.merge_all(extension_files, core)
+    fitting = tuple(_extension_spec(each, stated) for each in beside.fitting)
+    return replace(built, extensions=fitting, unfit=beside.unfit)
 
 
 def _extension_spec(extension: extensions.Extension, stated: facts.Facts) -> spec.ExtensionSpec:
@@ -216,7 +233,7 @@ def _extension_spec(extension: extensions.Extension, stated: facts.Facts) -> spe
     return spec.of_extension(extension, stated, prose, derived)
 
 
-def _published(loaded: schema.Schema) -> Mapping[str, Node]:
+def published(loaded: schema.Schema) -> Mapping[str, Node]:
     """The definitions of a revision before they were corrected, which other schemas repeat."""
     known = (row for row in schema.revisions() if row.digest == loaded.digest)
     row = next(known, None)

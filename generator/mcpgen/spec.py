@@ -10,6 +10,7 @@ from typing import Any, Literal
 from mcpgen import blocking, exports, imports, merging, names, revision_facts, rpc_api
 from mcpgen.blocking import BlockingMethod
 from mcpgen.docstrings import Doc, Texts, docstring
+from mcpgen.errors import SchemaError
 from mcpgen.exports import Export, RenamedExport
 from mcpgen.extensions import Extension
 from mcpgen.facts import Facts
@@ -229,6 +230,7 @@ class RevisionSpec:
         models: What the models are made from.
         extensions: The extensions beside it, in order.
         unset: Members that a package does not set itself.
+        unfit: Why extensions are not beside it, by identifier.
     """
 
     name: str
@@ -246,6 +248,7 @@ class RevisionSpec:
     models: ModelsSpec
     extensions: tuple[ExtensionSpec, ...] = ()
     unset: tuple[UnsetMember, ...] = ()
+    unfit: Mapping[str, SchemaError] = field(default_factory=dict[str, SchemaError])
 
     @property
     def exports(self) -> tuple[str, ...]:

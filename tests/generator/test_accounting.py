@@ -122,24 +122,26 @@ REFERRING: dict[str, Any] = {
     "a list of open objects": {"type": "array", "items": {"$ref": "Open"}},
     "a union of itself": {"$ref": "Tree"},
 }
+REFERRED: dict[str, Any] = {
+    "Whole": obj("name", name={"type": "string", "minLength": 1}, size=COUNT),
+    "Name": {"type": "string", "minLength": 1},
+    "Open": {**obj("a", a=COUNT), **OPEN},
+    "Tree": {"anyOf": [TEXT, {"type": "array", "items": {"$ref": "Tree"}}]},
+}
+"""The definitions that they refer to."""
 
 
 def with_kinds(name: str) -> dict[str, Any]:
     """A revision with each kind as a member, as a definition and as the items of a list."""
     document = published(name)
     container = "$defs" if "$defs" in document else "definitions"
-    added: dict[str, Any] = {
-        "Whole": obj("name", name={"type": "string", "minLength": 1}, size=COUNT),
-        "Name": {"type": "string", "minLength": 1},
-        "Open": {**obj("a", a=COUNT), **OPEN},
-        "Tree": {"anyOf": [TEXT, {"type": "array", "items": {"$ref": "Tree"}}]},
-    }
+    added = {**REFERRED}
     for at, node in enumerate([*KINDS.values(), *REFERRING.values()]):
         added[f"Kind{at}"] = obj("value", value=node, other=node)
         added[f"Plain{at}"] = node
         added[f"List{at}"] = obj("values", values={"type": "array", "items": node})
     text = json.dumps(added)
-    for target in ("Whole", "Name", "Open", "Tree"):
+    for target in REFERRED:
         text = text.replace(f'"$ref": "{target}"', f'"$ref": "#/{container}/{target}"')
     document[container] |= json.loads(text)
     return document

@@ -372,6 +372,11 @@ def test_a_setting_without_rule_or_severity_is_an_error(setting: str) -> None:
         severities([setting])
 
 
+def test_a_member_that_no_type_has_is_a_change_too() -> None:
+    rules = [rule for rule, _ in found(protocol(), protocol(**params(**{'a"b': TEXT})))]
+    assert "FIELD_ADDED_OPTIONAL" in rules
+
+
 OTHER_MEMBERS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "another type": (params(size=COUNT), params(caption=TEXT)),
     "one that must be there": (params(size=COUNT), params("color caption", caption=COUNT)),

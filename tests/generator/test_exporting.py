@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,13 +11,15 @@ from typing import Any
 import jsonschema
 import pytest
 
+from generator.accounting import Walk, atoms
 from generator.command_line import run
-from mcpgen import schema
-from mcpgen.schema.structure import resolve
+from mcpgen import names, schema
+from mcpgen.schema.structure import resolve, structure
 
 REVISIONS = [row.name for row in schema.revisions()]
 each_revision = pytest.mark.parametrize("revision", REVISIONS)
 GOLDEN = Path(__file__).parents[2] / "generated" / "mcp_protocol"
+PAINT = Path(__file__).parent / "extensions" / "paint.json"
 TINY = Path(__file__).parent / "tiny" / "schema.json"
 
 
@@ -95,6 +98,38 @@ def test_a_package_is_exported_by_its_own_schemas(tmp_path: Path) -> None:
     other = run("export", str(tmp_path))
     assert other.code == 2
     assert "the folder of a package" in other.err
+
+
+@each_revision
+def test_types_of_a_package_are_its_export_but_for_comments(revision: str) -> None:
+    document = exported(str(GOLDEN), "-r", revision)
+    models = importlib.import_module(f"mcp_protocol.{names.folder(revision)}.models")
+    models.DOCUMENT = {f"#/$defs/{name}": node for name, node in document["$defs"].items()}
+    commented = {
+        f"/$defs/{name}{text.partition(':')[0]}"
+        for name, node in document["$defs"].items()
+        for text in node.pop("$comment", "").split("; ")
+    }
+    references = {f"#/$defs/{name}": name for name in document["$defs"]}
+    walk = Walk(models, references, frozenset(commented))
+    for name, node in document["$defs"].items():
+        walk.walk(node, f"/$defs/{name}", [*atoms(getattr(models, name))])
+    assert not walk.lost, walk.lost
+    assert walk.count > 600
+
+
+@each_revision
+def test_a_package_with_extensions_is_exported_with_them(revision: str, tmp_path: Path) -> None:
+    words = ("-q", "-r", revision, "--parts", "types", "--extension", f"{PAINT}")
+    package = tmp_path / "painting"
+    assert run(*words, "-o", f"{package}").code == 0
+    definitions = exported(f"{package}")["$defs"]
+    core, own = exported(revision)["$defs"], json.loads(PAINT.read_text())["$defs"]
+    assert (
+        without_comments(definitions) == without_comments(core) | structure({"$defs": own})["$defs"]
+    )
+    methods = {each["name"] for each in exported(f"{package}", "--openrpc")["methods"]}
+    assert {"com.example/draw", "com.example/clear", "tools/call"} <= methods
 
 
 def test_what_a_package_reads_otherwise_stands_in_a_comment(tmp_path: Path) -> None:

@@ -224,17 +224,29 @@ def test_a_bad_extension_is_an_error_with_its_place(tmp_path: Path, case: str) -
     assert not (tmp_path / "pkg").exists()
 
 
-def test_extensions_without_a_capable_revision_are_an_error(tmp_path: Path) -> None:
-    done = generated(tmp_path, PAINT, revision=WITHOUT)
-    assert f"expected a revision whose capabilities have 'extensions', got {WITHOUT}" in done.err
+@pytest.mark.parametrize("revision", [row.name for row in schema.revisions()])
+def test_an_extension_is_beside_each_revision_that_has_its_types(
+    tmp_path: Path, revision: str
+) -> None:
+    assert generated(tmp_path, PAINT, revision=revision).code == 0
+    (folder,) = (tmp_path / "pkg").rglob("paint")
+    assert "label: TextContent" in (folder / "models.py").read_text()
+
+
+def test_an_extension_that_fits_no_revision_is_an_error_by_place(tmp_path: Path) -> None:
+    path = written(tmp_path, Ask=obj(one=ref("InputRequest")), AskRequest=request_of("a/ask"))
+    done = generated(tmp_path, path, revision=WITHOUT)
+    assert 'expected a reference to a definition, #/$defs/<name>, got "#/$defs/Inp' in done.err
     assert not (tmp_path / "pkg").exists()
 
 
-def test_revisions_without_the_capability_get_no_extension(tmp_path: Path) -> None:
+def test_revisions_that_an_extension_does_not_fit_are_noted(tmp_path: Path) -> None:
+    path = written(tmp_path, Ask=obj(one=ref("InputRequest")), AskRequest=request_of("a/ask"))
     package = tmp_path / "pkg"
-    words = ("-q", "-r", HAVING, "-r", WITHOUT, "--parts", "types", "--extension", str(PAINT))
-    assert run(*words, "-o", str(package)).code == 0
-    assert [path.parent.name for path in package.rglob("paint")] == ["r2026_07_28"]
+    words = ("-r", HAVING, "-r", WITHOUT, "--parts", "types", "--extension", str(path))
+    done = run(*words, "-o", str(package))
+    assert f"ext.json: not beside {WITHOUT}: " in done.out, done
+    assert [path.parent.name for path in package.rglob("ext")] == ["r2026_07_28"]
 
 
 @pytest.mark.parametrize(

@@ -6,224 +6,22 @@ Whatever a draft adds, the package has; nothing of it is refused.
 from __future__ import annotations
 
 import importlib
-import json
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from generator.awkward_names import NAMES as NAMES_IN_USE
-from generator.schemas import COUNT, TEXT, const, obj, ref
-from mcpgen import build_request, docs, names, pipeline, schema, schema_facts
+from generator.futures import AWKWARD, CHANGES, NAMES, Change, drafted, saved
+from mcpgen import build_request, docs, names, pipeline, schema_facts
 from mcpgen.spec import RevisionSpec
 
 pytestmark = pytest.mark.slow
-
-NAMES = [row.name for row in schema.revisions()]
-AWKWARD = (
-    "class",
-    "self",
-    "x-note",
-    "URL",
-    "None",
-    "_private",
-    "a b",
-    "2nd",
-    "list",
-    "meta",
-    "extra",
-)
-
-
-@dataclass
-class Draft:
-    """A schema that is changed, and what its package must have.
-
-    Attributes:
-        definitions: The definitions.
-        methods: Wire names of messages that must be there, with the type of the result or `None`
-            for any.
-        gone: Wire names that must not be there.
-        members: Members that must be there, by definition.
-    """
-
-    definitions: dict[str, Any]
-    methods: dict[str, str | None] = field(default_factory=dict[str, "str | None"])
-    gone: set[str] = field(default_factory=set[str])
-    members: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
-
-    def add_to(self, union: str, name: str) -> None:
-        """Make a definition a member of a union, which may be a lone reference or lacking."""
-        node = self.definitions.get(union, {"anyOf": []})
-        self.definitions[union] = {"anyOf": [*node.get("anyOf", [node]), ref(name)]}
-
-
-Change: TypeAlias = Callable[[Draft, int, str], None]
-"""Changes a draft; gets a number of its own and an awkward name."""
-
-
-def add_request(draft: Draft, at: int, awkward: str) -> None:
-    params = obj(awkward, **{awkward: TEXT, "count": COUNT})
-    request = obj("method params", method=const(f"tools/new{at}"), params=params)
-    draft.definitions[f"New{at}Request"] = request
-    draft.definitions[f"New{at}Result"] = obj("", **{awkward: TEXT})
-    draft.add_to("ClientRequest", f"New{at}Request")
-    draft.methods[f"tools/new{at}"] = f"New{at}Result"
-    draft.members[f"New{at}Result"] = {awkward}
-
-
-def add_request_without_result(draft: Draft, at: int, awkward: str) -> None:
-    draft.definitions[f"Bare{at}Request"] = obj("method", method=const(f"bare{at}"))
-    draft.add_to("ClientRequest", f"Bare{at}Request")
-    draft.methods[f"bare{at}"] = "EmptyResult"
-
-
-def add_notification(draft: Draft, at: int, awkward: str) -> None:
-    node = obj("method", method=const(f"notifications/new{at}"), params=obj("", **{awkward: TEXT}))
-    draft.definitions[f"New{at}Notification"] = node
-    draft.add_to("ServerNotification", f"New{at}Notification")
-    draft.methods[f"notifications/new{at}"] = None
-
-
-def remove_request(draft: Draft, at: int, awkward: str) -> None:
-    node = draft.definitions["ClientRequest"]
-    kept = [one for one in node["anyOf"] if one != ref("CompleteRequest")]
-    draft.definitions["ClientRequest"] = {"anyOf": kept}
-    draft.gone.add("completion/complete")
-
-
-def add_content(draft: Draft, at: int, awkward: str) -> None:
-    name = f"Hologram{at}"
-    node = obj("type data", type=const(f"hologram{at}"), data=TEXT, **{awkward: TEXT})
-    draft.definitions[name] = node
-    result = draft.definitions["CallToolResult"]["properties"]["content"]["items"]
-    if "$ref" in result:
-        result = draft.definitions[result["$ref"].rpartition("/")[2]]
-    result["anyOf"].append(ref(name))
-    draft.members[name] = {"type", "data", awkward}
-
-
-def add_member(draft: Draft, at: int, awkward: str) -> None:
-    draft.definitions["Tool"]["properties"][awkward] = {"type": ["string", "null"]}
-    draft.members.setdefault("Tool", set()).add(awkward)
-
-
-def add_value(draft: Draft, at: int, awkward: str) -> None:
-    draft.definitions["LoggingLevel"]["enum"].append(f"{awkward}{at}")
-
-
-def retype_member(draft: Draft, at: int, awkward: str) -> None:
-    shape = [TEXT, COUNT, {"type": "array", "items": obj("", **{awkward: COUNT})}, {}][at % 4]
-    draft.definitions["Implementation"]["properties"]["version"] = shape
-    draft.members.setdefault("Implementation", set()).add("version")
-
-
-def rename_definition(draft: Draft, at: int, awkward: str) -> None:
-    text = json.dumps(draft.definitions)
-    for old, new in ((f'"{end}Annotations"', f'"{end}Hints{at}"') for end in ("", "#/$defs/")):
-        text = text.replace(old, new)
-    draft.definitions = json.loads(text)
-
-
-def add_untagged_union(draft: Draft, at: int, awkward: str) -> None:
-    near = obj("near", near=TEXT, **{awkward: TEXT})
-    either = {"anyOf": [near, obj("far", far=COUNT)]}
-    draft.definitions[f"Place{at}"] = obj(where=either)
-    draft.members[f"Place{at}"] = {"where"}
-
-
-def add_composition(draft: Draft, at: int, awkward: str) -> None:
-    whole = {"allOf": [ref("Implementation"), obj("", **{awkward: TEXT}), {"required": ["name"]}]}
-    draft.definitions[f"Whole{at}"] = whole
-    draft.members[f"Whole{at}"] = {"name", awkward}
-
-
-def add_unspellable(draft: Draft, at: int, awkward: str) -> None:
-    draft.definitions[f"{awkward}<x-{at}>"] = obj("", **{awkward: TEXT})
-    draft.definitions[f"{awkward} x {at}"] = obj(other=ref(f"{awkward}<x-{at}>"))
-
-
-def remove_notification(draft: Draft, at: int, awkward: str) -> None:
-    node = draft.definitions["ServerNotification"]
-    kept = [one for one in node["anyOf"] if one != ref("LoggingMessageNotification")]
-    draft.definitions["ServerNotification"] = {"anyOf": kept}
-    draft.gone.add("notifications/message")
-
-
-def rename_method(draft: Draft, at: int, awkward: str) -> None:
-    request = draft.definitions["GetPromptRequest"]
-    request["properties"]["method"]["const"] = f"prompts/{at}/read"
-    draft.methods[f"prompts/{at}/read"] = None
-    draft.gone.add("prompts/get")
-
-
-def retype_params(draft: Draft, at: int, awkward: str) -> None:
-    params = draft.definitions["CompleteRequest"]["properties"]["params"]
-    while "$ref" in params:
-        params = draft.definitions[params["$ref"].rpartition("/")[2]]
-    params["properties"][awkward] = {"anyOf": [TEXT, {"type": "array", "items": COUNT}]}
-    params["required"] = [awkward]
-
-
-def remove_content(draft: Draft, at: int, awkward: str) -> None:
-    blocks = draft.definitions["CallToolResult"]["properties"]["content"]["items"]
-    if "$ref" in blocks:
-        blocks = draft.definitions[blocks["$ref"].rpartition("/")[2]]
-    blocks["anyOf"].remove(ref("ImageContent"))
-
-
-def remove_value(draft: Draft, at: int, awkward: str) -> None:
-    draft.definitions["LoggingLevel"]["enum"].remove("emergency")
-
-
-def require_member(draft: Draft, at: int, awkward: str) -> None:
-    draft.definitions["Resource"]["required"].append("mimeType")
-
-
-def add_undecided_union(draft: Draft, at: int, awkward: str) -> None:
-    lists = [{"type": "array", "items": each} for each in (TEXT, COUNT)]
-    maps = [{"type": "object", "additionalProperties": each} for each in (TEXT, COUNT)]
-    loose = [obj("", **{awkward: TEXT}), obj(other=COUNT), TEXT]
-    either = {"anyOf": (lists, maps, loose)[at % 3]}
-    draft.definitions["Tool"]["properties"][f"odd{at}"] = either
-    draft.members.setdefault("Tool", set()).add(f"odd{at}")
-
-
-def add_loose_content(draft: Draft, at: int, awkward: str) -> None:
-    result = draft.definitions["CallToolResult"]["properties"]["content"]["items"]
-    if "$ref" in result:
-        result = draft.definitions[result["$ref"].rpartition("/")[2]]
-    result["anyOf"] += [obj("", **{awkward: TEXT}), obj("", **{f"{awkward}2": COUNT})]
-
-
-CHANGES: tuple[Change, ...] = (
-    remove_notification,
-    rename_method,
-    retype_params,
-    remove_content,
-    remove_value,
-    require_member,
-    add_undecided_union,
-    add_loose_content,
-    add_request,
-    add_request_without_result,
-    add_notification,
-    remove_request,
-    add_content,
-    add_member,
-    add_value,
-    retype_member,
-    rename_definition,
-    add_untagged_union,
-    add_composition,
-    add_unspellable,
-)
 
 _changes = st.lists(
     st.tuples(st.sampled_from(CHANGES), st.sampled_from((*AWKWARD, *NAMES_IN_USE))),
@@ -231,23 +29,6 @@ _changes = st.lists(
     max_size=6,
     unique_by=lambda pair: pair[0],
 )
-
-
-def drafted(name: str, changes: list[tuple[Change, str]]) -> Draft:
-    """A known revision with some changes."""
-    document = json.loads((schema.entry(name).folder / "schema.json").read_text())
-    definitions = document.get("$defs") or document["definitions"]
-    draft = Draft(json.loads(json.dumps(definitions).replace("#/definitions/", "#/$defs/")))
-    for at, (change, awkward) in enumerate(changes):
-        change(draft, at, awkward)
-    return draft
-
-
-def saved(draft: Draft, folder: str | Path) -> Path:
-    """A draft as a file."""
-    path = Path(folder, "schema.json")
-    path.write_text(json.dumps({"$defs": draft.definitions}))
-    return path
 
 
 def spec_of(path: Path) -> RevisionSpec:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -17,6 +18,8 @@ from hypothesis import strategies as st
 import mcp_protocol
 from generator.command_line import run
 from generator.test_mirror import FORECAST
+from mcp_protocol._wire import convert, encode
+from mcp_protocol.revisions import REVISIONS
 from mcpgen import directory
 from mcpgen.errors import MirrorError
 from mcpgen.skeleton import live_server, server_lists
@@ -72,21 +75,17 @@ def server_of(project: Path, mirror: Any) -> Any:
     return server
 
 
-async def listed(project: Path, mirror: Any, method: str, member: str) -> list[dict[str, Any]]:
-    """What a server made with a mirror lists in the newest revision, from its bytes."""
+async def listed(
+    project: Path, mirror: Any, method: str, member: str, revision: str | None = None
+) -> bytes:
+    """What a server made with a mirror lists, as it sends it; by default in the newest revision."""
     testing = importlib.import_module(f"{project.name}.protocol.testing")
-    async with testing.connected(server_of(project, mirror)) as pair:
-        result = json.loads(bytes(await pair.client.request_raw(method, {})))
-    entries: list[dict[str, Any]] = result[member]
-    return entries
+    async with testing.connected(server_of(project, mirror), revision=revision) as pair:
+        result = bytes(await pair.client.request_raw(method, {}))
+    return bytes(msgspec.json.decode(result, type=dict[str, msgspec.Raw])[member])
 
 
-def text(value: object) -> str:
-    """JSON without the order of members, which is that of the types of the revision."""
-    return json.dumps(value, sort_keys=True)
-
-
-@pytest.mark.parametrize(
+each_list = pytest.mark.parametrize(
     ("method", "member"),
     [
         ("tools/list", "tools"),
@@ -95,6 +94,14 @@ def text(value: object) -> str:
         ("prompts/list", "prompts"),
     ],
 )
+
+
+def text(value: object) -> str:
+    """JSON without the order of members, which is that of the types of the revision."""
+    return json.dumps(value, sort_keys=True)
+
+
+@each_list
 async def test_each_odd_entry_is_listed_as_it_was_and_in_order(
     project: Path, method: str, member: str
 ) -> None:
@@ -103,8 +110,24 @@ async def test_each_odd_entry_is_listed_as_it_was_and_in_order(
     for entry in entries:
         entry.pop("execution", None)
     _, files = mirrored(document)
-    found = await listed(project, imported(project, files), method, member)
+    found = json.loads(await listed(project, imported(project, files), method, member))
     assert [text(entry) for entry in found] == [text(entry) for entry in entries]
+
+
+@each_list
+@pytest.mark.parametrize("revision", REVISIONS)
+async def test_a_mirror_lists_the_bytes_of_the_mirrored_server(
+    project: Path, revision: str, method: str, member: str
+) -> None:
+    row = REVISIONS[revision].client_requests[method]
+    document = json.loads(ODD.read_text("utf-8"))
+    for tool in document["tools"]:
+        tool.pop("execution", None)
+    defaults = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+    result = convert({member: document[member], **defaults}, row.result)
+    sent = bytes(msgspec.json.decode(encode(result), type=dict[str, msgspec.Raw])[member])
+    _, files = mirrored({member: json.loads(sent)})
+    assert await listed(project, imported(project, files), method, member, revision) == sent
 
 
 def test_a_project_of_an_odd_server_names_each_difference(tmp_path: Path) -> None:
@@ -195,5 +218,5 @@ async def test_a_mirror_of_any_names_is_imported_and_lists_them(
         for name, members in tools.items()
     ]
     _, files = mirrored(entries)
-    found = await listed(project, imported(project, files), "tools/list", "tools")
+    found = json.loads(await listed(project, imported(project, files), "tools/list", "tools"))
     assert [text(entry) for entry in found] == [text(entry) for entry in entries]

@@ -1,7 +1,7 @@
 """Revisions that do not exist yet: all kinds of changes and keywords, alone and in triples.
 
-Three triples of each revision; twenty of each, and each kind of keyword alone, if MCP_HISTORY is
-`all`.
+Three triples of each revision; twenty of each, and each kind of change and of keyword alone, if
+MCP_HISTORY is `all`.
 """
 
 from __future__ import annotations
@@ -14,11 +14,13 @@ from typing import Any
 
 import pytest
 
-from generator.awkward_names import NAMES as AWKWARD
-from generator.test_accounting import KINDS, REFERRING, account, with_kinds
-from generator.test_future_revisions import CHANGES, NAMES, Change, Draft, drafted, saved
-from history.test_published_states import CALL, run
+from generator.awkward_names import NAMES as NAMES_IN_USE
+from generator.futures import AWKWARD, CHANGES, NAMES, Change, Draft, drafted, saved
+from generator.test_accounting import KINDS, REFERRED, REFERRING, account, with_kinds
+from history.exchanges import PROGRAM, values_of
+from history.test_published_states import run
 from mcpgen import build_request, output, pipeline
+from mcpgen.errors import SchemaError
 
 pytestmark = [pytest.mark.history, pytest.mark.timeout(600)]
 
@@ -36,29 +38,57 @@ with pytest.raises(TypeError, match="version"):
 """What happens in a draft whose servers have another kind of version, which a note says."""
 
 
-def kind_added(name: str) -> Change:
+def kind_added(node: Any) -> Change:
     """A change that adds a member of one kind to tools."""
 
     def add_kind(draft: Draft, at: int, awkward: str) -> None:
-        draft.definitions["Tool"]["properties"][f"kind{at}"] = KINDS[name]
+        text = json.dumps(node)
+        for name, whole in REFERRED.items():
+            text = text.replace(f'"$ref": "{name}"', f'"$ref": "#/$defs/{name}"')
+            if f'#/$defs/{name}"' in text:
+                inner = json.dumps(whole).replace('"$ref": "', '"$ref": "#/$defs/')
+                draft.definitions[name] = json.loads(inner)
+        draft.definitions["Tool"]["properties"][f"kind{at}"] = json.loads(text)
 
     return add_kind
 
 
-EVERY: tuple[Change, ...] = (*CHANGES, *map(kind_added, KINDS))
+EVERY: tuple[Change, ...] = (*CHANGES, *map(kind_added, (*KINDS.values(), *REFERRING.values())))
+
+
+def exchange(draft: Draft, folder: Path) -> None:
+    """Generate a package of a draft, and use all that is in it from both sides."""
+    path = saved(draft, folder)
+    stated = folder / "facts.toml"
+    stated.write_text(draft.facts, encoding="utf-8")
+    source = build_request.file_source(path, stated if draft.facts else None)
+    request = build_request.BuildRequest("pkg", (source,))
+    if draft.refused:
+        with pytest.raises(SchemaError, match=draft.refused):
+            pipeline.build(request)
+        return
+    reported: list[str] = []
+    output.write(folder / "pkg", pipeline.build(request, reported.append))
+    if any("/required: version: has another" in text for text in reported):
+        run(folder, "-c", REFUSED)
+        return
+    values = folder / "values.json"
+    values.write_text(json.dumps(values_of(source, draft.definitions)), encoding="utf-8")
+    run(folder, "-c", PROGRAM, f"{values}")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_all_of_a_revision_is_used_from_both_sides(name: str, tmp_path: Path) -> None:
+    exchange(drafted(name, []), tmp_path)
 
 
 @pytest.mark.parametrize("at", TRIPLES)
 @pytest.mark.parametrize("name", NAMES)
-def test_a_package_of_three_changes_serves_a_tool_call(name: str, at: int, tmp_path: Path) -> None:
+def test_what_three_changes_add_is_used_from_both_sides(name: str, at: int, tmp_path: Path) -> None:
     chosen = random.Random(f"{name} {at}")
-    triple = [(change, chosen.choice(AWKWARD)) for change in chosen.sample(EVERY, 3)]
-    path = saved(drafted(name, triple), tmp_path)
-    request = build_request.BuildRequest("pkg", (build_request.file_source(path),))
-    reported: list[str] = []
-    output.write(tmp_path / "pkg", pipeline.build(request, reported.append))
-    unset = [text for text in reported if "/Implementation/required: version: has another" in text]
-    run(tmp_path, "-c", REFUSED if unset else CALL)
+    names = (*AWKWARD, chosen.choice(NAMES_IN_USE))
+    triple = [(change, chosen.choice(names)) for change in chosen.sample(EVERY, 3)]
+    exchange(drafted(name, triple), tmp_path)
 
 
 @pytest.mark.skipif(not WHOLE, reason="takes minutes; all kinds at once are a test of each run")

@@ -17,12 +17,18 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, ParamSpec, Protocol, S
 
 from msgspec import Raw
 
-from .._wire import convert, is_object, to_builtins
+from .._wire import is_object
 from ..errors import LocalProtocolError, MethodNotFoundError, MissingCapabilityError
-from ..facts import Method, Revision, members_of
+from ..facts import Method, Revision
 from ..foreign_text import safe_text
 from ..protocol.lifecycle import Description, Session, declared
-from ..protocol.negotiation import CAPABILITY, check_extensions, settings_of
+from ..protocol.negotiation import (
+    CAPABILITY,
+    check_extensions,
+    declared_in,
+    reduced_to,
+    settings_of,
+)
 from ..protocol.notifications import MESSAGE
 from ..protocol.uris import WEB_SCHEMES
 from ..runtime.peer import Peer
@@ -523,11 +529,10 @@ class ClientApplication:
             for method in (*revision.server_requests.values(), *revision.input_requests.values()):
                 if method.capability and self._handler(method) is not None:
                     _declare(capabilities, method.capability)
-            if CAPABILITY in members_of(revision.client_capabilities):
-                check_extensions(capabilities, revision.facts)
+            check_extensions(capabilities, revision.facts)
             description = Description(
-                _shaped(self._identity.info, revision.implementation),
-                _shaped(capabilities, revision.client_capabilities),
+                reduced_to(revision.implementation, self._identity.info),
+                declared_in(revision.client_capabilities, capabilities),
             )
             self._descriptions[revision.name] = description
         return description
@@ -603,9 +608,3 @@ def _declare(capabilities: dict[str, Any], path: tuple[str, ...]) -> None:
     here = capabilities
     for name in path:
         here = here.setdefault(name, {})
-
-
-def _shaped(wire: Mapping[str, Any], kind: Any) -> Mapping[str, Any]:
-    """A wire object, reduced to the members of a type."""
-    shaped: Mapping[str, Any] = to_builtins(convert(wire, kind))
-    return shaped

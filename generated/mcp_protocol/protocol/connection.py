@@ -24,7 +24,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from msgspec import UNSET, Raw
+from msgspec import Raw, UnsetType
 
 from .._wire import UNWRITABLE, ValidationError, convert, error_text
 from ..channel import OutgoingMessage, RequestId
@@ -40,8 +40,8 @@ from ..facts import Method, Revision, Revisions, Role
 from ..foreign_text import safe_repr, safe_text
 from . import jsonrpc
 from .jsonrpc import Message
-from .lifecycle import INITIALIZED, Description, Session, declared
-from .negotiation import Step, VersionNegotiation
+from .lifecycle import INITIALIZE, INITIALIZED, Description, Session, declared
+from .negotiation import Step, VersionNegotiation, with_extensions
 from .notifications import (
     CANCELLED,
     LOG_LEVELS,
@@ -49,6 +49,7 @@ from .notifications import (
     PROGRESS,
     RESOURCE_UPDATED,
     cancellation,
+    is_log_level,
     notification,
 )
 from .receiver import (
@@ -418,7 +419,7 @@ class Connection:
 
         Args:
             identifier: The request it belongs to; `None` for the session as a whole.
-            level: One of `LOG_LEVELS`.
+            level: One of `LOG_LEVELS`, or another one that the revision has.
             data: Any JSON value.
             logger: Name of its source.
             meta: `_meta` of the notification.
@@ -429,14 +430,14 @@ class Connection:
         Raises:
             LocalProtocolError: There is no such level.
         """
-        if level not in LOG_LEVELS:
+        request = None if identifier is None else self._state.inbound.get(identifier)
+        revision = request.revision if request is not None else self._state.revision
+        if not is_log_level(level, revision):
             raise LocalProtocolError(
                 f"log level: expected one of {', '.join(LOG_LEVELS)}, got {safe_repr(level)}"
             )
-        request = None if identifier is None else self._state.inbound.get(identifier)
         if request is None and (identifier is not None or self._state.session is None):
             return None
-        revision = request.revision if request is not None else self._state.revision
         if not declared(self._state.own_capabilities(revision), ("logging",)):
             return None
         if not self._state.wants_log(level, revision, request):
@@ -641,7 +642,9 @@ class Connection:
         identifier = state.outbound.add(OutboundRequest(method, revision))
         own = state.meta.own("client", revision, state.describe)
         shaped = with_meta(params or None, own, own)
-        if shaped is not UNSET and method.params is not None:
+        if name == INITIALIZE:
+            shaped = with_extensions(method.params, params)
+        if not isinstance(shaped, (UnsetType, Raw)) and method.params is not None:
             shaped = convert(shaped, method.params)
         self._negotiation_id = identifier
         data = jsonrpc.encode_request(identifier, name, shaped)
@@ -657,11 +660,11 @@ class Connection:
         """Handle an event of the negotiation's own requests; pass on any other."""
         match event:
             case ResponseReceived(id=identifier) if identifier == self._negotiation_id:
-                return self._step_answered(negotiation, event.result)
+                return self._step_answered(negotiation, event)
             case ResponseReceived(id=identifier) if identifier == self._probe_id:
                 self._forget(self._negotiation_id)
                 negotiation.step = Step.PROBING
-                return self._step_answered(negotiation, event.result)
+                return self._step_answered(negotiation, event)
             case RequestFailed(id=identifier) if identifier == self._negotiation_id:
                 return self._step_failed(negotiation, event.error)
             case RequestFailed(id=identifier) if identifier == self._probe_id:
@@ -669,9 +672,11 @@ class Connection:
             case _:
                 return [event]
 
-    def _step_answered(self, negotiation: VersionNegotiation, result: Any) -> list[Event]:
+    def _step_answered(
+        self, negotiation: VersionNegotiation, event: ResponseReceived
+    ) -> list[Event]:
         try:
-            session = negotiation.answered(result)
+            session = negotiation.answered(event.result, event.raw)
         except McpError as error:
             return self._give_up(error)
         except RecursionError as error:

@@ -37,6 +37,7 @@ from .._wire import (
     Raw,
     ValidationError,
     convert,
+    encode,
     error_text,
     is_object,
     to_builtins,
@@ -54,6 +55,7 @@ from ..errors import (
 )
 from ..facts import Lifecycle, Method, Revision, Revisions
 from ..foreign_text import safe_repr
+from .lenient import sent_capabilities
 from .lifecycle import DISCOVER, INITIALIZE, Description, Session, State, declared, newest_common
 from .request_meta import is_reserved_key, is_valid_key
 
@@ -137,8 +139,8 @@ class VersionNegotiation:
         }
         return self.revision, INITIALIZE, params
 
-    def answered(self, result: Any) -> Session | None:
-        """Receive the typed result of this step's request.
+    def answered(self, result: Any, raw: Raw) -> Session | None:
+        """Receive the result of this step's request, with types and as it came.
 
         Returns:
             The session, or `None` if another `request` has to be made.
@@ -147,7 +149,7 @@ class VersionNegotiation:
             RevisionError: No revision in common.
         """
         if self.step is Step.INITIALIZING:
-            return self._initialized(result)
+            return self._initialized(result, sent_capabilities(raw))
         offered = tuple(result.supported_versions)
         common = newest_common(self._modern, offered)
         if common is None:
@@ -161,7 +163,7 @@ class VersionNegotiation:
         return Session(
             revision=common,
             own_capabilities=self._describe(common).capabilities,
-            peer_capabilities=to_builtins(result.capabilities),
+            peer_capabilities=sent_capabilities(raw),
             peer_info=info if is_object(info) else None,
             instructions=optional_member(result, "instructions"),
             supported=offered,
@@ -198,7 +200,7 @@ class VersionNegotiation:
         self.step = Step.INITIALIZING
         self.revision = revision
 
-    def _initialized(self, result: Any) -> Session:
+    def _initialized(self, result: Any, capabilities: Mapping[str, Any]) -> Session:
         revision = self._legacy.get(result.protocol_version)
         if revision is None:
             raise RevisionError(
@@ -211,7 +213,7 @@ class VersionNegotiation:
         return Session(
             revision=revision,
             own_capabilities=self._describe(revision).capabilities,
-            peer_capabilities=to_builtins(result.capabilities),
+            peer_capabilities=capabilities,
             peer_info=to_builtins(result.server_info),
             instructions=optional_member(result, "instructions"),
             state=State.READY,
@@ -374,6 +376,31 @@ def without_session(capabilities: Mapping[str, Any]) -> dict[str, Any]:
 def needs_session(capability: Path) -> bool:
     """Whether a server can have a capability only with sessions."""
     return not _OF_SESSIONS.isdisjoint(capability)
+
+
+def reduced_to(kind: Any, wire: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A wire object, without the members that a type of a revision does not have."""
+    reduced: Mapping[str, Any] = to_builtins(convert(wire, kind))
+    return reduced
+
+
+def declared_in(kind: Any, capabilities: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Capabilities as a revision has them; extensions are declared in each."""
+    reduced = reduced_to(kind, capabilities)
+    if CAPABILITY not in capabilities or CAPABILITY in reduced:
+        return reduced
+    return {**reduced, CAPABILITY: capabilities[CAPABILITY]}
+
+
+def with_extensions(kind: Any, members: Mapping[str, Any]) -> Any:
+    """Params or the result of `initialize`, with the extensions that its type does not have."""
+    capabilities = members["capabilities"]
+    if CAPABILITY not in capabilities:
+        return members
+    try:
+        return Raw(encode({**reduced_to(kind, members), "capabilities": capabilities}))
+    except UNWRITABLE:  # whoever sends it says why
+        return members
 
 
 def settings_of(capabilities: Mapping[str, Any], identifier: str) -> Mapping[str, Any] | None:

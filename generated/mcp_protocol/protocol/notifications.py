@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import UNSET
 
-from .._wire import Raw, ValidationError, convert, error_text, is_many
+from .._wire import UNWRITABLE, Raw, ValidationError, convert, error_text, is_many
 from ..channel import OutgoingMessage, RequestId
 from ..errors import InvalidParamsError, LocalProtocolError, MissingCapabilityError
 from ..facts import Method, Revision, Role
@@ -58,8 +58,25 @@ LOG_LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert"
 
 
 def is_severe_enough(level: str, least: str | None) -> bool:
-    """Whether a log message of `level` reaches the threshold `least`; `None` is no threshold."""
-    return least is None or LOG_LEVELS.index(level) >= LOG_LEVELS.index(least)
+    """Whether a log message of `level` reaches the threshold `least`; `None` is no threshold.
+
+    A level that only the schema of a draft has reaches each threshold, and each reaches it.
+    """
+    if least not in LOG_LEVELS or level not in LOG_LEVELS:
+        return True
+    return LOG_LEVELS.index(level) >= LOG_LEVELS.index(least)
+
+
+def is_log_level(level: str, revision: Revision) -> bool:
+    """Whether log messages of a revision may have a level."""
+    if level in LOG_LEVELS:
+        return True
+    method = revision.server_notifications.get(MESSAGE)
+    try:
+        convert({"level": level, "data": None}, None if method is None else method.params)
+    except UNWRITABLE:
+        return False
+    return True
 
 
 def notification(

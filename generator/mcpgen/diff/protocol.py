@@ -233,6 +233,6 @@ def of_schema(
         other: Definitions of other schemas, which name the inline objects of this one.
     """
     # A default stands in for a member that a peer leaves out; here, required stays required.
-    plain = normalize.normalize(loaded, replace(stated, defaults={}), other)
+    plain = normalize.normalize(loaded, replace(stated, defaults={}), other, for_python=False)
     complete, _ = normalize.with_roles(plain)
     return Protocol(name, stated, methods.derive(complete, stated))

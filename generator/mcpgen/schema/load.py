@@ -7,7 +7,7 @@ the protocol have: named definitions, local references, and unions that say who 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -176,6 +176,7 @@ def extended(core: Schema, file: SchemaFile, own: Mapping[str, Json]) -> Schema:
         SchemaFile(file.path, {"$defs": {**core.definitions, **own}}, file.digest),
         core.revision,
         (),
+        core.definitions,
     )
     container = _container(file.document, source)
     return replace(merged, container=container, constants=core.constants)
@@ -294,14 +295,20 @@ def _check_document(document: Node, source: str) -> None:
     _check_against_meta_schema(document, container, dialect, source)
 
 
-def _schema(file: SchemaFile, revision: str, entries: tuple[corrections.Erratum, ...]) -> Schema:
+def _schema(
+    file: SchemaFile,
+    revision: str,
+    entries: tuple[corrections.Erratum, ...],
+    settled: Collection[str] = (),
+) -> Schema:
+    """The schema in a file; definitions with `settled` names keep these in its module."""
     document = file.document
     source = paths.shown_path(file.path)
     container = _container(document, source)
     dialect = _dialect(document, container, source)
     corrected, places = plain_references(corrections.apply(document, entries, source), container)
     checks.check(corrected, container, source)
-    naming = _Naming.of(corrected, container, places)
+    naming = _Naming.of(corrected, container, places, settled)
     _check_shape(naming, source)
     normal = _normalise(corrected, naming)
     return Schema(
@@ -390,13 +397,16 @@ class _Naming:
     places: Mapping[str, str]
 
     @classmethod
-    def of(cls, document: Node, container: str, moved: Mapping[str, str]) -> _Naming:
+    def of(
+        cls, document: Node, container: str, moved: Mapping[str, str], settled: Collection[str]
+    ) -> _Naming:
         """The names for the definitions of a document; the other key is looked at too.
 
         Args:
             document: The document.
             container: The key that holds the definitions, or most of them.
             moved: Pointers into the file of those that are elsewhere there.
+            settled: Definitions that keep their names.
         """
         held: Mapping[str, str] = {
             name: key
@@ -406,7 +416,8 @@ class _Naming:
         }
         definitions = {name: document[key][name] for name, key in held.items()}
         ordered = {name: definitions[name] for name in (*document[container], *definitions)}
-        classes = names.class_names(ordered, {"Annotated"} if _has_bounds(document) else ())
+        imported = {"Annotated"} - {*settled} if _has_bounds(document) else ()
+        classes = names.class_names(ordered, imported)
         places = {
             classes[name]: moved.get(f"/{key}/{escape(name)}", f"/{key}/{escape(name)}")
             for name, key in held.items()

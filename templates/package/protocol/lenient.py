@@ -110,6 +110,12 @@ def drop_malformed_members(members: dict[str, Any]) -> bool:
     return len(members) < before or members.get("capabilities") is not capabilities
 
 
+def sent_capabilities(raw: Raw | None) -> Mapping[str, Any]:
+    """The capabilities in params or a result as they were sent, unknown members included."""
+    members: Mapping[str, Any] = msgspec.json.decode(raw or b"{}")
+    return readable(members["capabilities"])
+
+
 def readable(capabilities: Mapping[str, Any]) -> Mapping[str, Any]:
     """A peer's capabilities without malformed extensions, whose settings are no object.
 

@@ -30,7 +30,7 @@ from ..errors import (
 from ..facts import Lifecycle, Method, Revision, Role, members_of
 from ..foreign_text import safe_repr, safe_text
 from . import jsonrpc
-from .lenient import extra_result_decoder, readable, result_decoder
+from .lenient import extra_result_decoder, result_decoder, sent_capabilities
 from .lifecycle import (
     INITIALIZE,
     SERVER_MOVES,
@@ -41,7 +41,7 @@ from .lifecycle import (
     declared,
     trigger_of,
 )
-from .negotiation import needs_session
+from .negotiation import needs_session, with_extensions
 from .notifications import (
     ACKNOWLEDGED,
     PROGRESS,
@@ -510,7 +510,7 @@ class Receiver:
         session = Session(
             revision=revision,
             own_capabilities=own.capabilities,
-            peer_capabilities=_sent_capabilities(event),
+            peer_capabilities=sent_capabilities(event.raw_params),
             peer_info=to_builtins(params.client_info),
             state=SERVER_MOVES[State.NEW, Trigger.INITIALIZE],
         )
@@ -527,7 +527,8 @@ class Receiver:
         }
         if own.instructions is not None:
             result["instructions"] = own.instructions
-        return self._answer(event, result)
+        method = self._state.inbound[event.id].method
+        return self._answer(event, with_extensions(method.result, result))
 
     def _discover(self, event: RequestReceived) -> list[Event]:
         own = self._state.describe(event.revision)
@@ -646,15 +647,6 @@ def _decode_params(method: Method, params: Raw | None) -> Any:
         if params is not None and bytes(params) == b"null":
             return _decode_params(method, None)
         raise InvalidParamsError(f"{method.name}: params: {error_text(error)}") from None
-
-
-def _sent_capabilities(event: RequestReceived) -> Mapping[str, Any]:
-    """The capabilities in the params of `initialize` as they were sent, unknown members included.
-
-    Malformed extensions are not declared.
-    """
-    sent: Mapping[str, Any] = msgspec.json.decode(event.raw_params or b"{}")["capabilities"]
-    return readable(sent)
 
 
 def _check_result_type(request: OutboundRequest, result: Any) -> None:

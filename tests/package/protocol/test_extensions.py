@@ -218,7 +218,7 @@ async def test_without_their_extension_there_are_no_tasks(revision: str) -> None
 
 @pytest.mark.requirement("extensions.legacy-channel")
 @pytest.mark.parametrize("revision", HANDSHAKE)
-async def test_a_session_keeps_extensions_and_serves_none_of_them(
+async def test_extensions_of_a_session_are_in_force_where_both_declare_them(
     revision: str,
 ) -> None:
     client: Capabilities = {"extensions": {X: {"level": 2}}, "experimental": {X: {}}, "own": {}}
@@ -227,7 +227,22 @@ async def test_a_session_keeps_extensions_and_serves_none_of_them(
         assert answer["result"]["content"][0]["text"] == "level 2"
         answer = await end.ask("tools/call", {"name": "declared"})
         assert json.loads(answer["result"]["content"][0]["text"]) == client
+        assert (await end.ask("com.example/double", {"n": 2}))["result"]["n"] == 4
+    async with speaking_to(extended(), revision) as end:
         assert (await end.ask("com.example/double", {"n": 2}))["error"]["code"] == -32601
+
+
+@pytest.mark.requirement("extensions.legacy-channel")
+@pytest.mark.parametrize("revision", HANDSHAKE)
+async def test_a_session_begins_with_the_extensions_of_each_side(revision: str) -> None:
+    mine: Capabilities = {"extensions": {X: {"level": 1}}}
+    server = Server("declaring", capabilities=DECLARED)
+    async with live(server, revision, capabilities=mine) as (client, record):
+        assert record.sent[0]["params"]["capabilities"] == mine
+        assert record.received[0]["result"]["capabilities"]["extensions"] == DECLARED["extensions"]
+        assert client.server_capabilities["extensions"] == DECLARED["extensions"]
+        assert client.extension(X) == {"level": 2}
+        assert client.extension("com.example/y") is None  # this side does not declare it
 
 
 def test_only_revisions_without_a_handshake_have_extensions() -> None:

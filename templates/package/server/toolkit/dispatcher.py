@@ -16,13 +16,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias
 
 import msgspec
 
-from ..._wire import convert, to_builtins
 from ...errors import InvalidParamsError, MethodNotFoundError, ResourceNotFoundError
 from ...facts import Method, Revision
 from ...foreign_text import safe_repr
 from ...protocol import jsonrpc
 from ...protocol.lifecycle import Description
-from ...protocol.negotiation import merged_objects
+from ...protocol.negotiation import declared_in, merged_objects, reduced_to
 from ...protocol.notifications import MESSAGE, RESOURCE_UPDATED
 from ...protocol.requests import Admit, OnSubscription
 from ...runtime.concurrency import check_own_failure
@@ -237,8 +236,8 @@ class Dispatcher:
         description = self._descriptions.get(revision.name)
         if description is None:
             description = self._descriptions[revision.name] = Description(
-                _converted(self._settings.info, revision.implementation),
-                _converted(self._declared(revision), revision.server_capabilities),
+                reduced_to(revision.implementation, self._settings.info),
+                declared_in(revision.server_capabilities, self._declared(revision)),
                 self._settings.instructions,
                 self._settings.cache["discover"].wire(),
             )
@@ -522,9 +521,3 @@ async def _with_input(context: Context, handler: Coroutine[Any, Any, Any]) -> An
     if isinstance(result, InputRequired):
         return context.multi_round_trip().explicit_result(result)
     return result
-
-
-def _converted(wire: Mapping[str, Any], kind: Any) -> Mapping[str, Any]:
-    """A wire object, without members that a type does not have."""
-    converted: Mapping[str, Any] = to_builtins(convert(wire, kind))
-    return converted
