@@ -547,7 +547,8 @@ class TaskMode:
             MissingCapabilityError: A task is required, and the client does not declare the
                 extension.
         """
-        if context.client_extension(IDENTIFIER) is not None:
+        methods = context.request_context.revision.client_requests
+        if UPDATE in methods and context.client_extension(IDENTIFIER) is not None:
             return self._tasks.respond(context, call, at_once=self._at_once)
         if self._is_required:
             call.close()
