@@ -82,6 +82,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--no-processes", action="store_true", help=text)
     text = "of cases whose names differ in their revision alone, the newest"
     parser.addoption("--newest", action="store_true", help=text)
+    text = "all names and schedules where tests take a sample"
+    parser.addoption("--every", action="store_true", help=text)
     text = "what the models of the tested package are written for"
     parser.addoption("--models", choices=LIBRARIES, default=LIBRARIES[0], help=text)
 
@@ -217,6 +219,12 @@ def backend(request: pytest.FixtureRequest) -> str:
     """The event loop of a server in a process of its own."""
     name: str = request.param
     return name
+
+
+@pytest.fixture(scope="session")
+def every(request: pytest.FixtureRequest) -> bool:
+    """Whether a test takes all of what it may take a sample of: by `--every`."""
+    return bool(request.config.getoption("--every"))
 
 
 @pytest.fixture(scope="session")
