@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+from collections import defaultdict
 from collections.abc import Container, Iterable
 from pathlib import Path
 
@@ -188,16 +189,12 @@ def is_own(item: pytest.Item, older: Container[str]) -> bool:
 
 def older_cases(items: Iterable[pytest.Item]) -> set[str]:
     """Ids of tests for whose function and other parameters there is a newer revision."""
-    newest: dict[str, tuple[str, str]] = {}
-    older = set()
+    cases: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
     for item in items:
         revisions = set(REVISION_NAME.findall(item.name))
         if len(revisions) == 1:
-            case, revision = REVISION_NAME.sub("*", item.nodeid), revisions.pop()
-            first, last = sorted([newest.get(case, ("", "")), (revision, item.nodeid)])
-            newest[case] = last
-            older.add(first[1])
-    return older
+            cases[REVISION_NAME.sub("*", item.nodeid)].append((revisions.pop(), item.nodeid))
+    return {test for rows in cases.values() for _, test in sorted(rows)[:-1]}
 
 
 def is_quick(item: pytest.Item) -> bool:
