@@ -289,7 +289,7 @@ def coverage(session: nox.Session) -> None:
 @nox.session(name="tests-rest")
 @measured
 def tests_rest(session: nox.Session) -> None:
-    """Slow and costly tests and those on trio, which `tests` leaves out; `-- --every` samples none."""
+    """Slow and costly tests, and those on trio; with `-- --every` no test takes a sample."""
     install(session, "test")
     selected = ("-m", f"(slow or trio or costly) and {WITHOUT_SESSION}", *session.posargs)
     run_tests(session, *selected, *recorded(session), *ON_ALL_CORES)
