@@ -47,6 +47,15 @@ WITHOUT_SESSION = (
     "not interop and not typing and not attack and not proxies and not history and not browser"
 )
 """Selects the tests that have no session of their own; pyproject.toml says the same."""
+ON_ASYNCIO = ("-m", f"not slow and not trio and {WITHOUT_SESSION}")
+"""Selects the tests of a map and of coverage."""
+SOON = ("-m", f"not slow and not trio and not costly and {WITHOUT_SESSION}")
+"""Selects the tests of `tests`."""
+BYTES = tuple(
+    f"tests/package/{folder}"
+    for folder in ("auth", "client/auth", "framing", "json_schema", "server/auth", "transports")
+)
+"""Folders of tests of what knows no models."""
 RECORDS = ("tests", "tests-rest")
 """Sessions that record which requirements their tests prove; `requirements` judges all of them."""
 MEASURED = ("--cov", "--cov-report=", "--cov-fail-under=0")
@@ -54,31 +63,6 @@ OLDEST_PYTHON = (3, 11)
 UNMONITORED = ("3.11",)
 """Versions without `sys.monitoring`."""
 OTHERS_RUN = ("tests/package", "tests/mutants/test_reach.py")
-OLDER_REVISIONS = [
-    row["name"]
-    for row in nox.project.load_toml(ROOT / "schema" / "revisions.toml")["revision"][:-2]
-]
-"""All but the two newest revisions, which have the two lifecycles: with sessions and without."""
-BUILDERS = (
-    "tests/conventions/test_run_plugins.py",
-    "tests/generator/test_adopt.py",
-    "tests/generator/test_check.py",
-    "tests/generator/test_check_server.py",
-    "tests/generator/test_deprecated_names.py",
-    "tests/generator/test_extensions.py",
-    "tests/generator/test_fitting.py",
-    "tests/generator/test_formatting.py",
-    "tests/generator/test_live_server.py",
-    "tests/generator/test_list_requests.py",
-    "tests/generator/test_new_project.py",
-    "tests/generator/test_overrides.py",
-    "tests/generator/test_package_cache.py",
-    "tests/generator/test_pipeline.py",
-    "tests/generator/test_typescript.py",
-    "tests/generator/test_update_report.py",
-    "tests/requirements/test_recording.py",
-)
-"""Tests that build packages or run pytest again and again: too slow for the inner loop."""
 CONFORMANCE_SUITE = "@modelcontextprotocol/conformance@0.2.0-alpha.12"
 JSON_SCHEMA_SUITE = "jsonschema==4.26.0"
 """Its source distribution contains the official JSON-Schema-Test-Suite."""
@@ -279,20 +263,18 @@ def quick(session: nox.Session) -> None:
     builds of many packages, and tests that have a session of their own.
     """
     install(session, "test")
-    without = [f"--ignore={path}" for path in BUILDERS]
-    run_tests(session, "--quick", *without, *ON_ALL_CORES, *session.posargs, repeated=())
+    run_tests(session, "--quick", *ON_ALL_CORES, *session.posargs, repeated=())
 
 
 @nox.session
 @measured
 def tests(session: nox.Session) -> None:
-    """Unit, package, convention and requirement tests, but for slow ones and those on trio."""
+    """Tests of generator, package, conventions and ledger: neither slow ones nor those on trio."""
     install(session, "test")
     if session.posargs:
         run_tests(session, *session.posargs, repeated=())
         return
-    selected = ("-m", f"not slow and not trio and {WITHOUT_SESSION}")
-    run_tests(session, *selected, *recorded(session), *ON_ALL_CORES)
+    run_tests(session, *SOON, *recorded(session), *ON_ALL_CORES)
 
 
 @nox.session
@@ -300,31 +282,29 @@ def tests(session: nox.Session) -> None:
 def coverage(session: nox.Session) -> None:
     """Branch coverage of what `tests` runs, which takes twice as long so; fails below 95 %."""
     install(session, "test")
-    selected = ("-m", f"not slow and not trio and {WITHOUT_SESSION}")
-    run_tests(session, *selected, *MEASURED, *ON_ALL_CORES)
+    run_tests(session, *ON_ASYNCIO, *MEASURED, *ON_ALL_CORES)
     session.run("coverage", "report")
 
 
 @nox.session(name="tests-rest")
 @measured
 def tests_rest(session: nox.Session) -> None:
-    """Slow tests and those on trio, which `tests` leaves out."""
+    """Slow and costly tests, and those on trio; with `-- --every` no test takes a sample."""
     install(session, "test")
-    selected = ("-m", f"(slow or trio) and {WITHOUT_SESSION}")
+    selected = ("-m", f"(slow or trio or costly) and {WITHOUT_SESSION}", *session.posargs)
     run_tests(session, *selected, *recorded(session), *ON_ALL_CORES)
 
 
 @nox.session(name="models-pydantic")
 @measured
 def models_pydantic(session: nox.Session) -> None:
-    """The tests of a package on models of pydantic: the two newest revisions, on asyncio.
+    """The tests of a package on models of pydantic: the newest revision of each, on asyncio.
 
-    Left out are slow tests, and files with sockets and processes, which move bytes. With words of
-    pytest after `--`, these take the place of both choices.
+    Left out are slow tests, and those of what knows no models: bytes, sockets and processes. With
+    words of pytest after `--`, these take the place of both choices.
     """
     install(session, "test")
-    without = ["-m", f"not slow and not trio and {WITHOUT_SESSION}", "--no-processes"]
-    without += ["-k", " and ".join(f"not {name}" for name in OLDER_REVISIONS)]
+    without = [*SOON, "--no-processes", "--newest", *(f"--ignore={path}" for path in BYTES)]
     selected = (*(session.posargs or without), "tests/package")
     run_tests(session, "--models", "pydantic", *selected, *ON_ALL_CORES)
 
@@ -353,7 +333,7 @@ def tests_others(session: nox.Session) -> None:
 
     In CI only the newest is tested. Versions are found on the path and among those of pyenv. The
     tool has to write the committed package, byte for byte. Tests for both event loops run on
-    asyncio, tests for each revision on the two newest; slow tests are left out.
+    asyncio, tests for several revisions on the newest of theirs; slow tests are left out.
     """
     others = tested_interpreters()
     if not others:
@@ -361,9 +341,7 @@ def tests_others(session: nox.Session) -> None:
     for version, interpreter in others.items():
         python = f"{install_other(session, version, interpreter) / 'python'}"
         session.run(python, "-m", "mcpgen", "check", GOLDEN)
-        without = ["-m", f"not slow and not trio and {WITHOUT_SESSION}"]
-        without += ["-k", " and ".join(f"not {name}" for name in OLDER_REVISIONS)]
-        selected = ("--quiet", *without, *(session.posargs or OTHERS_RUN))
+        selected = ("--quiet", "--newest", *SOON, *(session.posargs or OTHERS_RUN))
         run_tests(session, *selected, *ON_ALL_CORES, python=python)
 
 
@@ -421,8 +399,13 @@ def record_reach(session: nox.Session) -> None:
     if version in UNMONITORED:
         give_up(session, "found no Python 3.12 or newer, neither on the path nor of pyenv")
     python = f"{install_other(session, version, versions[version]) / 'python'}"
-    selected = ("-m", f"not slow and not trio and {WITHOUT_SESSION}", "--quiet")
-    words = (f"--record-reach={map_of(session)}", *selected, *ON_ALL_CORES, *session.posargs)
+    words = (
+        f"--record-reach={map_of(session)}",
+        "--quiet",
+        *ON_ASYNCIO,
+        *ON_ALL_CORES,
+        *session.posargs,
+    )
     run_tests(session, *words, python=python, repeated=())
 
 
@@ -436,16 +419,14 @@ def changed(session: nox.Session) -> None:
     recorded_map = map_of(session)
     if not recorded_map.is_file():
         session.log("no map of the tests; `nox -s map` records one. Running the tests of `quick`.")
-        without = [f"--ignore={path}" for path in BUILDERS]
-        run_tests(session, "--quick", *without, *ON_ALL_CORES, repeated=())
+        run_tests(session, "--quick", *ON_ALL_CORES, repeated=())
         return
     functions = Path(session.create_tmp()).resolve() / "functions.txt"
     ask = ("python", "-m", "changed", f"{recorded_map}", f"{functions}", *session.posargs)
     session.run(*ask, env={"PYTHONPATH": "tests"})
     files = sorted({line.partition("::")[0] for line in functions.read_text("utf-8").split()})
     if files:
-        selected = ("-m", f"not slow and not trio and {WITHOUT_SESSION}")
-        run_tests(session, f"--functions={functions}", *selected, *ON_ALL_CORES, *files)
+        run_tests(session, f"--functions={functions}", *ON_ASYNCIO, *ON_ALL_CORES, *files)
 
 
 @nox.session
@@ -479,7 +460,15 @@ def lint(session: nox.Session) -> None:
     typed = ("generator/mcpgen", GOLDEN, "noxfile.py", "tests")
     session.run("mypy", *typed, "--exclude=tests/typing/")
     session.run("pyright")
-    run_tests(session, "-m", "typing", "tests/typing", *ON_ALL_CORES, repeated=())
+    run_tests(session, "-m", "typing", "tests/typing/test_snippets.py", repeated=())
+
+
+@nox.session(name="typing")
+@measured
+def typed_packages(session: nox.Session) -> None:
+    """Packages of some parts, transports and features, under both type checkers in strict mode."""
+    install(session, "lint")
+    run_tests(session, "-m", "typing", "tests/typing/test_parts.py", repeated=())
 
 
 @nox.session
@@ -736,7 +725,8 @@ def chromium() -> str | None:
 def conformance(session: nox.Session) -> None:
     """The official conformance suite against our server and our client; fails below 100 %.
 
-    Also: the official tests of JSON Schema against what checks arguments and results.
+    Also: the official tests of JSON Schema against what checks arguments and results. In CI the
+    suite asks the server a second time, for answers as streams of events.
     """
     install(session, "test")
     if not session.posargs:
@@ -747,7 +737,7 @@ def conformance(session: nox.Session) -> None:
     run = ("python", "-m", "tests.conformance", "--npm", suite, counts)
     environment = {"PYTHONPATH": "tests"}
     session.run(*run, *session.posargs, env=environment)
-    if not session.posargs:
+    if os.environ.get("CI") and not session.posargs:
         session.run(*run, "--side", "server", "--answers", "sse", env=environment)
 
 

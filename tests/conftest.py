@@ -8,6 +8,8 @@ import socket
 import subprocess
 import sys
 import tempfile
+from collections import defaultdict
+from collections.abc import Container, Iterable
 from pathlib import Path
 
 import pytest
@@ -47,6 +49,27 @@ OVER_PROCESSES = (
 )
 """Beginnings of the paths of test files with sockets, processes or many packages."""
 
+COSTLY = (
+    "conventions/test_run_plugins.py",
+    *(
+        f"generator/test_{name}.py"
+        for name in (
+            *("adopt", "check", "check_server", "cli", "core_names", "deprecated_names"),
+            *("diff_reports", "extensions", "fitting", "formatting", "list_requests"),
+            *("live_server", "new_project", "overrides", "package_cache", "parts", "pipeline"),
+            *("pydantic_models", "schema_add", "settings", "typescript", "update_report"),
+        )
+    ),
+    "package/client/test_command_line.py",
+    "package/protocol/test_foreign_messages.py",
+    "package/server/test_serve_http.py",
+    "package/server/test_workers.py",
+    "package/test_document_examples.py",
+    "package/transports/test_stdio_end_to_end.py",
+    "requirements/test_recording.py",
+)
+"""Files whose tests took more than ten CPU seconds: they build packages or start processes."""
+
 WITH_SESSIONS = ("attacks/", "browser/", "history/", "interop/", "proxies/", "typing/")
 """Folders of tests that have a session of `nox` of their own."""
 MARKS = {"attacks": "attack"}
@@ -54,10 +77,14 @@ MARKS = {"attacks": "attack"}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the options of `nox -s quick` and `nox -s models-pydantic`."""
+    """Add the options by which sessions of `nox` choose tests."""
     parser.addoption("--quick", action="store_true", help="newest revision, asyncio, no slow tests")
     text = "no files of tests with sockets, processes or builds of many packages"
     parser.addoption("--no-processes", action="store_true", help=text)
+    text = "of cases whose names differ in their revision alone, the newest"
+    parser.addoption("--newest", action="store_true", help=text)
+    text = "all names and schedules where tests take a sample"
+    parser.addoption("--every", action="store_true", help=text)
     text = "what the models of the tested package are written for"
     parser.addoption("--models", choices=LIBRARIES, default=LIBRARIES[0], help=text)
 
@@ -110,7 +137,9 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     """Do not even import what `--quick`, `--no-processes` or a choice of marks leaves out."""
     path = collection_path.relative_to(TESTS).as_posix()
     if config.getoption("--quick") or config.getoption("--no-processes"):
-        return path.startswith((*OVER_PROCESSES, *WITH_SESSIONS)) or None
+        return path.startswith((*OVER_PROCESSES, *COSTLY, *WITH_SESSIONS)) or None
+    if path in COSTLY and "not costly" in config.option.markexpr:
+        return True
     folder, _, below = path.partition("/")
     mark = MARKS.get(folder, folder)
     is_left_out = f"{folder}/" in WITH_SESSIONS and f"not {mark} " in f"{config.option.markexpr} "
@@ -118,7 +147,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark the tests that run on trio; leave out old revisions there, and what `--quick` does.
+    """Mark tests by event loop and by file; leave out what `--quick` or `--newest` does.
 
     Tests of what only Structs do are skipped where the models are for another library.
     """
@@ -126,33 +155,53 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if "trio" in item.name:
             item.add_marker("trio")
+        if item.path.relative_to(TESTS).as_posix() in COSTLY:
+            item.add_marker("costly")
         of_structs = item.get_closest_marker("structs")
         if of_structs is not None and models != LIBRARIES[0]:
             item.add_marker(pytest.mark.skip(reason=of_structs.args[0]))
-    wanted = is_quick if config.getoption("--quick") else is_wanted
-    left_out = [item for item in items if not wanted(item)]
-    config.hook.pytest_deselected(items=left_out)
-    items[:] = [item for item in items if wanted(item)]
+    older = older_cases(items)
+    if config.getoption("--quick"):
+        wanted = [item for item in items if is_quick(item)]
+    elif config.getoption("--newest"):
+        wanted = [item for item in items if item.nodeid not in older]
+    else:
+        wanted = [item for item in items if not on_trio(item) or is_own(item, older)]
+    left_out = set(items).difference(wanted)
+    config.hook.pytest_deselected(items=[item for item in items if item in left_out])
+    items[:] = wanted
 
 
-def is_wanted(item: pytest.Item) -> bool:
-    """Whether a test has something of its own to show.
+def on_trio(item: pytest.Item) -> bool:
+    """Whether a test runs on trio."""
+    return item.get_closest_marker("trio") is not None
 
-    What differs between event loops is the same code in all revisions; the two newest have both
-    lifecycles. Older ones run on asyncio alone.
+
+def is_own(item: pytest.Item, older: Container[str]) -> bool:
+    """Whether a test on trio has something of its own to show.
+
+    What differs between event loops is the same code in all revisions of a lifecycle; the two
+    newest revisions have both lifecycles.
     """
-    if item.get_closest_marker("trio") is None:
-        return True
     revisions = set(REVISION_NAME.findall(item.name))
-    return not revisions or not revisions <= set(OLDER_REVISIONS)
+    return item.nodeid not in older and (not revisions or not revisions <= set(OLDER_REVISIONS))
+
+
+def older_cases(items: Iterable[pytest.Item]) -> set[str]:
+    """Ids of tests for whose function and other parameters there is a newer revision."""
+    cases: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
+    for item in items:
+        revisions = set(REVISION_NAME.findall(item.name))
+        if len(revisions) == 1:
+            cases[REVISION_NAME.sub("*", item.nodeid)].append((revisions.pop(), item.nodeid))
+    return {test for rows in cases.values() for _, test in sorted(rows)[:-1]}
 
 
 def is_quick(item: pytest.Item) -> bool:
     """Whether a test belongs to the inner loop."""
     revisions = set(REVISION_NAME.findall(item.name))
     newest = not revisions or NEWEST_REVISION in revisions
-    slow = item.get_closest_marker("slow") or item.get_closest_marker("trio")
-    return newest and slow is None
+    return newest and item.get_closest_marker("slow") is None and not on_trio(item)
 
 
 @pytest.fixture(params=["asyncio", "trio"])
@@ -167,6 +216,12 @@ def backend(request: pytest.FixtureRequest) -> str:
     """The event loop of a server in a process of its own."""
     name: str = request.param
     return name
+
+
+@pytest.fixture(scope="session")
+def every(request: pytest.FixtureRequest) -> bool:
+    """Whether a test takes all of what it may take a sample of: by `--every`."""
+    return bool(request.config.getoption("--every"))
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,6 @@ files of tests in the order of the list.
 from __future__ import annotations
 
 import functools
-import gc
 import json
 import sys
 import time
@@ -38,6 +37,9 @@ CACHING = tuple(f"{ROOT / folder}/" for folder in ("generator", "generated", "te
 
 monitoring: Any = getattr(sys, "monitoring", None)
 """The module, which Python 3.11 lacks."""
+
+FINDER, COUNTER = 3, 4
+"""Ids of tools that have no name: one sees each function once, the other lines of ours."""
 
 KEY = "reach"
 """Under which a worker of pytest-xdist sends its map."""
@@ -209,28 +211,35 @@ class _Recorder:
         self._users: defaultdict[str, int] = defaultdict(int)
         self._seconds: defaultdict[str, float] = defaultdict(float)
         self._test_file: Path | None = None
-        self._tool = monitoring.PROFILER_ID
+        self._codes: dict[int, CodeType] = {}
         events = monitoring.events
-        monitoring.use_tool_id(self._tool, "reach")
-        monitoring.register_callback(self._tool, events.PY_START, self._enter)
-        monitoring.register_callback(self._tool, events.LINE, self._hit)
-        monitoring.set_events(self._tool, events.PY_START)
+        monitoring.use_tool_id(FINDER, "reach: functions")
+        monitoring.register_callback(FINDER, events.PY_START, self._enter)
+        monitoring.use_tool_id(COUNTER, "reach: lines")
+        monitoring.register_callback(COUNTER, events.LINE, self._hit)
+        monitoring.set_events(FINDER, events.PY_START)
 
     def _enter(self, code: CodeType, _offset: int) -> object:
         if code.co_filename.startswith(PREFIXES):
-            monitoring.set_local_events(self._tool, code, monitoring.events.LINE)
+            monitoring.set_local_events(COUNTER, code, monitoring.events.LINE)
         return monitoring.DISABLE
 
     def _hit(self, code: CodeType, line: int) -> object:
         self._hits.add((code.co_filename, line))
+        self._codes[id(code)] = code
         return monitoring.DISABLE
 
     def _count_for(self, tests: int) -> None:
-        """Count lines for a set of tests from now on."""
+        """Count lines for a set of tests from now on, those of functions that were reached anew.
+
+        `monitoring.restart_events` would do so too, for every function of the process.
+        """
         for hit in self._hits:
             self._bits[hit] |= self._current
-        self._hits, self._current = set(), tests
-        monitoring.restart_events()
+        for code in self._codes.values():
+            monitoring.set_local_events(COUNTER, code, 0)
+            monitoring.set_local_events(COUNTER, code, monitoring.events.LINE)
+        self._hits, self._codes, self._current = set(), {}, tests
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         names = sorted({function_of(item) for item in session.items})
@@ -267,10 +276,11 @@ class _Recorder:
 
     def pytest_sessionfinish(self) -> None:
         self._count_for(0)
-        monitoring.set_events(self._tool, 0)
-        for event in (monitoring.events.PY_START, monitoring.events.LINE):
-            monitoring.register_callback(self._tool, event, None)
-        monitoring.free_tool_id(self._tool)
+        monitoring.set_events(FINDER, 0)
+        monitoring.register_callback(FINDER, monitoring.events.PY_START, None)
+        monitoring.register_callback(COUNTER, monitoring.events.LINE, None)
+        for tool in (FINDER, COUNTER):
+            monitoring.free_tool_id(tool)
         lines: dict[str, dict[int, int]] = {}
         for (name, line), bits in sorted(self._bits.items()):
             path = Path(name).relative_to(ROOT).as_posix()
@@ -286,8 +296,15 @@ class _Recorder:
 
 def clear_caches() -> None:
     """Clear the caches of functions of the generator, the package and the tests."""
-    for value in gc.get_objects():
-        if isinstance(value, functools._lru_cache_wrapper):
-            code = getattr(value.__wrapped__, "__code__", None)
-            if code is not None and code.co_filename.startswith(CACHING):
-                value.cache_clear()
+    for module in list(sys.modules.values()):
+        if (getattr(module, "__file__", None) or "").startswith(CACHING):
+            values = [*vars(module).values()]
+            values += [each for kind in values if isinstance(kind, type) for each in _own(kind)]
+            for value in values:
+                if isinstance(value, functools._lru_cache_wrapper):
+                    value.cache_clear()
+
+
+def _own(kind: type) -> list[object]:
+    """Attributes of a class, functions of static and class methods among them."""
+    return [getattr(value, "__func__", value) for value in vars(kind).values()]

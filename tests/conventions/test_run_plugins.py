@@ -9,10 +9,13 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 import outcomes
+from conftest import older_cases
 from conventions.sources import text_of
 
 PLUGINS = "pytest_plugins = ['leftovers', 'outcomes']\n"
@@ -188,3 +191,16 @@ def test_a_missing_report_fails_the_sum(tmp_path: Path) -> None:
 def test_a_sum_of_no_tests_fails(tmp_path: Path) -> None:
     write_report(tmp_path, "first", tests="success")
     assert not outcomes.summarize(tmp_path, ["first"])[1]
+
+
+def test_of_cases_that_differ_in_revision_the_newest_is_kept() -> None:
+    names = (
+        "a[2024-11-05-x]",
+        "a[2025-06-18-x]",
+        "a[2024-11-05-y]",
+        "b",
+        "c[2024-11-05-2025-06-18]",
+    )
+    items: list[Any] = [SimpleNamespace(name=name, nodeid=f"test_it.py::{name}") for name in names]
+    for order in (items, items[::-1]):
+        assert older_cases(order) == {"test_it.py::a[2024-11-05-x]"}

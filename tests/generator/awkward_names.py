@@ -35,10 +35,16 @@ _WORDS = (
     *("x-note", "URL", "_private", "a b", "2nd", "none", "true", "$ref", "\xe9t\xe9", "a/b"),
 )
 
-NAMES: tuple[str, ...] = tuple(
-    sorted(
-        {name for owner in _OWNERS for name in dir(owner)}
-        | {*keyword.kwlist, *keyword.softkwlist, *jinja2.defaults.DEFAULT_NAMESPACE, *_WORDS}
-    )
+WORDS = frozenset(
+    {*keyword.kwlist, *keyword.softkwlist, *jinja2.defaults.DEFAULT_NAMESPACE, *_WORDS}
 )
+"""Words of languages and of what renders, each with a meaning of its own."""
+
+NAMES: tuple[str, ...] = tuple(sorted({name for owner in _OWNERS for name in dir(owner)} | WORDS))
 """All of them, sorted."""
+
+
+def names_to_try(every: bool) -> tuple[str, ...]:
+    """All of them, or all words and each fourth of the others, which are attributes."""
+    attributes = [name for name in NAMES if name not in WORDS]
+    return NAMES if every else tuple(sorted([*WORDS, *attributes[::4]]))

@@ -6,6 +6,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -108,10 +109,17 @@ STEMS = ("methods", "client", "server")
 ROOTS = {"revisions.py", "models.py", "protocol/connection.py"}
 
 
+@cache
+def import_nodes(text: str) -> tuple[ast.Import | ast.ImportFrom, ...]:
+    """The imports of a module, wherever in it; packages share most of their modules."""
+    nodes = ast.walk(ast.parse(text))
+    return tuple(node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom))
+
+
 def targets(path: str, files: Mapping[str, str]) -> Iterator[str]:
     """Modules of the package that a module imports, by a rule of this test's own."""
     package = path.split("/")[:-1]
-    for node in ast.walk(ast.parse(files[path])):
+    for node in import_nodes(files[path]):
         if isinstance(node, ast.ImportFrom) and node.level:
             base = package[: len(package) - node.level + 1] + (node.module or "").split(".")
             stem = "/".join(part for part in base if part)
@@ -159,7 +167,7 @@ OF_TYPE_CHECKERS = {"typing_extensions"}
 
 def foreign_imports(text: str) -> Iterator[str]:
     """Modules of others that a module imports, wherever in it."""
-    for node in ast.walk(ast.parse(text)):
+    for node in import_nodes(text):
         match node:
             case ast.Import(names=names):
                 yield from (name.name.partition(".")[0] for name in names)

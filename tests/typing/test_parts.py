@@ -1,4 +1,4 @@
-"""Packages of a few parts and transports, under both type checkers in strict mode.
+"""Packages of a few parts, transports and features, under both type checkers in strict mode.
 
 All packages lie in one folder, and each checker runs once: most of its time goes into what all of
 them import.
@@ -7,6 +7,7 @@ them import.
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -17,19 +18,25 @@ from pathlib import Path
 
 import pytest
 
-from generator.selections import MIDDLE, NEWEST, PAIRWISE, made, written
+from generator.selections import LAST_WITH_SESSIONS, MIDDLE, NEWEST, PAIRWISE, made, written
 
 pytestmark = [pytest.mark.typing, pytest.mark.timeout(900)]
 
-CHOICES: tuple[tuple[str, str, tuple[str, ...], str], ...] = (
-    *((*choice, "") for choice in PAIRWISE),
-    ("all", "all", (MIDDLE, NEWEST), "pydantic"),
+ALL, NONE = ("all",), ("none",)
+SOME, OTHERS = ("auth", "mount", "inspector"), ("groups", "proxy", "openapi", "telemetry")
+CHOICES: tuple[tuple[str, str, tuple[str, ...], str, tuple[str, ...]], ...] = (
+    *((*choice, "", ALL) for choice in PAIRWISE),
+    ("all", "all", (MIDDLE, NEWEST), "pydantic", ALL),
+    *(("all", "all", (NEWEST,), "", features) for features in (NONE, SOME, OTHERS)),
+    ("client", "http", (MIDDLE,), "", NONE),
+    ("server", "stdio", (LAST_WITH_SESSIONS,), "", NONE),
 )
 PACKAGES = {f"package{number}": choice for number, choice in enumerate(CHOICES)}
 OF_THE_NEWEST = [
     name
-    for name, (parts, _, revisions, models) in PACKAGES.items()
-    if models or revisions == (NEWEST,) or (parts, revisions) == ("types", (MIDDLE, NEWEST))
+    for name, (parts, _, revisions, models, features) in PACKAGES.items()
+    if features == ALL
+    and (models or revisions == (NEWEST,) or (parts, revisions) == ("types", (MIDDLE, NEWEST)))
 ]
 """Packages that pyright sees too. The modules of older revisions are in the committed package,
 which it sees whole, and a name that a selection lacks is an error of mypy as well.
@@ -50,7 +57,8 @@ def run(folder: Path, *command: str) -> str:
 def run_mypy(folder: Path) -> dict[str, list[str]]:
     """The errors of each package."""
     errors = defaultdict(list)
-    for match in ERROR_OF_MYPY.finditer(run(folder, "mypy", "--strict", *PACKAGES, WRONG)):
+    output = run(folder, "mypy", "--strict", f"--cache-dir={os.devnull}", *PACKAGES, WRONG)
+    for match in ERROR_OF_MYPY.finditer(output):
         errors[match["package"]].append(match[0])
     return errors
 

@@ -6,6 +6,8 @@ the protocol have: named definitions, local references, and unions that say who 
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -349,12 +351,23 @@ def _dialect(document: Node, container: str, source: str) -> str:
     raise SchemaError(source, "/$schema", f"{DRAFT_07} or {DRAFT_2020_12}", shown(named))
 
 
+_CHECKED: set[str] = set()
+"""Digests of definitions that a meta-schema allows: versions of a schema share most of theirs."""
+
+
 def _check_against_meta_schema(document: Node, container: str, dialect: str, source: str) -> None:
+    """Check a document, and those of its definitions that this process has not checked yet."""
     from jsonschema import Draft7Validator, Draft202012Validator
     from jsonschema.exceptions import SchemaError as NotASchema
 
     validator = Draft7Validator if dialect == DRAFT_07 else Draft202012Validator
     hidden = dialect == DRAFT_07 and container == "$defs"  # a keyword it does not know
+    digests = {
+        name: hashlib.sha256(json.dumps([dialect, definition]).encode()).hexdigest()
+        for name, definition in document[container].items()
+    }
+    fresh = {name: document[container][name] for name in digests if digests[name] not in _CHECKED}
+    document = {**document, container: fresh}
     try:
         validator.check_schema(document)
         if hidden:
@@ -365,6 +378,7 @@ def _check_against_meta_schema(document: Node, container: str, dialect: str, sou
         pointer = json_pointer([container, *path[1:]] if hidden and path else path)
         expected = f"a schema of {dialect} ({wrong.validator}: {shown(wrong.validator_value)})"
         raise SchemaError(source, pointer, expected, shown(wrong.instance)) from error
+    _CHECKED.update(digests.values())
 
 
 def _check_shape(naming: _Naming, source: str) -> None:
