@@ -373,7 +373,7 @@ def test_a_setting_without_rule_or_severity_is_an_error(setting: str) -> None:
 
 
 def test_a_member_that_no_type_has_is_a_change_too() -> None:
-    rules = [rule for rule, _ in found(protocol(), protocol(**params(**{'a"b': TEXT})))]
+    rules = [rule for rule, _ in found(protocol(), protocol(**params("", **{'a"b': TEXT})))]
     assert "FIELD_ADDED_OPTIONAL" in rules
 
 

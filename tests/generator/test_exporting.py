@@ -103,7 +103,7 @@ def test_a_package_is_exported_by_its_own_schemas(tmp_path: Path) -> None:
 @each_revision
 def test_types_of_a_package_are_its_export_but_for_comments(revision: str) -> None:
     document = exported(str(GOLDEN), "-r", revision)
-    models = importlib.import_module(f"mcp_protocol.{names.folder(revision)}.models")
+    models: Any = importlib.import_module(f"mcp_protocol.{names.folder(revision)}.models")
     models.DOCUMENT = {f"#/$defs/{name}": node for name, node in document["$defs"].items()}
     commented = {
         f"/$defs/{name}{text.partition(':')[0]}"

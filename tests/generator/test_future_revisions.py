@@ -89,7 +89,8 @@ def test_a_draft_with_every_change_is_an_importable_package(
         models: Any = sys.modules["drafted.rdraft.models"]
         methods: Any = sys.modules["drafted.rdraft.methods"]
         revision = methods.REVISION
-        known = {**revision.client_requests, **revision.server_notifications}
+        known = {**revision.client_requests, **revision.client_notifications}
+        known |= {**revision.server_requests, **revision.server_notifications}
         for method in draft.methods:
             assert known[method].name == method
         for definition, members in draft.members.items():

@@ -21,7 +21,7 @@ DEPTH = 7
 
 _TEXTS = ("text", "ab", "a", "", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa")
 _NUMBERS = (1, 5, 10, 0, 0.5, 2, 1.5, 3, 100, -1)
-_ANY = (*_TEXTS, *_NUMBERS, True, False, None, {"a": "b"}, ["a"], {}, [])
+_ANY: tuple[Json, ...] = (*_TEXTS, *_NUMBERS, True, False, None, {"a": "b"}, ["a"], {}, [])
 
 
 class Samples:

@@ -1,7 +1,7 @@
 """Revisions that do not exist yet: all kinds of changes and keywords, alone and in triples.
 
-Three triples of each revision; twenty of each, and each kind of change and of keyword alone, if
-MCP_HISTORY is `all`.
+A triple of each revision and of the newest draft; twenty of each, and each kind of change and of
+keyword alone, if MCP_HISTORY is `all`.
 """
 
 from __future__ import annotations
@@ -9,23 +9,36 @@ from __future__ import annotations
 import json
 import os
 import random
+import tarfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from generator.awkward_names import NAMES as NAMES_IN_USE
-from generator.futures import AWKWARD, CHANGES, NAMES, Change, Draft, drafted, saved
+from generator.futures import (
+    AWKWARD,
+    CHANGES,
+    NAMES,
+    Change,
+    Draft,
+    changed,
+    drafted,
+    rename_core_member,
+    saved,
+)
 from generator.test_accounting import KINDS, REFERRED, REFERRING, account, with_kinds
 from history.exchanges import PROGRAM, values_of
-from history.test_published_states import run
+from history.test_published_states import archive, run
 from mcpgen import build_request, output, pipeline
 from mcpgen.errors import SchemaError
 
 pytestmark = [pytest.mark.history, pytest.mark.timeout(600)]
 
 WHOLE = os.environ.get("MCP_HISTORY") == "all"
-TRIPLES = range(20 if WHOLE else 3)
+TRIPLES = range(20 if WHOLE else 1)
+DRAFT = "draft"
+BASES = (*NAMES, *([DRAFT] if archive() else []))
 
 
 REFUSED = """
@@ -53,7 +66,12 @@ def kind_added(node: Any) -> Change:
     return add_kind
 
 
-EVERY: tuple[Change, ...] = (*CHANGES, *map(kind_added, (*KINDS.values(), *REFERRING.values())))
+EVERY: tuple[Change, ...] = (
+    *CHANGES,
+    rename_core_member,
+    *map(kind_added, (*KINDS.values(), *REFERRING.values())),
+)
+ALONE: tuple[Change, ...] = (*EVERY, rename_core_member)
 
 
 def exchange(draft: Draft, folder: Path) -> None:
@@ -77,18 +95,39 @@ def exchange(draft: Draft, folder: Path) -> None:
     run(folder, "-c", PROGRAM, f"{values}")
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_all_of_a_revision_is_used_from_both_sides(name: str, tmp_path: Path) -> None:
-    exchange(drafted(name, []), tmp_path)
+def changed_base(base: str, changes: list[tuple[Change, str]]) -> Draft:
+    """A revision with some changes, or the newest draft of the archive."""
+    if base != DRAFT:
+        return drafted(base, changes)
+    path = archive()
+    assert path is not None
+    with tarfile.open(path) as states:
+        newest = max(each for each in states.getnames() if each.endswith("-draft.json"))
+        member = states.extractfile(newest)
+        assert member is not None
+        return changed(member.read().decode(), changes)
+
+
+@pytest.mark.skipif(not WHOLE, reason="takes minutes; triples are a test of each run")
+@pytest.mark.parametrize("base", BASES)
+def test_all_of_a_revision_is_used_from_both_sides(base: str, tmp_path: Path) -> None:
+    exchange(changed_base(base, []), tmp_path)
+
+
+@pytest.mark.skipif(not WHOLE, reason="takes minutes; triples are a test of each run")
+@pytest.mark.parametrize("at", range(len(ALONE)))
+def test_what_one_change_adds_is_used_from_both_sides(at: int, tmp_path: Path) -> None:
+    change, awkward = ALONE[at], AWKWARD[at % len(AWKWARD)]
+    exchange(changed_base(BASES[at % len(BASES)], [(change, awkward)]), tmp_path)
 
 
 @pytest.mark.parametrize("at", TRIPLES)
-@pytest.mark.parametrize("name", NAMES)
-def test_what_three_changes_add_is_used_from_both_sides(name: str, at: int, tmp_path: Path) -> None:
-    chosen = random.Random(f"{name} {at}")
+@pytest.mark.parametrize("base", BASES)
+def test_what_three_changes_add_is_used_from_both_sides(base: str, at: int, tmp_path: Path) -> None:
+    chosen = random.Random(f"{base} {at}")
     names = (*AWKWARD, chosen.choice(NAMES_IN_USE))
     triple = [(change, chosen.choice(names)) for change in chosen.sample(EVERY, 3)]
-    exchange(drafted(name, triple), tmp_path)
+    exchange(changed_base(base, triple), tmp_path)
 
 
 @pytest.mark.skipif(not WHOLE, reason="takes minutes; all kinds at once are a test of each run")

@@ -218,7 +218,7 @@ async def test_without_their_extension_there_are_no_tasks(revision: str) -> None
 
 @pytest.mark.requirement("extensions.legacy-channel")
 @pytest.mark.parametrize("revision", HANDSHAKE)
-async def test_extensions_of_a_session_are_in_force_where_both_declare_them(
+async def test_in_a_session_extensions_need_both_sides(
     revision: str,
 ) -> None:
     client: Capabilities = {"extensions": {X: {"level": 2}}, "experimental": {X: {}}, "own": {}}
