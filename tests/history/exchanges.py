@@ -45,7 +45,7 @@ LAST = "resources/unsubscribe"
 def carried(value: Any) -> Any:
     """A value without the members that no field can name, which notes say are left out."""
     if isinstance(value, list):
-        return [carried(each) for each in cast(list[Any], value)]
+        return [carried(each) for each in value]
     if not isinstance(value, dict):
         return value
     members = cast(dict[str, Any], value).items()
