@@ -7,7 +7,7 @@ definition; `values_of` chooses these from the schema.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from history.sampling import ABSENT, Samples
 from mcpgen import methods, normalize, pipeline, schema_facts
@@ -42,6 +42,16 @@ LAST = "resources/unsubscribe"
 """The message after which a server has no subscriptions."""
 
 
+def carried(value: Any) -> Any:
+    """A value without the members that no field can name, which notes say are left out."""
+    if isinstance(value, list):
+        return [carried(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    members = cast(dict[str, Any], value).items()
+    return {wire: carried(each) for wire, each in members if '"' not in wire}
+
+
 def values_of(source: Source, definitions: Mapping[str, Any]) -> dict[str, Any]:
     """Values of the messages, capabilities and definitions of a schema file."""
     loaded = pipeline.load(source, errata=True)
@@ -66,7 +76,7 @@ def values_of(source: Source, definitions: Mapping[str, Any]) -> dict[str, Any]:
         if method.items is not None:  # the client asks for further pages by itself
             params.pop("cursor", None)
             result.pop("nextCursor", None)
-        messages[method.sender][method.name] = [params, result]
+        messages[method.sender][method.name] = [carried(params), carried(result)]
         items[method.name] = method.items
     values = {name: samples.of(reference(name)) for name in loaded.definitions}
     for side in messages:
@@ -74,7 +84,7 @@ def values_of(source: Source, definitions: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "messages": messages,
         "items": items,
-        "definitions": {name: each for name, each in values.items() if each is not ABSENT},
+        "definitions": {name: carried(each) for name, each in values.items() if each is not ABSENT},
         **{f"{side} capabilities": values[roles[f"{side}_capabilities"]] for side in messages},
     }
 
