@@ -196,7 +196,7 @@ def model_names() -> set[str]:
 
 
 KNOWN = (
-    set(mcp_protocol.__all__)
+    set(dir(mcp_protocol))
     | public_names(testing)
     | model_names()
     | set(dir(builtins))

@@ -76,7 +76,7 @@ def test_a_revision_loads_no_types_before_one_is_asked_for() -> None:
 @every
 def test_only_public_names_are_listed(revision: str) -> None:
     package = importlib.import_module(folder(revision))
-    assert dir(mcp_protocol) == sorted(mcp_protocol.__all__)
+    assert dir(mcp_protocol) == sorted(importlib.import_module("mcp_protocol").__all__)
     assert dir(package) == sorted(package.__all__)
     assert {"Tool", "CallToolResult", "Implementation"} <= set(dir(package))
     assert REVISIONS[revision].implementation is package.Implementation
