@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ from mcpgen import directory as directories
 from mcpgen.build_request import BuildRequest, Source
 from mcpgen.console import Console
 from mcpgen.errors import OutputError, UsageError, safe_text
+from mcpgen.names import folder
 from mcpgen.overrides import Overrides
 from mcpgen.parts import changed_features, selection
 
@@ -201,6 +202,8 @@ def generate(console: Console, request: BuildRequest, directory: Path, *, force:
     notes: list[str] = []
     with console.progress(f"generating {request.package} ({names})"):
         files = package_cache.built(request, notes.append)
+    if before is not None:
+        notes += _revisions_gone(before.revisions, request)
     if before is not None and before.options == request.options:
         notes += _names_gone(before.names, files)
         notes += _types_renamed(types, request.renamed_types, files)
@@ -253,6 +256,15 @@ def _types_renamed(
                 f"renamed: models.{row.old} is now models.{row.new}; the old name gives a"
                 " DeprecationWarning"
             )
+
+
+def _revisions_gone(before: Collection[str], request: BuildRequest) -> Iterator[str]:
+    """What is to be said of revisions that a package had, and has no longer: what to import."""
+    now = [source.revision for source in request.sources]
+    for revision in sorted({*before} - {*now}):
+        nearest = next((each for each in now if each > revision), now[-1])
+        old, new = (f"{request.package}.{folder(each)}" for each in (revision, nearest))
+        yield f"gone: {old}; import from {new} instead"
 
 
 def _names_gone(before: Sequence[str], files: Mapping[str, str]) -> Iterator[str]:
