@@ -7,11 +7,12 @@ definition; `values_of` chooses these from the schema.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
 from history.sampling import ABSENT, Samples
 from mcpgen import methods, normalize, pipeline, schema_facts
 from mcpgen.build_request import Source
+from mcpgen.json_types import is_object
 from mcpgen.normalized import reference
 
 LIFECYCLE = frozenset(
@@ -46,10 +47,9 @@ def carried(value: Any) -> Any:
     """A value without the members that no field can name, which notes say are left out."""
     if isinstance(value, list):
         return [carried(each) for each in value]
-    if not isinstance(value, dict):
+    if not is_object(value):
         return value
-    members = cast(dict[str, Any], value).items()
-    return {wire: carried(each) for wire, each in members if '"' not in wire}
+    return {wire: carried(each) for wire, each in value.items() if '"' not in wire}
 
 
 def values_of(source: Source, definitions: Mapping[str, Any]) -> dict[str, Any]:

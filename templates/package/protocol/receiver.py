@@ -650,9 +650,12 @@ def _decode_params(method: Method, params: Raw | None) -> Any:
 
 
 def _check_result_type(request: OutboundRequest, result: Any) -> None:
-    """Raise if `resultType` has a value that this side does not understand."""
+    """Raise if `resultType` has a value that this side does not understand.
+
+    A draft may have results without this member.
+    """
     known = () if request.method.result is Any else request.revision.result_types
-    if known and (got := getattr(result, "result_type", None)) not in known:
+    if known and (got := getattr(result, "result_type", known[0])) not in known:
         added = request.method.facts.extension_results
         if added and any(base.__name__ in added for base in type(result).__mro__):
             return
