@@ -66,6 +66,27 @@ anyio.run(main)
 """
 
 
+COUNTS = """
+import anyio
+from pkg import Server
+from pkg.rdraft.server import ServerHandlers
+from pkg.testing import connected
+
+class Handlers(ServerHandlers):
+    async def count(self, params, ctx):
+        return {"text": "three"}
+
+server = Server("sums", handlers=[Handlers()])
+
+async def main() -> None:
+    async with connected(server) as pair:
+        result = await pair.client.count()
+        assert result.text == "three", result
+
+anyio.run(main)
+"""
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder with the package of a draft that adds messages."""
@@ -79,11 +100,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ),
         "EchoRequest": obj("method params", method=const("echo"), params=echoed),
         "EchoResult": obj("text resultType", text=TEXT, resultType=TEXT),
+        "CountRequest": obj("method", method=const("count")),
+        "CountResult": obj("text", text=TEXT),
     }
     for union, name in (
         ("ServerNotification", "BareNotification"),
         ("ServerNotification", "FilledNotification"),
         ("ClientRequest", "EchoRequest"),
+        ("ClientRequest", "CountRequest"),
     ):
         definitions[union]["anyOf"].append({"$ref": f"#/{key}/{name}"})
     path = tmp_path_factory.mktemp("draft")
@@ -97,3 +121,7 @@ def test_new_notifications_without_sessions_go_with_a_request(folder: Path) -> N
 
 def test_params_may_have_a_member_that_is_called_meta(folder: Path) -> None:
     check_program(folder, ECHOES)
+
+
+def test_a_result_may_have_no_member_that_says_its_type(folder: Path) -> None:
+    check_program(folder, COUNTS)
