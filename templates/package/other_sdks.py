@@ -560,10 +560,13 @@ ATTRIBUTES: Mapping[str, Mapping[str, str]] = {
     "Client": {
         "call_tool_mcp": "client.call_tool(name, arguments)",
         "cancel": "client.start_call(...), whose result has cancel()",
+        "cancelled": "client.start_call(...), or cancel the task that waits for the request",
         "complete_mcp": "client.complete(...)",
         "generate_name": "name= of connect()",
         "get_prompt_mcp": "client.get_prompt(name, arguments)",
+        "initialize": "connect(), which has sent it; client.server_info has the answer",
         "initialize_result": "client.server_info, client.server_capabilities, client.instructions",
+        "initialized": "connect(), which has sent it",
         "is_connected": "the block of connect(), in which the session is open",
         "list_prompts_mcp": "client.list_prompts_page(...)",
         "list_resource_templates_mcp": "client.list_resource_templates_page(...)",

@@ -20,12 +20,8 @@ _INSTEAD: Mapping[str, str] = {
 }
 """What a client does instead of a request, in revisions that lack the request."""
 
-_BY_ITSELF: Mapping[str, str] = {
-    "initialize": "connect() has sent it; see client.server_info and client.server_capabilities",
-    "initialized": "connect() has sent it",
-    "cancelled": "a request is cancelled by cancelling the task or the scope that waits for it",
-}
-"""The Python names of messages that a client sends by itself, and what its user does instead."""
+_BY_ITSELF = frozenset({"initialize", "notifications/cancelled", "notifications/initialized"})
+"""Messages that a client sends without its user; `other_sdks` says what to use."""
 
 _hump = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
@@ -43,11 +39,8 @@ def absent_attribute(owner: object, revision: Revision, name: str) -> AttributeE
         revision: The revision of its session.
         name: The attribute, maybe the method of a message of other revisions.
     """
-    if name in _BY_ITSELF:
-        text = f"{type(owner).__name__!r} object has no attribute {name!r}: {_BY_ITSELF[name]}"
-        return AttributeError(text, name=name, obj=owner)
     method = next((wire for wire, python in _python_names() if python == name), None)
-    if method is None or name.startswith("_") or _has(revision, method):
+    if method is None or method in _BY_ITSELF or name.startswith("_") or _has(revision, method):
         return attribute_error(owner, "Client", name)
     return _error(revision, method, f"{name}() ({method})")
 

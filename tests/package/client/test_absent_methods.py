@@ -59,16 +59,16 @@ async def test_a_missing_message_names_what_to_use_instead(
 @pytest.mark.parametrize(
     ("name", "instead"),
     [
-        ("initialize", r"connect\(\) has sent it; see client\.server_info"),
-        ("initialized", r"connect\(\) has sent it"),
-        ("cancelled", "cancelling the task or the scope"),
+        ("initialize", r"connect\(\), which has sent it; client\.server_info has the answer"),
+        ("initialized", r"connect\(\), which has sent it"),
+        ("cancelled", "cancel the task that waits for the request"),
     ],
 )
 async def test_messages_that_a_client_sends_itself_are_no_methods(
     revision: str, name: str, instead: str
 ) -> None:
     async with connect(Server("s"), revision=revision) as client:
-        with pytest.raises(AttributeError, match=f"no attribute '{name}': .*{instead}"):
+        with pytest.raises(AttributeError, match=f"no attribute '{name}': use .*{instead}"):
             lacked(client, name)
 
 
