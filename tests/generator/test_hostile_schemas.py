@@ -449,7 +449,7 @@ NAMES = {
     "a digit first": ("3d", "N3d"),
     "arguments of a type": ("Record<string,string>", "RecordStringString"),
     "a small letter first": ("tool-result", "ToolResult"),
-    "no letter of ASCII": ("\u5de5\u5177", "CjkUnifiedIdeograph5de5CjkUnifiedIdeograph5177"),
+    "no letter of ASCII": ("\u5de5\u5177", "GongJu"),
     "very many letters": ("A" * 900, "A" * 100),
     "code": ('A"]); import os #', "AImportOs"),
 }

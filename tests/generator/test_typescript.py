@@ -131,6 +131,8 @@ TYPES = {
     "Omit<Cat & Dog, keyof Cat>": obj("good", good=BOOLEAN),
     'Pick<Dog, "good">': obj("good", good=BOOLEAN),
     "Partial<Dog>": obj(name=STRING, good=BOOLEAN),
+    "NonNullable<Cat | null | undefined>": CAT,
+    "NonNullable<string | number | null>": {"type": ["string", "integer"]},
     "Required<Cat>": obj("lives name", name=STRING, lives=INTEGER),
     'Partial<Pick<Dog, "name">>': obj(name=STRING),
     "Record<string, unknown>": {"type": "object"},

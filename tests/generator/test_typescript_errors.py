@@ -115,11 +115,11 @@ TEXTS = {
     ),
     "a position after others": (
         "/* \u00e9 \U0001f600 */ type A = Missing;",
-        "1:20: expected a type that this file declares, or one of Array, Date, Omit,",
+        "1:20: expected a type that this file declares, or one of Array, Date, NonNullable,",
     ),
     "a position in a later line": (
         "interface A {\r\n  b: {\r\n    c: Missing;\r\n  };\r\n}",
-        "3:8: expected a type that this file declares, or one of Array, Date, Omit, Partial,",
+        "3:8: expected a type that this file declares, or one of Array, Date, NonNullable, Omit,",
     ),
 }
 

@@ -41,7 +41,7 @@ MAX_PARTS = 50_000
 _MAPPED = {"Omit": 2, "Partial": 1, "Pick": 2, "Record": 2, "Required": 1}
 """Operators that give an object, with the number of their arguments."""
 
-_TRANSPARENT = {"Array": 1, "Date": 0, "Readonly": 1, "ReadonlyArray": 1}
+_TRANSPARENT = {"Array": 1, "Date": 0, "NonNullable": 1, "Readonly": 1, "ReadonlyArray": 1}
 
 _INTRINSIC = ("any", "unknown", "null", "string", "number", "boolean", "never", "object")
 """Types that a compiler has before it reads a file, in its order."""
@@ -161,6 +161,10 @@ class Scope:
                 return Array(type_.arguments[0], type_.at)
             case "Readonly":
                 return type_.arguments[0]
+            case "NonNullable":
+                each = self.alternatives(type_.arguments[0])
+                kept = tuple(kind for kind in each if _kind(kind) != "null")
+                return kept[0] if len(kept) == 1 else Union(kept, type_.at)
             case "Date":
                 return Formatted("date-time", type_.at)
             case _:
