@@ -107,7 +107,8 @@ def go_over_http(folder: Path, revision: str) -> None:
     expect("remote.py", f"{revision} {FORECAST}", printed)
     with serving("booking:server", folder) as url:
         command = [sys.executable, "guest.py", url]
-        if "elicit(" in (folder / "pkg" / "client/async_client.py").read_text("utf-8"):
+        clients = (folder / "pkg").glob("r*/client.py")
+        if any("elicit(" in path.read_text("utf-8") for path in clients):
             expect("guest.py", BOOKED, run(command, folder))
         else:
             expect("guest.py", NO_FORMS, complaint(command, folder))
