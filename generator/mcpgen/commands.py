@@ -259,7 +259,7 @@ def _types_renamed(
 
 
 def _revisions_gone(before: Collection[str], request: BuildRequest) -> Iterator[str]:
-    """What is to be said of revisions that a package had, and has no longer: what to import."""
+    """A line for each revision that a package has no longer: what to import instead."""
     now = [source.revision for source in request.sources]
     for revision in sorted({*before} - {*now}):
         nearest = next((each for each in now if each > revision), now[-1])

@@ -56,18 +56,18 @@ def list_modules(console: Console, directory: Path) -> None:
     """List the modules of a package by room, each with its lines and what imports it first.
 
     Raises:
-        UsageError: There is no package of mcpgen, or an edit of it imports what is not there.
+        UsageError: There is no package, or a module is no UTF-8 or imports what is not there.
     """
     if not (directory / manifest.NAME).is_file():
         raise UsageError(f"{directory}: expected a package of mcpgen, got no {manifest.NAME} in it")
     modules = (path for path in directory.rglob("*.py*") if path.suffix in (".py", ".pyi"))
-    files = {
-        path.relative_to(directory).as_posix(): path.read_text("utf-8")
-        for path in sorted(modules, key=lambda path: (path.parent, path.name))
-    }
     try:
+        files = {
+            path.relative_to(directory).as_posix(): path.read_text("utf-8")
+            for path in sorted(modules, key=lambda path: (path.parent, path.name))
+        }
         importers = closure.importers(files)
-    except (LookupError, SyntaxError) as error:
+    except (LookupError, SyntaxError, UnicodeError) as error:
         raise UsageError(f"{directory}: {error}") from None
     lines = {path: text.count("\n") for path, text in files.items()}
     listed = [{"module": path, "lines": lines[path], "by": importers[path]} for path in files]

@@ -78,7 +78,7 @@ def server_of(project: Path, mirror: Any) -> Any:
 async def listed(
     project: Path, mirror: Any, method: str, member: str, revision: str | None = None
 ) -> bytes:
-    """What a server made with a mirror lists, as it sends it; by default in the newest revision."""
+    """A list of a mirroring server, as it sends it; by default in the newest revision."""
     testing = importlib.import_module(f"{project.name}.protocol.testing")
     async with testing.connected(server_of(project, mirror), revision=revision) as pair:
         result = bytes(await pair.client.request_raw(method, {}))

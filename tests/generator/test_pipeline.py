@@ -165,7 +165,7 @@ class WithoutDocstrings(ast.NodeTransformer):
 
 
 def code_of(files: Mapping[str, str], same: AbstractSet[str]) -> dict[str, str]:
-    """What the modules of a package do, by path; nothing for paths of the same text in another."""
+    """The meaning of modules by path; those of the same text in another package are left out."""
     return {
         path: "" if path in same else ast.dump(WithoutDocstrings().visit(ast.parse(text)))
         for path, text in files.items()

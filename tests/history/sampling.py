@@ -14,7 +14,7 @@ Json: TypeAlias = Any
 Node: TypeAlias = Mapping[str, Any]
 
 ABSENT = object()
-"""What a schema without a value has."""
+"""Stands for a schema that has no value."""
 
 DEPTH = 7
 """Levels below which optional members are left out."""
