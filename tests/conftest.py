@@ -54,9 +54,17 @@ COSTLY = (
     *(
         f"generator/test_{name}.py"
         for name in (
-            *("adopt", "check", "check_server", "cli", "core_names", "deprecated_names"),
+            *("check", "check_server", "cli", "core_names", "deprecated_names"),
             *("diff_reports", "extensions", "fitting", "formatting", "list_requests"),
-            *("live_server", "new_project", "overrides", "package_cache", "parts", "pipeline"),
+            *(
+                "live_server",
+                "new_project",
+                "overrides",
+                "package_cache",
+                "parts",
+                "patches",
+                "pipeline",
+            ),
             *("pydantic_models", "schema_add", "settings", "typescript", "update_report"),
         )
     ),

@@ -144,6 +144,11 @@ class Console:
             click.echo(text, nl=False)
 
 
+def count_of(number: int, noun: str) -> str:
+    """A number with a noun, such as `2 files`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def _styled(text: str) -> str:
     """A text with its first word bold, safe from being read as markup."""
     from rich.markup import escape

@@ -10,7 +10,7 @@
     |   +-- DocsError       docs.toml
     |   +-- RevisionsError  revisions.toml
     |   +-- ManifestError   an mcpgen.json
-    |   +-- AdoptedError    a file of adopted rules, or a rule that no longer fits
+    |   +-- PatchError      a patch of a package, or a hunk of it that no longer fits
     |   +-- SettingsError   [tool.mcpgen] of a pyproject.toml
     |   +-- MirrorError     the tools, resources and prompts of a mirrored server
     +-- TemplateError       a template of the user's: file, line, expected, came
@@ -34,6 +34,9 @@ class McpgenError(Exception):
     """Base of every error that mcpgen raises on purpose."""
 
     exit_code: ClassVar[int] = 1
+
+    details: str = ""
+    """Lines to show below the error, for those who have to decide by them."""
 
 
 class UsageError(McpgenError):
@@ -103,8 +106,23 @@ class ManifestError(InputError):
     """The manifest of a package is malformed."""
 
 
-class AdoptedError(InputError):
-    """A file of adopted rules is malformed, or a rule does not fit what mcpgen writes now."""
+class PatchError(InputError):
+    """A patch of a package is malformed, or does not fit what mcpgen writes now.
+
+    Args:
+        source: The patch, as the user knows it.
+        pointer: JSON pointer, which a patch has none of.
+        expected: What should be there.
+        came: What is there.
+        conflicts: Both sides of each conflict.
+    """
+
+    def __init__(
+        self, source: str, pointer: str, expected: str, came: str, conflicts: str = ""
+    ) -> None:
+        super().__init__(source, pointer, expected, came)
+        self.args = (f"{source}: expected {expected}, got {came}",)
+        self.details = conflicts
 
 
 class SettingsError(InputError):

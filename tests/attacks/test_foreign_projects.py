@@ -80,7 +80,7 @@ OUTSIDE: dict[str, tuple[str, Callable[[Path], object]]] = {
     "a link": ("output = 'pkg'", link("pkg")),
     "below a link": ("output = 'lib/pkg'", link("lib")),
     "a mirror that is a link": (MIRROR, link("mirror")),
-    "rules": ("output = 'pkg'\nadopted = '../outside/rules.toml'", Path.exists),
+    "a patch": ("output = 'pkg'\npatch = '../outside/own.patch'", Path.exists),
 }
 
 
@@ -128,7 +128,7 @@ def published(root: Path, folder: Path, line: str) -> Path:
     return folder / "pkg"
 
 
-@pytest.mark.parametrize("command", ["check", "adopt", "update"])
+@pytest.mark.parametrize("command", ["check", "patch", "update"])
 def test_a_template_of_others_runs_no_code(command: str, root: Path, tmp_path: Path) -> None:
     code = "cycler.__init__.__globals__.os.mkdir('ran')"
     published(root, tmp_path, "{% set _ = " + code + " %}")
@@ -163,60 +163,80 @@ EDITS = {
 
 
 @pytest.mark.parametrize("case", EDITS)
-def test_hostile_edits_are_not_adopted(case: str, root: Path, tmp_path: Path) -> None:
+def test_hostile_edits_are_kept_as_they_are_or_refused(
+    case: str, root: Path, tmp_path: Path
+) -> None:
     folder = package(root, tmp_path)
     with (folder / MODULE).open("a") as module:
         module.write(f"\n\n{EDITS[case]}\n")
     edited = (folder / MODULE).read_bytes()
-    done = run(root, tmp_path, "adopt", "pkg")
-    assert done.returncode in (1, 2)
+    done = run(root, tmp_path, "patch", "pkg")
+    assert done.returncode in (0, 1, 2)
     assert "Traceback" not in done.stderr
     assert "unexpected" not in done.stderr
     assert len(done.stdout + done.stderr) < 4000
     assert (folder / MODULE).read_bytes() == edited
-    assert not (tmp_path / "pkg.adopted.toml").exists()
+    assert (tmp_path / "pkg.patch").exists() == (done.returncode == 0)
 
 
-def rule(kind: str, target: str, new: str, module: str = MODULE) -> str:
-    """The table of a rule."""
-    keys = {"kind": kind, "module": module, "target": target, "new": new}
-    return "[rules.a]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in keys.items())
+def hunk(path: str, removed: str, added: str = "import os") -> str:
+    """The patch of a line of a file."""
+    return f"--- a/{path}\n+++ b/{path}\n@@ -1 +1 @@\n-{removed}\n+{added}\n"
 
 
-RULES = {
-    "a module outside": rule("add", "f", "def f(): pass", "../outside.py"),
-    "more than an expression": rule("default", "Row.name", "1\nimport os"),
-    "more than a function": rule("add", "f", "def f(): pass\nimport os"),
-    "parentheses": rule("default", "Row.name", "(" * 100_000),
-    "a long key": f"{'.'.join(['a'] * 100_000)} = 1",
-    "a deep array": f"a = {'[' * 100_000}",
-    "another file": SECRET,
+PATCHES = {
+    "a file that is not there": "--- /dev/null\n+++ b/../outside.py\n@@ -0,0 +1 @@\n+import os\n",
+    "lines that are not there": hunk(MODULE, SECRET),
+    "terminal commands": hunk(MODULE, "\x1b[2J"),
+    "a long hunk": hunk(MODULE, "x" * 100_000),
+    "many hunks": hunk(MODULE, "x") + "@@ -1 +1 @@\n-x\n+y\n" * 20_000,
+    "another file": "# no patch",
 }
 
 
-@pytest.mark.parametrize("case", RULES)
-def test_hostile_rules_are_refused(case: str, root: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("case", PATCHES)
+def test_hostile_patches_are_refused(case: str, root: Path, tmp_path: Path) -> None:
     folder = package(root, tmp_path)
     before = (folder / MODULE).read_bytes()
-    (tmp_path / "rules.toml").write_text(RULES[case])
-    words = ("update", "pkg", "--force", "--adopted", "rules.toml")
-    expect_refusal(run(root, tmp_path, *words), "rules.toml#")
+    (tmp_path / "own.patch").write_text(PATCHES[case])
+    words = ("update", "pkg", "--force", "--patch", "own.patch")
+    done = run(root, tmp_path, *words)
+    assert done.returncode == 1
+    error = done.stderr.splitlines()[1]
+    assert error.startswith("mcpgen: error: own.patch: expected ")
+    assert len(error) < 400
+    assert "\x1b" not in done.stderr
+    assert len(done.stderr) < 4000
     assert (folder / MODULE).read_bytes() == before
     assert not (tmp_path / "outside.py").exists()
 
 
-def test_adopting_writes_no_file_outside_that_a_record_names(root: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("path", ["../outside.py", "/tmp/outside.py", "mcpgen.json"])
+def test_a_patch_reaches_modules_of_the_package_alone(
+    path: str, root: Path, tmp_path: Path
+) -> None:
+    package(root, tmp_path)
+    outside = tmp_path / "outside.py"
+    outside.write_text("a = 1\n")
+    (tmp_path / "own.patch").write_text(hunk(path, "a = 1"))
+    done = run(root, tmp_path, "update", "pkg", "--patch", "own.patch")
+    assert done.returncode == 0
+    assert "is not in the package: its edits have no effect" in done.stdout
+    assert outside.read_text() == "a = 1\n"
+
+
+def test_a_patch_is_written_nowhere_that_only_a_record_names(root: Path, tmp_path: Path) -> None:
     inner = tmp_path / "checkout"
     inner.mkdir()
-    (tmp_path / "far.toml").write_text("")
+    (tmp_path / "far.patch").write_text("")
     folder = package(root, inner)
-    run(root, inner, "update", "pkg", "--adopted", "../far.toml")
+    run(root, inner, "update", "pkg", "--patch", "../far.patch")
     with (folder / MODULE).open("a") as module:
         module.write("\n\ndef added() -> None:\n    pass\n")
-    expect_refusal(run(root, inner, "adopt", "pkg"), "--adopted")
-    assert (tmp_path / "far.toml").read_text() == ""
-    assert run(root, inner, "adopt", "pkg", "--adopted", "../far.toml").returncode == 0
-    assert "added" in (tmp_path / "far.toml").read_text()
+    expect_refusal(run(root, inner, "patch", "pkg"), "--patch")
+    assert (tmp_path / "far.patch").read_text() == ""
+    assert run(root, inner, "patch", "pkg", "--patch", "../far.patch").returncode == 0
+    assert "added" in (tmp_path / "far.patch").read_text()
 
 
 def test_a_folder_of_revisions_names_no_folder_outside(root: Path, tmp_path: Path) -> None:

@@ -50,13 +50,16 @@ def test_an_edited_package_is_wrong_and_a_command_repairs_it(tmp_path: Path, pac
     (package / "errors.py").write_text("mine = 1\n")
     result = doctor(tmp_path)
     assert result.exit_code == 1
-    assert f"edited by hand: errors.py; mcpgen update {package} --force undoes" in result.output
+    assert (
+        f"edited by hand: errors.py; mcpgen patch {package} keeps the edits; mcpgen update"
+        in result.output
+    )
 
 
-def test_edits_that_adopt_can_keep_are_told_so(tmp_path: Path, package: Path) -> None:
+def test_edits_are_named_with_the_command_that_keeps_them(tmp_path: Path, package: Path) -> None:
     path = package / "__init__.py"
     path.write_text(path.read_text().replace("Nothing", "Not a thing"))
-    kept = f"mcpgen adopt {package} keeps the edits as rules"
+    kept = f"mcpgen patch {package} keeps the edits"
     assert findings(tmp_path)[f"package {package}"]["advice"].startswith(f"{kept}; ")
     record = json.loads((package / manifest.NAME).read_text())
     (package / manifest.NAME).write_text(json.dumps({**record, "generator": "0"}))
@@ -92,7 +95,7 @@ def test_each_template_of_another_version_is_named(
         ('hooks = [["tools/no-such"]]', "hook tools/no-such: no such program; install"),
         ('schemas_dir = "own"', "schemas_dir own is not there; name the folder"),
         ('templates = "mine"', "mine: expected a directory with templates, got none"),
-        ('adopted = "rules.toml"', "rules.toml: expected a file with adopted rules, got none"),
+        ('patch = "own.patch"', "own.patch: expected a patch, got no file"),
         ('extensions = ["x.json"]', "expected the file of an extension, got x.json"),
         ('revision = "latest"', "the nearest being revisions, got"),
     ],

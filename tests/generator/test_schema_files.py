@@ -94,20 +94,20 @@ def test_an_edited_copy_keeps_the_revision_it_was_recorded_as(
     assert run("-q", "check", "pkg").code == 0
 
 
-def test_adopted_rules_outlive_an_edit_of_the_schema_file() -> None:
+def test_a_patch_outlives_an_edit_of_the_schema_file() -> None:
     copy(NEWEST)
     generate()
     text = models(NEWEST).read_text("utf-8")
     first = text.index('"""', text.index("class Tool("))
     models(NEWEST).write_text(f'{text[:first]}"""Ours: {text[first + 3 :]}', "utf-8")
-    assert run("-q", "adopt", "pkg").code == 0
+    assert run("-q", "patch", "pkg").code == 0
     edit()
     assert run("-q", "update", "pkg").code == 0
     text = models(NEWEST).read_text("utf-8")
     assert ('"""Ours: ' in text, "shade: " in text) == (True, True)
 
 
-def test_an_update_that_hand_edits_stop_names_adopt() -> None:
+def test_an_update_that_hand_edits_stop_names_patch() -> None:
     copy(NEWEST)
     generate()
     models(NEWEST).write_text("mine = 1\n", "utf-8")
@@ -115,7 +115,7 @@ def test_an_update_that_hand_edits_stop_names_adopt() -> None:
     done = run("update", "pkg")
     assert done.code == 1
     assert "edited by hand" in done.err
-    assert "as rules with mcpgen adopt" in done.err
+    assert "keep the changes with mcpgen patch" in done.err
 
 
 def test_a_file_that_was_moved_takes_the_place_of_the_only_one() -> None:

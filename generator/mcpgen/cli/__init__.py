@@ -17,12 +17,12 @@ from mcpgen import __version__
 from mcpgen.cli.options import (
     DIRECTORY,
     LazyGroup,
-    adopted_option,
     common_options,
     extension_option,
     file_options,
     force_option,
     json_option,
+    patch_option,
     selection_options,
     templates_option,
     watch_option,
@@ -42,6 +42,8 @@ def _fail(error: Exception, *, debug: bool) -> NoReturn:
         traceback.print_exception(error)
     text, code = _said(error)
     click.echo(f"mcpgen: error: {' '.join(text.split())}", err=True)
+    if isinstance(error, McpgenError) and error.details:
+        click.echo(error.details, err=True)
     sys.exit(code)
 
 
@@ -117,7 +119,7 @@ def _project(directory: Path | None) -> Settings | None:
 @file_options
 @extension_option
 @templates_option
-@adopted_option
+@patch_option
 @click.option(
     "--strict",
     is_flag=True,
@@ -148,7 +150,7 @@ def cli(
     schemas: tuple[Path, ...],
     facts_file: Path | None,
     templates: Path | None,
-    adopted: Path | None,
+    patch: Path | None,
     extensions: tuple[str, ...],
     strict: bool,
     no_errata: bool,
@@ -192,7 +194,7 @@ def cli(
         models or "",
         templates,
         extensions,
-        adopted=adopted,
+        patch=patch,
         features=features,
         gitattributes=not no_gitattributes,
     )
@@ -243,7 +245,7 @@ def check(
 @file_options
 @extension_option
 @templates_option
-@adopted_option
+@patch_option
 @force_option
 @watch_option
 @json_option
@@ -260,7 +262,7 @@ def update(
     schemas: tuple[Path, ...],
     facts_file: Path | None,
     templates: Path | None,
-    adopted: Path | None,
+    patch: Path | None,
     extensions: tuple[str, ...],
     force: bool,
     watch: bool,
@@ -280,7 +282,7 @@ def update(
 
         _refuse_options(
             *(revisions, parts, transports, features, models, schemas, facts_file),
-            *(templates, adopted, extensions, watch),
+            *(templates, patch, extensions, watch),
         )
         project_commands.update(console, project, force=force)
         return
@@ -296,7 +298,7 @@ def update(
         models or "",
         templates,
         extensions,
-        adopted=adopted,
+        patch=patch,
         features=features,
     )
     if watch:
@@ -370,7 +372,7 @@ cli.add_lazy("mcpgen.cli.project", "generate", "new")
 cli.add_lazy("mcpgen.cli.protocol", "diff", "explain", "validate")
 cli.add_lazy("mcpgen.cli.schema", "export", "facts", "schema")
 cli.add_lazy("mcpgen.cli.server", "check-server")
-cli.add_lazy("mcpgen.cli.customization", "adopt", "templates")
+cli.add_lazy("mcpgen.cli.customization", "patch", "templates")
 
 
 def main(words: Sequence[str] | None = None) -> NoReturn:

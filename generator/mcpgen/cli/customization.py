@@ -1,5 +1,5 @@
 """Commands for what a user changes in generated code: `templates list`, `copy`, `diff`, `accept`
-for templates of the user's own, and `adopt` for hand edits.
+for templates of the user's own, and `patch` for hand edits.
 """
 
 from __future__ import annotations
@@ -111,28 +111,21 @@ def accept(console: Console, name: str, directory: Path) -> None:
 @click.command()
 @click.argument("directory", type=DIRECTORY, metavar="DIR")
 @click.option(
-    "--adopted",
+    "--patch",
     "file",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Where to keep the rules of a package that has none yet; DIR.adopted.toml by default.",
-)
-@click.option(
-    "--partial",
-    is_flag=True,
-    help="Adopt what can be adopted; modules with other edits stay as they are.",
+    help="Where to keep the patch of a package that has none yet; DIR.patch by default.",
 )
 @json_option
 @common_options
 @click.pass_obj
-def adopt(console: Console, directory: Path, file: Path | None, partial: bool) -> None:
-    """Turn hand edits of the package in DIR into rules, replayed on every later generation.
+def patch(console: Console, directory: Path, file: Path | None) -> None:
+    """Keep the hand edits of the package in DIR as a patch, applied on every later generation.
 
-    Docstrings, defaults of parameters and members, further functions and methods, and public names
-    become rules in a TOML file beside the package. Each other edit is named with the reason why it
-    becomes none; then nothing is written, and the exit code is 1.
+    Any edit of any file counts. Where mcpgen writes something else at the place of an edit later,
+    generation stops, shows both sides, and writes nothing.
     """
-    from mcpgen.package import adopting
+    from mcpgen.package import patching
 
-    if not adopting.adopt(console, directory, file, partial=partial):
-        sys.exit(1)
+    patching.patch(console, directory, file)

@@ -172,14 +172,14 @@ def templates_option(command: Any) -> Any:
     )(command)
 
 
-def adopted_option(command: Any) -> Any:
-    """Add the option for the file of adopted rules."""
+def patch_option(command: Any) -> Any:
+    """Add the option for the patch of a package."""
     return click.option(
-        "--adopted",
+        "--patch",
         type=click.Path(dir_okay=False, path_type=Path),
         metavar="FILE",
-        help="File with the rules of mcpgen adopt; the one that the package was made with, unless"
-        " named.",
+        help="Patch to apply, as mcpgen patch writes it; the one that the package was made with,"
+        " unless named.",
     )(command)
 
 

@@ -21,14 +21,12 @@ from mcpgen.model import schema_sources
 from mcpgen.model.parts import EVERYTHING, Selection
 from mcpgen.model.schema_sources import Source
 from mcpgen.package import manifest, overrides
-from mcpgen.package.adopted import rules as adopted_rules
-from mcpgen.package.adopted.rules import AdoptedFile
 from mcpgen.package.manifest import (
-    AdoptedOrigin,
     ExtensionOrigin,
     Manifest,
     Options,
     Origin,
+    PatchOrigin,
     Templates,
 )
 from mcpgen.package.overrides import Overrides
@@ -36,6 +34,7 @@ from mcpgen.paths import relative_path
 
 if TYPE_CHECKING:
     from mcpgen.model.extension_files import ExtensionFile
+    from mcpgen.package.patches import Patch
 
 RUNTIME = frozenset(
     {
@@ -72,7 +71,7 @@ class BuildRequest:
         old_names: Public names of the package before, which this one goes on to offer where they
             have new names.
         renamed_types: What the manifest records of types under other names; see `Manifest`.
-        adopted: The file of the rules that are replayed on what is rendered, if there is one.
+        patch: The hand edits that are applied to what is rendered, if there are some.
         gitattributes: Whether a file tells Git that the package is generated.
     """
 
@@ -87,7 +86,7 @@ class BuildRequest:
         default_factory=dict[str, ExtensionOrigin]
     )
     old_names: tuple[str, ...] = ()
-    adopted: AdoptedFile | None = None
+    patch: Patch | None = None
     renamed_types: Mapping[str, str] = field(default_factory=dict[str, str])
     gitattributes: bool = True
 
@@ -112,11 +111,11 @@ class BuildRequest:
         return Templates(self.overrides.path, self.overrides.digests)
 
     @property
-    def adopted_origin(self) -> AdoptedOrigin:
-        """What the manifest records of the rules."""
-        if self.adopted is None:
-            return AdoptedOrigin()
-        return AdoptedOrigin(self.adopted.recorded, self.adopted.digest)
+    def patch_origin(self) -> PatchOrigin:
+        """What the manifest records of the patch."""
+        if self.patch is None:
+            return PatchOrigin()
+        return PatchOrigin(self.patch.recorded, self.patch.digest)
 
 
 def named_by_manifest(source: Source, directory: Path, record: Manifest | None) -> Source:
@@ -215,34 +214,35 @@ def recorded_overrides(directory: Path, record: Manifest) -> Overrides | None:
     return overrides.read(templates, directory) if templates is not None else None
 
 
-def adopted_file(
-    directory: Path, record: Manifest | None, named: Path | None = None
-) -> AdoptedFile | None:
-    """The rules of a package: those that were named, else those that its manifest records.
+def patch(directory: Path, record: Manifest | None, named: Path | None = None) -> Patch | None:
+    """The patch of a package: the one that was named, else the one that its manifest records.
 
     Raises:
         UsageError: The file is not there.
-        AdoptedError: It cannot be read as text.
+        PatchError: It cannot be read as text.
     """
-    if named is not None:
-        return adopted_rules.read(named, directory)
-    if record is None or not record.adopted.file:
+    if named is None and (record is None or not record.patch.file):
         return None
-    return adopted_rules.read(
-        adopted_rules.recorded_path(directory, record.adopted.file), directory
-    )
+    from mcpgen.package import patches  # few packages have one
+
+    if named is None:
+        assert record is not None  # else there was none
+        named = patches.recorded_path(directory, record.patch.file)
+    return patches.read(named, directory)
 
 
-def changed_adopted(directory: Path, record: Manifest) -> bool:
-    """Whether the file of rules is another than when a package was made.
+def changed_patch(directory: Path, record: Manifest) -> bool:
+    """Whether the patch is another than when a package was made.
 
     Raises:
         UsageError: It is not there.
     """
-    if not record.adopted.file:
+    if not record.patch.file:
         return False
-    path = adopted_rules.recorded_path(directory, record.adopted.file)
-    return manifest.file_fingerprint(path) != record.adopted.digest
+    from mcpgen.package import patches  # as above
+
+    path = patches.recorded_path(directory, record.patch.file)
+    return manifest.file_fingerprint(path) != record.patch.digest
 
 
 def old_names(record: Manifest | None) -> tuple[str, ...]:

@@ -29,7 +29,7 @@ class Report:
         generator_changed: How the generator differs, empty if it is the same.
         edited: Files changed by hand.
         templates_changed: Templates that were overridden in another way.
-        adopted_changed: Whether the file of adopted rules is another one.
+        patch_changed: Whether the patch is another one.
         missing: Files that are not there any more.
         differing: Files that a new run would change, the manifest aside.
         diff: Unified diff from what is on disk to what would be written.
@@ -40,7 +40,7 @@ class Report:
     generator_changed: str
     edited: tuple[str, ...]
     templates_changed: tuple[str, ...] = ()
-    adopted_changed: bool = False
+    patch_changed: bool = False
     missing: tuple[str, ...] = ()
     differing: tuple[str, ...] = ()
     diff: str = ""
@@ -62,7 +62,7 @@ class Report:
             self.schema_changed
             or self.generator_changed
             or self.templates_changed
-            or self.adopted_changed
+            or self.patch_changed
         )
 
 
@@ -78,7 +78,7 @@ def check(directory: Path, named: Sequence[Source] = ()) -> Report:
         ManifestError: Its manifest is malformed.
         UsageError: The package was made from a schema file or templates that are not there.
         TemplateError: A template of the user's is out of date, or cannot be rendered.
-        AdoptedError: A rule does not fit what mcpgen writes now.
+        PatchError: The patch does not fit what mcpgen writes now.
     """
     if not named and _as_recorded(directory, None) is not None:
         return Report(directory, {}, "", ())
@@ -106,7 +106,7 @@ def _checked(directory: Path, named: Sequence[Source]) -> Report:
         overrides=build_request.recorded_overrides(directory, record),
         extensions=extensions,
         old_names=build_request.old_names(record),
-        adopted=build_request.adopted_file(directory, record),
+        patch=build_request.patch(directory, record),
         renamed_types=build_request.renamed_types(record),
         gitattributes=options.gitattributes,
     )
@@ -151,7 +151,7 @@ def _is_request_of(directory: Path, record: manifest.Manifest, request: BuildReq
         record.package == request.package
         and record.options == request.options
         and record.templates == request.templates
-        and record.adopted == request.adopted_origin
+        and record.patch == request.patch_origin
         and [*record.extensions.items()] == [*request.extension_origins.items()]
         and record.old_names == request.old_names
         and record.renamed_types == request.renamed_types
@@ -170,7 +170,7 @@ def _fingerprints_compared(
         generator_changed=_changed_generator(record),
         edited=tuple(sorted(output.edited(directory, record.files))),
         templates_changed=build_request.changed_overrides(directory, record),
-        adopted_changed=build_request.changed_adopted(directory, record),
+        patch_changed=build_request.changed_patch(directory, record),
         missing=tuple(path for path in record.files if not (directory / path).is_file()),
     )
 

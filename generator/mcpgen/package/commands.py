@@ -6,6 +6,7 @@ before it is known that a package is not up to date.
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mcpgen import paths
-from mcpgen.console import Console
+from mcpgen.console import Console, count_of
 from mcpgen.errors import OutputError, UsageError, safe_text
 from mcpgen.model import schema_sources
 from mcpgen.model.parts import changed_features, selection
@@ -47,8 +48,8 @@ class Wanted:
         templates: The directory of `--templates`, if one was named.
         extensions: Words of `--extension`.
         root: What the paths in `extensions` start from; the current directory by default.
-        adopted: The file of adopted rules, if one was named; else the one that the manifest of the
-            package records is used.
+        patch: The patch, if one was named; else the one that the manifest of the package records
+            is used.
         features: Words of `--features`.
         gitattributes: Whether a file tells Git that the package is generated.
     """
@@ -62,7 +63,7 @@ class Wanted:
     templates: Path | None = None
     extensions: tuple[str, ...] = ()
     root: Path | None = None
-    adopted: Path | None = None
+    patch: Path | None = None
     features: tuple[str, ...] = ()
     gitattributes: bool = True
 
@@ -93,7 +94,7 @@ def requested(
         extensions,
         build_request.extension_origins(extensions, directory),
         build_request.old_names(before),
-        build_request.adopted_file(directory, before, wanted.adopted),
+        build_request.patch(directory, before, wanted.patch),
         build_request.renamed_types(before),
         wanted.gitattributes,
     )
@@ -174,7 +175,7 @@ def updated(wanted: Wanted, directory: Path) -> BuildRequest:
         extensions=extensions,
         extension_origins=build_request.extension_origins(extensions, directory),
         old_names=build_request.old_names(record),
-        adopted=build_request.adopted_file(directory, record, wanted.adopted),
+        patch=build_request.patch(directory, record, wanted.patch),
         renamed_types=build_request.renamed_types(record),
         gitattributes=before.gitattributes,
     )
@@ -274,7 +275,7 @@ def _names_gone(before: Sequence[str], files: Mapping[str, str]) -> Iterator[str
     """What is to be said of public names that a package has no longer, or under another name."""
     from mcpgen.model import exports
 
-    now = exports.public_names(files["__init__.py"])
+    now = json.loads(files[manifest.NAME]).get("names", ())
     for name in sorted({*before} - {*now}):
         new = exports.RENAMED.get(name)
         if new in now:
@@ -356,10 +357,6 @@ def _kinds(written: output.Written) -> str:
     return ", ".join(f"{count} {kind}" for kind, count in kinds.items() if count)
 
 
-def count_of(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
 def _advice(files: Mapping[str, str], package: str, directory: Path) -> Iterator[str]:
     """What to install for a package, and a command to begin with."""
     from mcpgen.render import closure
@@ -399,7 +396,7 @@ def check(console: Console, directory: Path, wanted: Wanted) -> bool:
             "generator_changed": report.generator_changed or None,
             "edited": report.edited,
             "templates_changed": report.templates_changed,
-            "adopted_changed": report.adopted_changed,
+            "patch_changed": report.patch_changed,
             "missing": report.missing,
             "differing": report.differing,
             "diff": report.diff,
@@ -411,8 +408,8 @@ def check(console: Console, directory: Path, wanted: Wanted) -> bool:
         console.summary(f"the generator changed: {report.generator_changed}")
     for name in report.templates_changed:
         console.summary(f"the template changed: {name}")
-    if report.adopted_changed:
-        console.summary("the adopted rules changed")
+    if report.patch_changed:
+        console.summary("the patch changed")
     for path in report.edited:
         console.summary(f"edited by hand: {path}")
     for path in report.missing:

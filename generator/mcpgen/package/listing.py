@@ -7,12 +7,11 @@ from itertools import groupby
 from pathlib import Path
 
 from mcpgen import schema
-from mcpgen.console import Console
+from mcpgen.console import Console, count_of
 from mcpgen.errors import UsageError
 from mcpgen.model import methods, normalize
 from mcpgen.model.methods import Methods
 from mcpgen.package import manifest
-from mcpgen.package.commands import count_of
 from mcpgen.render import closure
 from mcpgen.schema import facts, revision_facts
 

@@ -97,8 +97,8 @@ class Templates:
 
 
 @dataclass(frozen=True)
-class AdoptedOrigin:
-    """The file of adopted rules that were replayed.
+class PatchOrigin:
+    """The patch that was applied.
 
     Attributes:
         file: Its path, from the package's directory; empty if there is none.
@@ -136,7 +136,7 @@ class Manifest:
             member of the file without extensions.
         files: SHA-256 of every other file, by path within the package.
         templates: The templates of the user's.
-        adopted: The rules that were replayed.
+        patch: The hand edits that were applied.
         names: Its public names, sorted.
         old_names: Public names of earlier packages in its place, sorted, which it goes on to offer
             as long as they have new names.
@@ -155,7 +155,7 @@ class Manifest:
     extensions: Mapping[str, ExtensionOrigin]
     files: Mapping[str, str]
     templates: Templates = Templates()
-    adopted: AdoptedOrigin = AdoptedOrigin()
+    patch: PatchOrigin = PatchOrigin()
     names: tuple[str, ...] = ()
     old_names: tuple[str, ...] = ()
     renamed_types: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -165,8 +165,8 @@ class Manifest:
         document = asdict(self)
         if not self.templates.directory:
             del document["templates"]
-        if not self.adopted.file:
-            del document["adopted"]
+        if not self.patch.file:
+            del document["patch"]
         if self.options.models == EVERYTHING.models:
             del document["options"]["models"]
         if self.options.features == EVERYTHING.features:
@@ -188,7 +188,7 @@ def new(
     extensions: Mapping[str, ExtensionOrigin] | None = None,
     names: tuple[str, ...] = (),
     old_names: tuple[str, ...] = (),
-    adopted: AdoptedOrigin | None = None,
+    patch: PatchOrigin | None = None,
     renamed_types: Mapping[str, str] | None = None,
 ) -> Manifest:
     """The manifest for files made now, given by path and text."""
@@ -201,7 +201,7 @@ def new(
         extensions=extensions or {},
         files={path: fingerprint(files[path]) for path in sorted(files)},
         templates=templates or Templates(),
-        adopted=adopted or AdoptedOrigin(),
+        patch=patch or PatchOrigin(),
         names=names,
         old_names=old_names,
         renamed_types=renamed_types or {},
@@ -222,6 +222,9 @@ def read(directory: Path) -> Manifest | None:
     except (OSError, ValueError, RecursionError) as error:
         raise ManifestError(str(path), "", "JSON text", str(error)) from error
     place = Place(str(path), ManifestError)
+    if is_object(document) and "adopted" in document:
+        expected = "a patch: mcpgen generate --force, edit again, mcpgen patch"
+        raise place.at("adopted").error(expected, "rules of an earlier version")
     record = convert(_completed(document), Manifest, place)
     _check_texts(record, place)
     return record
@@ -265,8 +268,8 @@ def _check_texts(record: Manifest, place: Place) -> None:
     if record.templates.directory and not _is_relative(record.templates.directory):
         expected = place.at("templates").at("directory")
         raise expected.error("a relative path", record.templates.directory)
-    if record.adopted.file and not _is_relative(record.adopted.file):
-        raise place.at("adopted").at("file").error("a relative path", record.adopted.file)
+    if record.patch.file and not _is_relative(record.patch.file):
+        raise place.at("patch").at("file").error("a relative path", record.patch.file)
     for identifier, extension in record.extensions.items():
         if not identifier.isprintable() or not _is_relative(extension.schema):
             at = place.at("extensions").at(identifier).at("schema")

@@ -127,7 +127,7 @@ def _refuse_edited(target: Path, old: Mapping[str, str], files: Mapping[str, str
         named = ", ".join(sorted(lost)[:_SHOWN])
         more = f" and {len(lost) - _SHOWN} more" if len(lost) > _SHOWN else ""
         raise OutputError(
-            f"{target}: edited by hand: {named}{more}; keep the changes as rules with mcpgen adopt,"
+            f"{target}: edited by hand: {named}{more}; keep the changes with mcpgen patch,"
             " move them to files of your own, or overwrite them with --force"
         )
 

@@ -51,7 +51,7 @@ def build(
         worker: The process that makes the models; this one without it.
 
     Raises:
-        McpgenError: A schema, its corrections, its facts, a template or a rule are wrong.
+        McpgenError: A schema, its corrections, its facts, a template or a patch are wrong.
     """
     texts = docs.load()
     specs: list[spec.RevisionSpec] = []
@@ -67,7 +67,21 @@ def build(
             source.facts_path,
         )
     _report_unfit(request, specs, report)
-    files = _rendered(request, specs, report, worker)
+    own_templates = request.overrides.directory if request.overrides is not None else None
+    files = tree.render_package(
+        specs,
+        request.package,
+        request.selection,
+        worker,
+        own_templates,
+        request.old_names,
+        request.renamed_types,
+    )
+    names = exports.public_names(files["__init__.py"])
+    if request.patch is not None:
+        from mcpgen.package import patches  # few packages have one
+
+        files = patches.applied(request.patch, files, report)
     if request.gitattributes:
         files[manifest.GITATTRIBUTES] = "* linguist-generated\n"
     record = manifest.new(
@@ -77,9 +91,9 @@ def build(
         files,
         request.templates,
         request.extension_origins,
-        exports.public_names(files["__init__.py"]),
+        names,
         request.old_names,
-        request.adopted_origin,
+        request.patch_origin,
         request.renamed_types,
     )
     return {**files, manifest.NAME: record.text()}
@@ -100,34 +114,6 @@ def _report_unfit(
                 raise error
             if error is not None:
                 report(f"note: {file.source}: not beside {safe_text(each.name)}: {error}")
-
-
-def _rendered(
-    request: BuildRequest,
-    specs: Sequence[spec.RevisionSpec],
-    report: Callable[[str], None],
-    worker: Worker | None,
-) -> dict[str, str]:
-    """The files of a package but the manifest; reports on adopted rules without effect."""
-    own_templates = request.overrides.directory if request.overrides is not None else None
-    rules = request.adopted.rules() if request.adopted is not None else ()
-    files = tree.render_package(
-        specs,
-        request.package,
-        request.selection,
-        worker,
-        own_templates,
-        request.old_names,
-        rules,
-        request.renamed_types,
-    )
-    for rule in rules:
-        if rule.text.module not in files:
-            report(
-                f"adopted: {rule.place.source}: {safe_text(rule.name)} has no effect: the package"
-                f" has no {rule.text.module}"
-            )
-    return files
 
 
 def _spec_of(

@@ -47,7 +47,7 @@ class PackageSettings:
         hooks: Commands that are run after each generation, as lists of arguments; `{output}` in an
             argument stands for the directory of the package.
         extensions: Schema files of extensions, as for `--extension`.
-        adopted: The file with the rules of `mcpgen adopt`; empty for the one that the package was
+        patch: The patch of `mcpgen patch`; empty for the one that the package was
             made with.
         gitattributes: Whether a file tells Git that the package is generated.
     """
@@ -65,7 +65,7 @@ class PackageSettings:
     templates: str = ""
     hooks: tuple[tuple[str, ...], ...] = ()
     extensions: tuple[str, ...] = ()
-    adopted: str = ""
+    patch: str = ""
     gitattributes: bool = True
 
 
@@ -119,9 +119,9 @@ class Settings:
         """The directory of a package's own templates, if it has some."""
         return _from_here(self.root / package.templates) if package.templates else None
 
-    def adopted(self, package: PackageSettings) -> Path | None:
-        """The file with the adopted rules of a package, if it is named."""
-        return _from_here(self.root / package.adopted) if package.adopted else None
+    def patch(self, package: PackageSettings) -> Path | None:
+        """The patch of a package, if it is named."""
+        return _from_here(self.root / package.patch) if package.patch else None
 
     @property
     def mirror_directory(self) -> Path:
@@ -226,8 +226,8 @@ def _check_outputs(folder: Path, packages: Sequence[PackageSettings], place: Pla
         if not package.output or output.is_absolute():
             raise at.at("output").error("a path relative to the file", package.output)
         _expect_inside(folder, package.output, at.at("output"), _ELSEWHERE)
-        if package.adopted:
-            _expect_inside(folder, package.adopted, at.at("adopted"), "move the file there")
+        if package.patch:
+            _expect_inside(folder, package.patch, at.at("patch"), "move the file there")
         if output in seen:
             raise at.at("output").error("a directory of its own for each package", package.output)
         seen.add(output)

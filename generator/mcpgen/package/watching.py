@@ -48,10 +48,10 @@ def inputs(wanted: Wanted, directory: Path) -> tuple[Path, ...]:
             named.append(directory / record.templates.directory)
     folders = (paths.schema_dir(), paths.templates_dir(), paths.own_schema_dir())
     own = tuple(folder.resolve() for folder in folders if folder is not None)
-    if wanted.adopted is not None:
-        named.append(wanted.adopted)
-    elif record is not None and record.adopted.file:
-        named.append(directory / record.adopted.file)
+    if wanted.patch is not None:
+        named.append(wanted.patch)
+    elif record is not None and record.patch.file:
+        named.append(directory / record.patch.file)
     if record is not None and not extensions:
         extensions = [directory / origin.schema for origin in record.extensions.values()]
     named += extensions

@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from mcpgen import names, paths
-from mcpgen.console import Console
+from mcpgen.console import Console, count_of
 from mcpgen.errors import UsageError, safe_text
 from mcpgen.literals import Code
 from mcpgen.model import schema_sources
@@ -20,7 +20,7 @@ from mcpgen.model.parts import selection
 from mcpgen.package import commands, package_cache
 from mcpgen.package import directory as directories
 from mcpgen.package.build_request import BuildRequest
-from mcpgen.package.commands import Wanted, count_of
+from mcpgen.package.commands import Wanted
 from mcpgen.package.settings import MirrorSettings, PackageSettings, Settings
 from mcpgen.project import hooks, live_server, server_lists, writing
 from mcpgen.project import mirror as mirrors
@@ -346,7 +346,7 @@ def _request(settings: Settings, package: PackageSettings) -> BuildRequest:
         settings.templates(package),
         package.extensions,
         settings.root,
-        settings.adopted(package),
+        settings.patch(package),
         package.features,
         package.gitattributes,
     )
@@ -427,7 +427,7 @@ def _other_settings(request: BuildRequest, directory: Path) -> list[str]:
         "gitattributes": (request.options.gitattributes, record.options.gitattributes),
         "errata": (request.options.errata, record.options.errata),
         "templates": (request.templates.directory, record.templates.directory),
-        "adopted": (request.adopted_origin.file, record.adopted.file),
+        "patch": (request.patch_origin.file, record.patch.file),
         "extensions": ([*request.extension_origins], [*record.extensions]),
     }
     return [name for name, (wanted, recorded) in pairs.items() if wanted != recorded]

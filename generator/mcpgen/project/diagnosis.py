@@ -198,7 +198,7 @@ def _package(subject: str, folder: Path) -> Iterator[Finding]:
         *(f"changed: {name}: {what}" for name, what in report.schema_changed.items()),
         *([report.generator_changed] if report.generator_changed else []),
         *(f"template changed: {name}" for name in report.templates_changed),
-        *(["adopted rules changed"] if report.adopted_changed else []),
+        *(["patch changed"] if report.patch_changed else []),
         *(f"edited by hand: {path}" for path in report.edited),
         *(f"missing: {path}" for path in report.missing),
     ]
@@ -225,14 +225,10 @@ def _advice(folder: Path, report: check.Report) -> str:
     """What to do about a package that is not up to date."""
     if not report.edited:
         return f"mcpgen update {folder}"
-    from mcpgen.render import tree  # few packages are edited
-
     replaced = f"mcpgen update {folder} --force"
-    if all(tree.is_copied(path) for path in report.edited):
-        return f"{replaced} undoes the edits"
     if report.has_other_reasons:
         return (
-            f"mcpgen adopt {folder} keeps the edits as rules, once all else is as it was when the"
+            f"mcpgen patch {folder} keeps the edits, once all else is as it was when the"
             f" package was made; {replaced} undoes them"
         )
-    return f"mcpgen adopt {folder} keeps the edits as rules; {replaced} undoes them"
+    return f"mcpgen patch {folder} keeps the edits; {replaced} undoes them"

@@ -16,7 +16,6 @@ from mcpgen import paths
 from mcpgen.model.parts import EVERYTHING, Selection
 from mcpgen.model.spec import ExtensionSpec, PackageSpec, RevisionSpec, package
 from mcpgen.names import Library
-from mcpgen.package.adopted.rules import Rule
 from mcpgen.render import closure, models, templates
 from mcpgen.render.datamodel import Job, Worker
 from mcpgen.render.formatting import Header, formatted
@@ -36,7 +35,6 @@ def render_package(
     worker: Worker | None = None,
     overrides: Path | None = None,
     old_names: Sequence[str] = (),
-    rules: Sequence[Rule] = (),
     renamed_types: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
     """The text of every file of a package by its path, sorted.
@@ -48,13 +46,11 @@ def render_package(
         worker: The process that makes the models; this one without it.
         overrides: A directory with templates that take the place of mcpgen's.
         old_names: Public names of earlier packages that it goes on to offer.
-        rules: Adopted rules to replay, in order.
         renamed_types: Old names of types, with the names that took their place.
 
     Raises:
         UsageError: No revision has a transport that was selected.
         TemplateError: An override cannot be rendered.
-        AdoptedError: A rule does not fit what is rendered.
     """
     spec = package(revisions, package_name, selection, old_names, renamed_types)
     jobs = {
@@ -73,10 +69,6 @@ def render_package(
     files |= {path: text_of(path) for path in ("__init__.py", "__init__.pyi")}
     rendered = {path for path, _ in _of_library(spec.has.models)}
     copied = {path for path in files if is_copied(path) and path not in rendered}
-    if rules:
-        from mcpgen.package.adopted import replay  # few packages have rules
-
-        files = replay.replayed(files, rules, copied)
     files |= formatted({path: text for path, text in files.items() if path not in copied})
     header = Header.of(spec)
     return {path: header.above(path, files[path]) for path in sorted(files)}

@@ -1,1 +1,0 @@
-"""Hand edits of generated modules as named rules, which are replayed on every later generation."""

@@ -1,0 +1,312 @@
+"""Hand edits of a package as a patch: a unified diff that lies beside it.
+
+A hunk is found by its lines, not by its line numbers: what mcpgen wrote there, the context and the
+lines that the hunk removes, has to stand in a new text exactly once. Where the context changed,
+less of it has to fit, at least one line before and one after. A hunk that fits nowhere, or at
+several places, is a conflict: nothing is written, and both sides are shown.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from unidiff.errors import UnidiffParseError
+from unidiff.patch import Hunk, PatchedFile, PatchSet
+
+from mcpgen import paths
+from mcpgen.errors import PatchError, UsageError, safe_text
+from mcpgen.input_files import read_text
+from mcpgen.package import manifest
+from mcpgen.paths import relative_path
+
+SUFFIX = ".patch"
+"""What the name of the file ends in, behind that of the package."""
+
+MAX_BYTES = 1 << 20
+"""Size of a patch, at most."""
+
+MAX_HUNKS = 2_000
+"""Hunks of a patch, at most: each is looked for by itself."""
+
+_CONTEXTS = (3, 6, 12, 25, 50)
+"""Lines of context, as many as make each hunk of a file unique in it."""
+
+_SHOWN = 40
+"""Lines of each side of a conflict that are shown."""
+
+_REVISION = re.compile(r"r\d{4}_\d\d_\d\d\Z|r[a-z]\w*\Z")
+"""The folder of a revision."""
+
+
+@dataclass(frozen=True)
+class Patch:
+    """The edits of a package.
+
+    Attributes:
+        path: Where the file lies.
+        recorded: The same as the manifest records it: from the package's directory.
+        digest: SHA-256 of its text.
+        text: What it held when it was read.
+    """
+
+    path: Path
+    recorded: str
+    digest: str
+    text: str = field(repr=False, compare=False)
+
+    @classmethod
+    def of(cls, path: Path, directory: Path, text: str) -> Patch:
+        """The patch of a package in a directory, with a text."""
+        recorded = relative_path(path.resolve(), directory.resolve())
+        return cls(path, recorded, manifest.fingerprint(text), text)
+
+    @property
+    def source(self) -> str:
+        """The file, as errors name it."""
+        return paths.shown_path(self.path)
+
+    def files(self) -> Sequence[PatchedFile]:
+        """The patched files, in order.
+
+        Raises:
+            PatchError: The text is no unified diff, or one that adds, removes or renames files.
+        """
+        try:
+            patched = PatchSet.from_string(self.text)
+        except UnidiffParseError as error:
+            raise PatchError(self.source, "", "a unified diff", safe_text(str(error))) from error
+        if not patched and self.text.strip():
+            raise PatchError(self.source, "", "a unified diff", "another text")
+        if sum(map(len, patched)) > MAX_HUNKS:
+            raise PatchError(self.source, "", f"at most {MAX_HUNKS} hunks", "more")
+        for each in patched:
+            if "/dev/null" in (each.source_file, each.target_file) or each.is_rename:
+                raise PatchError(
+                    self.source,
+                    "",
+                    "changes of files alone",
+                    f"another one of {safe_text(each.path)}",
+                )
+        return patched
+
+
+def read(path: Path, directory: Path) -> Patch:
+    """The patch in a file.
+
+    Args:
+        path: The file.
+        directory: The package.
+
+    Raises:
+        UsageError: The file is not there.
+        PatchError: It is too large, or no text.
+    """
+    if not path.is_file():
+        raise UsageError(f"{path}: expected a patch, got no file")
+    return Patch.of(path, directory, read_text(path, PatchError, "a unified diff", MAX_BYTES))
+
+
+def recorded_path(directory: Path, recorded: str) -> Path:
+    """Where a manifest says that the patch of a package is, from here if it lies below.
+
+    Raises:
+        UsageError: There is no file.
+    """
+    place = paths.recorded_place(directory, recorded)
+    if not place.is_file():
+        raise UsageError(
+            f"{directory}: was made with the patch {safe_text(str(place))}, which is not there:"
+            " name it with --patch FILE"
+        )
+    return place
+
+
+def difference(written: Mapping[str, str], edited: Mapping[str, str]) -> str:
+    """What was edited, as a patch.
+
+    Args:
+        written: The files as mcpgen writes them.
+        edited: The edited ones of them.
+    """
+    return "".join(
+        _file_difference(path, written[path], edited[path])
+        for path in sorted(edited)
+        if written[path] != edited[path]
+    )
+
+
+def _file_difference(path: str, before: str, after: str) -> str:
+    old, new = _lines(before), _lines(after)
+    text = ""
+    for context in (*_CONTEXTS, len(old)):
+        rows = difflib.unified_diff(old, new, f"a/{path}", f"b/{path}", n=context)
+        text = "".join(_ended(row) for row in rows)
+        hunks = PatchSet.from_string(text)[0]
+        if all(len(_places(_sides(hunk)[0], before)) == 1 for hunk in hunks):
+            break
+    return text
+
+
+def _lines(text: str) -> list[str]:
+    """The lines of a text with their ends, which are line feeds alone."""
+    return re.findall(r"[^\n]*\n|[^\n]+", text)
+
+
+def _ended(row: str) -> str:
+    return row if row.endswith("\n") else f"{row}\n\\ No newline at end of file\n"
+
+
+def applied(
+    patch: Patch, files: Mapping[str, str], report: Callable[[str], None]
+) -> dict[str, str]:
+    """The files of a package with the edits in them.
+
+    The edits of a module of a revision that the package has no longer go to the same module of the
+    next newer one.
+
+    Args:
+        patch: The edits.
+        files: What mcpgen writes, the manifest left out.
+        report: Is called with what a user should know of edits that go elsewhere, or nowhere.
+
+    Raises:
+        PatchError: The patch is malformed, or has conflicts.
+    """
+    result = dict(files)
+    conflicts: list[str] = []
+    for patched in patch.files():
+        name = safe_text(patched.path)
+        path = _path_now(patched.path, files)
+        if path is None:
+            report(f"{patch.source}: {name} is not in the package: its edits have no effect")
+            continue
+        if path != patched.path:
+            report(f"{patch.source}: the edits of {name} go to {path}")
+        edits: list[_Edit] = []
+        for hunk in patched:
+            edit = _edit(hunk, result[path])
+            if isinstance(edit, str):
+                conflicts.append(_conflict(patch, path, hunk, edit, result[path]))
+            else:
+                edits.append(edit)
+        result[path] = _edited(edits, result[path])
+    if conflicts:
+        raise PatchError(
+            patch.source,
+            "",
+            "hunks that each fit one place",
+            f"{len(conflicts)} in conflict with what mcpgen writes now; edit the patch, or remove"
+            " the hunk, generate, edit anew and run mcpgen patch",
+            "\n".join(conflicts),
+        )
+    return result
+
+
+def _path_now(path: str, files: Mapping[str, str]) -> str | None:
+    """The file that edits go to; `None` if there is none."""
+    if path in files:
+        return path
+    folder, _, rest = path.partition("/")
+    if not _REVISION.match(folder):
+        return None
+    now = sorted(name.partition("/")[0] for name in files if name.partition("/")[2] == rest)
+    revisions = [name for name in now if _REVISION.match(name)]
+    if not rest or not revisions:
+        return None
+    return f"{next((name for name in revisions if name > folder), revisions[-1])}/{rest}"
+
+
+@dataclass(frozen=True, order=True)
+class _Edit:
+    """A part of a text, by the numbers of its characters, and what takes its place."""
+
+    start: int
+    end: int
+    text: str
+
+
+def _edited(edits: Sequence[_Edit], text: str) -> str:
+    for edit in sorted(edits, reverse=True):
+        text = text[: edit.start] + edit.text + text[edit.end :]
+    return text
+
+
+def _edit(hunk: Hunk, text: str) -> _Edit | str:
+    """The edit that a hunk makes of a text, or why it makes none."""
+    old, new = _sides(hunk)
+    for before, after in _trims(hunk):
+        part, replacement = old[before : len(old) - after], new[before : len(new) - after]
+        places = _places(part, text)
+        if len(places) == 1:
+            start = places[0]
+            return _Edit(start, start + len("".join(part)), "".join(replacement))
+        if places:
+            return "fits several places"
+    return "fits nowhere"
+
+
+def _sides(hunk: Hunk) -> tuple[list[str], list[str]]:
+    """The lines before and after a hunk, without the end of line where a text has none."""
+    old: list[str] = []
+    new: list[str] = []
+    last: tuple[list[str], ...] = ()
+    for line in hunk:
+        if line.line_type == "\\":
+            for side in last:
+                side[-1] = side[-1].removesuffix("\n")
+            continue
+        last = {"-": (old,), "+": (new,)}.get(line.line_type, (old, new))
+        for side in last:
+            side.append(line.value)
+    return old, new
+
+
+def _trims(hunk: Hunk) -> Iterator[tuple[int, int]]:
+    """How many lines of context to leave out before and after, from none on."""
+    kinds = [line.line_type for line in hunk if line.line_type != "\\"]
+    changed = [number for number, kind in enumerate(kinds) if kind in "+-"]
+    before, after = changed[0], len(kinds) - 1 - changed[-1]
+    for less in range(max(before, after, 1)):
+        yield min(less, max(before - 1, 0)), min(less, max(after - 1, 0))
+
+
+def _places(part: Sequence[str], text: str) -> list[int]:
+    """Where whole lines stand in a text: none, the one place, or the first two."""
+    joined = "".join(part)
+    places: list[int] = []
+    start = text.find(joined)
+    while start >= 0 and len(places) < 2:
+        if start == 0 or text[start - 1] == "\n":
+            places.append(start)
+        start = text.find(joined, start + 1)
+    return places
+
+
+def _conflict(patch: Patch, path: str, hunk: Hunk, why: str, text: str) -> str:
+    """Both sides of a conflict, as lines."""
+    old, new = _sides(hunk)
+    now = _lines(text)
+    match = difflib.SequenceMatcher(None, old, now, autojunk=False).find_longest_match()
+    start = max(match.b - match.a, 0)
+    return "\n".join(
+        (
+            f"{path}: the hunk for line {hunk.source_start} {why}",
+            f"<<<<<<< {patch.source}",
+            *_shown(new),
+            "||||||| as mcpgen wrote it when the patch was made",
+            *_shown(old),
+            "======= as mcpgen writes it now",
+            *_shown(now[start : start + len(old)]),
+            ">>>>>>>",
+        )
+    )
+
+
+def _shown(lines: Sequence[str]) -> Iterator[str]:
+    yield from (safe_text(line.removesuffix("\n")) for line in lines[:_SHOWN])
+    if len(lines) > _SHOWN:
+        yield f"... {len(lines) - _SHOWN} more lines"

@@ -1,0 +1,177 @@
+"""`mcpgen patch`: the hand edits of a package become a patch beside it.
+
+Edits can be told from other differences only while the package is otherwise what mcpgen writes, so
+anything else that changed since comes first.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+from mcpgen.console import Console, count_of
+from mcpgen.errors import McpgenError, OutputError, UsageError
+from mcpgen.package import commands, manifest, output, package_cache, patches
+from mcpgen.package import directory as directories
+from mcpgen.package.build_request import BuildRequest
+from mcpgen.package.commands import Wanted
+from mcpgen.package.patches import Patch
+
+
+def patch(console: Console, directory: Path, file: Path | None) -> None:
+    """Keep the edits of a package in a patch, which every later generation applies.
+
+    Args:
+        console: Where it is said which files the patch has.
+        directory: The package.
+        file: Where the patch is kept if the package has none yet; `NAME.patch` beside the package
+            by default.
+
+    Raises:
+        McpgenError: The directory is not a package of mcpgen's, something else than edits changed,
+            or a file cannot be written; nothing is written then.
+    """
+    record = directories.read_manifest(directory)
+    if record is None:
+        raise OutputError(f"{directory}: expected a package of mcpgen's, got no {manifest.NAME}")
+    request = commands.updated(Wanted(), directory)
+    place = _place(request, directory, file)
+    if not output.edited(directory, record.files):
+        _expect_whole(directory, record)
+        _say(console, directory, request.patch)
+        return
+    written = package_cache.built(replace(request, patch=None), _ignore)
+    _expect_only_edits(request, directory, record, written)
+    text = patches.difference(written, _edited(directory, record, written))
+    if len(text.encode()) > patches.MAX_BYTES:
+        raise UsageError(
+            f"{directory}: expected edits of {patches.MAX_BYTES} bytes at most, got more: put what"
+            " is large into a module of your own"
+        )
+    kept = Patch.of(place, directory, text) if text else None
+    _write(directory, place, kept, package_cache.built(replace(request, patch=kept), _ignore))
+    _say(console, directory, kept)
+
+
+def _ignore(note: str) -> None:
+    """Notes were given when the package was generated."""
+
+
+def _place(request: BuildRequest, directory: Path, file: Path | None) -> Path:
+    """Where the patch is, or will be."""
+    if request.patch is None:
+        path = file or directory.with_name(directory.resolve().name + patches.SUFFIX)
+        if path.exists():
+            raise UsageError(
+                f"{path}: expected no patch that the package is made without; mcpgen update"
+                f" --force --patch {path} applies it, in place of the edits"
+            )
+        if path.resolve().is_relative_to(directory.resolve()):
+            raise UsageError(f"{path}: expected a file outside of the package")
+        return path
+    present = request.patch.path
+    if file is None:
+        _expect_near(present, directory)
+    elif file.resolve() != present.resolve():
+        raise UsageError(
+            f"{directory}: expected no other patch than {present}, which it has, got {file}"
+        )
+    return present
+
+
+def _expect_near(path: Path, directory: Path) -> None:
+    """Refuse to write to a file elsewhere that only the record of a package names."""
+    place = path.resolve()
+    near = (Path.cwd().resolve(), directory.resolve().parent)
+    if not any(place.is_relative_to(folder) for folder in near):
+        raise UsageError(
+            f"{directory}: expected its patch beside it or below the current directory, got {path};"
+            f" to write there, name it: mcpgen patch {directory} --patch {path}"
+        )
+
+
+def _expect_whole(directory: Path, record: manifest.Manifest) -> None:
+    """Refuse a package that lacks files."""
+    for path in record.files:
+        if not (directory / path).is_file():
+            raise UsageError(
+                f"{directory}: expected {path}, which is not there: mcpgen update {directory}"
+                " writes it anew; fewer parts or features leave it out"
+            )
+
+
+def _expect_only_edits(
+    request: BuildRequest, directory: Path, record: manifest.Manifest, written: dict[str, str]
+) -> None:
+    """Refuse a package that mcpgen would write otherwise than it did."""
+    _expect_whole(directory, record)
+    if request.patch is not None:
+        written = package_cache.built(request, _ignore)
+    for path in sorted({*written, *record.files} - {manifest.NAME}):
+        now = manifest.fingerprint(written[path]) if path in written else ""
+        if now != record.files.get(path):
+            raise UsageError(
+                f"{directory}: expected a package that differs by edits alone, but {path} would be"
+                " written otherwise: mcpgen, a schema, a template or the patch changed since; undo"
+                " that, run mcpgen patch, then update"
+            )
+
+
+def _edited(directory: Path, record: manifest.Manifest, written: dict[str, str]) -> dict[str, str]:
+    """The files that are not as mcpgen writes them without a patch."""
+    found: dict[str, str] = {}
+    for path in record.files:
+        place = directory / path
+        if manifest.file_fingerprint(place) == manifest.fingerprint(written[path]):
+            continue
+        try:
+            found[path] = place.read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            raise OutputError(f"{place}: expected text in UTF-8, got other bytes") from None
+    return found
+
+
+def _write(directory: Path, place: Path, kept: Patch | None, files: dict[str, str]) -> None:
+    """Write the patch and the package, or neither."""
+    before = place.read_text(encoding="utf-8") if place.is_file() else None
+    try:
+        _put(place, kept.text if kept is not None else None)
+        output.write(directory, files, force=True)
+    except McpgenError:
+        _put(place, before)
+        raise
+
+
+def _put(path: Path, text: str | None) -> None:
+    """Put a file with a text into place by one rename; remove it if there is none."""
+    part = path.with_name(f".{path.name}.part")
+    try:
+        if text is None:
+            path.unlink(missing_ok=True)
+            return
+        part.write_text(text, encoding="utf-8", newline="\n")
+        part.replace(path)
+    except OSError as error:
+        raise OutputError(f"{path}: nothing was written: {error.strerror}") from error
+    finally:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
+
+
+def _say(console: Console, directory: Path, kept: Patch | None) -> None:
+    files = kept.files() if kept is not None else ()
+    hunks = {each.path: len(each) for each in files}
+    console.record(
+        {
+            "directory": str(directory),
+            "file": str(kept.path) if kept is not None else None,
+            "hunks": hunks,
+        }
+    )
+    if kept is None:
+        console.summary(f"{directory}: no edits")
+        return
+    for path, count in hunks.items():
+        console.summary(f"{path}: {count_of(count, 'hunk')}")
+    console.summary(f"{kept.path}: {count_of(len(hunks), 'file')}; commit it with the package")

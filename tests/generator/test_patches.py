@@ -1,0 +1,389 @@
+"""`mcpgen patch`: edits that last through later generations, and conflicts that lose nothing."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from syrupy.assertion import SnapshotAssertion
+
+from generator.command_line import Done, run
+from mcpgen import schema
+from mcpgen.errors import PatchError
+from mcpgen.package import manifest, patches
+from mcpgen.package.patches import Patch
+
+NEWEST, OLDEST = schema.latest().name, schema.revisions()[0].name
+FOLDER = f"r{NEWEST.replace('-', '_')}"
+MODELS = f"pkg/{FOLDER}/models.py"
+PATCH = "pkg.patch"
+
+DOCSTRING = ('"""Hints on how a client', '"""Our hints on how a client')
+METHOD = (
+    "class AudioContent(",
+    (
+        "    def is_for_users(self) -> bool:\n"
+        '        """Whether the object is for users."""\n'
+        '        return "user" in (self.audience or ())\n\n\nclass AudioContent('
+    ),
+)
+BODY = ("if self.priority is not None and not 0", "if self.priority is not None and not 1")
+EDITS = {
+    "a docstring": (MODELS, DOCSTRING),
+    "a method": (MODELS, METHOD),
+    "a statement": (MODELS, BODY),
+    "an import": (MODELS, ("from typing import ", "import os\nfrom typing import ")),
+    "a copied module": ("pkg/_wire.py", ("def ", "def own() -> None: ...\n\n\ndef ")),
+    "what is no module": ("pkg/py.typed", ("", "partial\n")),
+    "the first line": (MODELS, ("#", "# ours\n#")),
+}
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A package of types, generated once."""
+    folder = tmp_path_factory.mktemp("written") / "pkg"
+    assert run("-q", "-r", "latest", "--parts", "types", "-o", str(folder)).code == 0
+    return folder
+
+
+@pytest.fixture
+def project(written: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with that package, in which commands run."""
+    shutil.copytree(written, tmp_path / "pkg")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def edit(*edits: tuple[str, str], path: str = MODELS) -> None:
+    """Edit a file by hand: old and new text each."""
+    text = Path(path).read_text("utf-8")
+    for old, new in edits:
+        assert old in text
+        text = text.replace(old, new, 1)
+    Path(path).write_text(text, "utf-8")
+
+
+def texts(folder: str = "pkg") -> dict[str, str]:
+    """The text of every file."""
+    files = (path for path in Path(folder).rglob("*") if path.is_file())
+    return {str(path): path.read_text("utf-8") for path in files}
+
+
+def expect_current() -> None:
+    """The package is what mcpgen writes."""
+    assert run("check", "pkg") == Done(0, "pkg: up to date\n", "")
+
+
+@pytest.mark.usefixtures("project")
+@pytest.mark.parametrize("case", EDITS)
+def test_any_edit_lasts_through_another_generation(case: str) -> None:
+    path, change = EDITS[case]
+    edit(change, path=path)
+    edited = Path(path).read_text("utf-8")
+    assert run("-q", "patch", "pkg").code == 0
+    assert Path(path).read_text("utf-8") == edited
+    expect_current()
+    words = ("-q", "-r", "latest", "-r", OLDEST, "--parts", "types", "-o", "pkg")
+    assert run(*words).code == 0
+    assert change[1] in Path(path).read_text("utf-8")
+    expect_current()
+    assert run("-q", "update", "pkg", "--revision", "latest").code == 0
+    assert Path(path).read_text("utf-8") == edited
+
+
+@pytest.mark.usefixtures("project")
+def test_the_patch_is_a_unified_diff_that_the_manifest_names(snapshot: SnapshotAssertion) -> None:
+    edit(DOCSTRING, METHOD)
+    done = run("patch", "pkg")
+    assert done.code == 0
+    assert done.out == snapshot(name="summary")
+    assert Path(PATCH).read_text("utf-8") == snapshot(name="file")
+    record = json.loads(Path("pkg", manifest.NAME).read_text("utf-8"))
+    digest = manifest.file_fingerprint(Path(PATCH))
+    assert record["patch"] == {"file": f"../{PATCH}", "digest": digest}
+
+
+@pytest.mark.usefixtures("project")
+def test_a_second_patch_has_the_edits_of_both_times() -> None:
+    edit(DOCSTRING)
+    run("-q", "patch", "pkg")
+    edit(BODY)
+    result = json.loads(run("patch", "pkg", "--json").out)
+    assert result == {"directory": "pkg", "file": PATCH, "hunks": {f"{FOLDER}/models.py": 2}}
+    text = Path(PATCH).read_text("utf-8")
+    assert all(f"+    {new}" in text or new in text for _, new in (DOCSTRING, BODY))
+    expect_current()
+
+
+@pytest.mark.usefixtures("project")
+def test_edits_that_are_undone_take_the_patch_away() -> None:
+    before = texts()
+    edit(DOCSTRING)
+    run("-q", "patch", "pkg")
+    edit((DOCSTRING[1], DOCSTRING[0]))
+    assert run("patch", "pkg") == Done(0, "pkg: no edits\n", "")
+    assert not Path(PATCH).exists()
+    assert texts() == before
+
+
+@pytest.mark.usefixtures("project")
+def test_a_package_without_edits_has_no_patch() -> None:
+    before = texts()
+    assert run("patch", "pkg") == Done(0, "pkg: no edits\n", "")
+    assert texts() == before
+
+
+@pytest.mark.usefixtures("project")
+def test_edits_follow_a_module_to_the_revision_in_its_place() -> None:
+    assert run("-q", "-r", OLDEST, "--parts", "types", "-o", "old").code == 0
+    old = f"old/r{OLDEST.replace('-', '_')}/models.py"
+    edit(("class Implementation(", "class Own:\n    pass\n\n\nclass Implementation("), path=old)
+    run("-q", "patch", "old")
+    done = run("update", "old", "--revision", NEWEST)
+    assert f"old.patch: the edits of {old[4:]} go to {FOLDER}/models.py" in done.out
+    assert "class Own:" in Path(f"old/{FOLDER}/models.py").read_text("utf-8")
+    edit(("class Own:", "class Own2:"), path=f"old/{FOLDER}/models.py")
+    run("-q", "patch", "old")
+    assert f"+++ b/{FOLDER}/models.py" in Path("old.patch").read_text("utf-8")
+
+
+@pytest.mark.usefixtures("project")
+def test_edits_of_a_file_that_is_left_out_are_kept() -> None:
+    assert run("-q", "-r", "latest", "--parts", "protocol", "-o", "peer").code == 0
+    path = "peer/protocol/connection.py"
+    edit(("import", "import os\nimport"), path=path)
+    run("-q", "patch", "peer")
+    text = Path("peer.patch").read_text("utf-8")
+    done = run("update", "peer", "--parts", "types")
+    line = "peer.patch: protocol/connection.py is not in the package: its edits have no effect"
+    assert line in done.out
+    assert Path("peer.patch").read_text("utf-8") == text
+    assert run("-q", "update", "peer", "--parts", "protocol").code == 0
+    assert "import os\nimport" in Path(path).read_text("utf-8")
+
+
+@pytest.mark.usefixtures("project")
+def test_a_conflict_shows_both_sides_and_writes_nothing(snapshot: SnapshotAssertion) -> None:
+    edit(DOCSTRING, METHOD)
+    run("-q", "patch", "pkg")
+    edit(('-    """Hints', '-    """Earlier hints'), path=PATCH)  # as mcpgen wrote it then
+    before = texts()
+    done = run("update", "pkg")
+    assert done.code == 1
+    assert done.err == snapshot
+    assert texts() == before
+
+
+@pytest.mark.usefixtures("project")
+def test_check_sees_a_patch_that_changed_and_update_applies_it() -> None:
+    edit(DOCSTRING)
+    run("-q", "patch", "pkg")
+    edit(("Our hints", "Their hints"), path=PATCH)
+    done = run("check", "pkg")
+    assert (done.code, done.out.splitlines()[0]) == (1, "the patch changed")
+    assert json.loads(run("check", "pkg", "--json").out)["patch_changed"] is True
+    assert run("-q", "update", "pkg").code == 0
+    assert "Their hints" in Path(MODELS).read_text("utf-8")
+    expect_current()
+
+
+@pytest.mark.usefixtures("project")
+def test_a_patch_that_is_gone_is_asked_for() -> None:
+    edit(DOCSTRING)
+    run("-q", "patch", "pkg")
+    Path(PATCH).rename("moved.patch")
+    done = run("check", "pkg")
+    assert (done.code, "is not there: name it with --patch FILE" in done.err) == (2, True)
+    assert run("-q", "update", "pkg", "--patch", "moved.patch").code == 0
+    expect_current()
+
+
+@pytest.mark.usefixtures("project")
+def test_an_empty_patch_is_as_good_as_none() -> None:
+    before = texts()
+    edit(DOCSTRING)
+    run("-q", "patch", "pkg")
+    Path(PATCH).write_text("", "utf-8")
+    assert run("-q", "update", "pkg").code == 0
+    assert texts()[MODELS] == before[MODELS]
+
+
+@pytest.mark.usefixtures("project")
+def test_the_settings_of_a_project_name_the_patch() -> None:
+    edit(DOCSTRING)
+    run("-q", "patch", "pkg")
+    shutil.rmtree("pkg")
+    settings = '[tool.mcpgen]\nrevisions = ["latest"]\nparts = ["types"]\noutput = "pkg"\n'
+    Path("pyproject.toml").write_text(settings, "utf-8")
+    assert run("-q").code == 0
+    assert DOCSTRING[1] not in Path(MODELS).read_text("utf-8")
+    Path("pyproject.toml").write_text(f'{settings}patch = "{PATCH}"\n', "utf-8")
+    done = run("check")
+    assert (done.code, done.out.splitlines()[-1]) == (1, "the settings changed: patch; run mcpgen")
+    assert run("-q").code == 0
+    assert DOCSTRING[1] in Path(MODELS).read_text("utf-8")
+    assert run("check", "-q").code == 0
+
+
+def removed() -> None:
+    Path(MODELS).unlink()
+
+
+def other_bytes() -> None:
+    Path(MODELS).write_bytes(b"\xff\xfe")
+
+
+def another_version() -> None:
+    """Record a file as an earlier mcpgen would have written it."""
+    edit(DOCSTRING)
+    path = Path("pkg", manifest.NAME)
+    record = json.loads(path.read_text("utf-8"))
+    record["files"][f"{FOLDER}/methods.py"] = "0" * 64
+    path.write_text(json.dumps(record), "utf-8")
+
+
+def with_rules() -> None:
+    """Record rules, as a package of an earlier mcpgen may have."""
+    path = Path("pkg", manifest.NAME)
+    record = json.loads(path.read_text("utf-8"))
+    record["adopted"] = {"file": "../pkg.adopted.toml", "digest": ""}
+    path.write_text(json.dumps(record), "utf-8")
+
+
+def another_patch() -> None:
+    edit(DOCSTRING)
+    Path(PATCH).write_text("", "utf-8")
+
+
+REFUSED = {
+    "a file that was removed": (removed, "models.py, which is not there: mcpgen update pkg"),
+    "bytes that are no text": (other_bytes, "models.py: expected text in UTF-8, got other bytes"),
+    "another version": (another_version, f"edits alone, but {FOLDER}/methods.py would be written"),
+    "rules of before": (with_rules, "mcpgen.json#/adopted: expected a patch: "),
+    "another patch": (another_patch, "pkg.patch: expected no patch that the package is made"),
+    "no package": (lambda: shutil.rmtree("pkg"), "pkg: expected a package of mcpgen's, got no "),
+}
+
+
+@pytest.mark.usefixtures("project")
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_no_patch_can_be_made_of_is_refused(case: str) -> None:
+    prepare, text = REFUSED[case]
+    prepare()
+    before = texts() if case != "bytes that are no text" else {}
+    done = run("patch", "pkg")
+    assert done.code in (1, 2)
+    assert text in done.err
+    assert before == {} or texts() == before
+
+
+@pytest.mark.usefixtures("project")
+def test_a_patch_can_lie_elsewhere_but_in_one_file_only() -> None:
+    edit(DOCSTRING)
+    assert "outside of the package" in run("patch", "pkg", "--patch", "pkg/own.patch").err
+    assert run("-q", "patch", "pkg", "--patch", "own.patch").code == 0
+    assert not Path(PATCH).exists()
+    edit(BODY)
+    done = run("patch", "pkg", "--patch", "others.patch")
+    assert (done.code, "no other patch than own.patch" in done.err) == (2, True)
+    assert run("-q", "patch", "pkg").code == 0
+    expect_current()
+
+
+@pytest.mark.usefixtures("project")
+def test_a_patch_is_put_back_if_the_package_cannot_be_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    edit(DOCSTRING)
+    before = texts()
+    monkeypatch.setattr("pathlib.Path.rename", _refused)
+    done = run("patch", "pkg")
+    assert (done.code, "nothing was written" in done.err) == (1, True)
+    assert {path: texts().get(path) for path in before} == before
+    assert not Path(PATCH).exists()
+
+
+def _refused(path: Path, target: Path) -> Path:
+    raise PermissionError(13, "Permission denied")
+
+
+def patch_of(text: str) -> Patch:
+    return Patch.of(Path("pkg.patch"), Path("pkg"), text)
+
+
+LINES = st.lists(st.sampled_from(("a", "b", "c", "- d", "+ e", "--- f", "@@ g", "", "\xe9\x0c")))
+TEXTS = st.tuples(LINES, st.booleans()).map(lambda each: "\n".join(each[0]) + "\n" * each[1])
+
+
+@given(TEXTS.filter(bool), TEXTS)
+def test_a_patch_gives_the_edited_text_again(before: str, after: str) -> None:
+    written = {"m.py": before}
+    patch = patch_of(patches.difference(written, {"m.py": after}))
+    assert patches.applied(patch, written, pytest.fail) == {"m.py": after}
+
+
+NUMBERED = "".join(f"line {number}\n" for number in range(200))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_edits_and_changes_elsewhere_go_together(seed: int) -> None:
+    chance = random.Random(seed)
+    ours, theirs = chance.sample(range(10, 190, 10), 2)
+    mine = NUMBERED.replace(f"line {ours}\n", "mine\n")
+    patch = patch_of(patches.difference({"m.py": NUMBERED}, {"m.py": mine}))
+    change = chance.choice(("", "changed\n", f"line {theirs}\nadded\n"))
+    now = NUMBERED.replace(f"line {theirs}\n", change)
+    merged = patches.applied(patch, {"m.py": now}, pytest.fail)
+    assert merged == {"m.py": mine.replace(f"line {theirs}\n", change)}
+
+
+@pytest.mark.parametrize(
+    ("now", "why"),
+    [
+        (NUMBERED.replace("line 50\n", "line fifty\n"), "fits nowhere"),
+        (NUMBERED.replace("line 48\n", "").replace("line 47\n", ""), ""),
+        (NUMBERED.replace("line 49\n", ""), "fits nowhere"),
+        (NUMBERED.replace("line 47\n", "line 4.7\n"), ""),
+        (NUMBERED + NUMBERED, "fits several places"),
+    ],
+    ids=["itself", "context is gone", "a neighbour is gone", "context changed", "twice"],
+)
+def test_a_hunk_goes_where_its_own_lines_stand_once(now: str, why: str) -> None:
+    mine = NUMBERED.replace("line 50\n", "mine\n").replace("line 51\n", "line 51\nmore\n")
+    patch = patch_of(patches.difference({"m.py": NUMBERED}, {"m.py": mine}))
+    if not why:
+        assert "mine\nline 51\nmore\n" in patches.applied(patch, {"m.py": now}, pytest.fail)["m.py"]
+        return
+    with pytest.raises(PatchError) as caught:
+        patches.applied(patch, {"m.py": now}, pytest.fail)
+    assert f"m.py: the hunk for line 48 {why}\n<<<<<<< " in caught.value.details
+
+
+HOSTILE = {
+    "no diff": "hello\n",
+    "a new file": "--- /dev/null\n+++ b/m.py\n@@ -0,0 +1 @@\n+x\n",
+    "a removed file": "--- a/m.py\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n",
+    "another length": "--- a/m.py\n+++ b/m.py\n@@ -1,9 +1,9 @@\n-x\n+y\n",
+    "many hunks": "--- a/m.py\n+++ b/m.py\n" + "@@ -1 +1 @@\n-x\n+y\n" * (patches.MAX_HUNKS + 1),
+}
+
+
+@pytest.mark.parametrize("case", HOSTILE)
+def test_a_hostile_patch_is_refused_in_one_short_line(case: str) -> None:
+    with pytest.raises(PatchError) as caught:
+        patches.applied(patch_of(HOSTILE[case]), {"m.py": "x\n"}, pytest.fail)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 400
+
+
+def test_a_patch_of_many_bytes_is_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "large.patch"
+    path.write_bytes(b"x" * (patches.MAX_BYTES + 1))
+    with pytest.raises(PatchError, match="bytes at most, got a larger one"):
+        patches.read(path, tmp_path)
