@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -68,6 +69,24 @@ def test_models_that_another_package_has_come_out_of_the_cache(
     monkeypatch.setattr(models, "source_of", None)
     assert built(wanted) == expected
     assert sorted(place.glob("models-*")) == kept
+
+
+def test_templates_that_were_compiled_come_out_of_the_cache(place: Path, tmp_path: Path) -> None:
+    (tmp_path / "a.jinja").write_text("{{ value | literal }}")
+    code = (
+        "import sys, pathlib, jinja2; from mcpgen import paths; from mcpgen.render import templates;"
+        f" paths.templates_dir = lambda: pathlib.Path({str(tmp_path)!r});"
+        " jinja2.Environment.compile = jinja2.Environment.compile if sys.argv[1:] else None;"
+        " print(templates.rendered('a.jinja', value='x'))"
+    )
+    command = [sys.executable, "-c", code]
+    assert subprocess.run(command, check=False, capture_output=True).returncode == 1
+    for words in (["compile"], [], ["compile"]):
+        done = subprocess.run([*command, *words], check=True, capture_output=True, text=True)
+        assert done.stdout == '"x"\n'
+        [entry] = place.glob("template-*")
+        if not words:
+            entry.write_bytes(b"damaged")
 
 
 def test_notes_about_a_schema_file_come_out_of_the_cache_too(tmp_path: Path, place: Path) -> None:

@@ -12,6 +12,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
+from functools import lru_cache
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any, Literal
 
@@ -313,20 +314,30 @@ def combined(files: Iterable[tuple[str, Path]]) -> str:
 def generator_fingerprint() -> str:
     """The fingerprint of everything that decides what a given schema becomes."""
     roots = {"mcpgen": paths.PACKAGE, "templates": paths.templates_dir()}
-    files = [
-        (f"{name}/{path.relative_to(root).as_posix()}", path)
-        for name, root in roots.items()
-        for path in _files(root)
-    ]
-    shared = [(name, paths.schema_dir() / name) for name in ("docs.toml", "facts.toml")]
-    return combined([*files, *shared])
+    files = [row for name, root in roots.items() for row in _files(name, root)]
+    files += [(name, paths.schema_dir() / name) for name in ("docs.toml", "facts.toml")]
+    return _fingerprint_as_of(tuple((name, path, _state(path)) for name, path in files))
 
 
-def _files(root: Path) -> Iterator[Path]:
-    """The files of the generator below a folder: no byte code, and no copied data folder."""
-    for folder, folders, names in os.walk(root):
-        skipped = {"__pycache__", "_data"} if folder == str(root) else {"__pycache__"}
-        folders[:] = [name for name in folders if name not in skipped]
-        for name in names:
-            if not name.endswith(".pyc"):
-                yield Path(folder, name)
+def _state(path: Path) -> tuple[int, int]:
+    """What changes of a file when it is written: its time, and its size in bytes."""
+    status = path.stat()
+    return status.st_mtime_ns, status.st_size
+
+
+@lru_cache(maxsize=4)
+def _fingerprint_as_of(files: tuple[tuple[str, Path, tuple[int, int]], ...]) -> str:
+    """The fingerprint of files, each by its name, its path and its state."""
+    return combined((name, path) for name, path, _ in files)
+
+
+def _files(name: str, root: Path) -> Iterator[tuple[str, Path]]:
+    """The files of the generator below a folder, by name: no byte code, no copied data folder."""
+    top = str(root)
+    for folder, folders, names in os.walk(top):
+        skipped = {"__pycache__", "_data"} if folder == top else {"__pycache__"}
+        folders[:] = [each for each in folders if each not in skipped]
+        below = name + folder[len(top) :].replace(os.sep, "/")
+        for file in names:
+            if not file.endswith(".pyc"):
+                yield f"{below}/{file}", Path(folder, file)

@@ -175,10 +175,14 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-@computed_once
 def _key(path: str) -> str:
     """The key of the entry for modules of a path: its rows were made by the same Black."""
-    return _digest(f"{version('black')}\n{WIDTH}\n{path}")
+    return _digest(f"{_version()}\n{WIDTH}\n{path}")
+
+
+@computed_once
+def _version() -> str:
+    return version("black")
 
 
 def _format_all(parts: Iterable[str]) -> dict[str, str]:

@@ -9,25 +9,31 @@ sandbox, and reaches neither modules, classes nor files.
 
 from __future__ import annotations
 
+import hashlib
 import traceback
 from collections.abc import Mapping
-from functools import cache
+from functools import cache as computed_once
+from importlib.metadata import version
 from pathlib import Path, PurePath
 from types import ModuleType
 from typing import Any, TypeGuard
 
 from jinja2 import (
+    BytecodeCache,
     FileSystemLoader,
     StrictUndefined,
     TemplateNotFound,
     TemplateSyntaxError,
     Undefined,
 )
+from jinja2.bccache import Bucket
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from mcpgen import paths
+from mcpgen import cache, paths
 from mcpgen.errors import TemplateError, safe_text
 from mcpgen.literals import checked, docstring, literal
+
+_KIND = "template"
 
 _REASON = 300
 """Characters of an error within a template that are shown."""
@@ -107,7 +113,30 @@ class SandboxedEnvironment(ImmutableSandboxedEnvironment):
             return self.undefined(obj=obj, name=argument)
 
 
-@cache
+class _CompiledTemplates(BytecodeCache):
+    """Templates as Jinja compiles them, in the cache of mcpgen."""
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        """Fill a bucket with what was kept, if there is some."""
+        kept = cache.read(_KIND, self._key(bucket))
+        if kept is not None:
+            bucket.bytecode_from_string(kept)
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        """Keep what a bucket holds."""
+        cache.write(_KIND, self._key(bucket), bucket.bytecode_to_string())
+
+    def _key(self, bucket: Bucket) -> str:
+        """The name of a template, its text, and what compiled it; Python is in the bucket."""
+        return hashlib.sha256(f"{bucket.key}{bucket.checksum}{_version()}".encode()).hexdigest()
+
+
+@computed_once
+def _version() -> str:
+    return version("jinja2")
+
+
+@computed_once
 def _environment(root: Path, overrides: Path | None) -> SandboxedEnvironment:
     environment = SandboxedEnvironment(
         loader=FileSystemLoader([root] if overrides is None else [overrides, root]),
@@ -117,6 +146,7 @@ def _environment(root: Path, overrides: Path | None) -> SandboxedEnvironment:
         keep_trailing_newline=True,
         autoescape=False,
         finalize=_written,
+        bytecode_cache=_CompiledTemplates() if overrides is None else None,
     )
     filters: Mapping[str, Any] = {"literal": literal, "docstring": docstring}
     environment.filters.update(filters)
