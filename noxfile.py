@@ -39,7 +39,8 @@ ENVIRONMENTS = ("test", "interop", "lint", "proxies")
 
 REPEATED = ("--reruns=2", "--reruns-delay=1", "-rR")
 """Repeats failed tests, and names them: a busy machine may miss the time limits of some tests."""
-ON_ALL_CORES = ("--numprocesses=auto", "--dist=loadfile")
+IN_ONE_PROCESS = os.environ.get("PYTEST_XDIST_AUTO_NUM_WORKERS") == "1"
+ON_ALL_CORES = () if IN_ONE_PROCESS else ("--numprocesses=auto", "--dist=loadfile")
 """Runs files of tests side by side: tests of one file share what takes long."""
 WHILE_WAITING = ("--numprocesses=2", "--dist=loadfile")
 """Runs two files of tests side by side on any machine: they wait for peers most of the time."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import socket
@@ -9,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Container, Iterable
+from collections.abc import Container, Generator, Iterable
 from pathlib import Path
 
 import pytest
@@ -131,6 +132,26 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     """Remove the folder of the run."""
     if not hasattr(config, "workerinput"):
         shutil.rmtree(config.stash[FOLDER], ignore_errors=True)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Leave what is collected out of garbage collection: nothing of it is garbage before the end.
+
+    To search it each time took two fifths of the time of collection.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish() -> None:
+    """Plugins look for what holds an object, which they do not see in what is left out."""
+    gc.unfreeze()
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
