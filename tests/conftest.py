@@ -63,6 +63,7 @@ COSTLY = (
     ),
     "package/client/test_command_line.py",
     "package/protocol/test_foreign_messages.py",
+    "package/runtime/test_terminal_output.py",
     "package/server/test_serve_http.py",
     "package/server/test_workers.py",
     "package/test_document_examples.py",
