@@ -67,6 +67,7 @@ COSTLY = (
     "package/server/test_serve_http.py",
     "package/server/test_workers.py",
     "package/test_document_examples.py",
+    "package/test_testing.py",
     "package/transports/test_stdio_end_to_end.py",
     "requirements/test_recording.py",
 )
