@@ -460,7 +460,7 @@ def attacks(session: nox.Session) -> None:
 def lint(session: nox.Session) -> None:
     """Format, lint, and both type checkers, also over right and wrong snippets of user code."""
     install(session, "lint")
-    session.run("black", "--check", "--quiet", *(path for path in CODE if path != "generated"))
+    session.run("ruff", "format", "--check", "-q", *(path for path in CODE if path != "generated"))
     session.run("ruff", "check", *CODE)
     typed = ("generator/mcpgen", GOLDEN, "noxfile.py", "tests")
     session.run("mypy", *typed, "--exclude=tests/typing/")
