@@ -42,7 +42,8 @@ OVER_PROCESSES = (
         "package/server/test_w",
     ),
     *("package/transports/http/", "package/transports/test_process", "package/transports/test_std"),
-    *("package/client/test_command_line", "package/client/test_server_process"),
+    *("package/client/test_command_line", "package/client/test_restart"),
+    "package/client/test_server_process",
     *("package/client/test_sync", "package/runtime/test_trace", "package/test_document_examples"),
     *("generator/test_cli", "generator/test_parts", "generator/test_injection"),
     *("generator/test_typescript_injection", "generator/test_document_commands"),
@@ -56,9 +57,10 @@ COSTLY = (
         f"generator/test_{name}.py"
         for name in (
             *("adopt", "check", "check_server", "cli", "core_names", "deprecated_names"),
-            *("diff_reports", "extensions", "fitting", "formatting", "list_requests"),
-            *("live_server", "new_project", "overrides", "package_cache", "parts", "pipeline"),
-            *("pydantic_models", "schema_add", "settings", "typescript", "update_report"),
+            *("diff_properties", "diff_reports", "extensions", "fitting", "formatting"),
+            *("list_requests", "live_server", "new_project", "overrides", "package_cache"),
+            *("parts", "pipeline", "pydantic_models", "schema_add", "settings", "typescript"),
+            "update_report",
         )
     ),
     "package/client/test_command_line.py",
@@ -71,7 +73,7 @@ COSTLY = (
     "package/transports/test_stdio_end_to_end.py",
     "requirements/test_recording.py",
 )
-"""Files whose tests took more than ten CPU seconds: they build packages or start processes."""
+"""Files whose tests took more than ten CPU seconds: most build packages or start processes."""
 
 WITH_SESSIONS = ("attacks/", "browser/", "history/", "interop/", "proxies/", "typing/")
 """Folders of tests that have a session of `nox` of their own."""
