@@ -48,6 +48,7 @@ OVER_PROCESSES = (
     *("generator/test_cli", "generator/test_parts", "generator/test_injection"),
     *("generator/test_typescript_injection", "generator/test_document_commands"),
     *("generator/test_undecided", "generator/test_disagreements", "conventions/test_documents"),
+    *("generator/test_diagnosis", "generator/test_features"),
 )
 """Beginnings of the paths of test files with sockets, processes or many packages."""
 
@@ -58,9 +59,9 @@ COSTLY = (
         for name in (
             *("adopt", "check", "check_server", "cli", "core_names", "deprecated_names"),
             *("diff_properties", "diff_reports", "extensions", "fitting", "formatting"),
-            *("list_requests", "live_server", "new_project", "overrides", "package_cache"),
-            *("parts", "pipeline", "pydantic_models", "schema_add", "settings", "typescript"),
-            "update_report",
+            *("list_requests", "live_server", "mirror_lists", "new_project", "overrides"),
+            *("package_cache", "parts", "pipeline", "pydantic_models", "renamed_types"),
+            *("schema_add", "settings", "typescript", "update_report"),
         )
     ),
     "package/client/test_command_line.py",
