@@ -417,7 +417,7 @@ SWAPS: tuple[tuple[str, str, dict[str, Any]], ...] = (
 def test_at_most_three_members_are_renamed_by_their_content(
     gone: int, come: int, renamed: int
 ) -> None:
-    before = params(**{old: content for old, _, content in SWAPS[:gone]})
-    after = params(**{new: content for _, new, content in SWAPS[:come]})
+    before = params("color", **{old: content for old, _, content in SWAPS[:gone]})
+    after = params("color", **{new: content for _, new, content in SWAPS[:come]})
     rules = [rule for rule, _ in found(protocol(**before), protocol(**after))]
     assert rules.count("FIELD_RENAMED") == renamed
