@@ -156,7 +156,7 @@ def package(root: Path, folder: Path) -> Path:
 EDITS = {
     "statements": "x\n" * 50_000,
     "functions": "\n".join(f"def f{at}(): pass" for at in range(20_000)),
-    "a long docstring": f"def f():\n    \"\"\"{'x' * 2_000_000}\"\"\"",
+    "a long docstring": 'def f():\n    """' + "x" * 2_000_000 + '"""',
     "a form feed": "\x0cdef f(): pass",
     "a deep expression": f"x = {'-' * 100_000}1",
 }

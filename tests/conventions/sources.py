@@ -54,6 +54,7 @@ def tokens_of(path: Path) -> Iterator[tokenize.TokenInfo]:
     return tokenize.generate_tokens(io.StringIO(text_of(path)).readline)
 
 
+@cache
 def docstring_lines(path: Path) -> set[int]:
     """Numbers of the lines that only document: strings that stand alone as a statement."""
     return {

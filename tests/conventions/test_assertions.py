@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
-from collections.abc import Iterator
-from pathlib import Path
+from typing import NamedTuple
 
 from conventions.sources import TESTS, python_files, shown, tree_of
 
@@ -18,31 +17,41 @@ ASSERTING = frozenset({"raises", "warns", "fail", "fail_after", "expect"})
 PEERS = frozenset({"check", "end", "until", "visit"})
 """Methods of the tests' own peers, which fail if what they wait for does not come."""
 
-Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+class Function(NamedTuple):
+    """A function of a module of tests; what is within it counts as its own.
+
+    Attributes:
+        name: Its name.
+        line: Its line.
+        asserts: Whether it fails a test itself: also by a program that has to succeed.
+        calls: The last names of what it calls.
+    """
+
+    name: str
+    line: int
+    asserts: bool
+    calls: frozenset[str]
+
+    @classmethod
+    def of(cls, function: ast.FunctionDef | ast.AsyncFunctionDef) -> Function:
+        """A function by its tree."""
+        asserts, calls = False, set()
+        for node in ast.walk(function):
+            match node:
+                case ast.Assert() | ast.Raise():
+                    asserts = True
+                case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)):
+                    calls.add(name)
+                    asserts = asserts or any(word.arg == "check" for word in node.keywords)
+        is_asserting = asserts or not ASSERTING.isdisjoint(calls)
+        return cls(function.name, function.lineno, is_asserting, frozenset(calls))
 
 
-def functions_in(path: Path) -> Iterator[Function]:
+def functions_in(tree: ast.Module) -> list[Function]:
     """The functions of a module, inner ones and methods among them."""
-    for node in ast.walk(tree_of(path)):
-        if isinstance(node, Function):
-            yield node
-
-
-def calls_in(function: Function) -> Iterator[tuple[str, ast.Call]]:
-    """The calls in a function, by the last name of what is called."""
-    for node in ast.walk(function):
-        if isinstance(node, ast.Call):
-            match node.func:
-                case ast.Name(id=name) | ast.Attribute(attr=name):
-                    yield name, node
-
-
-def asserts(function: Function) -> bool:
-    """Whether a function fails a test itself: also by a program that has to succeed."""
-    return any(isinstance(node, ast.Assert | ast.Raise) for node in ast.walk(function)) or any(
-        name in ASSERTING or any(word.arg == "check" for word in call.keywords)
-        for name, call in calls_in(function)
-    )
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
+    return [Function.of(node) for node in ast.walk(tree) if isinstance(node, kinds)]
 
 
 def asserting_names(functions: list[Function]) -> set[str]:
@@ -50,33 +59,31 @@ def asserting_names(functions: list[Function]) -> set[str]:
     by_name: defaultdict[str, list[Function]] = defaultdict(list)
     for function in functions:
         by_name[function.name].append(function)
-    names = set(PEERS) | {name for name, same in by_name.items() if all(map(asserts, same))}
+    names = set(PEERS) | {n for n, same in by_name.items() if all(each.asserts for each in same)}
     while more := {
         name
         for name, same in by_name.items()
-        if name not in names
-        and all(any(called in names for called, _ in calls_in(each)) for each in same)
+        if name not in names and not any(names.isdisjoint(each.calls) for each in same)
     }:
         names |= more
     return names
 
 
 def test_each_test_asserts_something() -> None:
-    by_path = {path: list(functions_in(path)) for path in python_files(TESTS)}
+    by_path = {path: functions_in(tree_of(path)) for path in python_files(TESTS)}
     names = asserting_names([each for functions in by_path.values() for each in functions])
     idle = [
-        f"{shown(path)}:{each.lineno}: {each.name}"
+        f"{shown(path)}:{each.line}: {each.name}"
         for path, functions in by_path.items()
         if path.name.startswith("test_")
         for each in functions
-        if each.name.startswith("test_") and each.name not in names and not asserts(each)
-        if not any(name in names for name, _ in calls_in(each))
+        if each.name.startswith("test_") and each.name not in names and not each.asserts
+        if names.isdisjoint(each.calls)
     ]
     assert idle == []
 
 
 def test_a_test_that_only_calls_asserts_nothing() -> None:
     tree = ast.parse("def test_a(): tool(plain)\ndef test_b(): holds(1)\ndef holds(x): assert x")
-    functions = [each for each in tree.body if isinstance(each, Function)]
-    names = asserting_names(functions)
+    names = asserting_names(functions_in(tree))
     assert names - PEERS == {"holds", "test_b"}

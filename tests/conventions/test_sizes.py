@@ -14,10 +14,11 @@ FUNCTION_LINES = 60
 
 
 def long_functions(path: Path) -> Iterator[str]:
-    documentation = docstring_lines(path)
     for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            lines = set(range(node.lineno, (node.end_lineno or node.lineno) + 1)) - documentation
+            lines = {*range(node.lineno, (node.end_lineno or node.lineno) + 1)}
+            if len(lines) > FUNCTION_LINES:
+                lines -= docstring_lines(path)
             if len(lines) > FUNCTION_LINES:
                 yield f"{shown(path)}:{node.lineno}: {node.name} has {len(lines)} lines"
 

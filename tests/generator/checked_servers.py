@@ -1,8 +1,9 @@
 """A tiny server in raw JSON-RPC that keeps the rules, and ways to break one of them each.
 
-It runs as a script, over stdio: `python checked_servers.py DEFECT [SECONDS]`. A defect is a
-function by the name of its rule in `DEFECTS`, or a message in `BEFORE`. A slow server takes some
-seconds to get ready for the next message after an answer.
+`main` serves over stdio, with the words `DEFECT [SECONDS]`. A defect is a function by the name of
+its rule in `DEFECTS`, or a message in `BEFORE`. A slow server takes some seconds to get ready for
+the next message after an answer. Each check starts it some ten times, so it imports little, and is
+imported itself: Python compiles a script each time.
 """
 
 from __future__ import annotations
@@ -11,9 +12,12 @@ import json
 import sys
 import threading
 from collections.abc import Callable
-from typing import Any
 
-Message = dict[str, Any]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+Message = dict[str, "Any"]
 REVISIONS = ("2025-06-18", "2025-11-25")
 INFO = {"name": "raw", "version": "1"}
 CAPABILITIES: Message = {
@@ -157,7 +161,7 @@ class RawServer:
         return {"jsonrpc": "2.0", **own, "error": {"code": code, "message": "refused"}}
 
 
-Defect = Callable[[Any, Any], Any]
+Defect = Callable[["Any", "Any"], "Any"]
 DEFECTS: dict[str, Defect] = {}
 
 
@@ -608,7 +612,3 @@ def main() -> None:
             threading.Event().wait(seconds)
     if name == "lifecycle.shutdown-by-transport":
         threading.Event().wait()
-
-
-if __name__ == "__main__":
-    main()

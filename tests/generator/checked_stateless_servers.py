@@ -1,8 +1,7 @@
 """The tiny raw server of 2026-07-28: no handshake, no sessions, and ways to break one rule each.
 
-As a script it speaks over stdio: `python checked_stateless_servers.py DEFECT`. `DEFECTS` change
-answers on each transport; see `checked_stateless_http_servers` for the other one. Each check starts
-the script some ten times, so it imports little.
+`main` speaks over stdio, with the word `DEFECT`. `DEFECTS` change answers on each transport; see
+`checked_stateless_http_servers` for the other one.
 """
 
 from __future__ import annotations
@@ -11,11 +10,6 @@ import json
 import sys
 import threading
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any
-
-if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from generator import checked_servers as older
 from generator.checked_servers import (
@@ -29,6 +23,10 @@ from generator.checked_servers import (
     refused_if,
     without,
 )
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 REVISION = "2026-07-28"
 PREFIX = "io.modelcontextprotocol/"
@@ -278,7 +276,3 @@ def main() -> None:
             print(json.dumps(answered), flush=True)
     if name == "stdio.shutdown-server-on-eof":
         threading.Event().wait()
-
-
-if __name__ == "__main__":
-    main()

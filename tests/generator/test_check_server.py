@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -26,9 +27,15 @@ from mcpgen.check_server.rules import FILE, rules
 from mcpgen.check_server.runner import CHECKS
 from requirements.server_rules import text as rules_text
 
-PYTHON = (sys.executable, "-I", "-S")  # of the standard library alone, which starts sooner
-RAW = shlex.join([*PYTHON, checked_servers.__file__])
-STATELESS = shlex.join([*PYTHON, stateless.__file__])
+
+def command_of(module: ModuleType) -> str:
+    """A command that serves; it has the standard library alone, which starts sooner."""
+    place, name = str(Path(__file__).parent.parent), module.__name__
+    program = f"import sys; sys.path.append({place!r}); from {name} import main; main()"
+    return shlex.join([sys.executable, "-I", "-S", "-c", program])
+
+
+RAW, STATELESS = command_of(checked_servers), command_of(stateless)
 ENDLESS = frozenset({"lifecycle.shutdown-by-transport", "stdio.shutdown-server-on-eof"})
 """Defects whose check waits until its deadline."""
 PACKAGE = str(Path(mcp_protocol.__file__).parent.parent)

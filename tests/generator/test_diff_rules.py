@@ -402,3 +402,22 @@ def test_a_member_of_other_content_is_no_renaming(case: str) -> None:
 def test_a_renaming_that_only_the_content_shows_is_half_sure() -> None:
     [change] = changes(protocol(**field(COUNT)), protocol(**params(caption=COUNT)))
     assert change.sentence == "field renamed from size (50% sure)"
+
+
+SWAPS: tuple[tuple[str, str, dict[str, Any]], ...] = (
+    ("size", "caption", COUNT),
+    ("wet", "glossy", {"type": "boolean"}),
+    ("hours", "price", {"type": "number"}),
+    ("layers", "notes", {"type": "array", "items": TEXT}),
+)
+"""Members that go, those that come in their place, and the content of both."""
+
+
+@pytest.mark.parametrize(("gone", "come", "renamed"), [(3, 3, 3), (4, 4, 0), (3, 4, 0), (4, 3, 0)])
+def test_at_most_three_members_are_renamed_by_their_content(
+    gone: int, come: int, renamed: int
+) -> None:
+    before = params("color", **{old: content for old, _, content in SWAPS[:gone]})
+    after = params("color", **{new: content for _, new, content in SWAPS[:come]})
+    rules = [rule for rule, _ in found(protocol(**before), protocol(**after))]
+    assert rules.count("FIELD_RENAMED") == renamed

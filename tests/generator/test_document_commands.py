@@ -16,6 +16,7 @@ import pytest
 
 import documents
 from documents import Block
+from generator import command_line
 from generator.typescript_text import saved, typescript_of
 from mcpgen import schema
 
@@ -71,26 +72,31 @@ def reason_to_skip(command: Command) -> str | None:
 def run(command: Command, folder: Path) -> str:
     """What a command prints, run in a folder; it must succeed. `> FILE` keeps that in a file."""
     line, _, target = command.line.partition(" > ")
-    words = shlex.split(line)
-    programs = {
-        "echo": ["echo"],
-        "mcpgen": [sys.executable, "-m", "mcpgen"],
-        "python": [sys.executable],
-    }
+    program, *words = shlex.split(line)
+    if program == "mcpgen":  # without a process that imports all of it
+        code, out, err = command_line.run(*words, cwd=folder)
+    else:
+        place = {"echo": "echo", "python": sys.executable}[program]
+        code, out, err = run_program(place, words, folder)
+    assert code == 0, f"{command.line}\n{err}"
+    if target:
+        (folder / target.strip()).write_text(out, "utf-8")
+    return out
+
+
+def run_program(program: str, words: list[str], folder: Path) -> command_line.Done:
+    """Run a program in a folder to its end; it finds the packages of the folder, and mcpgen."""
     place = os.pathsep.join((str(documents.ROOT / "generator"), str(folder)))
     path = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", "")))
     done = subprocess.run(
-        [*programs[words[0]], *words[1:]],
+        [program, *words],
         cwd=folder,
-        env={**os.environ, "PATH": path, "PYTHONPATH": place, "COLUMNS": "100"},
+        env={**os.environ, "PATH": path, "PYTHONPATH": place},
         capture_output=True,
         encoding="utf-8",
         check=False,
     )
-    assert done.returncode == 0, f"{command.line}\n{done.stderr}"
-    if target:
-        (folder / target.strip()).write_text(done.stdout, "utf-8")
-    return done.stdout
+    return command_line.Done(done.returncode, done.stdout, done.stderr)
 
 
 def without_counts(line: str) -> str:
@@ -123,8 +129,9 @@ def folder(tmp_path: Path) -> Path:
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("document", commands())
 def test_the_commands_of_a_document_run_and_print_what_it_shows(
-    document: str, folder: Path
+    document: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
     for command in commands()[document]:
         if reason_to_skip(command) is None:
             lines = {without_counts(line) for line in run(command, folder).splitlines()}

@@ -86,9 +86,8 @@ def test_a_filter_member_is_one_of_the_newest_revisions_filter(name: str) -> Non
 
 def test_a_revision_overrides_one_fact_of_a_method_alone(tmp_path: Path) -> None:
     path = changed(tmp_path, r'^"tools/call" = {.*$', '"tools/call" = { idempotent = true }')
-    before, after = facts.load(NEWEST).method("tools/call"), facts.load_file(path).method(
-        "tools/call"
-    )
+    before = facts.load(NEWEST).method("tools/call")
+    after = facts.load_file(path).method("tools/call")
     assert before.input_required
     expected = replace(before, idempotent=True, input_required=False, extension_results=())
     assert after == expected

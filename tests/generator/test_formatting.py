@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
+from functools import cache as computed_once
 from pathlib import Path
 
 import black
 import pytest
 
+from generator.conftest import REVISION
 from mcpgen import cache
 from mcpgen.errors import OutputError
+from mcpgen.model import schema_sources
+from mcpgen.model.parts import Selection
+from mcpgen.package import output, pipeline
+from mcpgen.package.build_request import BuildRequest
 from mcpgen.package.check import check
 from mcpgen.render import formatting
 
@@ -25,13 +30,21 @@ TOOLS = {
 }
 
 
+@computed_once
+def types_of_a_revision() -> Mapping[str, str]:
+    """A package with rendered and copied modules: all modules have the same lines above."""
+    sources = schema_sources.named((REVISION,))
+    return pipeline.build(BuildRequest("pkg", sources, selection=Selection(("types",))))
+
+
 @pytest.mark.parametrize("tool", TOOLS)
-def test_a_tool_of_the_users_project_changes_nothing(package: Path, tool: str) -> None:
-    project = package.parent / "project"
+def test_a_tool_of_the_users_project_changes_nothing(tmp_path: Path, tool: str) -> None:
+    project = tmp_path / "project"
     (project / "src").mkdir(parents=True)
     own = project / "src" / "own.py"
     own.write_text("import sys,   os\nx = [ 1,2 ]\nprint(sys, os)\n")
-    vendored = Path(shutil.copytree(package, project / "src" / "pkg"))
+    vendored = project / "src" / "pkg"
+    output.write(vendored, types_of_a_revision())
     name, *words = TOOLS[tool]
     command = [sys.executable, "-m", name, *words, "src"]
     done = subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)

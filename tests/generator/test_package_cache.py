@@ -74,7 +74,8 @@ def test_models_that_another_package_has_come_out_of_the_cache(
 def test_templates_that_were_compiled_come_out_of_the_cache(place: Path, tmp_path: Path) -> None:
     (tmp_path / "a.jinja").write_text("{{ value | literal }}")
     code = (
-        "import sys, pathlib, jinja2\nfrom mcpgen import paths; from mcpgen.render import templates;"
+        "import sys, pathlib, jinja2; from mcpgen import paths\n"
+        "from mcpgen.render import templates;"
         f" paths.templates_dir = lambda: pathlib.Path({str(tmp_path)!r});"
         " jinja2.Environment.compile = jinja2.Environment.compile if sys.argv[1:] else None;"
         " print(templates.rendered('a.jinja', value='x'))"

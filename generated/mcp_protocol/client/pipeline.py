@@ -304,7 +304,6 @@ class RequestPipeline:
         revision = self._session.revision
         row = revision.client_requests.get(method)
         if row is None:
-
             from .absent_methods import absent_method
 
             raise absent_method(revision, method)

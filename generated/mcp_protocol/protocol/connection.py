@@ -267,8 +267,7 @@ class Connection:
         request = OutboundRequest(method, revision, progress, timeout, reads_result=reads_result)
         if limit is not None:
             request.deadline = request.limit = now + limit
-        if timeout is not None:
-            request.extend(now)
+        request.extend(now)
         added = state.request_meta(revision, meta)
         identifier = state.outbound.add(request)
         try:

@@ -314,8 +314,9 @@ def public_names(module: str) -> tuple[str, ...]:
     for node in ast.parse(module).body:
         match node:
             case ast.Assign(
-                targets=[ast.Name(id="__all__")], value=ast.List(elts=items)
-            ) | ast.Assign(targets=[ast.Name(id="_NAMES")], value=ast.Dict(values=items)):
+                targets=[ast.Name(id="__all__" | "_NAMES")],
+                value=ast.List(elts=items) | ast.Dict(values=items),
+            ):
                 constants = (each for item in items for each in ast.walk(item))
                 values = (each.value for each in constants if isinstance(each, ast.Constant))
                 names.update(value for value in values if isinstance(value, str))

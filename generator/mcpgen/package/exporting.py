@@ -88,11 +88,9 @@ def _source(name: str, revision: str | None) -> tuple[Source, Sequence[Extension
 
 def _exported(source: Source, loaded: schema.Schema, beside: Sequence[ExtensionFile]) -> Exported:
     if source.origin == "mcpgen":
-        stated, newer = facts.load(source.revision), [
-            schema.load(row.name).definitions
-            for row in schema.revisions()
-            if row.name > source.revision
-        ]
+        stated = facts.load(source.revision)
+        later = (row.name for row in schema.revisions() if row.name > source.revision)
+        newer = [schema.load(name).definitions for name in later]
     else:
         own = source.facts if source.facts_of is None else None
         stated = schema_facts.facts_for(loaded, source.base, own).facts

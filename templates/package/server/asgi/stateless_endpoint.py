@@ -461,8 +461,7 @@ class HeaderValidator:
             raise HeaderMismatchError(f"{field}: expected one of {supported}, got nothing")
         if stated is not None and stated != named:
             raise HeaderMismatchError(
-                f"{field}: the header says {safe_repr(named, 80)}, "
-                f"the body {safe_repr(stated, 80)}"
+                f"{field}: the header says {safe_repr(named, 80)}, the body {safe_repr(stated, 80)}"
             )
         if named not in self.revisions:
             raise self._unsupported(named, facts)

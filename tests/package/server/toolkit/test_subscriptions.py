@@ -230,11 +230,13 @@ async def test_a_stopped_server_ends_subscriptions_before_the_channel(
 TOO_MUCH = [
     [f"memo://{number}" for number in range(RESOURCES + 1)],
     [f"memo://{number}/{'a' * (URI_CHARACTERS // 4)}" for number in range(4)],
+    [*(f"memo://{number}/".ljust(URI_CHARACTERS // 4, "a") for number in range(4)), "memo://more"],
 ]
+"""Resources of which the last one is too much."""
 
 
 @modern
-@pytest.mark.parametrize("uris", TOO_MUCH, ids=["many", "long"])
+@pytest.mark.parametrize("uris", TOO_MUCH, ids=["many", "long", "to the limit"])
 def test_a_stream_follows_only_so_many_resources(revision: str, uris: list[str]) -> None:
     server, said = listening(revision, {"resourceSubscriptions": uris})
     assert said[0]["error"]["code"] == -32602
@@ -245,7 +247,7 @@ def test_a_stream_follows_only_so_many_resources(revision: str, uris: list[str])
 
 
 @pytest.mark.parametrize("revision", HANDSHAKE)
-@pytest.mark.parametrize("uris", TOO_MUCH, ids=["many", "long"])
+@pytest.mark.parametrize("uris", TOO_MUCH, ids=["many", "long", "to the limit"])
 def test_a_session_follows_only_so_many_resources(revision: str, uris: list[str]) -> None:
     server = ServerEnd(revision)
     for identifier, uri in enumerate(uris[:-1], 1):

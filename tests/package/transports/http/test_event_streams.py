@@ -344,7 +344,8 @@ async def test_a_stream_for_what_belongs_to_no_request_is_held_open(revision: st
     listener = Listener()
     script = Calls(revision)
     script.on["GET"] = get
-    async with scripted(script, handlers=listener) as (client, server):
+    timeouts = Timeouts(http=replace(PAUSES, first_pause=60))  # opening it is no second attempt
+    async with scripted(script, handlers=listener, timeouts=timeouts) as (client, server):
         assert await listener.until(1) == ["a"]
         await client.call_tool("echo", {})
     (asked,) = server.of("GET")
