@@ -131,6 +131,7 @@ class BuildRequest:
             chosen.models,
             chosen.features,
             self.gitattributes,
+            chosen.runtime,
         )
 
     @property

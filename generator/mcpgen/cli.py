@@ -144,6 +144,7 @@ def cli(
     transports: tuple[str, ...],
     features: tuple[str, ...],
     models: str | None,
+    runtime: str | None,
     output: Path | None,
     schemas: tuple[Path, ...],
     facts_file: Path | None,
@@ -195,6 +196,7 @@ def cli(
         adopted=adopted,
         features=features,
         gitattributes=not no_gitattributes,
+        runtime=runtime or "",
     )
     if watch:
         _watch_inputs(console, chosen, output)
@@ -257,6 +259,7 @@ def update(
     transports: tuple[str, ...],
     features: tuple[str, ...],
     models: str | None,
+    runtime: str | None,
     schemas: tuple[Path, ...],
     facts_file: Path | None,
     templates: Path | None,
@@ -279,7 +282,7 @@ def update(
         from mcpgen import project_commands
 
         _refuse_options(
-            *(revisions, parts, transports, features, models, schemas, facts_file),
+            *(revisions, parts, transports, features, models, runtime, schemas, facts_file),
             *(templates, adopted, extensions, watch),
         )
         project_commands.update(console, project, force=force)
@@ -298,6 +301,7 @@ def update(
         extensions,
         adopted=adopted,
         features=features,
+        runtime=runtime or "",
     )
     if watch:
         _watch_inputs(console, wanted, directory)

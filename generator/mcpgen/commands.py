@@ -48,6 +48,7 @@ class Wanted:
             package records is used.
         features: Words of `--features`.
         gitattributes: Whether a file tells Git that the package is generated.
+        runtime: The word of `--runtime`; empty unless it was given.
     """
 
     revisions: tuple[str, ...] = ()
@@ -62,6 +63,7 @@ class Wanted:
     adopted: Path | None = None
     features: tuple[str, ...] = ()
     gitattributes: bool = True
+    runtime: str = ""
 
 
 def requested(
@@ -73,7 +75,9 @@ def requested(
         UsageError: The options do not go together, or name something unknown.
     """
     package = build_request.package_name(directory)
-    chosen = selection(wanted.parts, wanted.transports, wanted.models, wanted.features)
+    chosen = selection(
+        wanted.parts, wanted.transports, wanted.models, wanted.features, wanted.runtime
+    )
     before = directories.read_manifest(directory) if directory.is_dir() else None
     sources = _sources(wanted, directory, before)
     if not sources:
@@ -154,6 +158,7 @@ def updated(wanted: Wanted, directory: Path) -> BuildRequest:
         wanted.transports or before.transports,
         wanted.models or before.models,
         changed_features(before.features, wanted.features),
+        wanted.runtime or before.runtime,
     )
     sources = _sources(wanted, directory, record)
     if not wanted.revisions:
