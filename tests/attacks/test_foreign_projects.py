@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from mcpgen import manifest, schema, settings
+from mcpgen import schema
+from mcpgen.package import manifest, settings
 
 pytestmark = pytest.mark.attack
 

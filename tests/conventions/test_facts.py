@@ -13,7 +13,7 @@ import pytest
 from conventions.sources import GENERATOR, TEMPLATES, docstring_lines, python_files, shown, tree_of
 from mcpgen import schema
 
-DEFINITIONS = (GENERATOR / "method_facts.py", GENERATOR / "revision_facts.py")
+DEFINITIONS = (GENERATOR / "schema" / "method_facts.py", GENERATOR / "schema" / "revision_facts.py")
 ROW = "MethodFacts"
 """The class of what is stated about one method."""
 
@@ -200,7 +200,7 @@ def test_only_modules_that_implement_a_feature_name_its_methods() -> None:
     assert MAY_NAME_METHODS.keys() - naming.keys() == set(), "no longer needed"
 
 
-CHECKS_BY_METHOD = GENERATOR / "server_check"
+CHECKS_BY_METHOD = GENERATOR / "check_server"
 """What drives servers: it sends requests by their methods, as its rules name them."""
 
 

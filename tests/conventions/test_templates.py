@@ -54,7 +54,7 @@ DOCSTRINGS = {
     *("alias.doc", "class.doc", "member.doc", "method.doc"),
     *("field.doc", "mirror.doc", "prompt.doc", "resource.doc", "tool.doc"),
 }
-"""Expressions for docstrings, quotes included, as `mcpgen.docstrings.docstring` makes them."""
+"""Expressions for docstrings, quotes included, as `docstrings.docstring` makes them."""
 
 PROJECT_FILES = TEMPLATES / "project"
 PROJECT_VALUES = {

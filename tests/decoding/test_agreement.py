@@ -26,18 +26,12 @@ from decoding.leniency import ROWS, Reading, as_read
 from mcp_protocol._unions import UntaggedType
 from mcp_protocol._wire import STRUCTS, UNREADABLE, decoder, fields
 from mcp_protocol.revisions import REVISIONS
-from mcpgen import (
-    build_request,
-    docs,
-    facts,
-    models,
-    names,
-    parts,
-    pipeline,
-    schema,
-    schema_facts,
-)
+from mcpgen import names, schema
 from mcpgen.json_types import is_array, is_object
+from mcpgen.model import parts, schema_facts, schema_sources
+from mcpgen.package import build_request, pipeline
+from mcpgen.render import models
+from mcpgen.schema import docs, facts
 
 CASES = int(os.environ.get("MCP_DECODED_CASES", "12000"))
 """Cases of all revisions together."""
@@ -138,10 +132,10 @@ def judged_draft(folder: Path) -> Judged:
         assert text is not None
         path = folder / "draft.json"
         path.write_bytes(text.read())
-    source = build_request.file_source(path)
-    loaded = pipeline.load(source, errata=True)
+    source = schema_sources.of_file(path)
+    loaded = schema_sources.load(source, errata=True)
     stated = schema_facts.facts_for(loaded, source.base, None).facts
-    later = pipeline.newer_than(source.base, loaded)
+    later = schema_sources.newer_than(source.base, loaded)
     spec = pipeline.revision_spec(loaded, stated, docs.load(), later).models
     job = models.job(spec.normal, spec.unions, spec.docs, "Models.")
     module = module_of(models.render(spec.normal, job), "judged")
@@ -159,7 +153,7 @@ def judged_tasks(_: Path) -> Judged:
     normal = extension.models.normal
     request = build_request.BuildRequest(
         "pkg",
-        build_request.named_sources((revision,)),
+        schema_sources.named((revision,)),
         extensions=(file,),
         selection=parts.selection(("types",)),
     )

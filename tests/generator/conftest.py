@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from mcpgen import build_request, datamodel, output, pipeline, schema
+from mcpgen import schema
+from mcpgen.model import schema_sources
+from mcpgen.package import build_request, output, pipeline
+from mcpgen.render import datamodel
 
 REVISION = schema.revisions()[0].name
 
@@ -17,9 +20,7 @@ datamodel.import_library()  # else each package that a test builds starts a proc
 @pytest.fixture(scope="session")
 def built() -> Mapping[str, str]:
     """The files of a package with the smallest revision."""
-    return pipeline.build(
-        build_request.BuildRequest("pkg", build_request.named_sources((REVISION,)))
-    )
+    return pipeline.build(build_request.BuildRequest("pkg", schema_sources.named((REVISION,))))
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from typing import Any
 from generator.schemas import TEXT, const, facts_of, obj, ref, schema_of
 from mcpgen import diff
 from mcpgen.diff import Change, Protocol
-from mcpgen.facts import Facts
+from mcpgen.schema.facts import Facts
 
 
 def message(method: str, params: Any = None, *, required: bool = True) -> dict[str, Any]:

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from mcpgen import facts, schema
-from mcpgen.facts import Facts, Results
-from mcpgen.normalize import normalize
-from mcpgen.normalized import NormalizedSchema
-from mcpgen.schema import Schema
+from mcpgen import schema
+from mcpgen.model.normalize import normalize
+from mcpgen.model.normalized import NormalizedSchema
+from mcpgen.schema import Schema, facts
+from mcpgen.schema.facts import Facts, Results
 
 REVISION = "2030-01-01"
 

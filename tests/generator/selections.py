@@ -8,8 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from mcpgen import docs, facts, pipeline, render, schema, spec
-from mcpgen.parts import selection
+from mcpgen import schema
+from mcpgen.model import spec
+from mcpgen.model.parts import selection
+from mcpgen.package import pipeline
+from mcpgen.render import tree
+from mcpgen.schema import docs, facts
 
 NAMES = tuple(row.name for row in schema.revisions())
 OLDEST, NEWEST = NAMES[0], NAMES[-1]
@@ -52,7 +56,7 @@ def made(
     """A package of a selection."""
     words = () if transports == "all" else (transports,)
     specs = [spec_of(name) for name in revisions]
-    return render.render_package(specs, "pkg", selection((chosen,), words, models, features))
+    return tree.render_package(specs, "pkg", selection((chosen,), words, models, features))
 
 
 def written(files: Mapping[str, str], folder: Path, name: str = "pkg") -> Path:

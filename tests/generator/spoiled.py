@@ -22,10 +22,13 @@ from typing import Any
 from hypothesis import strategies as st
 
 from generator.tiny_package import TINY
-from mcpgen import docs, facts, pipeline, render, schema
-from mcpgen.docs import Docs, Entry, Text
-from mcpgen.facts import Facts
-from mcpgen.method_facts import MethodFacts
+from mcpgen import schema
+from mcpgen.package import pipeline
+from mcpgen.render import tree
+from mcpgen.schema import docs, facts
+from mcpgen.schema.docs import Docs, Entry, Text
+from mcpgen.schema.facts import Facts
+from mcpgen.schema.method_facts import MethodFacts
 
 REVISION = "2030-01-01"
 CANARY = "mcpgen_canary"
@@ -226,7 +229,7 @@ def built(texts: Texts, folder: Path, package: str) -> dict[str, str]:
     path = folder / f"{package}.json"
     path.write_text(json.dumps(document(texts)), encoding="utf-8")
     source = schema.load_file(path, revision=REVISION)
-    return render.render_package(
+    return tree.render_package(
         [pipeline.revision_spec(source, spoiled_facts(texts), spoiled_docs(texts), [])], package
     )
 

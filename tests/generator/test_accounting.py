@@ -12,9 +12,13 @@ import pytest
 
 from generator.accounting import Walk, atoms, module_of
 from generator.schemas import COUNT, OPEN, TEXT, obj
-from mcpgen import build_request, core_check, docs, models, pipeline, schema, schema_facts
+from mcpgen import schema
+from mcpgen.model import core_check, schema_facts, schema_sources
+from mcpgen.model.spec import RevisionSpec
+from mcpgen.package import pipeline
+from mcpgen.render import models
+from mcpgen.schema import docs
 from mcpgen.schema.structure import escape
-from mcpgen.spec import RevisionSpec
 
 NAMES = [row.name for row in schema.revisions()]
 
@@ -29,10 +33,10 @@ def spec_of(document: dict[str, Any], folder: Path) -> tuple[RevisionSpec, str]:
     """What a document becomes, and the revision that it is nearest to."""
     path = folder / "draft.json"
     path.write_text(json.dumps(document))
-    source = build_request.file_source(path)
-    loaded = pipeline.load(source, errata=False)
+    source = schema_sources.of_file(path)
+    loaded = schema_sources.load(source, errata=False)
     fitted = schema_facts.facts_for(loaded, source.base, None)
-    later = pipeline.newer_than(source.base, loaded)
+    later = schema_sources.newer_than(source.base, loaded)
     return pipeline.revision_spec(loaded, fitted.facts, docs.load(), later), source.base
 
 

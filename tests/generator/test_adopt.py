@@ -10,7 +10,8 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from generator.command_line import Done, run
-from mcpgen import manifest, schema
+from mcpgen import schema
+from mcpgen.package import manifest
 
 NEWEST = schema.latest().name
 FOLDER = f"r{NEWEST.replace('-', '_')}"

@@ -9,8 +9,8 @@ import time
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from mcpgen.adopted import edits, replay, rules
 from mcpgen.errors import AdoptedError
+from mcpgen.package.adopted import edits, replay, rules
 
 MODULE = "r2026_07_28/client.py"
 

@@ -16,8 +16,10 @@ import pytest
 from generator.awkward_names import STUB_BASES, names_to_try
 from generator.schemas import COUNT, OPEN, TEXT, any_of, const, obj, ref
 from generator.tiny_package import TINY
-from mcpgen import build_request, names, pipeline
+from mcpgen import names
+from mcpgen.model import schema_sources
 from mcpgen.names import LIBRARIES, Library
+from mcpgen.package import build_request, pipeline
 
 LOOKED_UP = ("copy", "get", "items", "keys", "pop", "update", "values")
 """Attributes of a dict, which Jinja gives where the dict has no such key."""
@@ -101,7 +103,7 @@ def package_of(
     """The package of a schema: imports its modules by name."""
     path = folder / "schema.json"
     path.write_text(json.dumps({"$defs": definitions}))
-    request = build_request.BuildRequest("awkward", (build_request.file_source(path),))
+    request = build_request.BuildRequest("awkward", (schema_sources.of_file(path),))
     selection = replace(request.selection, models=library, parts=tuple(parts))
     request = replace(request, selection=selection if parts else request.selection)
     for name, text in pipeline.build(request).items():

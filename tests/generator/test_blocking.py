@@ -6,7 +6,7 @@ from textwrap import dedent
 
 import pytest
 
-from mcpgen.blocking import BlockingMethod, blocking_methods, derived
+from mcpgen.model.blocking import BlockingMethod, blocking_methods, derived
 
 SOURCE = '''
 class ClientBase:

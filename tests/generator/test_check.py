@@ -12,11 +12,13 @@ from typing import Any
 
 import pytest
 
-from mcpgen import __version__, build_request, commands, manifest, output, pipeline, schema
-from mcpgen import check as checking
-from mcpgen.check import Report, check
+from mcpgen import __version__, schema
 from mcpgen.console import Console
 from mcpgen.errors import OutputError, UsageError
+from mcpgen.model import schema_sources
+from mcpgen.package import build_request, commands, manifest, output, pipeline
+from mcpgen.package import check as checking
+from mcpgen.package.check import Report, check
 
 REVISION = schema.revisions()[0].name
 
@@ -76,7 +78,12 @@ def test_checking_an_unchanged_package_imports_nothing_slow(package: Path) -> No
         env=env,
     )
     slow = {"pydantic", "jinja2", "filelock", "tomllib", "difflib", "rich", "jsonschema"}
-    slow |= {"mcpgen.schema", "mcpgen.pipeline", "mcpgen.facts", "datamodel_code_generator"}
+    slow |= {
+        "mcpgen.schema",
+        "mcpgen.package.pipeline",
+        "mcpgen.schema.facts",
+        "datamodel_code_generator",
+    }
     assert not slow & set(done.stdout.split())
 
 
@@ -201,7 +208,7 @@ def test_another_schema_is_told_from_an_edit(package: Path, keys: list[str], wha
 
 
 def test_options_are_those_of_the_manifest(tmp_path: Path) -> None:
-    sources = build_request.named_sources((REVISION,))
+    sources = schema_sources.named((REVISION,))
     request = build_request.BuildRequest("pkg", sources, errata=False)
     output.write(tmp_path / "pkg", pipeline.build(request))
     (tmp_path / "pkg" / "errors.py").write_text("mine")
@@ -212,7 +219,7 @@ def test_a_package_from_a_file_is_checked_against_that_file(tmp_path: Path) -> N
     path = tmp_path / REVISION / "schema.json"
     path.parent.mkdir()
     path.write_bytes((schema.entry(REVISION).folder / "schema.json").read_bytes())
-    source = build_request.file_source(path)
+    source = schema_sources.of_file(path)
     output.write(tmp_path / "pkg", pipeline.build(build_request.BuildRequest("pkg", (source,))))
     assert check(tmp_path / "pkg", [source]).current
     with pytest.raises(UsageError, match=f"revision {REVISION} was made from a schema file"):

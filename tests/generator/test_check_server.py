@@ -22,8 +22,8 @@ from generator.checked_servers import BEFORE, DEFECTS, REVISIONS
 from generator.command_line import run
 from generator.test_cli import run_on_terminal
 from mcpgen import schema
-from mcpgen.server_check.rules import FILE, rules
-from mcpgen.server_check.runner import CHECKS
+from mcpgen.check_server.rules import FILE, rules
+from mcpgen.check_server.runner import CHECKS
 from requirements.server_rules import text as rules_text
 
 PYTHON = (sys.executable, "-I", "-S")  # of the standard library alone, which starts sooner

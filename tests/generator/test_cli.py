@@ -18,7 +18,8 @@ from click.testing import CliRunner
 from syrupy.assertion import SnapshotAssertion
 
 from generator.command_line import Done, run
-from mcpgen import __version__, cli, manifest, schema
+from mcpgen import __version__, cli, schema
+from mcpgen.package import manifest
 
 OLDEST, NEWEST = schema.revisions()[0].name, schema.revisions()[-1].name
 

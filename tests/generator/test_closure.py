@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mcpgen import closure
+from mcpgen.render import closure
 
 MODULES = {
     "start.py": "from . import slow\nfrom .room import one\n",

@@ -9,11 +9,14 @@ from typing import Any
 import pytest
 
 from generator.test_fitting import definitions_of, fitted, saved
-from mcpgen import build_request, core_check, docs, facts, pipeline, schema, schema_facts
-from mcpgen.build_request import BuildRequest
+from mcpgen import schema
 from mcpgen.errors import SchemaError
-from mcpgen.parts import Selection
-from mcpgen.spec import RevisionSpec
+from mcpgen.model import core_check, schema_facts, schema_sources
+from mcpgen.model.parts import Selection
+from mcpgen.model.spec import RevisionSpec
+from mcpgen.package import pipeline
+from mcpgen.package.build_request import BuildRequest
+from mcpgen.schema import docs, facts
 
 NAMES = [row.name for row in schema.revisions()]
 HANDSHAKE, STATELESS = "2025-06-18", "2026-07-28"
@@ -32,8 +35,8 @@ def spec_of(folder: Path, definitions: Any, stated: str = "") -> tuple[RevisionS
     """What a package is made from, with a facts file of this text, and the nearest revision."""
     path, file = saved(folder, definitions), folder / "own.toml"
     file.write_text(stated)
-    source = build_request.file_source(path, file if stated else None)
-    loaded = pipeline.load(source, errata=True)
+    source = schema_sources.of_file(path, file if stated else None)
+    loaded = schema_sources.load(source, errata=True)
     found = schema_facts.facts_for(loaded, source.base, file if stated else None)
     return pipeline.revision_spec(loaded, found.facts, docs.load()), source.base
 
@@ -48,7 +51,7 @@ def checked(folder: Path, definitions: Any, stated: str = "") -> list[str]:
 
 def generated(folder: Path, definitions: Any, *parts: str) -> dict[str, str]:
     """The files of a package of some parts."""
-    source = build_request.file_source(saved(folder, definitions))
+    source = schema_sources.of_file(saved(folder, definitions))
     return pipeline.build(BuildRequest("pkg", (source,), selection=Selection(parts)))
 
 

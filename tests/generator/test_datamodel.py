@@ -10,13 +10,13 @@ import pytest
 
 from generator.schemas import TEXT, any_of, const, normal_of, obj
 from leftovers import children
-from mcpgen import models
-from mcpgen.datamodel import Job, Worker, source_of
-from mcpgen.docstrings import Doc
 from mcpgen.errors import SchemaError
 from mcpgen.literals import docstring
-from mcpgen.normalized import NormalizedSchema
-from mcpgen.unions import decided
+from mcpgen.model.docstrings import Doc
+from mcpgen.model.normalized import NormalizedSchema
+from mcpgen.model.unions import decided
+from mcpgen.render import models
+from mcpgen.render.datamodel import Job, Worker, source_of
 
 DEFINITIONS: Mapping[str, Any] = {
     "Near": obj("uri text", uri=TEXT, text=TEXT),

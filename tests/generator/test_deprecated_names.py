@@ -13,8 +13,9 @@ from types import ModuleType
 import pytest
 
 from generator.command_line import run
-from mcpgen import manifest, schema
-from mcpgen.exports import RENAMED
+from mcpgen import schema
+from mcpgen.model.exports import RENAMED
+from mcpgen.package import manifest
 
 OLD, NEW = "AnswerLostError", "ResponseLostError"
 

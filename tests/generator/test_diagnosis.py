@@ -10,7 +10,8 @@ from click.testing import CliRunner, Result
 
 from generator.command_line import run
 from generator.test_fitting import definitions_of, saved
-from mcpgen import __version__, cli, manifest, overrides, schema
+from mcpgen import __version__, cli, schema
+from mcpgen.package import manifest, overrides
 
 
 def doctor(*words: object) -> Result:

@@ -13,8 +13,8 @@ from mcpgen import diff
 from mcpgen.diff import Protocol
 from mcpgen.diff.rules import severities
 from mcpgen.errors import UsageError
-from mcpgen.facts import Deprecation, PageRule
-from mcpgen.method_facts import MethodFacts
+from mcpgen.schema.facts import Deprecation, PageRule
+from mcpgen.schema.method_facts import MethodFacts
 
 COUNT = {"type": "integer"}
 SCRUB: dict[str, Any] = {

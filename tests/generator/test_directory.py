@@ -11,9 +11,9 @@ from pathlib import Path
 import filelock
 import pytest
 
-from mcpgen import directory, manifest, output
-from mcpgen.check import check
 from mcpgen.errors import OutputError
+from mcpgen.package import directory, manifest, output
+from mcpgen.package.check import check
 
 FIRST = {"__init__.py": "one = 1\n", "r1/models.py": "class A: ...\n"}
 SECOND = {"__init__.py": "one = 2\n", "r2/models.py": "class B: ...\n"}

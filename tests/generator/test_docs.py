@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from mcpgen import docs, schema
+from mcpgen import schema
 from mcpgen.errors import DocsError
+from mcpgen.schema import docs
 
 TEXT = """
 [pages]

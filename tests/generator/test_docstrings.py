@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from generator.schemas import COUNT, TEXT, normal_of, obj
-from mcpgen.docs import Docs, Entry, Text
-from mcpgen.docstrings import Texts, arguments, docstring
+from mcpgen.model.docstrings import Texts, arguments, docstring
+from mcpgen.schema.docs import Docs, Entry, Text
 
 LONG = "word " * 30
 

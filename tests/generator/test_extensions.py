@@ -11,8 +11,10 @@ import pytest
 
 from generator.command_line import Done, run
 from generator.schemas import TEXT, const, obj, ref
-from mcpgen import build_request, extension_files, pipeline, schema
-from mcpgen.build_request import BuildRequest
+from mcpgen import schema
+from mcpgen.model import extension_files, schema_sources
+from mcpgen.package import build_request, pipeline
+from mcpgen.package.build_request import BuildRequest
 
 PAINT = Path(__file__).parent / "extensions" / "paint.json"
 HAVING = "2026-07-28"
@@ -44,9 +46,7 @@ def generated(folder: Path, *words: object, revision: str = HAVING) -> Done:
 def files_of(*paths: Path, revision: str = HAVING) -> Mapping[str, str]:
     """The files of a package of all parts."""
     found = build_request.named_extensions([str(path) for path in paths])
-    return pipeline.build(
-        BuildRequest("pkg", build_request.named_sources((revision,)), extensions=found)
-    )
+    return pipeline.build(BuildRequest("pkg", schema_sources.named((revision,)), extensions=found))
 
 
 def test_an_extension_adds_only_its_modules_and_method_rows() -> None:
@@ -350,7 +350,7 @@ def test_what_a_schema_of_an_extension_leaves_open_is_noted(tmp_path: Path) -> N
     assert done.code == 0, done.err
     request = BuildRequest(
         "pkg",
-        build_request.named_sources((HAVING,)),
+        schema_sources.named((HAVING,)),
         extensions=build_request.named_extensions([str(path)]),
     )
     notes: list[str] = []

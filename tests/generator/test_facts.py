@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
-from mcpgen import facts, method_facts, revision_facts, schema
+from mcpgen import schema
 from mcpgen.errors import FactsError, UsageError
-from mcpgen.methods import derive
-from mcpgen.normalize import normalize
+from mcpgen.model.methods import derive
+from mcpgen.model.normalize import normalize
+from mcpgen.schema import facts, method_facts, revision_facts
 
 NAMES = [row.name for row in schema.revisions()]
 OLDEST, NEWEST = NAMES[0], NAMES[-1]

@@ -11,9 +11,10 @@ import pytest
 
 from generator.command_line import run
 from generator.selections import MIDDLE, NEWEST, made, spec_of, written
-from mcpgen import exports, manifest, parts
 from mcpgen.errors import UsageError
-from mcpgen.parts import FEATURES, changed_features, features, selection
+from mcpgen.model import exports, parts
+from mcpgen.model.parts import FEATURES, changed_features, features, selection
+from mcpgen.package import manifest
 
 NAMES = tuple(each.name for each in FEATURES)
 NONE = ("none",)

@@ -12,9 +12,12 @@ from typing import Any
 import pytest
 
 from generator.schemas import COUNT, TEXT, any_of, const, obj, ref
-from mcpgen import build_request, facts, pipeline, schema, schema_facts
+from mcpgen import schema
 from mcpgen.errors import FactsError
-from mcpgen.fitting import FittedFacts
+from mcpgen.model import schema_facts, schema_sources
+from mcpgen.model.fitting import FittedFacts
+from mcpgen.package import pipeline
+from mcpgen.schema import facts
 
 NAMES = [row.name for row in schema.revisions()]
 WITH_EMPTY = "2025-11-25"
@@ -291,7 +294,7 @@ def test_facts_written_as_text_are_read_back_without_guesses(tmp_path: Path, nam
     loaded = schema.load_file(path)
     first = schema_facts.facts_for(loaded, name, None)
     file = tmp_path / "all.toml"
-    file.write_text(pipeline.facts_text(build_request.file_source(path)))
+    file.write_text(pipeline.facts_text(schema_sources.of_file(path)))
     again = schema_facts.facts_for(loaded, name, file)
     assert (again.guesses, again.carried) == ((), ())
     for one in vars(first.facts).keys() - {"source", "results"}:
@@ -305,7 +308,7 @@ def text_of(folder: Path, definitions: Mapping[str, Any], stated: str = "") -> l
     """The lines that `mcpgen facts` prints for a schema of these definitions."""
     file = folder / "own.toml"
     file.write_text(stated)
-    source = build_request.file_source(saved(folder, definitions), file if stated else None)
+    source = schema_sources.of_file(saved(folder, definitions), file if stated else None)
     return pipeline.facts_text(source).splitlines()
 
 
@@ -326,7 +329,7 @@ def test_the_text_says_of_each_fact_where_it_comes_from(tmp_path: Path) -> None:
 
 
 def test_the_text_of_a_known_structure_names_its_revision(tmp_path: Path) -> None:
-    source = build_request.file_source(schema.entry(WITH_EMPTY).folder / "schema.json")
+    source = schema_sources.of_file(schema.entry(WITH_EMPTY).folder / "schema.json")
     lines = pipeline.facts_text(source).splitlines()
     assert f"rejected = 400  # from {WITH_EMPTY}" in lines
     assert not [line for line in lines if "  # carried over" in line]

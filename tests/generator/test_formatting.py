@@ -11,9 +11,10 @@ from pathlib import Path
 import black
 import pytest
 
-from mcpgen import cache, formatting
-from mcpgen.check import check
+from mcpgen import cache
 from mcpgen.errors import OutputError
+from mcpgen.package.check import check
+from mcpgen.render import formatting
 
 TOOLS = {
     "black": ["black", "--quiet"],
@@ -95,7 +96,7 @@ def test_a_long_module_is_kept_on_disk_in_pieces(
     parts = [f"def f{number}( ):\n    return '{'long ' * 400}'\n" for number in range(3)]
     formatting.formatted({"a.py": "\n\n".join(parts)})
     code = (
-        "import sys; sys.modules['black'] = None; from mcpgen.formatting import formatted;"
+        "import sys; sys.modules['black'] = None; from mcpgen.render.formatting import formatted;"
         "print(formatted({'a.py': sys.stdin.read()})['a.py'], end='')"
     )
     source = "\n\n".join((parts[2], parts[0]))

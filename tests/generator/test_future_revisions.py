@@ -18,8 +18,11 @@ from hypothesis import strategies as st
 
 from generator.awkward_names import NAMES as NAMES_IN_USE
 from generator.futures import AWKWARD, CHANGES, NAMES, Change, drafted, saved
-from mcpgen import build_request, docs, names, pipeline, schema_facts
-from mcpgen.spec import RevisionSpec
+from mcpgen import names
+from mcpgen.model import schema_facts, schema_sources
+from mcpgen.model.spec import RevisionSpec
+from mcpgen.package import build_request, pipeline
+from mcpgen.schema import docs
 
 pytestmark = pytest.mark.slow
 
@@ -33,10 +36,10 @@ _changes = st.lists(
 
 def spec_of(path: Path) -> RevisionSpec:
     """What the package of a file is made from."""
-    source = build_request.file_source(path)
-    loaded = pipeline.load(source, errata=True)
+    source = schema_sources.of_file(path)
+    loaded = schema_sources.load(source, errata=True)
     found = schema_facts.facts_for(loaded, source.base, None)
-    later = pipeline.newer_than(source.base, loaded)
+    later = schema_sources.newer_than(source.base, loaded)
     return pipeline.revision_spec(loaded, found.facts, docs.load(), later)
 
 
@@ -76,7 +79,7 @@ def test_a_draft_with_every_change_is_an_importable_package(
     each = [(change, AWKWARD[at % len(AWKWARD)]) for at, change in enumerate(CHANGES)]
     draft = drafted(name, each)
     request = build_request.BuildRequest(
-        "drafted", (build_request.file_source(saved(draft, tmp_path)),)
+        "drafted", (schema_sources.of_file(saved(draft, tmp_path)),)
     )
     for path, text in pipeline.build(request).items():
         place = tmp_path / "drafted" / path

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from generator.command_line import run
-from mcpgen import schema, settings
+from mcpgen import schema
 from mcpgen.errors import SettingsError
+from mcpgen.package import settings
 
 SETTINGS = f"""
 [tool.mcpgen]

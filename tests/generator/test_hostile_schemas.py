@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 
 from generator.tiny_package import TINY
-from mcpgen import cli, docstrings, input_files
+from mcpgen import cli, input_files
+from mcpgen.model import docstrings
 
 pytestmark = pytest.mark.slow
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from mcpgen import imports
-from mcpgen.imports import Imports
-from mcpgen.rpc_api import Argument, Call, Messages
+from mcpgen.model import imports
+from mcpgen.model.imports import Imports
+from mcpgen.model.rpc_api import Argument, Call, Messages
 
 EMPTY = Messages((), ())
 

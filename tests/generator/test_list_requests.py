@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 
 from generator.schemas import any_of
-from mcpgen import build_request, output, pipeline, schema
+from mcpgen import schema
+from mcpgen.model import schema_sources
+from mcpgen.package import build_request, output, pipeline
 
 OLDEST, *_, NEWEST = (row.name for row in schema.revisions())
 
@@ -69,7 +71,7 @@ def test_a_client_lists_the_tools_of_a_draft(
     change(document.get("$defs") or document["definitions"])
     path = tmp_path / "schema.json"
     path.write_text(json.dumps(document))
-    files = pipeline.build(build_request.BuildRequest("pkg", (build_request.file_source(path),)))
+    files = pipeline.build(build_request.BuildRequest("pkg", (schema_sources.of_file(path),)))
     output.write(tmp_path / "pkg", files)
     done = subprocess.run(
         [sys.executable, "-c", LIST],

@@ -15,9 +15,9 @@ from generator.command_line import run
 from generator.test_cli import NEWEST
 from generator.test_mirror import FORECAST, HARMLESS, attacked, code_in
 from mcpgen.errors import MirrorError, UsageError
-from mcpgen.skeleton import live_server, mirror
-from mcpgen.skeleton.live_server import Target, lists, target
-from mcpgen.skeleton.server_lists import parse
+from mcpgen.project import live_server, mirror
+from mcpgen.project.live_server import Target, lists, target
+from mcpgen.project.server_lists import parse
 
 PACKAGE = str(Path(mcp_protocol.__file__).parent.parent)
 SERVER = f"""

@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
-from mcpgen import __version__, manifest, parts, paths
+from mcpgen import __version__, paths
 from mcpgen.errors import ManifestError
+from mcpgen.model import parts
+from mcpgen.package import manifest
 
 FILES = {"b.py": "b\n", "a.py": "a\n"}
 

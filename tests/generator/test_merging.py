@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from generator.schemas import COUNT, OPEN, TEXT, any_of, const, facts_of, normal_of, obj, ref
-from mcpgen import imports, merging
-from mcpgen.docs import Docs
-from mcpgen.docstrings import Texts
-from mcpgen.merging import Class, Merged
+from mcpgen.model import imports, merging
+from mcpgen.model.docstrings import Texts
+from mcpgen.model.merging import Class, Merged
+from mcpgen.schema.docs import Docs
 
 LIST = {"type": "array", "items": TEXT}
 OLD, NEW = "2030-01-01", "2031-01-01"

@@ -7,11 +7,13 @@ from typing import Any
 import pytest
 
 from generator.schemas import TEXT, any_of, const, facts_of, normal_of, obj, ref
-from mcpgen import facts, methods, schema
+from mcpgen import schema
 from mcpgen.errors import SchemaError
-from mcpgen.facts import Facts
-from mcpgen.methods import Methods
-from mcpgen.normalize import normalize
+from mcpgen.model import methods
+from mcpgen.model.methods import Methods
+from mcpgen.model.normalize import normalize
+from mcpgen.schema import facts
+from mcpgen.schema.facts import Facts
 
 NAMES = [row.name for row in schema.revisions()]
 

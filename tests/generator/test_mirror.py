@@ -12,12 +12,12 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from mcpgen.errors import MirrorError, OutputError
-from mcpgen.skeleton import mirror as mirrors
-from mcpgen.skeleton import project as projects
-from mcpgen.skeleton import server_lists
-from mcpgen.skeleton.mirror import Limits, Snapshot
-from mcpgen.skeleton.project import Project, toml
-from mcpgen.skeleton.server_lists import ServerLists, parse
+from mcpgen.project import mirror as mirrors
+from mcpgen.project import server_lists
+from mcpgen.project import skeleton as projects
+from mcpgen.project.mirror import Limits, Snapshot
+from mcpgen.project.server_lists import ServerLists, parse
+from mcpgen.project.skeleton import Project, toml
 
 ATTACKS = [
     '"""\nimport os; os.system("x")\n"""',

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 import mcp_protocol
-from mcpgen.skeleton import live_server, server_lists
-from mcpgen.skeleton import mirror as mirrors
-from mcpgen.skeleton.mirror import Snapshot
+from mcpgen.project import live_server, server_lists
+from mcpgen.project import mirror as mirrors
+from mcpgen.project.mirror import Snapshot
 
 LISTS = Path(__file__).parent / "weather.json"
 

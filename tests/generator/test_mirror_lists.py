@@ -20,11 +20,11 @@ from generator.command_line import run
 from generator.test_mirror import FORECAST
 from mcp_protocol._wire import convert, encode
 from mcp_protocol.revisions import REVISIONS
-from mcpgen import directory
 from mcpgen.errors import MirrorError
-from mcpgen.skeleton import live_server, server_lists
-from mcpgen.skeleton import mirror as mirrors
-from mcpgen.skeleton.mirror import Snapshot
+from mcpgen.package import directory
+from mcpgen.project import live_server, server_lists
+from mcpgen.project import mirror as mirrors
+from mcpgen.project.mirror import Snapshot
 
 ODD = Path(__file__).parent / "odd_server.json"
 PACKAGE = Path(mcp_protocol.__file__).parent

@@ -13,12 +13,13 @@ import pydantic
 import pytest
 
 from generator.schemas import OPEN, TEXT, any_of, const, facts_of, normal_of, obj, ref
-from mcpgen import models, paths, templates
-from mcpgen.docstrings import Doc
+from mcpgen import paths
 from mcpgen.errors import SchemaError
 from mcpgen.literals import docstring
+from mcpgen.model.docstrings import Doc
+from mcpgen.model.unions import decided
 from mcpgen.names import LIBRARIES, Library
-from mcpgen.unions import decided
+from mcpgen.render import models, templates
 
 NUMBER = {"type": "number"}
 
@@ -73,7 +74,7 @@ def wire(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReques
     (package / "r" / "models.py").write_text(rendered(library), encoding="utf-8")
     for name in ("_structs.py", "_unions.py", "_wire.py"):
         shutil.copy(paths.templates_dir() / "package" / name, package)
-    shutil.copy(paths.PACKAGE / "method_facts.py", package)
+    shutil.copy(paths.PACKAGE / "schema" / "method_facts.py", package)
     if library == "pydantic":
         types_alone = {"has": {"protocol": False}}
         text = templates.rendered("for_pydantic/_structs.py.jinja", package=types_alone)

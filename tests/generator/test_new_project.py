@@ -21,12 +21,13 @@ from conventions.sources import ROOT
 from generator.command_line import Done, run
 from generator.test_cli import OLDEST
 from generator.test_mirror import FORECAST, WEATHER
-from mcpgen import schema, settings
+from mcpgen import schema
 from mcpgen.errors import OutputError, UsageError
-from mcpgen.formatting import formatted
-from mcpgen.skeleton import project as projects
-from mcpgen.skeleton import writing
-from mcpgen.skeleton.project import Project
+from mcpgen.package import settings
+from mcpgen.project import skeleton as projects
+from mcpgen.project import writing
+from mcpgen.project.skeleton import Project
+from mcpgen.render.formatting import formatted
 
 REVISIONS = tuple(row.name for row in schema.revisions())
 
@@ -321,8 +322,8 @@ def test_a_project_needs_what_mcpgen_is_tested_with() -> None:
 
 def test_the_command_line_starts_without_what_projects_need(root: Path) -> None:
     code = (
-        "import sys, mcpgen.cli, mcpgen.settings\n"
-        "print([name for name in sys.modules if 'skeleton' in name or name in"
+        "import sys, mcpgen.cli, mcpgen.package.settings\n"
+        "print([name for name in sys.modules if 'project' in name or name in"
         " ('jinja2', 'anyio', 'msgspec', 'tomllib', 'asyncio')])"
     )
     # Without measuring its coverage, which imports some of them.

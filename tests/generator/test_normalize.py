@@ -19,7 +19,7 @@ from generator.schemas import (
     ref,
 )
 from mcpgen.errors import SchemaError
-from mcpgen.normalized import ANY_MAP, OWN_DEFAULT, Fixed, Range
+from mcpgen.model.normalized import ANY_MAP, OWN_DEFAULT, Fixed, Range
 
 INTEGER = {"type": "integer"}
 NUMBER = {"type": "number"}

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from mcpgen import manifest, output
 from mcpgen.errors import ManifestError, OutputError
+from mcpgen.package import manifest, output
 
 FIRST = {"__init__.py": "one = 1\n", "r1/models.py": "class A: ...\n"}
 SECOND = {"__init__.py": "one = 2\n", "r2/models.py": "class B: ...\n"}

@@ -13,7 +13,9 @@ from jinja2.exceptions import SecurityError
 from syrupy.assertion import SnapshotAssertion
 
 from generator.command_line import Done, run
-from mcpgen import manifest, overrides, paths, schema, templates
+from mcpgen import paths, schema
+from mcpgen.package import manifest, overrides
+from mcpgen.render import templates
 
 METHODS = "package/revision/methods.py.jinja"
 NEWEST = schema.latest().name

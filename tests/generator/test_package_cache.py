@@ -15,13 +15,16 @@ import pytest
 
 from generator.command_line import run
 from generator.test_fitting import definitions_of, saved
-from mcpgen import build_request, cache, models, package_cache, paths, schema
-from mcpgen.build_request import BuildRequest
-from mcpgen.parts import selection
+from mcpgen import cache, paths, schema
+from mcpgen.model import schema_sources
+from mcpgen.model.parts import selection
+from mcpgen.package import package_cache
+from mcpgen.package.build_request import BuildRequest
+from mcpgen.render import models
 
 OLDEST = schema.revisions()[0].name
 TYPES = selection(("types",))
-REQUEST = BuildRequest("pkg", build_request.named_sources((OLDEST,)), selection=TYPES)
+REQUEST = BuildRequest("pkg", schema_sources.named((OLDEST,)), selection=TYPES)
 KEY = "0" * 64
 
 
@@ -70,7 +73,7 @@ def test_models_that_another_package_has_come_out_of_the_cache(
 def test_notes_about_a_schema_file_come_out_of_the_cache_too(tmp_path: Path, place: Path) -> None:
     definitions = definitions_of(OLDEST)
     definitions["Tool"]["properties"]["colour"] = {"type": "string"}
-    source = build_request.file_source(saved(tmp_path, definitions))
+    source = schema_sources.of_file(saved(tmp_path, definitions))
     request = BuildRequest("pkg", (source,), selection=TYPES)
     first = built(request)
     assert first[1]
@@ -85,7 +88,7 @@ def test_what_differs_in_an_input_or_option_is_built_anew(tmp_path: Path, place:
         replace(REQUEST, package="other"),
         replace(REQUEST, errata=False),
         replace(REQUEST, selection=selection(("protocol",))),
-        replace(REQUEST, sources=(build_request.file_source(path),)),
+        replace(REQUEST, sources=(schema_sources.of_file(path),)),
     ]
     texts = [json.dumps(built(request)[0]) for request in requests]
     assert len(packages(place)) == len(requests)

@@ -22,9 +22,11 @@ from generator.selections import (
     spec_of,
     written,
 )
-from mcpgen import facts, parts, render
 from mcpgen.errors import UsageError
-from mcpgen.parts import Selection, features, selection
+from mcpgen.model import parts
+from mcpgen.model.parts import Selection, features, selection
+from mcpgen.render import tree
+from mcpgen.schema import facts
 
 TYPES_MODULES, TYPES_LINES = 8, 2_900
 """The most that the types of one revision may come to, headers included."""
@@ -282,7 +284,7 @@ def test_a_package_of_one_revision_calls_a_tool_over_http(tmp_path: Path, revisi
 def test_every_part_together_is_the_whole() -> None:
     whole = made("all", "all", (NEWEST,))
     chosen = selection(parts.PARTS, ("stdio", "http"), features=("all",))
-    each = render.render_package([spec_of(NEWEST)], "pkg", chosen)
+    each = tree.render_package([spec_of(NEWEST)], "pkg", chosen)
     assert each == whole
 
 

@@ -11,8 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from mcpgen import build_request, manifest, pipeline, schema
+from mcpgen import schema
 from mcpgen.errors import UsageError
+from mcpgen.model import schema_sources
+from mcpgen.package import build_request, manifest, pipeline
 
 NAMES = [row.name for row in schema.revisions()]
 
@@ -29,13 +31,13 @@ NAMES = [row.name for row in schema.revisions()]
 def test_revisions_are_chosen_by_name_once_and_in_order(
     names: list[str], chosen: list[str]
 ) -> None:
-    assert [source.revision for source in build_request.named_sources(tuple(names))] == chosen
+    assert [source.revision for source in schema_sources.named(tuple(names))] == chosen
 
 
 @pytest.mark.parametrize("name", ["newest", "2025", ""])
 def test_an_unknown_name_is_refused(name: str) -> None:
     with pytest.raises(UsageError, match="unknown revision"):
-        build_request.named_sources((name,))
+        schema_sources.named((name,))
 
 
 @pytest.mark.parametrize("name", ["pkg", "my_protocol", "_x", "r2d2"])
@@ -84,7 +86,7 @@ def test_a_file_gets_the_facts_of_its_nearest_revision(tmp_path: Path, name: str
     path = tmp_path / "2031-02-03" / "schema.json"
     path.parent.mkdir()
     path.write_text(json.dumps(document))
-    source = build_request.file_source(path)
+    source = schema_sources.of_file(path)
     assert (source.revision, source.facts_of, source.origin) == ("2031-02-03", name, "file")
     assert source.facts == schema.entry(name).folder / "facts.toml"
 
@@ -93,14 +95,14 @@ def test_a_file_may_bring_its_own_facts(tmp_path: Path) -> None:
     path = tmp_path / "2031-02-03.json"
     path.write_text("{}")
     (tmp_path / "facts.toml").write_text(f'based_on = "{NAMES[1]}"')
-    source = build_request.file_source(path, tmp_path / "facts.toml")
+    source = schema_sources.of_file(path, tmp_path / "facts.toml")
     assert (source.revision, source.facts_of, source.base) == ("2031-02-03", None, NAMES[1])
     assert source.facts == tmp_path / "facts.toml"
 
 
 def test_inputs_are_fingerprinted_with_corrections_that_apply() -> None:
-    known = build_request.known_source(NAMES[-1])
-    for source in (known, build_request.file_source(known.schema)):
+    known = schema_sources.of_revision(NAMES[-1])
+    for source in (known, schema_sources.of_file(known.schema)):
         assert build_request.inputs(source, errata=True) != build_request.inputs(
             source, errata=False
         )
@@ -116,7 +118,7 @@ def test_a_package_is_python_with_a_manifest_of_every_file(built: Mapping[str, s
 
 
 def test_the_same_request_gives_the_same_bytes(built: Mapping[str, str]) -> None:
-    request = build_request.BuildRequest("pkg", build_request.named_sources((NAMES[0],)))
+    request = build_request.BuildRequest("pkg", schema_sources.named((NAMES[0],)))
     assert pipeline.build(request) == built
 
 
@@ -126,7 +128,7 @@ def test_prose_of_a_file_comes_into_the_package(tmp_path: Path) -> None:
     path = tmp_path / NAMES[0] / "schema.json"
     path.parent.mkdir()
     path.write_text(json.dumps(document))
-    files = pipeline.build(build_request.BuildRequest("pkg", (build_request.file_source(path),)))
+    files = pipeline.build(build_request.BuildRequest("pkg", (schema_sources.of_file(path),)))
     assert any("An unusual description of a tool." in text for text in files.values())
 
 
@@ -149,7 +151,7 @@ def undocumented(text: str) -> Iterator[str]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_field_has_a_docstring_unless_its_name_says_all(name: str) -> None:
-    request = build_request.BuildRequest("pkg", build_request.named_sources((name,)))
+    request = build_request.BuildRequest("pkg", schema_sources.named((name,)))
     models = [text for path, text in pipeline.build(request).items() if path.endswith("/models.py")]
     assert len(models) == 1
     fields = list(undocumented(models[0]))
@@ -175,8 +177,8 @@ def code_of(files: Mapping[str, str], same: AbstractSet[str]) -> dict[str, str]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_an_official_file_gives_the_code_of_its_revision(spec: Path, name: str) -> None:
-    official = build_request.file_source(spec / "schema" / name / "schema.json")
-    ours = build_request.BuildRequest("pkg", build_request.named_sources((name,)))
+    official = schema_sources.of_file(spec / "schema" / name / "schema.json")
+    ours = build_request.BuildRequest("pkg", schema_sources.named((name,)))
     theirs = build_request.BuildRequest("pkg", (official,))
     package, official_package = pipeline.build(ours), pipeline.build(theirs)
     same = {path for path, text in package.items() if official_package.get(path) == text}

@@ -14,8 +14,10 @@ import pytest
 
 from generator.command_line import run
 from generator.test_fitting import definitions_of, saved
-from mcpgen import exports, manifest, paths, schema
+from mcpgen import paths, schema
 from mcpgen.errors import ManifestError
+from mcpgen.model import exports
+from mcpgen.package import manifest
 
 FIRST, SECOND, THIRD = "2025-03-26", "2025-06-18", "2025-11-25"
 OLD, NEW = "ResourceReference", "ResourceTemplateReference"

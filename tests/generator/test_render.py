@@ -15,8 +15,9 @@ from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 from syrupy.location import PyTestLocation
 
 from generator.tiny_package import REVISION, tiny_package, tiny_spec
-from mcpgen import paths, render
+from mcpgen import paths
 from mcpgen.names import folder
+from mcpgen.render import tree
 
 PACKAGE = paths.templates_dir() / "package"
 IN_FOLDER = ("revision/", f"{folder(REVISION)}/")
@@ -80,7 +81,9 @@ def test_what_does_not_depend_on_a_schema_is_copied() -> None:
     assert len(copied) + len(RENDERED) == len(tiny_package())
     assert {"errors.py", "py.typed", "transports/stdio.py"} <= copied.keys()
     for name in SHARED:
-        assert headless(copied.pop(name)) == (paths.PACKAGE / name).read_text(encoding="utf-8")
+        assert headless(copied.pop(name)) == (paths.PACKAGE / "schema" / name).read_text(
+            encoding="utf-8"
+        )
     for path, text in copied.items():
         own = headless(text) if path.endswith(".py") else text
         assert own == (PACKAGE / path).read_text(encoding="utf-8")
@@ -100,7 +103,7 @@ def test_what_is_rendered_is_formatted_and_has_short_lines(path: str) -> None:
 
 
 def test_files_come_sorted_and_twice_the_same() -> None:
-    again = render.render_package([tiny_spec()], "tiny")
+    again = tree.render_package([tiny_spec()], "tiny")
     assert list(again) == sorted(again)
     assert again == tiny_package()
 
@@ -111,13 +114,13 @@ def test_the_garbage_collector_is_left_as_it_was() -> None:
     for switch in (gc.disable, gc.enable):
         switch()
         before = gc.isenabled()
-        render.render_package([tiny_spec()], "tiny")
+        tree.render_package([tiny_spec()], "tiny")
         assert gc.isenabled() is before
 
 
 def test_types_of_several_revisions_are_merged_and_load_none(tmp_path: Path) -> None:
     later = replace(tiny_spec(), name="2031-01-01", folder=folder("2031-01-01"))
-    files = render.render_package([tiny_spec(), later], "tiny")
+    files = tree.render_package([tiny_spec(), later], "tiny")
     for path, text in files.items():
         target = tmp_path / "tiny" / path
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -10,8 +10,9 @@ import pytest
 from generator.schemas import TEXT
 from generator.test_fitting import definitions_of, saved
 from generator.test_undecided_unions import check_program
-from mcpgen import build_request, output, pipeline
-from mcpgen.build_request import BuildRequest
+from mcpgen.model import schema_sources
+from mcpgen.package import output, pipeline
+from mcpgen.package.build_request import BuildRequest
 
 NAMES = ["2025-06-18", "2026-07-28"]
 
@@ -82,7 +83,7 @@ def package(folder: Path, name: str, required: list[tuple[str, str]], stated: st
         definitions[owner]["required"] = [*definitions[owner].get("required", ()), wire]
     file = folder / "own.toml"
     file.write_text(stated)
-    source = build_request.file_source(saved(folder, definitions), file if stated else None)
+    source = schema_sources.of_file(saved(folder, definitions), file if stated else None)
     output.write(folder / "pkg", pipeline.build(BuildRequest("pkg", (source,))))
     return folder
 

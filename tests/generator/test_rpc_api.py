@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from generator.schemas import COUNT, OPEN, TEXT, any_of, const, facts_of, normal_of, obj, ref
-from mcpgen import imports, methods, rpc_api
-from mcpgen.docs import Docs
-from mcpgen.docstrings import Texts
-from mcpgen.facts import Facts
-from mcpgen.rpc_api import Call, RpcApi
+from mcpgen.model import imports, methods, rpc_api
+from mcpgen.model.docstrings import Texts
+from mcpgen.model.rpc_api import Call, RpcApi
+from mcpgen.schema.docs import Docs
+from mcpgen.schema.facts import Facts
 
 
 def derived(known: Facts | None = None, **definitions: Any) -> RpcApi:

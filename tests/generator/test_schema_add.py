@@ -23,10 +23,11 @@ from generator.schemas import TEXT, obj
 from generator.test_fitting import definitions_of, saved, with_request
 from generator.typescript_text import saved as saved_typescript
 from generator.typescript_text import typescript_of
-from mcpgen import docs, facts, paths, schema
+from mcpgen import paths, schema
 from mcpgen.adding import folder as folders
 from mcpgen.adding.revision import addition
 from mcpgen.errors import OutputError
+from mcpgen.schema import docs, facts
 from mcpgen.schema.revisions import RevisionEntry, read_revisions
 
 NAME = "2027-01-15"

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from generator.command_line import run
-from mcpgen import manifest, schema
+from mcpgen import schema
+from mcpgen.package import manifest
 
 REVISIONS = tuple(row.name for row in schema.revisions())
 NEWEST = REVISIONS[-1]

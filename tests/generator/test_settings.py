@@ -11,9 +11,9 @@ import pytest
 import documents
 from generator.command_line import run
 from generator.test_cli import OLDEST
-from mcpgen import manifest, settings
 from mcpgen.errors import SettingsError
-from mcpgen.settings import MirrorSettings, PackageSettings
+from mcpgen.package import manifest, settings
+from mcpgen.package.settings import MirrorSettings, PackageSettings
 
 ONE = f"""
 [project]

@@ -6,9 +6,12 @@ import pytest
 
 from generator.schemas import TEXT, any_of, const, facts_of, obj, ref, schema_of
 from generator.tiny_package import REVISION, tiny_spec
-from mcpgen import docs, facts, pipeline, schema, spec
-from mcpgen.docs import Docs
-from mcpgen.spec import RevisionSpec
+from mcpgen import schema
+from mcpgen.model import spec
+from mcpgen.model.spec import RevisionSpec
+from mcpgen.package import pipeline
+from mcpgen.schema import docs, facts
+from mcpgen.schema.docs import Docs
 
 NAMES = [row.name for row in schema.revisions()]
 

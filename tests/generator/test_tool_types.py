@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mcpgen.skeleton.tool_types import MAX_CLASSES, MAX_LEVELS, NoTypesError, Types, field_names
+from mcpgen.project.tool_types import MAX_CLASSES, MAX_LEVELS, NoTypesError, Types, field_names
 
 TEXT, NUMBER = {"type": "string"}, {"type": "number"}
 POINT = {"type": "object", "properties": {"x": NUMBER}, "required": ["x"]}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from generator.schemas import COUNT, OPEN, TEXT, ref
-from mcpgen.type_hints import GIVEN, annotation, names_in, union
+from mcpgen.model.type_hints import GIVEN, annotation, names_in, union
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,10 @@ import pytest
 from click.testing import CliRunner
 
 from generator.typescript_text import DECLARED, SMALL, member, read, saved, typescript_of
-from mcpgen import facts, schema
+from mcpgen import schema
 from mcpgen.cli import cli
 from mcpgen.errors import SchemaError
+from mcpgen.schema import facts
 from mcpgen.schema.typescript import Fidelity
 from mcpgen.schema.typescript.comments import read_comment
 from mcpgen.schema.typescript.parse import parse

@@ -16,8 +16,9 @@ from hypothesis import HealthCheck, Phase, example, given, settings
 
 from generator.spoiled import HARMLESS, Texts, canary, hostile, imported, shape
 from generator.typescript_text import SMALL
-from mcpgen import build_request, pipeline
 from mcpgen.errors import SchemaError
+from mcpgen.model import schema_sources
+from mcpgen.package import build_request, pipeline
 
 _numbers = count()
 
@@ -74,7 +75,7 @@ def built(texts: Texts, folder: Path, package: str) -> dict[str, str]:
     """The files of a package with these texts."""
     path = folder / "2030-01-01.ts"
     path.write_text(typescript(texts), encoding="utf-8", newline="")
-    return pipeline.build(build_request.BuildRequest(package, (build_request.file_source(path),)))
+    return pipeline.build(build_request.BuildRequest(package, (schema_sources.of_file(path),)))
 
 
 @cache
@@ -147,6 +148,6 @@ def test_a_method_that_cannot_be_printed_is_refused(method: str, tmp_path: Path)
     path = tmp_path / "draft.ts"
     path.write_text(SMALL.replace('"ping"', quoted(method)))
     with pytest.raises(SchemaError, match="expected a method of 1 to 200 char") as raised:
-        pipeline.build(build_request.BuildRequest("pkg", (build_request.file_source(path),)))
+        pipeline.build(build_request.BuildRequest("pkg", (schema_sources.of_file(path),)))
     assert "\n" not in str(raised.value)
     assert str(raised.value).isascii()

@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 
 from generator.schemas import COUNT, TEXT, obj
-from mcpgen import build_request, output, pipeline, schema
-from mcpgen.parts import selection
+from mcpgen import schema
+from mcpgen.model import schema_sources
+from mcpgen.model.parts import selection
+from mcpgen.package import build_request, output, pipeline
 
 NAMES = [row.name for row in schema.revisions()]
 SERVES = """
@@ -71,9 +73,7 @@ def written(folder: Path, key: str, definitions: dict[str, Any], parts: tuple[st
     path.write_text(json.dumps({key: definitions}))
     reported: list[str] = []
     chosen = selection(parts, ())
-    request = build_request.BuildRequest(
-        "pkg", (build_request.file_source(path),), selection=chosen
-    )
+    request = build_request.BuildRequest("pkg", (schema_sources.of_file(path),), selection=chosen)
     output.write(folder / "pkg", pipeline.build(request, reported.append))
     return "\n".join(reported)
 

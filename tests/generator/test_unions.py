@@ -8,8 +8,8 @@ import pytest
 
 from generator.schemas import COUNT, TEXT, any_of, const, facts_of, normal_of, obj, ref
 from mcpgen.errors import SchemaError
-from mcpgen.normalized import NormalizedSchema
-from mcpgen.unions import Variant, decide, decided, member_names
+from mcpgen.model.normalized import NormalizedSchema
+from mcpgen.model.unions import Variant, decide, decided, member_names
 
 
 def chosen_tests(**definitions: Any) -> tuple[Variant, ...]:

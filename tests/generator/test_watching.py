@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from mcpgen import commands, paths, schema, watching
+from mcpgen import paths, schema
+from mcpgen.package import commands, watching
 
 NEWEST = schema.revisions()[-1]
 

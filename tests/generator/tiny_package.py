@@ -5,8 +5,11 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from mcpgen import docs, facts, pipeline, render, schema
-from mcpgen.spec import RevisionSpec
+from mcpgen import schema
+from mcpgen.model.spec import RevisionSpec
+from mcpgen.package import pipeline
+from mcpgen.render import tree
+from mcpgen.schema import docs, facts
 
 TINY = Path(__file__).parent / "tiny"
 REVISION = "2030-01-01"
@@ -25,4 +28,4 @@ def tiny_spec() -> RevisionSpec:
 @cache
 def tiny_package() -> dict[str, str]:
     """Its package: every file by its path."""
-    return render.render_package([tiny_spec()], "tiny")
+    return tree.render_package([tiny_spec()], "tiny")

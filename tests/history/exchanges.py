@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from history.sampling import ABSENT, Samples
-from mcpgen import methods, normalize, pipeline, schema_facts
-from mcpgen.build_request import Source
 from mcpgen.json_types import is_object
-from mcpgen.normalized import reference
+from mcpgen.model import methods, normalize, schema_facts, schema_sources
+from mcpgen.model.normalized import reference
+from mcpgen.model.schema_sources import Source
 
 LIFECYCLE = frozenset(
     {
@@ -54,10 +54,10 @@ def carried(value: Any) -> Any:
 
 def values_of(source: Source, definitions: Mapping[str, Any]) -> dict[str, Any]:
     """Values of the messages, capabilities and definitions of a schema file."""
-    loaded = pipeline.load(source, errata=True)
+    loaded = schema_sources.load(source, errata=True)
     stated = schema_facts.facts_for(loaded, source.base, source.facts).facts
     normal, roles = normalize.with_roles(
-        normalize.normalize(loaded, stated, pipeline.newer_than(source.base, loaded))
+        normalize.normalize(loaded, stated, schema_sources.newer_than(source.base, loaded))
     )
     samples = Samples({"$defs": loaded.definitions})
     messages: dict[str, dict[str, Any]] = {"client": {}, "server": {}}

@@ -30,8 +30,9 @@ from generator.futures import (
 from generator.test_accounting import KINDS, REFERRED, REFERRING, account, with_kinds
 from history.exchanges import PROGRAM, values_of
 from history.test_published_states import archive, run
-from mcpgen import build_request, output, pipeline
 from mcpgen.errors import SchemaError
+from mcpgen.model import schema_sources
+from mcpgen.package import build_request, output, pipeline
 
 pytestmark = [pytest.mark.history, pytest.mark.timeout(600)]
 
@@ -79,7 +80,7 @@ def exchange(draft: Draft, folder: Path) -> None:
     path = saved(draft, folder)
     stated = folder / "facts.toml"
     stated.write_text(draft.facts, encoding="utf-8")
-    source = build_request.file_source(path, stated if draft.facts else None)
+    source = schema_sources.of_file(path, stated if draft.facts else None)
     request = build_request.BuildRequest("pkg", (source,))
     if draft.refused:
         with pytest.raises(SchemaError, match=draft.refused):

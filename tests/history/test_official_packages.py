@@ -16,7 +16,9 @@ from referencing import Registry, Resource
 from referencing.jsonschema import DRAFT7
 
 from generator.command_line import run
-from mcpgen import build_request, pipeline, schema
+from mcpgen import schema
+from mcpgen.model import schema_sources
+from mcpgen.package import build_request, pipeline
 
 pytestmark = [pytest.mark.history, pytest.mark.timeout(600)]
 
@@ -38,7 +40,7 @@ def test_the_schema_of_apps_becomes_typed_messages(packages: Path, file: str) ->
     word = f"io.modelcontextprotocol/ui={packages / APPS / file}"
     request = build_request.BuildRequest(
         "pkg",
-        build_request.named_sources(("2026-07-28",)),
+        schema_sources.named(("2026-07-28",)),
         extensions=build_request.named_extensions([word]),
     )
     files = pipeline.build(request)

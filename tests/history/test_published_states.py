@@ -15,8 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from mcpgen import build_request, output, pipeline
 from mcpgen.errors import SchemaError
+from mcpgen.model import schema_sources
+from mcpgen.package import build_request, output, pipeline
 
 pytestmark = [pytest.mark.history, pytest.mark.timeout(600)]
 
@@ -140,9 +141,9 @@ def test_a_published_state_is_a_package_that_serves_a_tool_call(
     path = history / name
     if path.stem in REFUSED:
         with pytest.raises(SchemaError, match="ResourceReference"):
-            pipeline.build(build_request.BuildRequest("pkg", (build_request.file_source(path),)))
+            pipeline.build(build_request.BuildRequest("pkg", (schema_sources.of_file(path),)))
         return
-    files = pipeline.build(build_request.BuildRequest("pkg", (build_request.file_source(path),)))
+    files = pipeline.build(build_request.BuildRequest("pkg", (schema_sources.of_file(path),)))
     output.write(tmp_path / "pkg", files)
     run(tmp_path, "-c", CALL)
     if typed:

@@ -9,7 +9,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 from generator.awkward_names import NAMES
-from mcpgen import facts, schema
+from mcpgen import schema
+from mcpgen.schema import facts
 
 _RESULT_TYPE = "resultType"
 _EXACT = 2**53

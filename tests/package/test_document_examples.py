@@ -25,7 +25,8 @@ from generator.selections import spec_of
 from mcp_protocol import ClientHandlers, Server, connect, testing
 from mcp_protocol.errors import HttpStatusError, RemoteError
 from mcp_protocol.testing import Pair, connected
-from mcpgen import parts, render
+from mcpgen.model import parts
+from mcpgen.render import tree
 from package.respondent import refusal_code
 from package.rules import holding
 from package.server.auth.guarded import protected
@@ -166,7 +167,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     package = Path(mcp_protocol.__file__).parent
     shutil.copytree(package, folder / "pkg", ignore=shutil.ignore_patterns("__pycache__"))
     types_only = parts.selection(("types",), ())
-    files = render.render_package([spec_of("2025-06-18")], "acme_types", types_only)
+    files = tree.render_package([spec_of("2025-06-18")], "acme_types", types_only)
     for path, text in files.items():
         place = folder / "acme_types" / path
         place.parent.mkdir(parents=True, exist_ok=True)

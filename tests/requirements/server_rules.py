@@ -11,7 +11,7 @@ import ast
 import json
 from collections.abc import Iterator
 
-from mcpgen.server_check.rules import FILE
+from mcpgen.check_server.rules import FILE
 
 from .entries import Entry, ledger
 

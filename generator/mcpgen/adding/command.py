@@ -15,10 +15,10 @@ from mcpgen import paths
 from mcpgen.adding import folder as folders
 from mcpgen.adding.reviews import by_pages
 from mcpgen.adding.revision import Addition, addition
-from mcpgen.commands import count_of
 from mcpgen.console import Console
 from mcpgen.diff import report
 from mcpgen.errors import UsageError, safe_text, shown
+from mcpgen.package.commands import count_of
 from mcpgen.schema.revisions import LIST, Status
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)

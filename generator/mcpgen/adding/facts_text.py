@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
-from mcpgen import facts as facts_module
-from mcpgen import schema_facts
 from mcpgen.adding.reviews import Review
 from mcpgen.errors import safe_text
-from mcpgen.facts import Facts
 from mcpgen.json_types import Json, Node
-from mcpgen.method_facts import UNSTATED
+from mcpgen.model import schema_facts
+from mcpgen.schema import facts as facts_module
+from mcpgen.schema.facts import Facts
+from mcpgen.schema.method_facts import UNSTATED
 from mcpgen.schema.structure import escape, unescape
 from mcpgen.toml_records import toml_key, toml_value
 
@@ -25,15 +25,16 @@ _HEAD = """\
 #
 # mcpgen schema add carried these facts over from {base}. Check them on the pages that are named,
 # then remove what the comments say of it. A key behind a `#` has its default.
-# generator/mcpgen/revision_facts.py has each key, its meaning and its default; [methods] is laid on
-# top of schema/facts.toml. Tables behind [methods]:
+# generator/mcpgen/schema/revision_facts.py has each key, its meaning and its default; [methods] is
+# laid on top of schema/facts.toml. Tables behind [methods]:
 #
 # [capabilities]  method = dotted path; requests: of the receiver, notifications: of the sender
 # [results]       client, server: by the request's sender, method = result types that neither the
 #                 naming rule (XRequest, XResult) nor an XResultResponse gives
 # [defaults]      definition or "*": values of fields that the schema requires, yet peers leave out
 # [renamed]       definition = the name a later revision gives it
-# [pages]         what only readers need: `mcpgen diff` compares it; generator/mcpgen/facts.py
+# [pages]         what only readers need: `mcpgen diff` compares it;
+#                 generator/mcpgen/schema/facts.py has its keys
 """
 
 

@@ -13,8 +13,8 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from mcpgen import directory as directories
 from mcpgen.errors import OutputError, UsageError
+from mcpgen.package import directory as directories
 from mcpgen.schema.revisions import LIST, RevisionEntry, read_revisions
 
 _LIST_HEAD = """\

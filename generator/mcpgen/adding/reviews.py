@@ -13,12 +13,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, get_type_hints
 
-from mcpgen import docs
-from mcpgen.docs import Docs
-from mcpgen.facts import Facts
-from mcpgen.fitting import FittedFacts, Guess
 from mcpgen.json_types import Json
-from mcpgen.schema import Schema
+from mcpgen.model.fitting import FittedFacts, Guess
+from mcpgen.schema import Schema, docs
+from mcpgen.schema.docs import Docs
+from mcpgen.schema.facts import Facts
 from mcpgen.schema.structure import unescape
 
 CHANGES = "changelog"

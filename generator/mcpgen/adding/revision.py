@@ -12,21 +12,32 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mcpgen import docs, facts, fitting, pipeline, schema, schema_facts
+from mcpgen import schema
 from mcpgen.adding import facts_text
 from mcpgen.adding.reviews import Review, reviews
 from mcpgen.diff.compare import Diff, compare
 from mcpgen.diff.protocol import of_schema
-from mcpgen.docs import Docs
 from mcpgen.errors import SchemaError, shown
-from mcpgen.facts import Facts
-from mcpgen.fitting import FittedFacts
 from mcpgen.json_types import Node
-from mcpgen.revision_facts import Draft
-from mcpgen.schema import Disagreements, Erratum, Nearest, RevisionEntry, Schema, SchemaFile
+from mcpgen.model import fitting, schema_facts
+from mcpgen.model.fitting import FittedFacts
+from mcpgen.model.spec import RevisionSpec
+from mcpgen.package import pipeline
+from mcpgen.schema import (
+    Disagreements,
+    Erratum,
+    Nearest,
+    RevisionEntry,
+    Schema,
+    SchemaFile,
+    docs,
+    facts,
+)
 from mcpgen.schema import errata as corrections
+from mcpgen.schema.docs import Docs
+from mcpgen.schema.facts import Facts
+from mcpgen.schema.revision_facts import Draft
 from mcpgen.schema.revisions import Status
-from mcpgen.spec import RevisionSpec
 
 _ENVELOPE = frozenset({"jsonrpc", "method", "id"})
 """Members that no type describes."""

@@ -12,9 +12,9 @@ from functools import cached_property
 from typing import TypeAlias
 
 from mcpgen.json_types import Json, Node, is_object
-from mcpgen.normalized import ANY_MAP, Definition, NormalizedSchema, target
+from mcpgen.model.normalized import ANY_MAP, Definition, NormalizedSchema, target
+from mcpgen.model.schema_queries import META, canonical
 from mcpgen.schema.structure import BOUNDS, escape, resolve
-from mcpgen.schema_queries import META, canonical
 
 _MAX_ALIASES = 100
 """References in a row that are followed."""

@@ -8,9 +8,9 @@ from typing import Any, TypeGuard
 
 from mcpgen.diff.changes import Collected, Spot
 from mcpgen.diff.protocol import Protocol
-from mcpgen.facts import By, Deprecation, Pages
-from mcpgen.method_facts import MethodFacts
-from mcpgen.methods import Role
+from mcpgen.model.methods import Role
+from mcpgen.schema.facts import By, Deprecation, Pages
+from mcpgen.schema.method_facts import MethodFacts
 
 _BOTH: tuple[Role, ...] = ("client", "server")
 _SENDERS: Mapping[str, tuple[Role, ...]] = {

@@ -14,7 +14,7 @@ from mcpgen.diff.changes import Change
 from mcpgen.diff.compare import Diff
 from mcpgen.diff.rules import SEVERITIES
 from mcpgen.errors import safe_text
-from mcpgen.templates import SandboxedEnvironment
+from mcpgen.render.templates import SandboxedEnvironment
 
 _LONGEST = 300
 _KINDS = (

@@ -8,14 +8,14 @@ from functools import cached_property
 from itertools import chain
 from pathlib import Path
 
-from mcpgen import build_request, facts, methods, normalize, pipeline, schema_facts
 from mcpgen.diff.alternatives import Alternative, Alternatives, Array, Object
 from mcpgen.diff.changes import OTHER, Message
-from mcpgen.facts import Facts
 from mcpgen.json_types import Node
-from mcpgen.methods import Kind, Method, Methods, Role
-from mcpgen.normalized import NormalizedSchema, reference
-from mcpgen.schema import Schema
+from mcpgen.model import methods, normalize, schema_facts, schema_sources
+from mcpgen.model.methods import Kind, Method, Methods, Role
+from mcpgen.model.normalized import NormalizedSchema, reference
+from mcpgen.schema import Schema, facts
+from mcpgen.schema.facts import Facts
 from mcpgen.schema.structure import subschemas, unescape
 
 _ENVELOPES: Sequence[tuple[str, tuple[str, ...]]] = (
@@ -193,16 +193,16 @@ class _Input:
 def _read(word: str, errata: bool) -> _Input:
     path = Path(word)
     if path.suffix or path.is_file():
-        source = build_request.file_source(path)
-        loaded = pipeline.load(source, errata)
+        source = schema_sources.of_file(path)
+        loaded = schema_sources.load(source, errata)
         stated = schema_facts.facts_for(loaded, source.base, None).facts
-        newer = pipeline.newer_than(source.base, loaded)
+        newer = schema_sources.newer_than(source.base, loaded)
         marks = _marks(source.file.document) if source.file is not None else frozenset[str]()
         return _Input(word, loaded, stated, newer, marks)
-    (source,) = build_request.named_sources((word,))
-    loaded = pipeline.load(source, errata)
+    (source,) = schema_sources.named((word,))
+    loaded = schema_sources.load(source, errata)
     stated = facts.with_constants(facts.load(source.revision), loaded)
-    newer = pipeline.newer_than(source.revision, loaded)
+    newer = schema_sources.newer_than(source.revision, loaded)
     listed = (row.types for row in stated.pages.deprecated.values())
     return _Input(source.revision, loaded, stated, newer, frozenset(chain.from_iterable(listed)))
 

@@ -21,7 +21,7 @@ from mcpgen.diff.changes import Collected, Message, Spot
 from mcpgen.diff.protocol import Protocol
 from mcpgen.errors import shown
 from mcpgen.json_types import Json, Node
-from mcpgen.schema_queries import META, canonical
+from mcpgen.model.schema_queries import META, canonical
 
 _JSON_TYPES: Mapping[type, str] = {
     bool: "boolean",

@@ -11,7 +11,7 @@ from mcpgen.errors import shown
 from mcpgen.explain.revision import Revision
 from mcpgen.explain.violations import Violation, resolved
 from mcpgen.json_types import Json, Node, is_array, is_object
-from mcpgen.methods import Role
+from mcpgen.model.methods import Role
 
 _MOST = 40
 """Changes after which a message counts as another one."""

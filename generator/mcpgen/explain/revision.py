@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from jsonschema import Draft202012Validator
 
-from mcpgen import docs, schema
+from mcpgen import schema
 from mcpgen.diff.alternatives import ANY, Array, Object
 from mcpgen.diff.alternatives import Literal as Fixed
 from mcpgen.diff.changes import OTHER
@@ -20,9 +20,10 @@ from mcpgen.explain import violations
 from mcpgen.explain.violations import Violation
 from mcpgen.input_files import json_pointer
 from mcpgen.json_types import Json, Node, is_array, is_object
-from mcpgen.methods import Method, Role
+from mcpgen.model.methods import Method, Role
+from mcpgen.model.schema_queries import META, canonical
+from mcpgen.schema import docs
 from mcpgen.schema.nearest import features, known_document
-from mcpgen.schema_queries import META, canonical
 
 Kind = Literal["request", "notification", "success response", "error response", "invalid message"]
 

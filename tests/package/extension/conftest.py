@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from documents import examples
-from mcpgen import build_request, output, pipeline
-from mcpgen.build_request import BuildRequest
-from mcpgen.parts import Selection
+from mcpgen.model import schema_sources
+from mcpgen.model.parts import Selection
+from mcpgen.package import build_request, output, pipeline
+from mcpgen.package.build_request import BuildRequest
 from package.extension.task_work import PACKAGE, REVISIONS
 
 
@@ -24,7 +25,7 @@ def pkg(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -
     schema = root / "tasks.ts"
     schema.write_text(examples()["tasks.ts"])
     found = build_request.named_extensions([f"{schema}"])
-    sources = build_request.named_sources(REVISIONS)
+    sources = schema_sources.named(REVISIONS)
     chosen = Selection(models=pytestconfig.getoption("--models"))
     request = BuildRequest(PACKAGE, sources, selection=chosen, extensions=found)
     output.write(root / PACKAGE, pipeline.build(request))

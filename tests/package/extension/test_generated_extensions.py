@@ -17,9 +17,11 @@ from typing import Any
 
 import pytest
 
-from mcpgen import build_request, names, output, pipeline, schema
-from mcpgen.build_request import BuildRequest
-from mcpgen.parts import Selection
+from mcpgen import names, schema
+from mcpgen.model import schema_sources
+from mcpgen.model.parts import Selection
+from mcpgen.package import build_request, output, pipeline
+from mcpgen.package.build_request import BuildRequest
 
 PAINT = Path(__file__).parents[2] / "generator" / "extensions" / "paint.json"
 REVISIONS = tuple(row.name for row in schema.revisions())
@@ -39,7 +41,7 @@ def package(
     """The package with the extension com.example/paint beside each revision."""
     root = tmp_path_factory.mktemp("packages")
     found = build_request.named_extensions([str(PAINT)])
-    sources = build_request.named_sources(REVISIONS)
+    sources = schema_sources.named(REVISIONS)
     chosen = Selection(models=pytestconfig.getoption("--models"))
     request = BuildRequest(PACKAGE, sources, selection=chosen, extensions=found)
     output.write(root / PACKAGE, pipeline.build(request))

@@ -1,0 +1,537 @@
+"""Tools, resources, prompts, completion, logging and pages: shapes of results, and refusals."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import uritemplate
+
+from mcpgen.check_server.connections import Reply
+from mcpgen.check_server.jsonrpc_checks import INVALID_PARAMS, LISTS, METHOD_NOT_FOUND
+from mcpgen.check_server.outcomes import applies, require, require_error, require_valid, result_of
+from mcpgen.check_server.session import Session
+from mcpgen.check_server.table import Table
+from mcpgen.errors import shown
+from mcpgen.json_types import Json, Node, is_array, is_object
+
+TABLE = Table()
+
+MAX_READ = 3
+"""Resources and prompts that are looked at."""
+
+MAX_VALUES = 100
+"""Values of one completion."""
+
+LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
+
+_NO_CACHE: dict[str, Any] = {"ttlMs": 0, "cacheScope": "private"}
+"""Members that other rules judge, with correct values."""
+
+
+async def _list_shape(session: Session, capability: str, method: str, type: str) -> None:
+    applies(session.declares(capability), f"the server declares no {capability}")
+    result = result_of(await session.ask(method), method)
+    member = next(name for name in result if name in _MEMBERS) if _MEMBERS & result.keys() else ""
+    emptied: Node = {member: []} if is_array(result.get(member)) else {}
+    hints = {} if session.has_handshake else _NO_CACHE
+    shape = {**result, **hints, **emptied}
+    if shape.get("nextCursor", "") is None:
+        del shape["nextCursor"]  # judged by pagination.next-cursor-if-more
+    require_valid(session.revision.violation(type, shape), "result")
+
+
+_MEMBERS = {"tools", "resources", "prompts", "resourceTemplates"}
+
+
+@TABLE.add("tools.list-result-shape", "tools.list-result-shape-2026")
+async def tools_are_listed(session: Session) -> None:
+    await _list_shape(session, "tools", "tools/list", "ListToolsResult")
+
+
+@TABLE.add("resources.list-result-shape", "resources.list-result-shape-2026")
+async def resources_are_listed(session: Session) -> None:
+    await _list_shape(session, "resources", "resources/list", "ListResourcesResult")
+
+
+@TABLE.add("resources.templates-result-shape", "resources.templates-result-shape-2026")
+async def templates_are_listed(session: Session) -> None:
+    applies(session.declares("resources"), "the server declares no resources")
+    reply = await session.ask("resources/templates/list")
+    applies(reply.code != METHOD_NOT_FOUND, "the server has no templates")
+    type = "ListResourceTemplatesResult"
+    await _list_shape(session, "resources", "resources/templates/list", type)
+
+
+@TABLE.add("prompts.list-result-shape", "prompts.list-result-shape-2026")
+async def prompts_are_listed(session: Session) -> None:
+    await _list_shape(session, "prompts", "prompts/list", "ListPromptsResult")
+
+
+async def _entries(session: Session, capability: str) -> list[Node]:
+    applies(session.declares(capability), f"the server declares no {capability}")
+    found = await session.entries(*LISTS[capability])
+    applies(bool(found), f"the server lists no {capability}")
+    return found
+
+
+async def _templates(session: Session) -> list[Node]:
+    applies(session.declares("resources"), "the server declares no resources")
+    found = await session.entries("resources/templates/list", "resourceTemplates")
+    applies(bool(found), "the server lists no templates")
+    return found
+
+
+def _repeated(values: Sequence[Json]) -> list[Json]:
+    return [value for value, number in Counter(map(str, values)).items() if number > 1]
+
+
+# ---- tools
+@TABLE.add("tools.name-and-schema-required")
+async def a_tool_has_name_and_schema(session: Session) -> None:
+    for tool in await _entries(session, "tools"):
+        schemas = [name for name in ("inputSchema", "outputSchema") if is_object(tool.get(name))]
+        plain = {**tool, **{name: {"type": "object"} for name in schemas}}
+        require_valid(session.revision.violation("Tool", plain), f"tool {tool.get('name')}")
+
+
+def _schemas(tools: Sequence[Node], member: str) -> list[tuple[str, Node]]:
+    return [(str(tool.get("name")), tool[member]) for tool in tools if is_object(tool.get(member))]
+
+
+@TABLE.add("tools.input-schema-root-object")
+async def arguments_are_an_object(session: Session) -> None:
+    for name, schema in _schemas(await _entries(session, "tools"), "inputSchema"):
+        came: Json = schema.get("type")
+        require(came == "object", f"type object in the inputSchema of {name}", shown(came))
+
+
+@TABLE.add("tools.input-schema-property-objects")
+async def properties_are_schemas(session: Session) -> None:
+    for name, schema in _schemas(await _entries(session, "tools"), "inputSchema"):
+        properties: Json = schema.get("properties", {})
+        kept = is_object(properties) and all(is_object(each) for each in properties.values())
+        require(kept, f"an object for each property of {name}", shown(properties))
+        required: Json = schema.get("required", [])
+        kept = is_array(required) and all(isinstance(each, str) for each in required)
+        require(kept, f"an array of names as required of {name}", shown(required))
+
+
+@TABLE.add("tools.output-schema-root-object")
+async def structured_results_are_objects(session: Session) -> None:
+    found = _schemas(await _entries(session, "tools"), "outputSchema")
+    applies(bool(found), "no tool has an outputSchema")
+    for name, schema in found:
+        came: Json = schema.get("type")
+        require(came == "object", f"type object in the outputSchema of {name}", shown(came))
+
+
+@TABLE.add("json-schema.schema-valid")
+async def schemas_are_valid(session: Session) -> None:
+    from jsonschema import SchemaError
+    from jsonschema.validators import Draft202012Validator, validator_for
+
+    tools = await _entries(session, "tools")
+    for member in ("inputSchema", "outputSchema"):
+        for name, schema in _schemas(tools, member):
+            try:
+                validator_for(schema, Draft202012Validator).check_schema(schema)
+            except SchemaError as error:
+                require(False, f"a valid {member} of {name}", shown(error.message, 120))
+
+
+@TABLE.add("tools.name-length")
+async def names_of_tools_are_short(session: Session) -> None:
+    for tool in await _entries(session, "tools"):
+        name = str(tool.get("name"))
+        require(1 <= len(name) <= 128, "names of 1 to 128 characters", f"{len(name)}: {name[:40]}")
+
+
+@TABLE.add("tools.name-charset")
+async def names_of_tools_are_plain(session: Session) -> None:
+    for tool in await _entries(session, "tools"):
+        name = str(tool.get("name"))
+        plain = name.isascii() and all(char.isalnum() or char in "_-." for char in name)
+        require(plain, "names of letters, digits, _, - and .", shown(name))
+
+
+@TABLE.add("tools.name-unique")
+async def names_of_tools_are_unique(session: Session) -> None:
+    repeated = _repeated([tool.get("name") for tool in await _entries(session, "tools")])
+    require(not repeated, "each name once", f"{shown(repeated)} more than once")
+
+
+@TABLE.add("tools.list-deterministic-order")
+async def tools_keep_their_order(session: Session) -> None:
+    await _entries(session, "tools")
+    orders: list[Json] = []
+    for _ in range(3):
+        found: Json = result_of(await session.ask("tools/list")).get("tools")
+        orders.append([tool.get("name") for tool in found if is_object(tool)])
+    require(orders[0] == orders[1] == orders[2], "the same order each time", shown(orders[1:]))
+
+
+@TABLE.add("tools.unknown-tool-error")
+async def an_unknown_tool_is_an_error(session: Session) -> None:
+    applies(session.declares("tools"), "the server declares no tools")
+    reply = await session.ask("tools/call", {"name": "mcpgen-no-such-tool", "arguments": {}})
+    require_error(reply, what="for an unknown tool")
+
+
+# ---- resources
+@TABLE.add("resources.uri-and-name-required")
+async def a_resource_has_uri_and_name(session: Session) -> None:
+    for resource in await _entries(session, "resources"):
+        wrong = session.revision.violation("Resource", resource)
+        require_valid(wrong, f"resource {resource.get('uri')}")
+
+
+@TABLE.add("resources.uri-unique")
+async def uris_are_unique(session: Session) -> None:
+    repeated = _repeated([each.get("uri") for each in await _entries(session, "resources")])
+    require(not repeated, "each URI once", f"{shown(repeated)} more than once")
+
+
+@TABLE.add("resources.templates-rfc6570")
+async def templates_can_be_expanded(session: Session) -> None:
+    for template in await _templates(session):
+        text = str(template.get("uriTemplate"))
+        balanced = text.count("{") == text.count("}")
+        kept = balanced and not set("{}") & set(uritemplate.expand(text, {}))
+        require(kept, "a template of RFC 6570", shown(text))
+
+
+async def _read(session: Session) -> list[tuple[str, Node]]:
+    resources = (await _entries(session, "resources"))[:MAX_READ]
+    uris = [str(each.get("uri")) for each in resources]
+    replies = [(uri, await session.ask_once("resources/read", {"uri": uri})) for uri in uris]
+    found = [(uri, reply.result) for uri, reply in replies if is_object(reply.result)]
+    found = [row for row in found if row[1].get("resultType") != "input_required"]
+    applies(bool(found), "no listed resource can be read as it is")
+    return found
+
+
+@TABLE.add("resources.read-result-shape", "resources.read-result-shape-2026")
+async def contents_are_an_array(session: Session) -> None:
+    for uri, result in await _read(session):
+        hints = {} if session.has_handshake else _NO_CACHE
+        emptied: Node = {"contents": []} if is_array(result.get("contents")) else {}
+        wrong = session.revision.violation("ReadResourceResult", {**result, **hints, **emptied})
+        require_valid(wrong, f"result of {uri}")
+
+
+async def _contents(session: Session) -> list[tuple[str, Node]]:
+    found: list[tuple[str, Node]] = []
+    for uri, result in await _read(session):
+        parts: Json = result.get("contents")
+        found += [(uri, part) for part in parts if is_object(part)] if is_array(parts) else []
+    applies(bool(found), "the resources are empty")
+    return found
+
+
+@TABLE.add("resources.contents-text-or-blob")
+async def contents_are_text_or_blob(session: Session) -> None:
+    for uri, part in await _contents(session):
+        kept = isinstance(part.get("uri"), str) and (
+            isinstance(part.get("text"), str) or isinstance(part.get("blob"), str)
+        )
+        require(kept, f"uri, and text or blob, in the contents of {uri}", shown(sorted(part)))
+
+
+@TABLE.add("resources.binary-encoded")
+async def binary_data_is_base64(session: Session) -> None:
+    blobs = [(uri, part["blob"]) for uri, part in await _contents(session) if "blob" in part]
+    applies(bool(blobs), "no resource that was read is binary")
+    for uri, blob in blobs:
+        require(_is_base64(blob), f"Base64 as the blob of {uri}", shown(blob))
+
+
+def _is_base64(text: Json) -> bool:
+    try:
+        base64.b64decode(text, validate=True)
+    except (binascii.Error, TypeError, ValueError):
+        return False
+    return True
+
+
+@TABLE.add("resources.not-found-32002", "resources.not-found-32602")
+async def a_missing_resource_has_its_code(session: Session) -> None:
+    applies(session.declares("resources"), "the server declares no resources")
+    code = session.revision.protocol.facts.errors.resource_not_found
+    reply = await session.ask("resources/read", {"uri": "mcpgen://no-such-resource"})
+    require_error(reply, code, what="for an unknown resource")
+
+
+@TABLE.add("resources.subscribe-flag-legacy")
+async def subscribing_needs_the_capability(session: Session) -> None:
+    applies(not session.declares("resources.subscribe"), "the server declares resources.subscribe")
+    reply = await session.ask("resources/subscribe", {"uri": "mcpgen://no-such-resource"})
+    require_error(reply, what="for resources/subscribe, which is not declared")
+
+
+async def _empty_result(session: Session, *methods: str) -> None:
+    applies(session.declares("resources.subscribe"), "the server declares no resources.subscribe")
+    uri = (await _entries(session, "resources"))[0].get("uri")
+    result: Node = {}
+    for method in methods:
+        result = result_of(await session.ask(method, {"uri": uri}), method)
+    require(not result.keys() - {"_meta"}, f"an empty result of {methods[-1]}", shown(result))
+
+
+@TABLE.add("resources.subscribe-request")
+async def resources_can_be_subscribed_to(session: Session) -> None:
+    await _empty_result(session, "resources/subscribe")
+
+
+@TABLE.add("resources.unsubscribe-request")
+async def subscriptions_can_be_ended(session: Session) -> None:
+    await _empty_result(session, "resources/subscribe", "resources/unsubscribe")
+
+
+# ---- prompts
+@TABLE.add("prompts.name-required")
+async def a_prompt_has_a_name(session: Session) -> None:
+    found = await _entries(session, "prompts")
+    for prompt in found:
+        wrong = session.revision.violation("Prompt", prompt)
+        require_valid(wrong, f"prompt {prompt.get('name')}")
+    repeated = _repeated([prompt.get("name") for prompt in found])
+    require(not repeated, "each name once", f"{shown(repeated)} more than once")
+
+
+def _arguments(prompt: Node) -> list[Node]:
+    found: Json = prompt.get("arguments")
+    return [each for each in found if is_object(each)] if is_array(found) else []
+
+
+@TABLE.add("prompts.get-result-shape")
+async def a_prompt_has_messages(session: Session) -> None:
+    got = 0
+    for prompt in (await _entries(session, "prompts"))[:MAX_READ]:
+        arguments = {str(each.get("name")): "1" for each in _arguments(prompt)}
+        params: Node = {"name": prompt.get("name")}
+        params |= {"arguments": arguments} if arguments else {}
+        result: Json = (await session.ask("prompts/get", params)).result
+        if is_object(result) and result.get("resultType") != "input_required":
+            got += 1
+            wrong = session.revision.violation("GetPromptResult", result)
+            require_valid(wrong, f"result of prompt {prompt.get('name')}")
+    applies(bool(got), "no prompt can be had with plain arguments")
+
+
+@TABLE.add("prompts.invalid-name-error")
+async def an_unknown_prompt_has_its_code(session: Session) -> None:
+    applies(session.declares("prompts"), "the server declares no prompts")
+    reply = await session.ask("prompts/get", {"name": "mcpgen-no-such-prompt"})
+    require_error(reply, INVALID_PARAMS, what="for an unknown prompt")
+
+
+@TABLE.add("prompts.missing-arguments-error")
+async def a_missing_argument_has_its_code(session: Session) -> None:
+    found = [
+        prompt
+        for prompt in await _entries(session, "prompts")
+        if any(each.get("required") is True for each in _arguments(prompt))
+    ]
+    applies(bool(found), "no prompt requires an argument")
+    reply = await session.ask("prompts/get", {"name": found[0]["name"]})
+    expected = f"for {found[0]['name']} without its arguments"
+    require_error(reply, INVALID_PARAMS, what=expected)
+
+
+# ---- completion
+async def _references(session: Session) -> list[tuple[Node, str]]:
+    """What can be completed: a reference, and the name of an argument."""
+    applies(session.declares("completions"), "the server declares no completions")
+    found: list[tuple[Node, str]] = []
+    if session.declares("prompts"):
+        for prompt in await session.entries(*LISTS["prompts"]):
+            reference = {"type": "ref/prompt", "name": prompt.get("name")}
+            found += [(reference, str(each.get("name"))) for each in _arguments(prompt)]
+    if session.declares("resources"):
+        for template in await session.entries("resources/templates/list", "resourceTemplates"):
+            text = str(template.get("uriTemplate"))
+            names = uritemplate.variables(text)
+            found += [({"type": "ref/resource", "uri": text}, name) for name in names]
+    applies(bool(found), "nothing that the server lists has arguments")
+    return found
+
+
+@TABLE.add("completion.result-shape")
+async def a_completion_has_values(session: Session) -> None:
+    for result in await _completed(session):
+        completion: Json = result.get("completion")
+        values: Json = completion.get("values") if is_object(completion) else None
+        shortened: Node = result
+        if is_object(completion) and is_array(values):
+            shortened = {**result, "completion": {**completion, "values": values[:MAX_VALUES]}}
+        require_valid(session.revision.violation("CompleteResult", shortened), "result")
+
+
+@TABLE.add("completion.max-100-values")
+async def a_completion_has_few_values(session: Session) -> None:
+    for result in await _completed(session):
+        completion: Json = result.get("completion")
+        values: Json = completion.get("values") if is_object(completion) else None
+        number = len(values) if is_array(values) else 0
+        require(number <= MAX_VALUES, f"{MAX_VALUES} values at most", f"{number} values")
+
+
+async def _completed(session: Session) -> list[Node]:
+    found: list[Node] = []
+    for reference, name in (await _references(session))[:MAX_READ]:
+        params = {"ref": reference, "argument": {"name": name, "value": ""}}
+        result: Json = (await session.ask_once("completion/complete", params)).result
+        found += [result] if is_object(result) else []
+    applies(bool(found), "nothing that the server lists can be completed")
+    return found
+
+
+async def _complete(session: Session, params: Node) -> Reply:
+    applies(session.declares("completions"), "the server declares no completions")
+    return await session.ask("completion/complete", params)
+
+
+@TABLE.add("completion.invalid-prompt-error")
+async def an_unknown_prompt_cannot_be_completed(session: Session) -> None:
+    reference = {"type": "ref/prompt", "name": "mcpgen-no-such-prompt"}
+    argument = {"name": "mcpgen", "value": ""}
+    reply = await _complete(session, {"ref": reference, "argument": argument})
+    require_error(reply, INVALID_PARAMS, what="for an unknown prompt")
+
+
+@TABLE.add("completion.missing-arguments-error")
+async def a_completion_needs_its_argument(session: Session) -> None:
+    reference, _ = (await _references(session))[0]
+    reply = await _complete(session, {"ref": reference})
+    require_error(reply, INVALID_PARAMS, what="for a completion without argument")
+
+
+@TABLE.add("completion.unsupported-error")
+async def completion_needs_the_capability(session: Session) -> None:
+    applies(not session.declares("completions"), "the server declares completions")
+    reference = {"type": "ref/prompt", "name": "mcpgen-no-such-prompt"}
+    params = {"ref": reference, "argument": {"name": "mcpgen", "value": ""}}
+    reply = await session.ask("completion/complete", params)
+    require_error(reply, METHOD_NOT_FOUND, what="for completion, which is not declared")
+
+
+# ---- logging
+async def _set_level(session: Session, level: str) -> Reply:
+    applies(session.declares("logging"), "the server declares no logging")
+    reply = await session.ask("logging/setLevel", {"level": level})
+    missing = reply.code == METHOD_NOT_FOUND
+    applies(not missing, "there is no logging/setLevel: capabilities.server-features-advertised")
+    return reply
+
+
+@TABLE.add("logging.levels")
+async def every_level_can_be_set(session: Session) -> None:
+    applies(session.has_handshake, "the level is said by each request")
+    for level in LEVELS:
+        result_of(await _set_level(session, level), f"the level {level}")
+
+
+@TABLE.add("logging.invalid-level-error")
+async def an_unknown_level_cannot_be_set(session: Session) -> None:
+    reply = await _set_level(session, "verbose")
+    require_error(reply, INVALID_PARAMS, what="for the level verbose")
+
+
+@TABLE.add("logging.invalid-level-error-2026")
+async def an_unknown_level_is_refused(session: Session) -> None:
+    applies(session.declares("logging"), "the server declares no logging")
+    key = str(session.revision.protocol.facts.meta.log_level)
+    reply = await session.ask(session.liveness, meta={key: "verbose"})
+    require_error(reply, INVALID_PARAMS, what="for the level verbose")
+
+
+# ---- pages and caching
+async def _declared_lists(session: Session) -> list[tuple[str, str]]:
+    found = [row for name, row in LISTS.items() if session.declares(name)]
+    applies(bool(found), "the server declares no lists")
+    return found
+
+
+@TABLE.add("pagination.next-cursor-if-more")
+async def a_cursor_is_text_or_absent(session: Session) -> None:
+    for method, _ in await _declared_lists(session):
+        result: Json = (await session.ask(method)).result
+        cursor: Json = result.get("nextCursor", "") if is_object(result) else ""
+        require(cursor is not None, f"no nextCursor on the last page of {method}", "null")
+
+
+@TABLE.add("pagination.results-after-cursor")
+async def pages_do_not_repeat_entries(session: Session) -> None:
+    keys = {"tools": "name", "resources": "uri", "prompts": "name"}
+    paged = False
+    for method, member in await _declared_lists(session):
+        first: Json = (await session.ask(method)).result
+        if not is_object(first) or not isinstance(first.get("nextCursor"), str):
+            continue
+        paged = True
+        own = [each.get(keys[member]) for each in first.get(member, ()) if is_object(each)]
+        second: Json = (await session.ask(method, {"cursor": first["nextCursor"]})).result
+        rows: Json = second.get(member, []) if is_object(second) else []
+        again = [each for each in rows if is_object(each) and each.get(keys[member]) in own]
+        require(not again, f"other entries on the second page of {method}", shown(again))
+    applies(paged, "every list has one page")
+
+
+@TABLE.add("pagination.invalid-cursor-error")
+async def an_unknown_cursor_has_its_code(session: Session) -> None:
+    for method, _ in await _declared_lists(session):
+        reply = await session.ask(method, {"cursor": "mcpgen-no-such-cursor"})
+        require_error(reply, INVALID_PARAMS, what=f"for an unknown cursor of {method}")
+
+
+async def _cacheable(session: Session) -> list[tuple[str, Node]]:
+    """The results of lists and of discovery, by their method."""
+    methods = [row[0] for name, row in LISTS.items() if session.declares(name)]
+    found: list[tuple[str, Node]] = [(session.liveness, session.opening.result)]
+    for method in methods:
+        result: Json = (await session.ask(method)).result
+        found += [(method, result)] if is_object(result) else []
+    return found
+
+
+@TABLE.add("caching.hints-required")
+async def results_say_how_long_they_hold(session: Session) -> None:
+    for method, result in await _cacheable(session):
+        missing = [name for name in _NO_CACHE if name not in result]
+        require(not missing, f"ttlMs and cacheScope in the result of {method}", f"no {missing}")
+
+
+@TABLE.add("caching.ttl-integer-ms")
+async def the_time_is_an_integer(session: Session) -> None:
+    for method, result in await _cacheable(session):
+        value: Json = result.get("ttlMs", 0)
+        kept = isinstance(value, int) and not isinstance(value, bool)
+        require(kept, f"an integer as ttlMs of {method}", shown(value))
+
+
+@TABLE.add("caching.ttl-non-negative")
+async def the_time_is_not_negative(session: Session) -> None:
+    for method, result in await _cacheable(session):
+        value: Json = result.get("ttlMs", 0)
+        kept = not isinstance(value, int) or value >= 0
+        require(kept, f"0 or more as ttlMs of {method}", shown(value))
+
+
+@TABLE.add("caching.scope-values")
+async def the_scope_is_public_or_private(session: Session) -> None:
+    for method, result in await _cacheable(session):
+        value: Json = result.get("cacheScope", "private")
+        require(value in ("public", "private"), f"public or private for {method}", shown(value))
+
+
+@TABLE.add("meta.result-server-info")
+async def results_name_the_server(session: Session) -> None:
+    key = str(session.revision.protocol.facts.meta.server_info)
+    for method, result in (await _cacheable(session))[1:]:
+        meta: Json = result.get("_meta")
+        kept = is_object(meta) and is_object(meta.get(key))
+        require(kept, f"{key} in _meta of the result of {method}", shown(meta))

@@ -1,0 +1,109 @@
+"""What a check finds: a rule that is kept, broken, or that does not apply, each with its reason."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from mcpgen.check_server.connections import Reply
+from mcpgen.check_server.rules import Rule
+from mcpgen.errors import shown
+from mcpgen.explain.violations import Violation
+from mcpgen.json_types import Json, Node, is_object
+
+State = Literal["passed", "broken", "not applicable"]
+
+
+class BrokenRuleError(Exception):
+    """The server breaks the rule that is checked.
+
+    Args:
+        expected: What a correct server does.
+        came: What this one did.
+    """
+
+    def __init__(self, expected: str, came: str) -> None:
+        super().__init__(f"expected {expected}, got {came}")
+        self.expected = expected
+        self.came = came
+
+
+class NotApplicableError(Exception):
+    """The rule says nothing about this server; the text says why."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one check found in one revision.
+
+    Attributes:
+        rule: The rule.
+        revision: The revision.
+        state: Whether it is kept.
+        expected: What a correct server does, if it is broken.
+        came: What this one did, if it is broken.
+        why: Why it does not apply, if so.
+    """
+
+    rule: Rule
+    revision: str
+    state: State
+    expected: str = ""
+    came: str = ""
+    why: str = ""
+
+
+def require(kept: bool, expected: str, came: str) -> None:
+    """Go on if a rule is kept.
+
+    Raises:
+        BrokenRuleError: It is broken.
+    """
+    if not kept:
+        raise BrokenRuleError(expected, came)
+
+
+def applies(whether: bool, why: str) -> None:
+    """Go on if a rule applies.
+
+    Raises:
+        NotApplicableError: It does not.
+    """
+    if not whether:
+        raise NotApplicableError(why)
+
+
+def result_of(reply: Reply, request: str = "") -> Node:
+    """The result of a reply.
+
+    Raises:
+        BrokenRuleError: There is none.
+    """
+    result: Json = reply.result
+    of = f" of {request}" if request else ""
+    if not is_object(result) or reply.error is not None:
+        raise BrokenRuleError(f"a result{of}", reply.text)
+    return result
+
+
+def require_error(reply: Reply, *codes: int, what: str = "") -> None:
+    """Go on if a reply is an error, with one of some codes if there are any.
+
+    Raises:
+        BrokenRuleError: It is not.
+    """
+    numbers = " or ".join(map(str, codes))
+    expected = f"error {numbers}".strip() + (f" {what}" if what else "")
+    kept = is_object(reply.error) and reply.result is None
+    require(kept and (not codes or reply.code in codes), expected, reply.text)
+
+
+def require_valid(violation: Violation | None, of: str) -> None:
+    """Go on if a value has its type.
+
+    Raises:
+        BrokenRuleError: It has not.
+    """
+    if violation is not None:
+        at = f"{of}{violation.pointer}"
+        raise BrokenRuleError(f"{violation.expected} at {shown(at)[1:-1]}", violation.came)

@@ -1,0 +1,62 @@
+"""The table of checks: each has a rule, the transports where the rule shows, and a function.
+
+A function sends and judges; it returns if the rule is kept, and raises `BrokenRuleError` or
+`NotApplicableError` otherwise. The revisions are those of the rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from mcpgen.check_server.connections import Transport
+from mcpgen.check_server.rules import Rule, rules
+from mcpgen.check_server.session import Session
+
+Run: TypeAlias = Callable[[Session], Awaitable[None]]
+
+EVERYWHERE: tuple[Transport, ...] = ("stdio", "http")
+STDIO: tuple[Transport, ...] = ("stdio",)
+HTTP: tuple[Transport, ...] = ("http",)
+
+
+@dataclass(frozen=True)
+class Check:
+    """One row of the table.
+
+    Attributes:
+        id: The rule's id.
+        transports: Where the rule can be seen.
+        run: Sends and judges.
+    """
+
+    id: str
+    transports: tuple[Transport, ...]
+    run: Run
+
+    @property
+    def rule(self) -> Rule:
+        """The rule."""
+        return rules()[self.id]
+
+
+class Table:
+    """Checks by the id of their rule, in the order in which they run."""
+
+    def __init__(self) -> None:
+        self.checks: dict[str, Check] = {}
+
+    def add(self, *ids: str, on: tuple[Transport, ...] = EVERYWHERE) -> Callable[[Run], Run]:
+        """Add a function as the check of rules, of which each holds in other revisions.
+
+        Args:
+            ids: The rules.
+            on: The transports where they can be seen.
+        """
+
+        def added(run: Run) -> Run:
+            self.checks |= {id: Check(id, on, run) for id in ids}
+            return run
+
+        return added

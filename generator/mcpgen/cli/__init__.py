@@ -1,0 +1,394 @@
+"""The command line: one group that generates a package, and commands around it.
+
+Errors are one line on standard error: exit code 2 for what was asked wrongly, 1 for the rest.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+import click
+
+from mcpgen import __version__
+from mcpgen.cli.options import (
+    DIRECTORY,
+    LazyGroup,
+    adopted_option,
+    common_options,
+    extension_option,
+    file_options,
+    force_option,
+    json_option,
+    selection_options,
+    templates_option,
+    watch_option,
+)
+from mcpgen.console import Console
+from mcpgen.errors import McpgenError, UsageError
+
+if TYPE_CHECKING:
+    from mcpgen.package.commands import Wanted
+    from mcpgen.package.settings import Settings
+
+
+def _fail(error: Exception, *, debug: bool) -> NoReturn:
+    if debug:
+        import traceback  # takes long to import
+
+        traceback.print_exception(error)
+    text, code = _said(error)
+    click.echo(f"mcpgen: error: {' '.join(text.split())}", err=True)
+    sys.exit(code)
+
+
+def _said(error: Exception) -> tuple[str, int]:
+    match error:
+        case McpgenError():
+            return str(error), error.exit_code
+        case click.exceptions.NoArgsIsHelpError():
+            return "expected a command; try mcpgen --help", error.exit_code
+        case click.ClickException():
+            text = error.format_message().rstrip(".")
+            return text[:1].lower() + text[1:], error.exit_code
+        case click.Abort():
+            return "interrupted", 1
+        case _:
+            kind = type(error).__name__
+            return f"unexpected {kind}: {error} (--debug shows where; please report it)", 1
+
+
+def _watch_inputs(console: Console, wanted: Wanted, directory: Path) -> None:
+    from mcpgen.package import watching
+
+    if console.as_json:
+        raise UsageError("--watch has no end, so it does not go with --json")
+    watching.watch(sys.argv[1:], watching.inputs(wanted, directory))
+
+
+def _generate_by_settings(context: click.Context, console: Console, *, force: bool) -> None:
+    """Generate what the project's settings say; show the help where there are none."""
+    from mcpgen.package import settings
+
+    project = settings.find(Path.cwd())
+    if project is None:
+        if force:
+            raise UsageError("expected --revision R or a pyproject.toml with [tool.mcpgen]")
+        click.echo(context.get_help())
+        return
+    from mcpgen.project import commands as project_commands
+
+    project_commands.generate(console, project, force=force)
+
+
+def _project(directory: Path | None) -> Settings | None:
+    """The settings that a command without a package works by; `None` if it names a package.
+
+    Raises:
+        UsageError: No directory was named, and there are no settings.
+    """
+    from mcpgen.package import manifest
+
+    if directory is not None and ((directory / manifest.NAME).is_file() or not directory.is_dir()):
+        return None
+    from mcpgen.package import settings  # a check of a package needs none
+
+    if directory is not None:
+        return settings.read(directory.resolve())
+    return settings.around(Path.cwd())
+
+
+@click.group(
+    cls=LazyGroup,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+@selection_options
+@click.option(
+    "-o",
+    "--output",
+    type=DIRECTORY,
+    metavar="DIR",
+    help="Directory of the package; its name is the import name.",
+)
+@file_options
+@extension_option
+@templates_option
+@adopted_option
+@click.option(
+    "--strict",
+    is_flag=True,
+    help="Refuse a schema file of unknown structure unless --facts states what it does not.",
+)
+@click.option(
+    "--no-errata", is_flag=True, help="Take published schemas as they are, defects included."
+)
+@click.option(
+    "--no-gitattributes",
+    is_flag=True,
+    help="Write no .gitattributes, which tells Git that the package is generated.",
+)
+@force_option
+@watch_option
+@json_option
+@common_options
+@click.version_option(__version__, prog_name="mcpgen", message="%(prog)s %(version)s")
+@click.pass_context
+def cli(
+    context: click.Context,
+    revisions: tuple[str, ...],
+    parts: tuple[str, ...],
+    transports: tuple[str, ...],
+    features: tuple[str, ...],
+    models: str | None,
+    runtime: str | None,
+    output: Path | None,
+    schemas: tuple[Path, ...],
+    facts_file: Path | None,
+    templates: Path | None,
+    adopted: Path | None,
+    extensions: tuple[str, ...],
+    strict: bool,
+    no_errata: bool,
+    no_gitattributes: bool,
+    force: bool,
+    watch: bool,
+) -> None:
+    """Generate a typed Python package from the schemas of the Model Context Protocol.
+
+    \b
+    Common calls:
+      mcpgen --revision latest -o my_protocol/      the newest revision
+      mcpgen --revision 2025-06-18 --revision 2025-11-25 -o my_protocol/
+      mcpgen --revision all -o my_protocol/         every revision, one package
+      mcpgen --revision latest --parts types -o my_types/
+      mcpgen update my_protocol/                    generate again what is there
+      mcpgen check my_protocol/                     is it what mcpgen would write? (for CI)
+      mcpgen list                                   the revisions, and what each has
+      mcpgen new server weather                     a project: server, tests, CI
+      mcpgen                                        what [tool.mcpgen] of pyproject.toml says
+    """
+    options = {name for name, value in context.params.items() if value}
+    console = context.ensure_object(Console)
+    if context.invoked_subcommand is not None:
+        if options:
+            raise UsageError(f"options for generating go without {context.invoked_subcommand}")
+        return
+    if options <= {"force"}:
+        _generate_by_settings(context, console, force=force)
+        return
+    if output is None:
+        raise UsageError("expected the directory to write to, got no -o DIR")
+    from mcpgen.package import commands
+
+    chosen = commands.Wanted(
+        revisions,
+        schemas,
+        facts_file,
+        parts,
+        transports,
+        models or "",
+        templates,
+        extensions,
+        adopted=adopted,
+        features=features,
+        gitattributes=not no_gitattributes,
+        runtime=runtime or "",
+    )
+    if watch:
+        _watch_inputs(console, chosen, output)
+        return
+    request = commands.requested(chosen, output, errata=not no_errata, strict=strict)
+    commands.generate(console, request, output, force=force)
+
+
+@cli.command()
+@click.argument("directory", type=DIRECTORY, required=False)
+@file_options
+@json_option
+@common_options
+@click.pass_obj
+def check(
+    console: Console,
+    directory: Path | None,
+    schemas: tuple[Path, ...],
+    facts_file: Path | None,
+) -> None:
+    """Tell whether DIRECTORY is what mcpgen would write, and if not, what changed.
+
+    DIRECTORY is a package, or a project with [tool.mcpgen] in its pyproject.toml: without it, the
+    one around the current directory. Exits with 1 if something is not what mcpgen would write, and
+    prints a unified diff from what is there to what would be.
+    """
+    project = _project(directory)
+    if project is not None:
+        from mcpgen.project import commands as project_commands
+
+        _refuse_options(schemas, facts_file)
+        if not project_commands.check(console, project):
+            sys.exit(1)
+        return
+    from mcpgen.package import commands
+
+    assert directory is not None  # or there are settings
+    wanted = commands.Wanted(schemas=schemas, facts=facts_file)
+    if not commands.check(console, directory, wanted):
+        sys.exit(1)
+
+
+@cli.command()
+@click.argument("directory", type=DIRECTORY, required=False)
+@selection_options
+@file_options
+@extension_option
+@templates_option
+@adopted_option
+@force_option
+@watch_option
+@json_option
+@common_options
+@click.pass_obj
+def update(
+    console: Console,
+    directory: Path | None,
+    revisions: tuple[str, ...],
+    parts: tuple[str, ...],
+    transports: tuple[str, ...],
+    features: tuple[str, ...],
+    models: str | None,
+    runtime: str | None,
+    schemas: tuple[Path, ...],
+    facts_file: Path | None,
+    templates: Path | None,
+    adopted: Path | None,
+    extensions: tuple[str, ...],
+    force: bool,
+    watch: bool,
+) -> None:
+    """Generate the package in DIRECTORY again, from what its manifest says.
+
+    What is given here takes the place of what is recorded: --revision latest moves on to the
+    newest revision. A schema file is looked for where it was, from the package's directory.
+
+    DIRECTORY may be a project with [tool.mcpgen] in its pyproject.toml; without it, the one around
+    the current directory. Its packages are generated by those settings, and a server that it
+    mirrors is asked again.
+    """
+    project = _project(directory)
+    if project is not None:
+        from mcpgen.project import commands as project_commands
+
+        _refuse_options(
+            *(revisions, parts, transports, features, models, runtime, schemas, facts_file),
+            *(templates, adopted, extensions, watch),
+        )
+        project_commands.update(console, project, force=force)
+        return
+    from mcpgen.package import commands
+
+    assert directory is not None  # or there are settings
+    wanted = commands.Wanted(
+        revisions,
+        schemas,
+        facts_file,
+        parts,
+        transports,
+        models or "",
+        templates,
+        extensions,
+        adopted=adopted,
+        features=features,
+        runtime=runtime or "",
+    )
+    if watch:
+        _watch_inputs(console, wanted, directory)
+        return
+    commands.generate(console, commands.updated(wanted, directory), directory, force=force)
+
+
+def _refuse_options(*given: object) -> None:
+    if any(given):
+        raise UsageError("expected [tool.mcpgen] to say what a project has, got options too")
+
+
+@cli.command("list")
+@click.option(
+    "--modules",
+    "directory",
+    type=DIRECTORY,
+    metavar="DIR",
+    help="List the modules of the package in DIR instead: lines, and what imports each first.",
+)
+@json_option
+@common_options
+@click.pass_obj
+def list_(console: Console, directory: Path | None) -> None:
+    """List the revisions, and what each has."""
+    from mcpgen.package import listing
+
+    if directory is not None:
+        listing.list_modules(console, directory)
+        return
+    listing.list_revisions(console)
+
+
+@cli.command()
+@click.argument("directory", type=DIRECTORY, default=".")
+@json_option
+@common_options
+@click.pass_obj
+def doctor(console: Console, directory: Path) -> None:
+    """Examine this installation of mcpgen, and the packages of mcpgen below DIRECTORY.
+
+    Says for each finding what to do. Exits with 1 if something is wrong.
+    """
+    from mcpgen.project import diagnosis
+
+    if not diagnosis.diagnose(console, directory):
+        sys.exit(1)
+
+
+@cli.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.pass_context
+def completion(context: click.Context, shell: str) -> None:
+    """Print the script that completes mcpgen's words in a shell.
+
+    \b
+    Add one of these lines to the shell's start file:
+      eval "$(mcpgen completion bash)"        ~/.bashrc
+      eval "$(mcpgen completion zsh)"         ~/.zshrc
+      mcpgen completion fish | source         ~/.config/fish/config.fish
+    """
+    from click.shell_completion import get_completion_class
+
+    found = get_completion_class(shell)
+    assert found is not None  # click has these three
+    click.echo(found(cli, {}, "mcpgen", "_MCPGEN_COMPLETE").source())
+
+
+cli.add_lazy("mcpgen.cli.project", "generate", "new")
+cli.add_lazy("mcpgen.cli.protocol", "diff", "explain", "validate")
+cli.add_lazy("mcpgen.cli.schema", "export", "facts", "schema")
+cli.add_lazy("mcpgen.cli.server", "check-server")
+cli.add_lazy("mcpgen.cli.customization", "adopt", "templates")
+
+
+def main(words: Sequence[str] | None = None) -> NoReturn:
+    """Run the command line and exit.
+
+    Args:
+        words: The command line without the program's name; that of the process by default.
+    """
+    arguments = sys.argv[1:] if words is None else list(words)
+    gc.disable()  # of the many objects that one run makes, next to none is garbage
+    try:
+        code = cli.main(arguments, prog_name="mcpgen", standalone_mode=False)
+    except Exception as error:
+        _fail(error, debug="--debug" in arguments)
+    finally:
+        gc.enable()
+    sys.exit(code)

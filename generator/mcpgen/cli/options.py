@@ -1,0 +1,303 @@
+"""Options that several commands share, and a group that loads commands when they are needed.
+
+What is about the output alone (`--quiet`, `--json`, `--debug`) is kept in the `Console` of the run:
+no command takes these as parameters.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from mcpgen import paths
+from mcpgen.console import Console
+from mcpgen.model.parts import FEATURES, PARTS, TRANSPORTS
+from mcpgen.model.runtime import DISTRIBUTION, RUNTIMES
+from mcpgen.names import LIBRARIES
+
+DIRECTORY = click.Path(file_okay=True, dir_okay=True, path_type=Path)
+"""A directory, which need not exist; that it is none is said by what reads it."""
+
+FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+"""A file that exists."""
+
+
+class LazyGroup(click.Group):
+    """A group of commands, of which some are imported only to be run or listed."""
+
+    def __init__(self, *args: Any, **settings: Any) -> None:
+        """Take what a group takes."""
+        super().__init__(*args, **settings)
+        self._lazy: dict[str, str] = {}
+
+    def add_lazy(self, module: str, *names: str) -> None:
+        """Add commands of a module, by their names in it."""
+        self._lazy.update(dict.fromkeys(names, module))
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names of all commands, sorted."""
+        return sorted({*super().list_commands(ctx), *self._lazy})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of a name; `None` if there is none."""
+        module = self._lazy.get(cmd_name)
+        if module is None:
+            return super().get_command(ctx, cmd_name)
+        name = cmd_name.replace("-", "_")
+        command: click.Command = getattr(importlib.import_module(module), name)
+        return command
+
+
+def _flag_of_console(attribute: str) -> Callable[[click.Context, click.Parameter, bool], None]:
+    """A callback that sets an attribute of the run's console where an option is given."""
+
+    def set_flag(context: click.Context, _: click.Parameter, chosen: bool) -> None:
+        if chosen:
+            setattr(context.ensure_object(Console), attribute, True)
+
+    return set_flag
+
+
+def common_options(command: Any) -> Any:
+    """Add the options that every command takes."""
+    quiet = click.option(
+        *("-q", "--quiet"),
+        is_flag=True,
+        expose_value=False,
+        callback=_flag_of_console("quiet"),
+        help="Leave out progress and summaries.",
+    )
+    debug = click.option(
+        "--debug", is_flag=True, expose_value=False, help="Show the traceback of an error."
+    )
+    schemas = click.option(
+        *("--schemas", "own_schemas"),
+        type=click.Path(file_okay=False, path_type=Path),
+        metavar="DIR",
+        expose_value=False,
+        callback=_use_schemas,
+        help="Folder of revisions of your own, as mcpgen schema add writes it; MCPGEN_SCHEMAS names"
+        " it too.",
+    )
+    no_cache = click.option(
+        "--no-cache",
+        is_flag=True,
+        expose_value=False,
+        callback=_turn_cache_off,
+        help="Build anew what is in the cache; MCPGEN_NO_CACHE does the same.",
+    )
+    return schemas(no_cache(quiet(debug(command))))
+
+
+def _turn_cache_off(context: click.Context, _: click.Parameter, chosen: bool) -> None:
+    if chosen:
+        from mcpgen import cache  # few commands need it
+
+        context.with_resource(cache.disabled())
+
+
+def _use_schemas(context: click.Context, _: click.Parameter, folder: Path | None) -> None:
+    """Take the revisions of a folder for as long as the command runs."""
+    if folder is not None:
+        context.with_resource(paths.own_schemas(folder))
+
+
+def json_option(command: Any) -> Any:
+    """Add the option for output that programs read: commands give it to `Console.record`."""
+    return click.option(
+        "--json",
+        is_flag=True,
+        expose_value=False,
+        callback=_flag_of_console("as_json"),
+        help="Print one JSON value instead of text.",
+    )(command)
+
+
+def extension_option(command: Any) -> Any:
+    """Add the option that names extensions."""
+    return click.option(
+        "--extension",
+        "extensions",
+        multiple=True,
+        metavar="[ID=]FILE",
+        help="Schema file of an extension, JSON or TypeScript, to have beside the revisions; ID is"
+        " its identifier, if the file does not say it. May be given several times.",
+    )(command)
+
+
+def watch_option(command: Any) -> Any:
+    """Add the option that generates again on each change."""
+    return click.option(
+        "--watch", is_flag=True, help="Generate again whenever an input changes, until Ctrl-C."
+    )(command)
+
+
+def force_option(command: Any) -> Any:
+    """Add the option that overwrites edits."""
+    return click.option("--force", is_flag=True, help="Overwrite files that were edited by hand.")(
+        command
+    )
+
+
+def file_options(command: Any) -> Any:
+    """Add the options that name the files a package is made from."""
+    schemas = click.option(
+        "--schema",
+        "schemas",
+        type=FILE,
+        multiple=True,
+        help="Schema file, JSON or TypeScript (.ts, .d.ts), such as a draft; a date in its name or"
+        " its folder's names the revision. May be given several times, one revision each.",
+    )
+    facts = click.option(
+        "--facts",
+        "facts_file",
+        type=FILE,
+        help="Facts that differ from those of the nearest revision; see mcpgen facts --help.",
+    )
+    return schemas(facts(command))
+
+
+def templates_option(command: Any) -> Any:
+    """Add the option for templates of the user's own."""
+    return click.option(
+        "--templates",
+        type=DIRECTORY,
+        metavar="DIR",
+        help="Directory with templates that take the place of mcpgen's; see mcpgen templates"
+        " --help.",
+    )(command)
+
+
+def adopted_option(command: Any) -> Any:
+    """Add the option for the file of adopted rules."""
+    return click.option(
+        "--adopted",
+        type=click.Path(dir_okay=False, path_type=Path),
+        metavar="FILE",
+        help="File with the rules of mcpgen adopt; the one that the package was made with, unless"
+        " named.",
+    )(command)
+
+
+def selection_options(command: Any) -> Any:
+    """Add the options that choose what a package has."""
+    revisions = click.option(
+        *("-r", "--revision", "revisions"),
+        multiple=True,
+        shell_complete=_complete_revisions,
+        metavar="REVISION",
+        help="Revision to generate: its date, latest or all. May be given several times.",
+    )
+    parts = click.option(
+        "--parts",
+        multiple=True,
+        shell_complete=_complete_parts,
+        metavar="PARTS",
+        help="Only these parts, with commas between them: types, protocol (with the connection"
+        " without I/O), client, server, or all (the default).",
+    )
+    transports = click.option(
+        *("--transport", "transports"),
+        multiple=True,
+        shell_complete=_complete_transports,
+        metavar="TRANSPORTS",
+        help="Only these transports: stdio, http, http+sse (which brings http), or all (the"
+        " default).",
+    )
+    features = click.option(
+        "--features",
+        multiple=True,
+        shell_complete=_complete_features,
+        metavar="FEATURES",
+        help="With these features, with commas between them, or all; none by default:"
+        f" {', '.join(each.name for each in FEATURES)}. update takes +NAME and -NAME too.",
+    )
+    library = click.option(
+        "--models",
+        type=click.Choice(LIBRARIES),
+        metavar="LIBRARY",
+        help="What models are written for: msgspec (the default) or pydantic.",
+    )
+    form = click.option(
+        "--runtime",
+        type=click.Choice(RUNTIMES),
+        metavar="FORM",
+        help="vendored (the default): the package has all of its modules; installed: it has what is"
+        f" rendered, and imports the rest from {DISTRIBUTION}, which has all features.",
+    )
+    return revisions(parts(transports(features(library(form(command))))))
+
+
+def _complete_revisions(_: click.Context, __: click.Parameter, begun: str) -> list[str]:
+    from mcpgen import schema
+
+    words = ["latest", "all", *(entry.name for entry in schema.revisions())]
+    return [word for word in words if word.startswith(begun)]
+
+
+def _complete_parts(_: click.Context, __: click.Parameter, begun: str) -> list[str]:
+    return _with_commas(begun, PARTS)
+
+
+def _complete_transports(_: click.Context, __: click.Parameter, begun: str) -> list[str]:
+    return _with_commas(begun, TRANSPORTS)
+
+
+def _complete_features(_: click.Context, __: click.Parameter, begun: str) -> list[str]:
+    return _with_commas(begun, [each.name for each in FEATURES])
+
+
+def _with_commas(begun: str, words: Iterable[str]) -> list[str]:
+    """The words that complete the last of several words with commas between them."""
+    before, comma, last = begun.rpartition(",")
+    return [f"{before}{comma}{word}" for word in words if word.startswith(last)]
+
+
+def new_project_options(command: Any) -> Any:
+    """Add the arguments and options of a new project."""
+    options = (
+        click.argument("name", required=False),
+        click.option(
+            *("-o", "--output"), type=DIRECTORY, metavar="DIR", help="Where; the name by default."
+        ),
+        click.option(
+            *("-r", "--revision", "revisions"),
+            multiple=True,
+            shell_complete=_complete_revisions,
+            metavar="REVISION",
+            help="Revision to generate: its date, latest or all (the default).",
+        ),
+        click.option(
+            *("--transport", "transports"),
+            multiple=True,
+            shell_complete=_complete_transports,
+            metavar="TRANSPORTS",
+            help="Only these transports: stdio, http, http+sse, or all (the default).",
+        ),
+        click.option(
+            *("--from", "from_file"),
+            type=FILE,
+            metavar="FILE",
+            help="Start from the tools, resources and prompts in a JSON file.",
+        ),
+        click.option(
+            "--from-server",
+            metavar="TARGET",
+            help="Start from those of a server: a URL, the command that starts it, or an entry"
+            " of a configuration with mcpServers, as FILE or FILE#NAME.",
+        ),
+        click.option(
+            "--mcpgen",
+            metavar="REQUIREMENT",
+            help="Where CI gets mcpgen from, as pip takes it: a wheel, or git+https://...@COMMIT."
+            " Without it, CI leaves mcpgen check out.",
+        ),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return common_options(command)

@@ -1,0 +1,189 @@
+"""A schema against the names by which the fixed modules of a package know the protocol.
+
+Names of types are found by structure (see `fitting` and `normalize`). Names of methods and members
+are on the wire, so a package cannot guess that they changed: a schema without one of those that
+every connection or every tool needs is refused, unless its facts say that the method is not there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+
+from mcpgen import schema
+from mcpgen.errors import safe_text, shown
+from mcpgen.json_types import Node, is_object
+from mcpgen.model.core_names import CoreMethod, core_names
+from mcpgen.model.normalized import Definition, NormalizedSchema
+from mcpgen.model.spec import RevisionSpec, Row, UnsetMember
+from mcpgen.model.unions import member_names
+from mcpgen.schema import Schema
+from mcpgen.schema.keywords import types
+from mcpgen.schema.structure import subschemas
+
+_VALUE = "toolResult"
+"""The member of a result of tools that a package writes where there is no `content`."""
+
+
+def expect_core(
+    built: RevisionSpec, base: str, absent: Collection[str], *, peers: bool = True
+) -> None:
+    """Refuse a schema under whose names a package could not connect, or would have no tools.
+
+    A schema of few methods of the protocol, or of none, may lack what it likes.
+
+    Args:
+        built: Everything about a revision of the user's.
+        base: The revision that it is nearest to.
+        absent: Methods that facts say are not there.
+        peers: Whether the package has a client or a server.
+
+    Raises:
+        SchemaError: A method or member is missing.
+    """
+    check, core = _Check(built, base), core_names()
+    if not check.is_draft:
+        return
+    if not any(name in check.rows or name in absent for name in core.connecting):
+        check.refuse_method(next(name for name in core.connecting if name in check.base_methods))
+    for name, method in {**core.connecting, **(core.tools if peers else {})}.items():
+        if name in absent:
+            continue
+        if name in check.rows:
+            check.expect_members(name, method)
+        elif name in core.tools:
+            check.refuse_method(name)
+    check.expect_no_other_names()
+
+
+class _Check:
+    def __init__(self, built: RevisionSpec, base: str) -> None:
+        self.normal: NormalizedSchema = built.models.normal
+        self.schema: Schema = self.normal.schema
+        self.rows: Mapping[str, Row] = {row.name: row for row in built.tables.client_requests}
+        self.near = schema.load(base).definitions
+        self.base_methods = dict(_methods(self.near))
+        self.known = {_VALUE} | {
+            wire
+            for row in schema.revisions()
+            for _, node in subschemas(schema.known_document(row))
+            for wire in node.get("properties", {})
+        }
+
+    @property
+    def is_draft(self) -> bool:
+        """Whether it has half of the revision's methods, as drafts of the protocol have."""
+        own = dict(_methods(self.schema.definitions))
+        return 2 * len(own.keys() & self.base_methods.keys()) >= len(self.base_methods)
+
+    def refuse_method(self, method: str) -> None:
+        """Raise for a method that the schema lacks, or has under another name."""
+        message = self.base_methods.get(method, "")
+        named = {name: wire for wire, name in _methods(self.schema.definitions)}
+        own = named.get(message)
+        came = f"{message} with the method {shown(own)}" if own else "no request of this method"
+        raise self.schema.error(
+            f"/$defs/{message if own else 'ClientRequest'}",
+            f"{method}, by which packages know the request; if the protocol has none,"
+            f" [methods] {shown(method)} = false in --facts",
+            came,
+        )
+
+    def expect_members(self, method: str, core: CoreMethod) -> None:
+        """Check the members of params and result that fixed modules read and write."""
+        row = self.rows[method]
+        for name, wires in ((row.params, core.params), (row.result, core.result)):
+            definition = None if name is None else self.normal.named(name)
+            if definition is None:
+                continue
+            known = {wire for each in self._objects(definition) for wire in each.properties}
+            for wire in wires:
+                if wire not in known:
+                    other = "(--parts types needs none)"
+                    if name == row.result:
+                        other = f"or [results.client] {shown(method)} = [...] in --facts"
+                    raise self.schema.error(
+                        definition.pointer,
+                        f"{wire}, which packages read and write {other}",
+                        shown(sorted(known)),
+                    )
+
+    def _objects(self, definition: Definition) -> Iterator[Definition]:
+        for name in member_names(self.normal, definition) or (definition.name,):
+            each = self.normal.named(name)
+            if each is not None:
+                yield each
+
+    def expect_no_other_names(self) -> None:
+        """Refuse objects of which a required member became another one."""
+        for names in core_names().owners.values():
+            for name in names:
+                own = self.normal.definitions.get(name)
+                if own is None or name not in self.near:
+                    continue
+                gone = [w for w in self.near[name].get("required", ()) if w not in own.properties]
+                added = [wire for wire in own.required if wire not in self.known]
+                if gone and added:
+                    raise self.schema.error(
+                        f"{own.pointer}/required",
+                        f"{gone[0]}, which packages write; if {added[0]} took its place,"
+                        f" [defaults.{name}] {shown(added[0])} = ... in --facts gives its value",
+                        shown(list(own.required)),
+                    )
+
+
+def unset_members(built: RevisionSpec, base: str) -> Iterator[UnsetMember]:
+    """Members that a schema asks for in objects that a package makes, and that it does not set so.
+
+    Args:
+        built: Everything about a revision of the user's.
+        base: The revision that it is nearest to.
+    """
+    normal, near = built.models.normal, schema.load(base).definitions
+    known = [_definitions(row) for row in schema.revisions()]
+    for by, names in core_names().owners.items():
+        for name in names:
+            own = normal.definitions.get(name)
+            if own is None:
+                continue
+            for wire in own.required:
+                if wire == _VALUE:
+                    continue
+                if not any(wire in each.get(name, {}).get("properties", {}) for each in known):
+                    yield UnsetMember(name, wire, by, "new")
+                elif name in near and wire not in near[name].get("required", ()):
+                    yield UnsetMember(name, wire, by, "optional")
+            published = normal.schema.definitions.get(name, {}).get("properties", {})
+            for wire, node in near.get(name, {}).get("properties", {}).items():
+                now = published.get(wire)
+                kinds, before = types(now) if is_object(now) else [], types(node)
+                if kinds and not set(before) <= {*kinds}:
+                    yield UnsetMember(name, wire, by, "retyped")
+
+
+def _definitions(row: schema.RevisionEntry) -> Mapping[str, Node]:
+    document = schema.known_document(row)
+    definitions: Mapping[str, Node] = document.get("$defs") or document["definitions"]
+    return definitions
+
+
+def note(member: UnsetMember) -> str:
+    """A note about a member that a package does not set."""
+    side = "client or server" if member.definition == "Implementation" else "server"
+    side = "client" if member.by == "client" else side
+    wire = safe_text(member.wire)
+    match member.why:
+        case "optional":
+            return f"{wire}: a {side} sets it only where it is given"
+        case "retyped":
+            return f"{wire}: has another type; a {side} sets what fits in the known revisions"
+        case "new":
+            fact = f"[defaults.{member.definition}] {shown(member.wire)} = ... in --facts"
+            return f"{wire}: a {side} of the package does not set it; {fact} gives its value"
+
+
+def _methods(definitions: Mapping[str, Node]) -> Iterator[tuple[str, str]]:
+    """Method and name of each message."""
+    for name, node in definitions.items():
+        method = node.get("properties", {}).get("method")
+        if is_object(method) and isinstance(method.get("const"), str):
+            yield method["const"], name

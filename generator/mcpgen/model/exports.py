@@ -1,0 +1,384 @@
+"""The public names of a package: the module of each, and the parts that show it.
+
+The modules named here, with the entry points below them, are where the search for the modules of a
+part begins.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Mapping, Set
+from dataclasses import dataclass
+
+from mcpgen.model import runtime
+from mcpgen.model.parts import Features
+
+
+@dataclass(frozen=True)
+class Export:
+    """Names of one module.
+
+    Attributes:
+        module: The module, relative to the package, such as `.toolkit.server`.
+        parts: The parts that show the names; a package with any of them does.
+        names: The names, sorted.
+    """
+
+    module: str
+    parts: frozenset[str]
+    names: tuple[str, ...]
+
+
+def _export(module: str, parts: str, *names: str) -> Export:
+    return Export(module, frozenset(parts.split()), names)
+
+
+_TASKS = "io.modelcontextprotocol/tasks"
+
+_UNSET = (_export("._wire", "types", "UNSET", "UnsetType"),)
+
+EXPORTS = (
+    _export("._wire", "types", "EncodingError", "ValidationError", "convert", "decoder", "encode"),
+    _export("._wire", "client", "to_builtins"),
+    _export("._wire", "types", "replace"),
+    _export(".auth.address_rules", "client+http", "AddressRules"),
+    _export(".auth.flows", "auth+client", "IdentityProvider"),
+    _export(".auth.jwt_signing", "auth+client", "PrivateKey"),
+    _export(".auth.registration", "auth+client", "client_metadata_document"),
+    _export(".auth.steps", "auth+client", "DeviceCode"),
+    _export(".channel", "protocol", "Channel"),
+    _export(".client.async_client", "client", "Client", "ClientHandlers", "connect"),
+    _export(".client.auth.bearer", "client+http", "Bearer"),
+    _export(".client.auth.interactions", "auth+client", "Device", "Loopback", "Paste", "Redirect"),
+    _export(
+        ".client.auth.machine_auth",
+        "auth+client",
+        "ClientCredentials",
+        "EnterpriseManaged",
+        "WorkloadIdentity",
+    ),
+    _export(".client.auth.oauth", "auth+client", "OAuth", "PendingAuthorization"),
+    _export(".client.auth.stores", "auth+client", "FileStore", "MemoryStore", "Store"),
+    _export(".client.callbacks", "client", "Callback", "LogMessage"),
+    _export(".client.calls", "client", "StartedCall"),
+    _export(".client.group", "groups", "ClientGroup"),
+    _export(".client.host", "groups", "choose_model", "safe_icons"),
+    _export(
+        ".client.listen",
+        "client",
+        "Change",
+        "ListeningAgain",
+        "NotificationFilter",
+        "PromptsChanged",
+        "ResourcesChanged",
+        "ResourceUpdated",
+        "ToolsChanged",
+    ),
+    _export(
+        ".client.client_middleware", "client", "ClientMiddleware", "ClientNext", "ClientRequest"
+    ),
+    _export(".client.response_cache", "client", "Caching"),
+    _export(".client.tasks", f"{_TASKS}+client", "TaskClient", "TaskHandle"),
+    _export(".client.client_settings", "client", "ClientLimits", "Timeouts"),
+    _export(".client.client_settings", "client+stdio", "Restart"),
+    _export(".client.server_config", "groups", "ConfigInput"),
+    _export(".client.sync", "client", "SyncStartedCall"),
+    _export(".client.sync_client", "client", "SyncClient", "SyncClientHandlers", "connect_sync"),
+    _export(".client.sync_group", "groups", "SyncClientGroup"),
+    _export(
+        ".errors",
+        "protocol",
+        "AbsentMethodError",
+        "AuthorizationError",
+        "OAuthError",
+        "ResponseLostError",
+        "ConnectFailedError",
+        "ConnectionClosedError",
+        "HttpStatusError",
+        "InvalidParamsError",
+        "LocalProtocolError",
+        "McpError",
+        "MethodNotFoundError",
+        "MissingCapabilityError",
+        "MissingExtraError",
+        "ProtocolError",
+        "RemoteError",
+        "RemoteProtocolError",
+        "RequestCancelledError",
+        "RequestTimeoutError",
+        "ResourceNotFoundError",
+        "RevisionError",
+        "ServerStartError",
+        "SessionLostError",
+        "ToolError",
+        "TransportError",
+    ),
+    _export(".errors", "client", "ToolFailedError", "ToolResultError"),
+    _export(".protocol.connection", "connection", "Connection"),
+    _export(".protocol.tool_annotations", "client server", "Hints", "hints_of"),
+    _export(".protocol.uris", "client server", "safe_url"),
+    _export(".revisions", "protocol", "REVISIONS"),
+    _export(".runtime.observability", "telemetry", "log_requests", "trace_requests"),
+    _export(".runtime.request_context", "server", "Principal"),
+    _export(".runtime.request_context", "client server", "RequestContext"),
+    _export(
+        ".server.asgi.event_store", "server+http", "EventStore", "MemoryEventStore", "StoredEvent"
+    ),
+    _export(".server.asgi.routes", "server+http", "RouteRequest", "RouteResponse"),
+    _export(".server.asgi.settings", "server+http", "Limits", "ServerHttpSettings"),
+    _export(".server.auth.authenticator", "auth+server", "ProtectedResourceMetadata"),
+    _export(".server.auth.dpop_validation", "auth+server", "DpopValidation"),
+    _export(".server.auth.introspection", "auth+server", "Introspection"),
+    _export(".server.auth.jwt_verifier", "auth+server", "JwtVerifier"),
+    _export(".server.auth.protected", "auth+server", "Protected"),
+    _export(
+        ".server.auth.verifiers",
+        "auth+server",
+        "AnyOf",
+        "InvalidTokenError",
+        "StaticTokens",
+        "TokenVerifier",
+        "TrustedIssuers",
+    ),
+    _export(".server.openapi.http_operation", "openapi", "HttpClient", "ClientResponse"),
+    _export(".server.openapi.openapi_server", "openapi", "OpenApiWarning"),
+    _export(".server.openapi.route_maps", "openapi", "HTTPRoute", "MCPType", "RouteMap"),
+    _export(".server.request_head", "server", "RequestHead"),
+    _export(".server.server_session", "server", "ServerSession"),
+    _export(
+        ".server.toolkit.client_features.elicitation",
+        "server",
+        "Accepted",
+        "Cancelled",
+        "Declined",
+        "titles",
+    ),
+    _export(
+        ".server.toolkit.client_features.input_required",
+        "server",
+        "InputRequired",
+        "URLElicitation",
+        "URLElicitationRequiredError",
+    ),
+    _export(
+        ".server.toolkit.client_features.sampling_and_roots",
+        "server",
+        "ModelPreferences",
+        "Root",
+        "Sampled",
+        "SamplingMessage",
+        "ToolUse",
+        "ToolUseResult",
+    ),
+    _export(".server.toolkit.callables", "server", "Depends"),
+    _export(".server.toolkit.completion", "server", "Completion"),
+    _export(
+        ".server.toolkit.content",
+        "server",
+        "Annotations",
+        "Audio",
+        "Contents",
+        "EmbeddedResource",
+        "File",
+        "Icon",
+        "Image",
+        "Message",
+        "ResourceLink",
+        "Text",
+        "ToolAnnotations",
+        "ToolResult",
+    ),
+    _export(".server.toolkit.context", "server", "Context"),
+    _export(
+        ".server.toolkit.middleware",
+        "server",
+        "Middleware",
+        "MiddlewareRequest",
+        "Next",
+        "limit_rate",
+    ),
+    _export(".server.toolkit.registry", "server", "CacheHint"),
+    _export(".server.toolkit.resources", "server", "AnyPath"),
+    _export(".server.toolkit.server", "server", "Server"),
+    _export(
+        ".server.toolkit.tasks",
+        f"{_TASKS}+server",
+        "MemoryTaskStore",
+        "TaskRecord",
+        "Tasks",
+        "TaskStore",
+    ),
+)
+
+_MESSAGE_TYPES = frozenset(
+    {
+        *("AudioContent", "BlobResourceContents", "CallToolResult", "GetPromptResult"),
+        *("ImageContent", "Prompt", "PromptArgument", "PromptMessage", "ReadResourceResult"),
+        *("Resource", "ResourceTemplate", "TextContent", "TextResourceContents", "Tool"),
+    }
+)
+"""Types that programs name often, as other SDKs show them."""
+
+_ENTRIES = (
+    ("types", "py.typed"),
+    ("several", "models.py"),
+    ("partial", "missing_features.py"),
+    ("protocol", "revisions.py"),
+    ("protocol", "protocol/connection.py"),
+    ("peer", "__main__.py"),
+    ("inspector", "inspector/page.html"),
+    ("testing", "testing.py"),
+    ("proxy", "proxy/proxy_server.py"),
+    ("runtime", "missing_features.py"),
+    ("runtime", "runtime/extension_stubs.py"),
+)
+"""Files that a package has without a public name for them, by the part that has them."""
+
+_REVISION_ENTRIES = (
+    ("types", "methods.py"),
+    ("client", "client.py"),
+    ("server", "server.py"),
+)
+"""The same, in the folder of each revision: they are loaded by name."""
+
+_EXTENSION_ENTRIES = (
+    ("types", "__init__.py"),
+    ("types", "methods.py"),
+    ("client", "client.py"),
+    ("client", "client_sync.py"),
+    ("server", "server.py"),
+)
+"""The same, in the folder of each extension."""
+
+
+RENAMED: Mapping[str, str] = {
+    "AnswerLostError": "ResponseLostError",
+    "Exchange": "RequestContext",
+}
+"""Public names that earlier versions of mcpgen wrote, with the names that took their place."""
+
+
+@dataclass(frozen=True)
+class RenamedExport:
+    """A name that a package, or a module of it, goes on to offer, with a warning.
+
+    Attributes:
+        old: The name of earlier packages.
+        new: The name that took its place.
+    """
+
+    old: str
+    new: str
+
+
+def renamed(old_names: Iterable[str], rows: Iterable[Export]) -> tuple[RenamedExport, ...]:
+    """Those of the old names that a package can still offer, sorted: their new names are in it."""
+    current = {name for row in rows for name in row.names}
+    return tuple(
+        RenamedExport(old, RENAMED[old]) for old in sorted(old_names) if RENAMED.get(old) in current
+    )
+
+
+def renamed_types(renames: Mapping[str, str], current: Set[str]) -> tuple[RenamedExport, ...]:
+    """Old names of types that a package can still offer, sorted.
+
+    Args:
+        renames: Old names with the names that took their place, which may have been renamed since.
+        current: The types of the package. A name that is one of them is not an old one.
+    """
+    rows: list[RenamedExport] = []
+    for old in sorted(renames.keys() - current):
+        new, followed = renames[old], {old}
+        while new not in current and new in renames and new not in followed:
+            followed.add(new)
+            new = renames[new]
+        if new in current:
+            rows.append(RenamedExport(old, new))
+    return tuple(rows)
+
+
+def type_names(module: str) -> frozenset[str]:
+    """The classes and type aliases that a module's text defines; none if it is not Python."""
+    try:
+        body = ast.parse(module).body
+    except SyntaxError:
+        return frozenset()
+    classes = {node.name for node in body if isinstance(node, ast.ClassDef)}
+    targets = (node.target for node in body if isinstance(node, ast.AnnAssign))
+    return frozenset(classes.union(node.id for node in targets if isinstance(node, ast.Name)))
+
+
+def public_names(module: str) -> tuple[str, ...]:
+    """The public names of a package by the text of its root module, sorted; none if it has none.
+
+    They stand in a table by their modules; in packages of earlier versions, in a list `__all__`.
+    """
+    names: set[str] = set()
+    for node in ast.parse(module).body:
+        match node:
+            case ast.Assign(
+                targets=[ast.Name(id="__all__")], value=ast.List(elts=items)
+            ) | ast.Assign(targets=[ast.Name(id="_NAMES")], value=ast.Dict(values=items)):
+                constants = (each for item in items for each in ast.walk(item))
+                values = (each.value for each in constants if isinstance(each, ast.Constant))
+                names.update(value for value in values if isinstance(value, str))
+            case _:
+                pass
+    return tuple(sorted(names))
+
+
+def exported(features: Features, *, unset: bool) -> tuple[Export, ...]:
+    """What a package shows; `unset` where null is a value of optional members."""
+    rows = (*_UNSET, *EXPORTS) if unset else EXPORTS
+    return tuple(row for row in rows if row.parts & features.parts)
+
+
+def missing(features: Features) -> dict[str, str]:
+    """Public names of features that a package could have and has not, each with its feature."""
+    absent = features.parts_of(feature.name for feature in features.absent)
+    rows = ((part, row) for row in EXPORTS for part in row.parts & absent)
+    names = {name: part.partition("+")[0] for part, row in rows for name in row.names}
+    return {name: names[name] for name in sorted(names)}
+
+
+def exported_types(
+    features: Features, module: str, types: Iterable[str], rows: Iterable[Export]
+) -> Export:
+    """The message types that a package with a client or a server shows.
+
+    Args:
+        features: What the package has.
+        module: The module of the types.
+        types: The types of the package.
+        rows: Its other public names, which go first.
+    """
+    shown = _MESSAGE_TYPES if features.parts & {"peer"} else frozenset[str]()
+    taken = {name for row in rows for name in row.names}
+    return Export(module, frozenset({"peer"}), tuple(sorted((shown & set(types)) - taken)))
+
+
+def entries(
+    features: Features, folders: tuple[str, ...], extensions: tuple[str, ...] = ()
+) -> Iterator[str]:
+    """Paths of the files that a package begins with; what they import comes along.
+
+    Args:
+        features: What the package has.
+        folders: The folder of each revision.
+        extensions: The folder of each extension.
+    """
+    modules = (row.module for row in exported(features, unset=True))
+    if features.installed:
+        modules = (runtime.module_of(module, folders) for module in modules)
+    for module in modules:
+        if module.startswith("."):
+            yield module.removeprefix(".").replace(".", "/") + ".py"
+    for part, path in _ENTRIES:
+        if part in features.parts and (not features.installed or runtime.has_file(path)):
+            yield path
+    for part, path in _REVISION_ENTRIES:
+        if part in features.parts:
+            yield from (f"{folder}/{path}" for folder in folders)
+    for part, path in _EXTENSION_ENTRIES:
+        if part in features.parts:
+            yield from (f"{folder}/{path}" for folder in extensions)

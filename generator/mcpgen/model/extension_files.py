@@ -1,0 +1,417 @@
+"""Schema files of extensions: messages and types that a revision does not have.
+
+Such a file holds definitions, and refers to those of the revision by name; it may repeat them. The
+unions ClientRequest, ServerRequest, ClientNotification and ServerNotification say who sends what;
+of the messages in none of them, requests are the client's and notifications the server's.
+
+Tools that write JSON Schema from types put each type inline wherever it is used. What is inline and
+the same as a definition of the file is therefore taken as a reference to it, and an `allOf` with a
+union in it as the union of the objects that it comes to.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TypeAlias
+
+from mcpgen import names, paths
+from mcpgen.errors import SchemaError, UsageError, safe_text, shown
+from mcpgen.input_files import is_typescript, read_text
+from mcpgen.json_types import Json, Node, is_array, is_object
+from mcpgen.model.normalize import DIRECTIONS
+from mcpgen.model.normalized import reference, target
+from mcpgen.model.schema_queries import properties, union_keyword, variants
+from mcpgen.schema import Note, SchemaFile, read_extension, read_file
+from mcpgen.schema.structure import ANNOTATIONS, canonical, escape, structure
+
+Definitions: TypeAlias = Mapping[str, Node]
+
+_LABEL = r"[a-zA-Z](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?"
+_NAME = r"[a-zA-Z0-9](?:[a-zA-Z0-9._-]*[a-zA-Z0-9])?"
+_IDENTIFIER = re.compile(rf"{_LABEL}(?:\.{_LABEL})*/{_NAME}", re.ASCII)
+_STATED = re.compile(r"Extension Identifier:\s*(\S+)")
+_RULE = "a dotted prefix, '/' and a name, such as com.example/paint"
+_TAKEN = frozenset({"models", "methods", "client", "client_sync", "server"})
+"""Modules that every revision has."""
+_CONTAINERS = ("$defs", "definitions")
+_SCALARS = ("string", "integer", "number", "boolean", "null")
+_SAFE = 2**53 - 1
+_ROOTS = ("Request", "Notification", "Result")
+"""Ends of the names of definitions that others hold no copies of: what is the same is so by chance.
+"""
+_PARAMS = "Params"
+
+
+@dataclass(frozen=True)
+class ExtensionFile:
+    """The schema file of one extension.
+
+    Attributes:
+        path: The file.
+        identifier: The identifier under which both sides declare the extension.
+        content: Its content; `None` for TypeScript, which is read with the types of a revision.
+    """
+
+    path: Path
+    identifier: str
+    content: SchemaFile | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def module(self) -> str:
+        """The name of its module: `com.example/paint` gives `paint`."""
+        name = names.snake(self.identifier)
+        return f"{name}_" if name in _TAKEN else name
+
+    @property
+    def file(self) -> SchemaFile:
+        """Its content, with the types of a revision known."""
+        assert self.content is not None  # `beside` has read it
+        return self.content
+
+    def beside(self, core: Definitions) -> ExtensionFile:
+        """The same, with its content, which may refer to the definitions of a revision.
+
+        Raises:
+            SchemaError: The file cannot be read as TypeScript.
+        """
+        return replace(self, content=self.content or read_extension(self.path, core))
+
+    @property
+    def source(self) -> str:
+        """The file, for messages."""
+        return paths.shown_path(self.path)
+
+    @property
+    def container(self) -> str:
+        """The key that holds the definitions."""
+        found = (key for key in _CONTAINERS if is_object(self.file.document.get(key)))
+        return next(found, _CONTAINERS[0])
+
+    def error(self, name: str, expected: str, came: str) -> SchemaError:
+        """The error for a definition."""
+        pointer = f"/{self.container}/{escape(name)}"
+        return SchemaError(self.source, pointer, expected, came)
+
+
+def read(path: Path, identifier: str = "") -> ExtensionFile:
+    """The extension in a file.
+
+    Args:
+        path: The file, JSON or TypeScript.
+        identifier: Its identifier; by default what follows `Extension Identifier:` in the title
+            or description of the file, or in its comments.
+
+    Raises:
+        SchemaError: The file cannot be read as JSON Schema or TypeScript.
+        UsageError: There is no identifier, or it has another form.
+    """
+    file = None if is_typescript(path) else read_file(path)
+    source = paths.shown_path(path)
+    stated = identifier or _stated_identifier(path, file)
+    if not stated:
+        raise UsageError(
+            f"{source}: expected the identifier of the extension, as --extension ID={source} or as"
+            " 'Extension Identifier: ID' in the description of the file, got none"
+        )
+    if not _IDENTIFIER.fullmatch(stated):
+        raise UsageError(f"{source}: expected as identifier {_RULE}, got {shown(stated)}")
+    return ExtensionFile(path, stated, file)
+
+
+def _stated_identifier(path: Path, file: SchemaFile | None) -> str:
+    if file is None:
+        texts: list[Json] = [read_text(path, SchemaError, "TypeScript text")]
+    else:
+        texts = [file.document.get(key) for key in ("title", "description", "$comment")]
+    for text in texts:
+        found = _STATED.search(text) if isinstance(text, str) else None
+        if found:
+            return found[1]
+    return ""
+
+
+def check_distinct(files: Sequence[ExtensionFile]) -> None:
+    """Refuse two extensions with one identifier or in one module.
+
+    Raises:
+        UsageError: There are two.
+    """
+    seen: dict[str, ExtensionFile] = {}
+    for file in files:
+        other = seen.setdefault(file.module, file)
+        if other is not file:
+            raise UsageError(
+                f"expected a name of its own for each extension, got {other.identifier}"
+                f" ({other.source}) and {file.identifier} ({file.source})"
+            )
+
+
+@dataclass(frozen=True)
+class Messages:
+    """The names of the messages that an extension adds, by the union that says who sends them."""
+
+    by_union: Mapping[str, tuple[str, ...]]
+
+    def of(self, union: str) -> tuple[str, ...]:
+        """The messages of one union."""
+        return self.by_union.get(union, ())
+
+
+def own_definitions(extension: ExtensionFile, core: Sequence[Definitions]) -> Definitions:
+    """The definitions of an extension without those that it repeats of the revision.
+
+    Args:
+        extension: The extension.
+        core: The definitions of the revision, as they are published and as they are corrected.
+
+    Raises:
+        SchemaError: The file has no definitions, or one with the name of another one.
+    """
+    document = extension.file.document.get(extension.container)
+    if not is_object(document) or not document:
+        came = shown(list(extension.file.document))
+        raise SchemaError(extension.source, "", "definitions under $defs or definitions", came)
+    own: dict[str, Node] = {}
+    for name, published in document.items():
+        if not is_object(published):
+            raise extension.error(name, "a definition that is an object", shown(published))
+    for name, published in _with_inner_definitions(document).items():
+        node: Node = _plain({key: part for key, part in published.items() if key != "$schema"})
+        same = [definitions[name] for definitions in core if name in definitions]
+        if not same:
+            own[name] = node
+            continue
+        text = canonical(structure(node))
+        if all(text != canonical(_plain(structure(each))) for each in same):
+            if name not in DIRECTIONS:
+                expected = f"a definition that the revision does not have, or {name} as it has it"
+                raise extension.error(name, expected, f"another {name}")
+            own[name] = node
+    return own
+
+
+def _with_inner_definitions(document: Mapping[str, Node]) -> dict[str, Node]:
+    """The definitions, those within others among them under a name that begins with their owner's.
+
+    Where tools export types one by one, a definition has `$defs` of its own, and its references
+    into `#/$defs` lead there.
+    """
+    found: dict[str, Node] = {}
+    for owner, node in document.items():
+        inner = {name: part for key in _CONTAINERS for name, part in _inner_of(node, key).items()}
+        if not inner:
+            found[owner] = node
+            continue
+        moved = {
+            name: names.free_name(f"{owner}{names.pascal(name)}", {*document, *found})
+            for name in inner
+            if name not in document
+        }
+        rest = {key: part for key, part in node.items() if key not in _CONTAINERS}
+        found[owner] = _moved(rest, moved)
+        found |= {moved[name]: _moved(inner[name], moved) for name in moved}
+    return found
+
+
+def _inner_of(node: Node, key: str) -> Mapping[str, Json]:
+    inner: Json = node.get(key)
+    return inner if is_object(inner) else {}
+
+
+def _moved(node: Json, moved: Mapping[str, str]) -> Json:
+    """A schema whose references lead to where definitions were moved."""
+    if is_array(node):
+        return [_moved(part, moved) for part in node]
+    if not is_object(node):
+        return node
+    whole = {key: _moved(part, moved) for key, part in node.items()}
+    if isinstance(node.get("$ref"), str) and target(node) in moved:
+        whole["$ref"] = reference(moved[target(node)])["$ref"]
+    return whole
+
+
+def absent_members(extension: ExtensionFile) -> list[Note]:
+    """Notes of the members that no value may have (`never` in TypeScript), which are left out."""
+    notes: list[Note] = []
+    left: list[tuple[str, Json]] = [
+        (f"/$defs/{escape(name)}", node)
+        for name, node in extension.file.document.get(extension.container, {}).items()
+    ]
+    while left:
+        pointer, node = left.pop()
+        parts = node.items() if is_object(node) else enumerate(node) if is_array(node) else ()
+        for key, part in parts:
+            at = f"{pointer}/{escape(str(key))}"
+            if pointer.endswith("/properties") and part in ({"not": {}}, False):
+                notes.append(Note(at, "a member that must be absent, left out"))
+            left.append((at, part))
+    return notes
+
+
+def _plain(node: Json) -> Json:
+    """A schema in the words of the revisions' schemas: what tools write otherwise, and means so."""
+    if is_array(node):
+        return [_plain(part) for part in node]
+    if not is_object(node):
+        return node
+    if node == {"not": {}}:
+        return False
+    plain: Node = {}
+    for key, part in node.items():
+        if key == "$ref" and isinstance(part, str):
+            plain[key] = part.replace("#/definitions/", "#/$defs/", 1)
+        elif key == "properties" and is_object(part):
+            members = {name: _plain(child) for name, child in part.items()}
+            # a member that no value may have is one that is not there
+            plain[key] = {name: child for name, child in members.items() if child is not False}
+        elif (key, part) != ("propertyNames", {"type": "string"}):
+            plain[key] = _plain(part)
+    if plain.get("minimum") == -_SAFE and plain.get("maximum") == _SAFE:
+        del plain["minimum"], plain["maximum"]  # any integer that JavaScript can hold
+    alternatives: Json = plain.get("anyOf")
+    prose = {key: part for key, part in plain.items() if key in ANNOTATIONS}
+    is_union = plain.keys() - prose.keys() == {"anyOf"} and is_array(alternatives)
+    if is_union and all(map(_is_scalar, alternatives)):
+        return {**prose, "type": [each["type"] for each in alternatives]}
+    return plain
+
+
+def _is_scalar(node: Json) -> bool:
+    return is_object(node) and node.keys() == {"type"} and node["type"] in _SCALARS
+
+
+def resolved(own: Definitions, core: Definitions) -> dict[str, Node]:
+    """The definitions with references in place of copies, and no union inside an `allOf`."""
+    named = {
+        canonical(structure(node)): name
+        for name, node in reversed([*own.items()])
+        if (properties(node) or variants(node) or "allOf" in node) and not name.endswith(_ROOTS)
+    }
+    short = {name: _inner(node, named) for name, node in own.items() if name not in DIRECTIONS}
+    found: dict[str, Node] = {}
+    for name, node in short.items():
+        found.update(_distributed(name, node, {**core, **short}))
+    return found
+
+
+def _inner(node: Node, named: Mapping[str, str]) -> Node:
+    """A definition with references to those that it repeats."""
+
+    def short(part: Json) -> Json:
+        if is_array(part):
+            return [short(each) for each in part]
+        if not is_object(part):
+            return part
+        same = named.get(canonical(structure(part)))
+        return reference(same) if same is not None else inner(part)
+
+    def member(name: str, child: Json) -> Json:
+        same = named.get(canonical(structure(child)), "") if is_object(child) else ""
+        unnamed = name == "params" and is_object(child) and not same.endswith(_PARAMS)
+        return inner(child) if unnamed else short(child)
+
+    def inner(part: Node) -> Node:
+        return {
+            key: (
+                {name: member(name, child) for name, child in value.items()}
+                if key == "properties" and is_object(value)
+                else short(value)
+            )
+            for key, value in part.items()
+        }
+
+    return inner(node)
+
+
+def _distributed(name: str, node: Node, every: Definitions) -> Iterator[tuple[str, Node]]:
+    """A definition, and the objects of the union that it comes to if it takes in a union."""
+    parts: Sequence[Node] = node.get("allOf", ())
+    unions = [part for part in parts if _alternatives(part, every)]
+    if len(unions) != 1:
+        yield name, node
+        return
+    alternatives = _alternatives(unions[0], every)
+    made: list[Node] = []
+    for ending, alternative in zip(_endings(alternatives, every), alternatives, strict=True):
+        inner = names.free_name(f"{name}{ending}", every)
+        whole = [alternative if part is unions[0] else part for part in parts if not _open(part)]
+        yield inner, {**node, "allOf": whole}
+        made.append(reference(inner))
+    prose = {key: value for key, value in node.items() if key in ("title", "description")}
+    yield name, {**prose, "anyOf": made}
+
+
+def _open(part: Node) -> bool:
+    """Whether a schema says of an object only that it may have other members."""
+    return part.keys() <= {"type", "propertyNames", "additionalProperties"}
+
+
+def _alternatives(part: Node, every: Definitions) -> Sequence[Node]:
+    """The alternatives of a union, through references; empty for anything else."""
+    seen: set[str] = set()
+    while "$ref" in part and (name := target(part)) in every and name not in seen:
+        seen.add(name)
+        part = every[name]
+    return variants(part)
+
+
+def _endings(alternatives: Sequence[Node], every: Definitions) -> Sequence[str]:
+    """What ends the names of the alternatives: the constant that tells them apart."""
+    whole = [every.get(target(each), {}) if "$ref" in each else each for each in alternatives]
+    for wire in properties(whole[0]):
+        values = [properties(each).get(wire, {}).get("const") for each in whole]
+        if all(isinstance(value, str) for value in values) and len({*values}) == len(values):
+            return [names.pascal(str(value)) for value in values]
+    return [
+        target(each) if "$ref" in each else str(number)
+        for number, each in enumerate(alternatives, start=1)
+    ]
+
+
+def messages(extension: ExtensionFile, own: Definitions) -> Messages:
+    """The messages of an extension: those that its unions name, and others by their kind.
+
+    Raises:
+        SchemaError: A union is none of messages, or nothing tells what kind a message is.
+    """
+    found: dict[str, list[str]] = {union: [] for union in DIRECTIONS}
+    for union in DIRECTIONS:
+        for part in _members(own[union]) if union in own else ():
+            if "$ref" not in part or target(part) not in own:
+                raise extension.error(union, "messages of this extension", shown(part))
+            found[union].append(target(part))
+    placed = {name for each in found.values() for name in each}
+    for name, node in own.items():
+        if name not in placed and name not in DIRECTIONS and _method(node) is not None:
+            kind = next((end for end in ("Request", "Notification") if name.endswith(end)), None)
+            if kind is None:
+                expected = "a message whose name ends with Request or Notification"
+                raise extension.error(name, expected, shown(name))
+            found["ClientRequest" if kind == "Request" else "ServerNotification"].append(name)
+    if not any(found.values()):
+        expected = "a request or notification: an object with a method that has a const"
+        raise SchemaError(
+            extension.source,
+            f"/{extension.container}",
+            expected,
+            safe_text(", ".join(own) or "none"),
+        )
+    return Messages({union: tuple(each) for union, each in found.items()})
+
+
+def _members(union: Node) -> Sequence[Node]:
+    return variants(union) if variants(union) and union_keyword(union) else [union]
+
+
+def _method(node: Node) -> str | None:
+    """The method of a message, if a definition is one."""
+    for part in (node, *node.get("allOf", ())):
+        if is_object(part):
+            method: Json = properties(part).get("method")
+            value: Json = method.get("const") if is_object(method) else None
+            if isinstance(value, str):
+                return value
+    return None

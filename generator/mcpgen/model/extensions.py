@@ -1,0 +1,295 @@
+"""An extension beside a revision: its types, methods and typed API, with the revision's own types.
+
+The definitions of both are normalized together, so that each may refer to those of the revision.
+What comes of the revision's definitions must be what comes of them alone: its module of models is
+the same with and without extensions. A message of an extension has the members that all messages of
+the revision have: `_meta`, and `resultType` where results have one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from mcpgen import schema
+from mcpgen.errors import SchemaError, shown
+from mcpgen.json_types import Node
+from mcpgen.model import extension_files, methods, normalize, unions
+from mcpgen.model.extension_files import ExtensionFile
+from mcpgen.model.methods import Methods
+from mcpgen.model.normalized import ANY_MAP, OWN_DEFAULT, Definition, NormalizedSchema, reference
+from mcpgen.model.unions import Variant
+from mcpgen.schema.facts import Facts
+
+CAPABILITY = "extensions"
+"""The member of the capabilities of either side that declares extensions."""
+
+_ROLES = ("client_capabilities", "server_capabilities")
+_UNIONS = {
+    ("client", "request"): "ClientRequest",
+    ("server", "request"): "ServerRequest",
+    ("client", "notification"): "ClientNotification",
+    ("server", "notification"): "ServerNotification",
+}
+_REQUEST, _NOTIFICATION, _RESULT = "RequestParams", "NotificationParams", "Result"
+
+
+@dataclass(frozen=True)
+class Core:
+    """The revision that an extension is for.
+
+    Attributes:
+        loaded: Its schema.
+        published: Its definitions before they were corrected.
+        facts: Its facts.
+        newer: The definitions of the revisions after it, for their names.
+        methods: Its methods, with its definitions in plain form.
+        roles: Definitions with a role of their own.
+    """
+
+    loaded: schema.Schema
+    published: Mapping[str, Node]
+    facts: Facts
+    newer: Sequence[Mapping[str, Node]]
+    methods: Methods
+    roles: Mapping[str, str]
+
+    @property
+    def has_extensions(self) -> bool:
+        """Whether both sides declare extensions in the revision."""
+        definitions = self.methods.normal.definitions
+        return all(CAPABILITY in definitions[self.roles[role]].properties for role in _ROLES)
+
+
+@dataclass(frozen=True)
+class Extension:
+    """An extension beside one revision.
+
+    Attributes:
+        file: The file it is from.
+        schema: The schema of the revision with its definitions.
+        core: Names of the definitions of the revision.
+        methods: Its methods, with all definitions in plain form.
+        tests: Tests for the unions that need some.
+    """
+
+    file: ExtensionFile
+    schema: schema.Schema
+    core: frozenset[str]
+    methods: Methods
+    tests: Mapping[str, tuple[Variant, ...]]
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """Names of its own definitions."""
+        return tuple(name for name in self.methods.normal.definitions if name not in self.core)
+
+
+@dataclass(frozen=True)
+class Beside:
+    """The extensions beside a revision.
+
+    Attributes:
+        fitting: Those whose types fit, in order.
+        unfit: Why others do not, by identifier.
+    """
+
+    fitting: tuple[Extension, ...]
+    unfit: Mapping[str, SchemaError]
+
+
+def merge_all(files: Sequence[ExtensionFile], core: Core) -> Beside:
+    """The extensions for a revision.
+
+    Raises:
+        SchemaError: As for `merge`, if both sides declare extensions in the revision; or two
+            extensions have one method.
+    """
+    found: list[Extension] = []
+    unfit: dict[str, SchemaError] = {}
+    seen: dict[tuple[str, str], ExtensionFile] = {}
+    for file in files:
+        try:
+            extension = merge(file, core)
+        except SchemaError as error:
+            if core.has_extensions:
+                raise
+            unfit[file.identifier] = error
+            continue
+        for method in extension.methods.all:
+            other = seen.setdefault((method.sender, method.name), file)
+            if other is not file:
+                expected = f"a method that {other.identifier} does not have"
+                raise file.error(method.type, expected, shown(method.name))
+        found.append(extension)
+    return Beside(tuple(found), unfit)
+
+
+def merge(file: ExtensionFile, core: Core) -> Extension:
+    """An extension for a revision.
+
+    Raises:
+        SchemaError: A definition collides with one of the revision or has no plain form, refers to
+            one that neither has, or is that of a method that the revision has already.
+    """
+    every = core.loaded.definitions
+    file = file.beside(every)
+    own = extension_files.own_definitions(file, (every, core.published))
+    sent = extension_files.messages(file, own)
+    definitions = extension_files.resolved(own, every)
+    merged = schema.extended(core.loaded, file.file, definitions)
+    normal = normalize.normalize(merged, core.facts, core.newer)
+    alone = normalize.normalize(core.loaded, core.facts, core.newer)
+    _check_same(file, definitions, normal, alone)
+    plain = core.methods.normal.definitions
+    added = {
+        name: _without_defaults(each)
+        for name, each in normal.definitions.items()
+        if name not in plain
+    }
+    normal = replace(normal, definitions={**plain, **added})
+    notes = tuple(
+        note for note in normal.notes if note.pointer.split("/")[2] in {*definitions, *added}
+    )
+    normal = replace(normal, notes=(*notes, *extension_files.absent_members(file)))
+    for name in (name for union in normalize.DIRECTIONS for name in sent.of(union)):
+        is_request = name in (*sent.of("ClientRequest"), *sent.of("ServerRequest"))
+        normal = _with_base_params(normal, name, _REQUEST if is_request else _NOTIFICATION, plain)
+    found = methods.derive_some(normal, core.facts, sent.by_union)
+    _check_methods(file, core, found)
+    results = {name for method in found.all for name in method.results}
+    normal = _without_types_of_unchecked(found, core.facts)
+    for name in sorted(results - plain.keys()):
+        normal = _with_members_of(normal, name, _RESULT)
+    messages = frozenset(
+        name for m in found.all for name in (m.params, m.result) if name is not None
+    )
+    decided = unions.decided(normal, messages)
+    path = (CAPABILITY, file.identifier)
+    rows = tuple(replace(method, capability=path) for method in found.all)
+    return Extension(
+        file,
+        merged,
+        frozenset(plain),
+        replace(found, normal=decided.normal, all=rows),
+        {name: tests for name, tests in decided.tests.items() if name in added},
+    )
+
+
+def _check_same(
+    file: ExtensionFile,
+    own: Iterable[str],
+    both: NormalizedSchema,
+    alone: NormalizedSchema,
+) -> None:
+    """Refuse definitions that change what the revision's own come to, such as their names."""
+    for name in own:
+        if name in alone.definitions:
+            raise file.error(name, f"a name that no type of {alone.schema.revision} has", name)
+    for name, definition in alone.definitions.items():
+        if both.definitions.get(name) != definition:
+            raise file.error(name, f"a name that {name} of the revision does not have", name)
+
+
+def _without_defaults(definition: Definition) -> Definition:
+    """A definition without the defaults that the facts of a revision state for its own members."""
+    members = {
+        wire: {key: part for key, part in node.items() if key not in ("default", OWN_DEFAULT)}
+        for wire, node in definition.properties.items()
+    }
+    if members == definition.properties:
+        return definition
+    stated = [wire for wire, node in definition.properties.items() if "default" in node]
+    required = [*definition.required, *stated]
+    node = {**definition.node, "properties": members, "required": required}
+    return replace(definition, node=node)
+
+
+def _check_methods(file: ExtensionFile, core: Core, found: Methods) -> None:
+    known = {(method.sender, method.name) for method in core.methods.all}
+    unions_of_core = {(method.sender, method.kind) for method in core.methods.all}
+    for method in found.all:
+        if (method.sender, method.name) in known:
+            expected = f"a method that {core.loaded.revision} does not have"
+            raise file.error(method.type, expected, shown(method.name))
+        if (method.sender, method.kind) not in unions_of_core:
+            union = _UNIONS[method.sender, method.kind]
+            expected = f"no {union}: {core.loaded.revision} has none"
+            raise file.error(method.type, expected, shown(method.name))
+
+
+def _with_base_params(
+    normal: NormalizedSchema, name: str, base: str, core: Iterable[str]
+) -> NormalizedSchema:
+    """A schema where the params of a message have the members of all params."""
+    message = normal.definitions[name]
+    params = message.properties.get("params")
+    if params is not None and "$ref" in params:
+        definition = normal.resolve(params)
+        return (
+            normal
+            if definition is None or definition.name in core
+            else _with_members_of(normal, definition.name, base)
+        )
+    if params == ANY_MAP and base in normal.definitions:
+        members = {**message.properties, "params": reference(base)}
+        return _with_node(normal, message, {**message.node, "properties": members})
+    if params is not None:
+        expected = "params that are an object with members"
+        raise normal.schema.error(f"{message.pointer}/properties/params", expected, shown(params))
+    if base not in normal.definitions or not normal.definitions[base].required:
+        return normal
+    return _with_node(
+        normal,
+        message,
+        {
+            **message.node,
+            "properties": {**message.properties, "params": reference(base)},
+            "required": [*message.required, "params"],
+        },
+    )
+
+
+def _without_types_of_unchecked(found: Methods, facts: Facts) -> NormalizedSchema:
+    """The schema, with any object for the members of params that handlers validate themselves."""
+    normal = found.normal
+    for method in found.all:
+        definition = None if method.params is None else normal.named(method.params)
+        if definition is not None:
+            any_object: Node = {
+                wire: {"type": "object", "additionalProperties": {}}
+                for wire in facts.method(method.name).unchecked
+                if wire in definition.properties
+            }
+            node = {**definition.node, "properties": {**definition.properties, **any_object}}
+            normal = _with_node(normal, definition, node) if any_object else normal
+    return normal
+
+
+def _with_members_of(normal: NormalizedSchema, name: str, base: str) -> NormalizedSchema:
+    """A schema where an object, or each object of a union, has the members of another one too."""
+    definition, other = normal.named(name), normal.named(base)
+    if definition is None or other is None or not other.is_object:
+        return normal
+    for member in unions.member_names(normal, definition) or (definition.name,):
+        each = normal.definitions[member]
+        if each.is_object:
+            stated = {
+                wire: node
+                for wire, node in other.properties.items()
+                if wire not in each.properties or {**node, **each.properties[wire]} == node
+            }
+            defaults = {wire for wire, node in stated.items() if "default" in node}
+            required = dict.fromkeys((*each.required, *other.required))
+            node = {
+                **each.node,
+                "properties": {**other.properties, **each.properties, **stated},
+                "required": [wire for wire in required if wire not in defaults],
+            }
+            normal = _with_node(normal, each, node)
+    return normal
+
+
+def _with_node(normal: NormalizedSchema, definition: Definition, node: Node) -> NormalizedSchema:
+    changed = replace(definition, node=node)
+    return replace(normal, definitions={**normal.definitions, definition.name: changed})

@@ -1,0 +1,538 @@
+"""The facts of one revision, fitted to a schema that is near to it.
+
+What the schema says wins. A fact about a method, type or key that the schema lacks falls away; what
+definitions show is read from them; for a method that the revision does not know, a rule chooses.
+Where no rule has the last word, the value is a guess, which the user gets to see. What neither the
+schema nor a rule says is carried over from the revision.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Literal
+
+from mcpgen import names
+from mcpgen import schema as schema_module
+from mcpgen.errors import shown
+from mcpgen.json_types import Json, Node, is_array, is_object
+from mcpgen.model.core_names import core_names
+from mcpgen.model.normalized import target
+from mcpgen.schema import Schema, latest
+from mcpgen.schema import facts as facts_module
+from mcpgen.schema.facts import Facts, Results
+from mcpgen.schema.method_facts import UNSTATED, MethodFacts
+from mcpgen.schema.revision_facts import Behaviour, MetaKeys
+from mcpgen.schema.structure import escape
+
+Side = Literal["client", "server"]
+_RESULTS: Mapping[Side, str] = {"client": "ServerResult", "server": "ClientResult"}
+"""The union of what answers the requests of a side."""
+_CAPABILITIES: Mapping[Side, str] = {"client": "ClientCapabilities", "server": "ServerCapabilities"}
+_UNITS = frozenset({"ms", "millis", "milliseconds", "sec", "secs", "seconds", "minutes"})
+_ALIKE = 0.75
+"""The share of members that two objects have in common if they are one under two names."""
+_META_KEY = re.compile(r"[\w.-]+/[\w-]+")
+_META_RULES = frozenset({"key_rules", "reserved_prefix", "trace_keys"})
+"""Facts about all keys of `_meta`, which no definition shows."""
+
+
+@dataclass(frozen=True)
+class Guess:
+    """A fact that neither the schema nor a facts file states.
+
+    Attributes:
+        pointer: Where a facts file would state it.
+        value: What is assumed.
+        revision: The revision that the facts around it came from.
+        why: What it rests on; empty for the prose of that revision.
+    """
+
+    pointer: str
+    value: Json
+    revision: str
+    why: str
+
+    def __str__(self) -> str:
+        what = f"{self.pointer} = {shown(self.value)}"
+        if not self.why:
+            return f"{what}, carried over from {self.revision}"
+        return f"{what}, beside the facts of {self.revision}: {self.why}"
+
+
+@dataclass(frozen=True)
+class FittedFacts:
+    """Facts for a schema, and which of them the schema does not state.
+
+    Attributes:
+        facts: The facts.
+        guesses: Those that the revision does not state either.
+        carried: Those that the prose of the revision states.
+    """
+
+    facts: Facts
+    guesses: tuple[Guess, ...] = ()
+    carried: tuple[Guess, ...] = ()
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What fitting the facts of a revision to a schema gives.
+
+    Attributes:
+        facts: The facts.
+        guesses: Those that are guesses.
+        stated: Where a facts file would have those that the schema states.
+    """
+
+    facts: Facts
+    guesses: tuple[Guess, ...]
+    stated: frozenset[str]
+
+
+def methods_of(schema: Schema) -> frozenset[str]:
+    """The names of all messages of a schema."""
+    return _Messages(schema.definitions).methods
+
+
+def fit(carried: Facts, schema: Schema, base: Schema) -> Fit:
+    """The facts for a schema.
+
+    Args:
+        carried: Facts of the revision that the schema is nearest to.
+        schema: The schema.
+        base: The schema of that revision.
+    """
+    return _Fit(carried, _Messages(schema.definitions), _Messages(base.definitions)).run()
+
+
+@dataclass(frozen=True)
+class _Messages:
+    """What the definitions of a schema say of its messages."""
+
+    definitions: Mapping[str, Node]
+
+    def requests(self, side: Side) -> Mapping[str, str]:
+        """Method to definition of the requests that a side sends, those within results too."""
+        if side == "client":
+            return self.of_unions("ClientRequest")
+        return self.of_unions("ServerRequest", "InputRequest")
+
+    def notifications(self, side: Side) -> Mapping[str, str]:
+        """Method to definition of the notifications that a side sends."""
+        return self.of_unions(f"{side.capitalize()}Notification")
+
+    @property
+    def methods(self) -> frozenset[str]:
+        """The names of all messages."""
+        sides: Sequence[Side] = ("client", "server")
+        return frozenset(
+            name for side in sides for name in (*self.requests(side), *self.notifications(side))
+        )
+
+    @property
+    def has_handshake(self) -> bool:
+        """Whether a session begins with a handshake."""
+        return core_names().handshake in self.requests("client")
+
+    def results(self, side: Side, method: str) -> tuple[str, ...]:
+        """The results of a request by rule: those in `XResultResponse` of `XRequest`, or `XResult`.
+
+        Only definitions that there are.
+        """
+        request = self.requests(side).get(method)
+        if request is None:
+            return ()
+        stem = request.removesuffix("Request")
+        response: Json = self.definitions.get(f"{stem}ResultResponse", {}).get("properties", {})
+        node: Json = response.get("result", {})
+        named = _references(node) if is_object(node) else []
+        return tuple(name for name in named or [f"{stem}Result"] if name in self.definitions)
+
+    def like(self, node: Node, others: Collection[str]) -> str | None:
+        """The one definition, besides some others, that has nearly the members of an object."""
+        wanted = frozenset(node.get("properties", {}))
+        shares: dict[str, float] = {}
+        for name in self.definitions.keys() - others:
+            members = frozenset(self.definitions[name].get("properties", {}))
+            if members and members.issuperset(node.get("required", ())):
+                shares[name] = len(wanted & members) / len(wanted | members)
+        most = max(shares.values(), default=0.0)
+        best = [name for name, share in shares.items() if share == most]
+        return best[0] if len(best) == 1 and most >= _ALIKE else None
+
+    def members(self, union: str) -> frozenset[str]:
+        """The definitions that a union has as members, through unions and references."""
+        found: dict[str, None] = {}
+        left = [union]
+        while left:
+            name = left.pop()
+            node = self.definitions.get(name)
+            if node is None or name in found:
+                continue
+            found[name] = None
+            left += _references(node)
+        return frozenset(found)
+
+    def has_capability(self, side: Side, path: Sequence[str]) -> bool:
+        """Whether the capabilities of a side have a member at a path."""
+        node: Json = self.definitions.get(_CAPABILITIES[side], {})
+        for name in path:
+            while is_object(node) and "$ref" in node:
+                node = self.definitions.get(target(node), {})
+            members: Json = node.get("properties", {}) if is_object(node) else {}
+            if name not in members:
+                return False
+            node = members[name]
+        return True
+
+    def meta_keys(self) -> Iterator[str]:
+        """Members of definitions whose name has a prefix, as keys of `_meta` have."""
+        for node in self.definitions.values():
+            yield from (key for key in node.get("properties", {}) if _META_KEY.fullmatch(key))
+
+    def error_codes(self) -> Mapping[str, int]:
+        """The codes of errors that are definitions, by the name of the error."""
+        found: dict[str, int] = {}
+        for name, node in self.definitions.items():
+            code = _code(node)
+            if name.endswith("Error") and code is not None:
+                found[name.removesuffix("Error")] = code
+        return found
+
+    def of_unions(self, *unions: str) -> Mapping[str, str]:
+        """Method to definition of the messages in some unions."""
+        found: dict[str, str] = {}
+        for name in (member for union in unions for member in sorted(self.members(union))):
+            method: Json = self.definitions[name].get("properties", {}).get("method", {})
+            if is_object(method) and isinstance(method.get("const"), str):
+                found.setdefault(method["const"], name)
+        return found
+
+
+def _references(node: Node) -> list[str]:
+    """What a union or reference leads to."""
+    variants: list[Node] = [*node.get("anyOf", ()), *node.get("oneOf", ()), node]
+    return [target(variant) for variant in variants if isinstance(variant.get("$ref"), str)]
+
+
+def _code(node: Json) -> int | None:
+    """The fixed code of an error, wherever it stands in the definition."""
+    if is_array(node):
+        return next((code for item in node if (code := _code(item)) is not None), None)
+    if not is_object(node):
+        return None
+    own: Json = node.get("properties", {}).get("code", {})
+    if is_object(own) and type(own.get("const")) is int:
+        return int(own["const"])
+    inner = [node.get("allOf"), *node.get("properties", {}).values()]
+    return next((code for part in inner if (code := _code(part)) is not None), None)
+
+
+@dataclass
+class _Fit:
+    carried: Facts
+    own: _Messages
+    base: _Messages
+    guesses: list[Guess] = field(default_factory=list[Guess])
+    stated: set[str] = field(default_factory=set[str])
+    results_of_clients: dict[str, tuple[str, ...]] = field(init=False)
+
+    def run(self) -> Fit:
+        carried = self.carried
+        self.results_of_clients = self.results("client")
+        facts = replace(
+            carried,
+            behaviour=self.behaviour(),
+            capabilities=self.capabilities(),
+            results=Results(client=self.results_of_clients, server=self.results("server")),
+            meta=self.meta(),
+            methods=self.methods(),
+            defaults=self.defaults(),
+            renamed={
+                name: later
+                for name, later in carried.renamed.items()
+                if name in self.own.definitions
+            },
+        )
+        codes = self.codes()
+        facts = facts_module.with_codes(facts, codes)
+        self.states("errors", *facts_module.conditions(codes))
+        if self.own.has_handshake != self.base.has_handshake:
+            why = "the lifecycle is another one than that of the revision"
+            self.guess(("transports", "streamable_http"), carried.transports.streamable_http, why)
+            self.guess(("http", "cancellation"), carried.http.cancellation, why)
+        return Fit(facts, tuple(self.guesses), frozenset(self.stated))
+
+    def guess(self, path: Sequence[str], value: Json, why: str) -> None:
+        """Note a value that is assumed."""
+        self.guesses.append(Guess(_pointer(*path), value, self.carried.revision, why))
+
+    def states(self, table: str, *keys: str) -> None:
+        """Note facts that the schema states."""
+        self.stated.update(_pointer(*table.split("."), key) for key in keys)
+
+    def capabilities(self) -> dict[str, str]:
+        """Capability by method: as carried where it still is one, else from the method's name."""
+        found: dict[str, str] = {}
+        for method, side in self.dependent():
+            carried = self.carried.capability(method)
+            path = self.known_part(side, carried) or self.capability_of(side, method)
+            if method in self.base.methods and not carried:
+                continue
+            if path:
+                found[method] = ".".join(path)
+            if method not in self.base.methods:
+                why = "named like the method" if path else "no capability is named like the method"
+                self.guess(("capabilities", method), ".".join(path) or False, why)
+        return dict(sorted(found.items(), key=lambda row: (row[0].startswith("notif"), row[0])))
+
+    def defaults(self) -> dict[str, Mapping[str, Json]]:
+        """Defaults as carried; for members that only a later revision requires, those it has."""
+        found = {
+            name: values
+            for name, values in self.carried.defaults.items()
+            if name == "*" or name in self.own.definitions
+        }
+        later = facts_module.load(latest().name)
+        required = {
+            wire for node in self.own.definitions.values() for wire in node.get("required", ())
+        }
+        for wire, value in later.defaults.get("*", {}).items():
+            if wire in required and not any(wire in values for values in found.values()):
+                found["*"] = {**found.get("*", {}), wire: value}
+                self.guess(("defaults", "*", wire), value, f"{later.revision} has this default")
+        for name, wire, newer in self.zeros_without_unit(later):
+            found[name] = {**found.get(name, {}), wire: 0}
+            self.guess(("defaults", name, wire), 0, f"{later.revision} has it for {newer}")
+        return found
+
+    def zeros_without_unit(self, later: Facts) -> Iterator[tuple[str, str, str]]:
+        """Members that a later revision names with another unit, where the default there is zero.
+
+        Zero is the same in every unit: what holds for `ttlMs` of a definition holds for its `ttl`.
+        """
+        definitions = schema_module.load(later.revision).definitions
+        for name in sorted(self.own.definitions.keys() & definitions.keys()):
+            own, others = self.own.definitions[name], definitions[name]
+            for wire in own.get("required", ()):
+                if wire in others.get("properties", {}):
+                    continue
+                for newer in others.get("required", ()):
+                    default = later.default(name, newer)
+                    same = _without_unit(newer) == _without_unit(wire) and newer != wire
+                    if same and type(default) is int and default == 0:
+                        yield name, wire, newer
+
+    def dependent(self) -> Iterator[tuple[str, Side]]:
+        """Every method, and the side whose capability it depends on."""
+        sides: Sequence[tuple[Side, Side]] = (("client", "server"), ("server", "client"))
+        seen: set[str] = set()
+        for sender, receiver in sides:
+            of_side: dict[str, Side] = dict.fromkeys(self.own.requests(sender), receiver)
+            of_side |= dict.fromkeys(self.own.notifications(sender), sender)
+            for name, side in of_side.items():
+                if name not in seen:
+                    seen.add(name)
+                    yield name, side
+
+    def known_part(self, side: Side, path: Sequence[str]) -> tuple[str, ...]:
+        """As much of a path as the capabilities of a side have; of either, where both send it."""
+        sides: Sequence[Side] = (side, "client", "server")
+        parts = (
+            tuple(path[:end])
+            for end in range(len(path), 0, -1)
+            for one in sides
+            if self.own.has_capability(one, path[:end])
+        )
+        return next(parts, ())
+
+    def capability_of(self, side: Side, method: str) -> tuple[str, ...]:
+        """The capability that a method is named after: `notes` for `notes/list`.
+
+        `notifications/notes/list_changed` gives `notes.listChanged` where there is one.
+        """
+        words = method.removeprefix("notifications/").split("/")
+        camel = [_camel(word) for word in words]
+        for first in (camel[0], f"{camel[0]}s"):
+            for path in ((first, *camel[1:]), (first,)):
+                if self.own.has_capability(side, path):
+                    return path
+        return ()
+
+    def results(self, side: Side) -> dict[str, tuple[str, ...]]:
+        """Result types by method: as carried, without types that are gone; else the empty one."""
+        table = self.carried.results.client if side == "client" else self.carried.results.server
+        definitions = self.own.definitions
+        found: dict[str, tuple[str, ...]] = {}
+        for method, message in self.own.requests(side).items():
+            kept = tuple(name for name in table.get(method, ()) if name in definitions)
+            stem = message.removesuffix("Request")
+            if {f"{stem}ResultResponse", f"{stem}Result"} & definitions.keys():
+                # What the schema has by rule is carried only as it was, or with more beside it.
+                if kept and len(kept) == len(table[method]):
+                    found[method] = kept
+            elif renamed := self.renamed_results(side, method, table.get(method, ())):
+                found[method], why = renamed
+                if found[method] != kept:
+                    self.guess(("results", side, method), [*found[method]], why)
+            elif self.has_empty_result(side):
+                found[method] = ("EmptyResult",)
+                why = f"there is no {stem}Result, and {_RESULTS[side]} has EmptyResult"
+                self.guess(("results", side, method), ["EmptyResult"], why)
+        return found
+
+    def renamed_results(
+        self, side: Side, method: str, stated: Sequence[str]
+    ) -> tuple[tuple[str, ...], str] | None:
+        """The results of a method of the revision, where request or result are called otherwise.
+
+        Args:
+            side: Who sends the request.
+            method: The method.
+            stated: The results that facts state of it.
+        """
+        known = self.base.definitions
+        found: list[str] = []
+        why = f"it is so in {self.carried.revision}"
+        for before in stated or self.base.results(side, method):
+            if before in self.own.definitions:
+                found.append(before)
+            elif before in known and (likely := self.own.like(known[before], known.keys())):
+                found.append(likely)
+                why = f"it has the members of {before}"
+        return (tuple(found), why) if found else None
+
+    def has_empty_result(self, side: Side) -> bool:
+        """Whether EmptyResult is among the results; as what it refers to, it is as well."""
+        empty = self.own.definitions.get("EmptyResult")
+        if empty is None:
+            return False
+        members = self.own.members(_RESULTS[side])
+        return bool(members & {"EmptyResult", *_references(empty)})
+
+    def behaviour(self) -> Behaviour:
+        """Rules that the definitions show, and those about methods that are there."""
+        carried = self.carried.behaviour
+        methods = self.own.methods
+        listen = [name for name in sorted(methods) if name.rpartition("/")[2] == "listen"]
+        self.states("behaviour", "structured_content", "listen")
+        return replace(
+            carried,
+            structured_content=self.structured_content(),
+            unreadable_id=self.unreadable_id(),
+            log_level=self.log_level(),
+            listen=carried.listen if carried.listen in methods else next(iter(listen), None),
+        )
+
+    def structured_content(self) -> Literal["none", "object", "any"]:
+        """What `structuredContent` of a tool's result may be."""
+        results = self.tool_results()
+        found = (self.own.definitions[name].get("properties", {}) for name in results)
+        nodes = (members.get("structuredContent") for members in found)
+        node: Json = next((node for node in nodes if node is not None), None)
+        if node is None:
+            return "none"
+        while is_object(node) and "$ref" in node:
+            node = self.own.definitions.get(target(node), {})
+        return "object" if is_object(node) and node.get("type") == "object" else "any"
+
+    def tool_results(self) -> list[str]:
+        """The definitions of the results of tools."""
+        methods = [name for name in self.own.methods if self.carried.method(name).runs_tool]
+        stated = self.results_of_clients
+        named = [name for each in methods for name in self.own.results("client", each)]
+        named += [name for each in methods for name in stated.get(each, ())]
+        return sorted({member for name in named for member in self.own.members(name)})
+
+    def unreadable_id(self) -> Literal["null", "omit"]:
+        """How an error says that the id could not be read: without one, where it may be absent."""
+        names_of_errors = ("JSONRPCErrorResponse", "JSONRPCError")
+        found = (self.own.definitions.get(name) for name in names_of_errors)
+        node = next((node for node in found if node and "properties" in node), None)
+        if node is None:
+            return self.carried.behaviour.unreadable_id
+        self.states("behaviour", "unreadable_id")
+        return "null" if "id" in node.get("required", ()) else "omit"
+
+    def log_level(self) -> Literal["session", "request"]:
+        """How a client asks for log messages."""
+        once = "SetLevelRequest" in self.own.requests("client").values()
+        if not (once or any(key.endswith("/logLevel") for key in self.own.meta_keys())):
+            return self.carried.behaviour.log_level
+        self.states("behaviour", "log_level")
+        return "session" if once else "request"
+
+    def methods(self) -> dict[str, MethodFacts]:
+        """What is stated about the methods that there are, and about those of extensions."""
+        methods, asking = self.own.methods, self.input_required()
+        found: dict[str, MethodFacts] = {}
+        for name in (*self.carried.methods, *sorted(methods - self.carried.methods.keys())):
+            carried = self.carried.method(name)
+            if name not in methods:
+                if name not in self.base.methods:  # it may come from an extension
+                    found[name] = carried
+                continue
+            row = replace(
+                carried,
+                input_required=name in asking,
+                listed_by=carried.listed_by if carried.listed_by in methods else None,
+                invalidates=tuple(other for other in carried.invalidates if other in methods),
+            )
+            if row != UNSTATED:
+                found[name] = row
+            if name not in self.base.methods and name not in self.carried.methods:
+                self.guess(("methods", name), {}, "nothing is stated of the method")
+            self.stated.add(_pointer("methods", name, "input_required"))
+        return found
+
+    def input_required(self) -> frozenset[str]:
+        """The requests whose response may ask for input."""
+        asking = {
+            name
+            for name, node in self.own.definitions.items()
+            if name.endswith("Result") and "inputRequests" in node.get("properties", {})
+        }
+        found: list[str] = []
+        for method, message in self.own.requests("client").items():
+            response = f"{message.removesuffix('Request')}ResultResponse"
+            node: Json = self.own.definitions.get(response, {}).get("properties", {}).get("result")
+            if is_object(node) and asking & {*_references(node)}:
+                found.append(method)
+        return frozenset(found)
+
+    def meta(self) -> MetaKeys:
+        """Keys of `_meta` with a meaning, as the definitions have them."""
+        keys = {names.snake(key): key for key in self.own.meta_keys()}
+        carried = self.carried.meta
+        found: dict[str, Any] = {
+            one.name: keys.get(one.name)
+            for one in fields(carried)
+            if one.name in keys or _META_KEY.fullmatch(f"{getattr(carried, one.name)}")
+        }
+        self.states("meta", *({one.name for one in fields(carried)} - _META_RULES))
+        if "RelatedTaskMetadata" in self.own.definitions and "related_task" in found:
+            found["related_task"] = carried.related_task
+            self.stated.discard(_pointer("meta", "related_task"))
+        return replace(carried, **found)
+
+    def codes(self) -> dict[str, int]:
+        """Codes by condition, of the errors that are definitions."""
+        found = self.own.error_codes()
+        return {"_".join(names.words(name)).upper(): code for name, code in found.items()}
+
+
+def _pointer(*path: str) -> str:
+    return "".join(f"/{escape(part)}" for part in path)
+
+
+def _without_unit(wire: str) -> list[str]:
+    """The words of a member's name, without a unit of time at its end."""
+    words = names.words(wire)
+    return words[:-1] if len(words) > 1 and words[-1].lower() in _UNITS else words
+
+
+def _camel(word: str) -> str:
+    first, *others = names.words(word) or [""]
+    return first + "".join(other.capitalize() for other in others)

@@ -1,0 +1,372 @@
+"""The merged types of several revisions: under each name one class or alias that fits all of them.
+
+A name that is an object in every revision that has it becomes a class with the members of all.
+What is no object anywhere becomes an alias for the union. A name that is an object in some
+revisions and something else in others becomes an alias too: the object then counts as the member
+of the union that has its shape, or gets a class of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from graphlib import CycleError, TopologicalSorter
+
+from mcpgen import names
+from mcpgen.json_types import Node
+from mcpgen.literals import Code, literal
+from mcpgen.model.docstrings import Texts, docstring
+from mcpgen.model.normalized import Definition, NormalizedSchema, reference, target
+from mcpgen.model.type_hints import MERGED, annotation, names_in, union
+
+_OBJECT = "Object"
+"""Ends the name of a class for an object whose own name is an alias."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """The definitions of one revision.
+
+    Attributes:
+        revision: Its name.
+        normal: The definitions in plain form.
+        texts: What is said about them.
+        values: Those that are what tools return, and so have a value.
+    """
+
+    revision: str
+    normal: NormalizedSchema
+    texts: Texts
+    values: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Member:
+    """A member of a merged class.
+
+    Attributes:
+        name: Its Python name.
+        type: Its type; with `None` where a revision lacks it or lets it be absent, and with
+            `UnsetType` where null is a value of its own.
+        default: Its default as Python source; empty for a member that must be given.
+        doc: Its docstring, quotes included; may be empty.
+    """
+
+    name: str
+    type: Code
+    default: Code
+    doc: Code
+
+
+@dataclass(frozen=True)
+class Class:
+    """A class for an object.
+
+    Attributes:
+        name: Its name.
+        doc: Its docstring, quotes included.
+        members: The members of all revisions; those that must be given come first.
+        other_names: Names besides its own that revisions have for the object.
+        has_value: Whether its objects are what tools return.
+    """
+
+    name: str
+    doc: Code
+    members: tuple[Member, ...]
+    other_names: tuple[str, ...]
+    has_value: bool = False
+
+
+@dataclass(frozen=True)
+class Alias:
+    """A name for a union, or for anything else that is no object."""
+
+    name: str
+    type: Code
+    doc: Code
+
+
+@dataclass(frozen=True)
+class Merged:
+    """The merged types of a package.
+
+    Attributes:
+        classes: Sorted by name.
+        aliases: Each after those that it refers to.
+        lacking: By revision and the revision's name of an object: members that other revisions
+            have.
+    """
+
+    classes: tuple[Class, ...] = ()
+    aliases: tuple[Alias, ...] = ()
+    lacking: Mapping[str, Mapping[str, tuple[str, ...]]] = field(
+        default_factory=dict[str, Mapping[str, tuple[str, ...]]]
+    )
+
+
+def merge(sources: Sequence[Source], reserved: Collection[str] = ()) -> Merged:
+    """The merged types of revisions, given oldest first; none for a single revision.
+
+    Args:
+        sources: The definitions of each revision.
+        reserved: Python names that no member has.
+    """
+    if len(sources) < 2:
+        return Merged()
+    return _Merger(tuple(reversed(sources)), reserved).merged()
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A definition in the revision that has it."""
+
+    source: Source
+    definition: Definition
+
+    @property
+    def revision(self) -> str:
+        return self.source.revision
+
+
+@dataclass(frozen=True)
+class _FoundMember:
+    """A member of an object, in the revision that has it."""
+
+    found: _Found
+    wire: str
+
+    @property
+    def node(self) -> Node:
+        return self.found.definition.properties[self.wire]
+
+    @property
+    def is_required(self) -> bool:
+        return self.wire in self.found.definition.required
+
+    @property
+    def tag(self) -> str | None:
+        """The value that tells the object from others of a union, if this member holds it."""
+        tag = self.found.definition.tag
+        return tag[1] if tag is not None and tag[0] == self.wire else None
+
+    @property
+    def is_always_there(self) -> bool:
+        return self.is_required or "default" in self.node
+
+    @property
+    def may_be_null(self) -> bool:
+        """Whether null is a value of the optional member, so that an absent one is not `None`."""
+        return not self.is_always_there and self.found.source.normal.allows_null(self.node)
+
+    @property
+    def default(self) -> str | None:
+        """The text of a value that the member has unless it is given; `None` for no such value."""
+        fixed = self.node["const"] if self.is_required and "const" in self.node else None
+        value = self.node.get("default", fixed)
+        return literal(value) if isinstance(value, str | int | float) else None
+
+
+class _Merger:
+    """Merges the definitions of sources, given newest first."""
+
+    def __init__(self, sources: Sequence[Source], reserved: Collection[str]) -> None:
+        self._revisions = len(sources)
+        self._reserved = reserved
+        self._objects: dict[str, list[_Found]] = {}
+        self._others: dict[str, list[_Found]] = {}
+        for source in sources:
+            for name, definition in source.normal.definitions.items():
+                group = self._objects if definition.is_object else self._others
+                group.setdefault(name, []).append(_Found(source, definition))
+        self._class_names = {name: self._class_name(name) for name in self._objects}
+
+    def merged(self) -> Merged:
+        """All of the merged types."""
+        objects: dict[str, list[_Found]] = {}
+        for name in sorted(self._objects, key=lambda each: each != self._class_names[each]):
+            objects.setdefault(self._class_names[name], []).extend(self._objects[name])
+        lacking: dict[str, dict[str, tuple[str, ...]]] = {}
+        classes: list[Class] = []
+        for name, group in sorted(objects.items()):
+            members = _members(group, self._reserved)
+            classes.append(self._class(name, group, members))
+            for found in group:
+                properties = found.definition.properties
+                own = set(names.members(properties, self._reserved).values())
+                if missing := tuple(member for member in members if member not in own):
+                    lacking.setdefault(found.revision, {})[found.definition.name] = missing
+        return Merged(tuple(classes), self._aliases(), lacking)
+
+    def _class_name(self, name: str) -> str:
+        """The name of the class for an object."""
+        unions = self._others.get(name, [])
+        if not unions:
+            return name
+        fitting = [
+            {member for union in unions for member in _alike(found.definition, union)}
+            for found in self._objects[name]
+        ]
+        if all(members == fitting[0] for members in fitting) and len(fitting[0]) == 1:
+            return next(iter(fitting[0]))
+        made = name + _OBJECT
+        while made in self._objects or made in self._others:
+            made += _OBJECT
+        return made
+
+    def _class(
+        self, name: str, group: Sequence[_Found], members: Mapping[str, Sequence[_FoundMember]]
+    ) -> Class:
+        newest = group[0]
+        texts = newest.source.texts
+        said = [texts.summary(newest.definition), self._only(group)]
+        merged = [self._member(each, members[each], group) for each in members]
+        other_names = sorted({found.definition.name for found in group} - {name})
+        return Class(
+            name,
+            docstring(said, 4, texts.source(newest.definition)),
+            tuple(sorted(merged, key=lambda member: bool(member.default))),
+            tuple(other_names),
+            all(found.definition.name in found.source.values for found in group),
+        )
+
+    def _member(self, name: str, same: Sequence[_FoundMember], group: Sequence[_Found]) -> Member:
+        newest = same[0]
+        text = newest.found.source.texts.member(newest.found.definition, newest.wire)
+        everywhere = len(same) == len(group)
+        if text and not everywhere:
+            text = f"{text}\n\n{_listed(each.revision for each in (m.found for m in same))}"
+        kind = annotation(_merged_node([(m.found.source.normal, m.node) for m in same]), MERGED)
+        default = next((m.default for m in same if m.default is not None), None)
+        if everywhere and newest.tag is not None and len({m.tag for m in same}) == 1:
+            default = literal(newest.tag)
+        elif any(m.may_be_null for m in same):
+            kind, default = union([kind, "UnsetType", "None"]), "UNSET"
+        elif not everywhere or not all(m.is_always_there for m in same):
+            kind, default = _or_none(kind), "None"
+        elif default is None and not all(m.is_required for m in same):
+            kind, default = _or_none(kind), "None"  # the default is a list or an object
+        return Member(
+            name,
+            kind,
+            Code(default or ""),
+            docstring(text.split("\n\n"), 4) if text else Code(""),
+        )
+
+    def _only(self, group: Sequence[_Found]) -> str:
+        """Which revisions have an object, unless all do."""
+        having = {found.revision for found in group}
+        return _listed(having) if len(having) < self._revisions else ""
+
+    def _aliases(self) -> tuple[Alias, ...]:
+        """The aliases, each after those that it refers to."""
+        types: dict[str, Node] = {}
+        for name, group in self._others.items():
+            nodes = [(found.source.normal, found.definition.node) for found in group]
+            if name in self._objects:
+                nodes.append((group[0].source.normal, reference(self._class_names[name])))
+            types[name] = _merged_node(nodes)
+        return tuple(
+            Alias(name, annotation(types[name], MERGED), self._alias_doc(name))
+            for name in _ordered(types)
+        )
+
+    def _alias_doc(self, name: str) -> Code:
+        newest = self._others[name][0]
+        texts = newest.source.texts
+        return docstring([texts.summary(newest.definition)], 0, texts.source(newest.definition))
+
+
+def _members(group: Sequence[_Found], reserved: Collection[str]) -> dict[str, list[_FoundMember]]:
+    """The members of an object in all revisions by Python name, newest first."""
+    members: dict[str, list[_FoundMember]] = {}
+    for found in group:
+        for wire, name in names.members(found.definition.properties, reserved).items():
+            members.setdefault(name, []).append(_FoundMember(found, wire))
+    return members
+
+
+def _alike(definition: Definition, union: _Found) -> Iterator[str]:
+    """The members of a union that have the shape of an object, and maybe more optional members."""
+    for node in union.definition.members:
+        member = union.source.normal.resolve(node)
+        if (
+            member is not None
+            and member.is_object
+            and set(member.required) == set(definition.required)
+            and member.properties.keys() >= definition.properties.keys()
+        ):
+            yield member.name
+
+
+def _or_none(kind: Code) -> Code:
+    return kind if kind == "Any" else union([kind, "None"])
+
+
+def _listed(revisions: Iterable[str]) -> str:
+    return f"Only in {', '.join(sorted(revisions))}."
+
+
+def _merged_node(nodes: Sequence[tuple[NormalizedSchema, Node]]) -> Node:
+    """One schema for what any of several allow; lists are merged with lists, maps with maps."""
+    kinds = {annotation(node) for _, node in nodes}
+    if len(kinds) == 1:
+        return nodes[0][1]
+    parts = [(normal, part) for normal, node in nodes for part in _parts(normal, node)]
+    items: list[tuple[NormalizedSchema, Node]] = []
+    values: list[tuple[NormalizedSchema, Node]] = []
+    fixed: list[object] = []
+    rest: list[Node] = []
+    for normal, part in parts:
+        if annotation(part) == "Any":
+            return {}
+        if "const" in part or "enum" in part:
+            fixed += [part["const"]] if "const" in part else part["enum"]
+        elif part.get("type") == "array":
+            items.append((normal, part["items"]))
+        elif part.get("type") == "object":
+            values.append((normal, part.get("additionalProperties", {})))
+        else:
+            rest.append(part)
+    if fixed:
+        rest.append({"enum": list({(type(value), value): value for value in fixed}.values())})
+    if items:
+        rest.append({"type": "array", "items": _merged_node(items)})
+    if values:
+        rest.append({"type": "object", "additionalProperties": _merged_node(values)})
+    return rest[0] if len(rest) == 1 else {"anyOf": rest}
+
+
+def _parts(normal: NormalizedSchema, node: Node) -> Iterator[Node]:
+    """The variants of a union, through names for what holds no object."""
+    if "anyOf" in node:
+        for part in node["anyOf"]:
+            yield from _parts(normal, part)
+    elif "$ref" in node and _is_plain(normal, node):
+        yield from _parts(normal, normal.definitions[target(node)].node)
+    else:
+        yield node
+
+
+def _is_plain(normal: NormalizedSchema, node: Node) -> bool:
+    """Whether a reference leads to a definition that refers to no other."""
+    definition = normal.definitions.get(target(node))
+    if definition is None or definition.is_object:
+        return False
+    return "models" not in names_in(annotation(definition.node))
+
+
+def _ordered(types: dict[str, Node]) -> list[str]:
+    """The names of aliases, each after those that it refers to.
+
+    Aliases that refer to each other in a circle, as no revision alone has them, are opened by
+    letting one of them be any value.
+    """
+    while True:
+        graph = {
+            name: [each for each in names_in(annotation(node, MERGED)) if each in types]
+            for name, node in sorted(types.items())
+        }
+        try:
+            return list(TopologicalSorter(graph).static_order())
+        except CycleError as error:
+            types[error.args[1][0]] = {}

@@ -1,0 +1,334 @@
+"""The messages of a revision, with sender, params and result.
+
+The senders follow from the unions of the schema. The result of a request `X` is the type that the
+facts name, else the type in `XResultResponse`, else `XResult`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from mcpgen import names
+from mcpgen.errors import shown
+from mcpgen.json_types import Json, Node
+from mcpgen.model.core_names import core_names
+from mcpgen.model.normalized import Definition, NormalizedSchema, reference, target
+from mcpgen.model.unions import member_names
+from mcpgen.schema import Note
+from mcpgen.schema.facts import Facts, Results
+
+Role = Literal["client", "server"]
+Kind = Literal["request", "notification"]
+
+_UNIONS: Mapping[str, tuple[Role, Kind]] = {
+    "ClientRequest": ("client", "request"),
+    "ServerRequest": ("server", "request"),
+    "ClientNotification": ("client", "notification"),
+    "ServerNotification": ("server", "notification"),
+}
+_LONGEST = 200
+_NAME_RULE = f"a method of 1 to {_LONGEST} characters that can be printed, no space at either end"
+_INPUTS = "InputRequest"
+"""The union of the requests for input inside results."""
+_BATCH = "JSONRPCBatchRequest"
+_CURSOR, _NEXT = "cursor", "nextCursor"
+_LIST = "list"
+_EMPTY_RESULT = "EmptyResult"
+"""The last part of the names of list requests."""
+_FINDING = ("name", "uri")
+"""Members of params by which a client of several servers finds the server of a request."""
+
+
+@dataclass(frozen=True)
+class Method:
+    """One request or notification in one direction.
+
+    Attributes:
+        name: The wire's name.
+        kind: Request or notification.
+        sender: The role of the sender.
+        type: The definition of the whole message.
+        params: The definition of its params; `None` for params without a named definition.
+        has_params: Whether the message may have params.
+        params_required: Whether the message must have params.
+        result: The definition of its result; `None` for notifications.
+        results: The definitions that the result may be.
+        capability: Path of the required capability.
+        items: Wire name of the list in the result of a list request.
+        item: Definition of the items of that list.
+        runs_tool: Whether it runs a tool, whose result has a value.
+        for_groups: Whether a client of several servers sends it.
+    """
+
+    name: str
+    kind: Kind
+    sender: Role
+    type: str
+    params: str | None
+    has_params: bool
+    params_required: bool
+    result: str | None
+    results: tuple[str, ...]
+    capability: tuple[str, ...]
+    items: str | None
+    item: str | None
+    runs_tool: bool = False
+    for_groups: bool = False
+
+    @property
+    def python_name(self) -> str:
+        """Its name in Python: `call_tool`."""
+        return names.message_name(self.type)
+
+
+@dataclass(frozen=True)
+class Methods:
+    """All messages of a revision.
+
+    Attributes:
+        normal: The schema, with the unions of results that methods add.
+        all: Every method, in the order of the schema's unions.
+        inputs: Requests for input inside results of a server.
+        handshake: Whether a session begins with `initialize`.
+        batching: Whether a message may be a batch.
+    """
+
+    normal: NormalizedSchema
+    all: tuple[Method, ...]
+    inputs: tuple[Method, ...]
+    handshake: bool
+    batching: bool
+
+    def of(self, sender: Role, kind: Kind) -> tuple[Method, ...]:
+        """The methods of one direction."""
+        return tuple(m for m in self.all if m.sender == sender and m.kind == kind)
+
+
+def derive(normal: NormalizedSchema, facts: Facts) -> Methods:
+    """The methods of a schema.
+
+    Raises:
+        SchemaError: A message has no method name, params that are no object, or a result that no
+            rule finds.
+    """
+    table = _Table(normal, facts)
+    found = [
+        table.method(message, sender, kind)
+        for union, (sender, kind) in _UNIONS.items()
+        for message in _messages(normal, union)
+    ]
+    asked = [table.method(message, "server", "request") for message in _messages(normal, _INPUTS)]
+    _check_unique(normal, found)
+    _check_unique(normal, asked)
+    definitions = {**normal.definitions, **table.added}
+    client = {method.name for method in found if method.sender == "client"}
+    return Methods(
+        normal=replace(normal, definitions=definitions),
+        all=tuple(found),
+        inputs=tuple(asked),
+        handshake=core_names().handshake in client,
+        batching=_BATCH in normal.definitions,
+    )
+
+
+def derive_some(
+    normal: NormalizedSchema, facts: Facts, messages: Mapping[str, Sequence[str]]
+) -> Methods:
+    """The methods of some messages, by the name of the union that says who sends them.
+
+    A request without a type of result gets the empty one, with a note.
+
+    Raises:
+        SchemaError: As for `derive`.
+    """
+    table = _Table(normal, facts, without_result=_EMPTY_RESULT)
+    found = [
+        table.method(normal.definitions[name], *_UNIONS[union])
+        for union, named in messages.items()
+        for name in named
+    ]
+    _check_unique(normal, found)
+    definitions = {**normal.definitions, **table.added}
+    notes = (*normal.notes, *table.notes)
+    normal = replace(normal, definitions=definitions, notes=notes)
+    return Methods(normal, tuple(found), (), False, False)
+
+
+def results_by_rule(normal: NormalizedSchema, facts: Facts) -> Results:
+    """The results that facts leave to the rules, as far as the schema has them."""
+    table = _Table(normal, facts)
+    found: dict[Role, dict[str, tuple[str, ...]]] = {"client": {}, "server": {}}
+    unions: Sequence[tuple[str, Role]] = (
+        ("ClientRequest", "client"),
+        ("ServerRequest", "server"),
+        (_INPUTS, "server"),
+    )
+    for union, sender in unions:
+        for message in _messages(normal, union):
+            method: Json = message.properties.get("method", {}).get("const")
+            named = table.results(message, method, sender) if isinstance(method, str) else ()
+            if method not in table.stated(sender) and set(named) <= normal.definitions.keys():
+                found[sender][method] = named
+    return Results(found["client"], found["server"])
+
+
+def _check_unique(normal: NormalizedSchema, methods: Sequence[Method]) -> None:
+    """Refuse two messages of one sender with one name, on the wire or in Python."""
+    seen: dict[tuple[Role, str, str], str] = {}
+    for method in methods:
+        for named in (("method", method.name), ("Python name", method.python_name)):
+            other = seen.setdefault((method.sender, *named), method.type)
+            if other != method.type:
+                raise normal.schema.error(
+                    normal.definitions[method.type].pointer,
+                    f"a {named[0]} of its own",
+                    f"{shown(named[1])}, as {other} has",
+                )
+
+
+def _messages(normal: NormalizedSchema, union: str) -> Sequence[Definition]:
+    definition = normal.definitions.get(union)
+    if definition is None:
+        return ()
+    named = member_names(normal, definition) or (union,)
+    found = [normal.resolve(reference(name)) for name in named]
+    return [message for message in found if message is not None]
+
+
+class _Table:
+    def __init__(self, normal: NormalizedSchema, facts: Facts, without_result: str = "") -> None:
+        self.normal = normal
+        self.facts = facts
+        self.without_result = without_result
+        self.notes: list[Note] = []
+        self.added: dict[str, Definition] = {}
+
+    def method(self, message: Definition, sender: Role, kind: Kind) -> Method:
+        properties = message.properties
+        name: Json = properties.get("method", {}).get("const")
+        if not isinstance(name, str):
+            raise self.normal.schema.error(
+                f"{message.pointer}/properties", "a method with a const", shown(list(properties))
+            )
+        if not (name.isprintable() and name == name.strip() and 0 < len(name) <= _LONGEST):
+            raise self.normal.schema.error(
+                f"{message.pointer}/properties/method/const", _NAME_RULE, shown(name)
+            )
+        node = properties.get("params")
+        if node is not None and self._is_no_object(node):
+            raise self.normal.schema.error(
+                f"{message.pointer}/properties/params", "params that are an object", shown(node)
+            )
+        params = target(node) if node and "$ref" in node else None
+        result = self._result(message, name, sender) if kind == "request" else None
+        results = self._members(result)
+        is_list = sender == "client" and name.rpartition("/")[2] == _LIST
+        items, item = self._items(params, results, is_list)
+        return Method(
+            name=name,
+            kind=kind,
+            sender=sender,
+            type=message.name,
+            params=params,
+            has_params=node is not None,
+            params_required="params" in message.required,
+            result=result,
+            results=results,
+            capability=self.facts.capability(name),
+            items=items,
+            item=item,
+            runs_tool=self.facts.method(name).runs_tool,
+            for_groups=self._is_for_groups(name),
+        )
+
+    def _is_for_groups(self, name: str) -> bool:
+        """Whether a client of several servers can find the server of a message."""
+        facts = self.facts.method(name)
+        return facts.routed_by is not None or facts.named_by in _FINDING
+
+    def _is_no_object(self, node: Node) -> bool:
+        """Whether a schema is that of a scalar or an array."""
+        while "$ref" in node:
+            node = self.normal.definitions[target(node)].node
+        fixed = "const" in node or "enum" in node
+        return fixed or node.get("type", "object") != "object"
+
+    def _members(self, result: str | None) -> tuple[str, ...]:
+        definition = self._definition(result)
+        if definition is None:
+            return ()
+        return member_names(self.normal, definition) or (definition.name,)
+
+    def _definition(self, name: str | None) -> Definition | None:
+        return None if name is None else self.added.get(name) or self.normal.definitions.get(name)
+
+    def _result(self, message: Definition, method: str, sender: Role) -> str:
+        stem = message.name.removesuffix("Request")
+        named = self.results(message, method, sender)
+        for name in named:
+            if name not in self.normal.definitions:
+                if self.without_result in self.normal.definitions:
+                    text = f"no type {stem}Result, taken as {self.without_result}"
+                    self.notes.append(Note(message.pointer, text))
+                    return self.without_result
+                raise self.normal.schema.error(
+                    message.pointer, f"a result type for {method}, such as {stem}Result", "none"
+                )
+        return named[0] if len(named) == 1 else self._union(stem, named, message)
+
+    def stated(self, sender: Role) -> Mapping[str, tuple[str, ...]]:
+        """The results that the facts have, by method."""
+        return self.facts.results.client if sender == "client" else self.facts.results.server
+
+    def results(self, message: Definition, method: str, sender: Role) -> tuple[str, ...]:
+        """The names of the results of a request; the schema may lack them."""
+        stem = message.name.removesuffix("Request")
+        return self.stated(sender).get(method) or self._response(stem) or (f"{stem}Result",)
+
+    def _response(self, stem: str) -> tuple[str, ...] | None:
+        response = self.normal.definitions.get(f"{stem}ResultResponse")
+        if response is None or not response.is_object:
+            return None
+        node = response.properties.get("result", {})
+        if "$ref" in node:
+            return (target(node),)
+        published: Node = self.normal.schema.definitions.get(response.name, {})
+        open_result: Json = published.get("properties", {}).get("result", {})
+        return (target(open_result),) if "$ref" in open_result else None
+
+    def _union(self, stem: str, members: Sequence[str], message: Definition) -> str:
+        """The union of several results, under the name that an `XResultResponse` would give it."""
+        name = f"{stem}ResultResponseResult"
+        node: Node = {"anyOf": [reference(member) for member in members]}
+        if self.added.setdefault(name, Definition(name, node, message.pointer)).node != node:
+            raise self.normal.schema.error(
+                message.pointer, f"one meaning for {name}", " and ".join(members)
+            )
+        return name
+
+    def _items(
+        self, params: str | None, results: Sequence[str], is_list: bool
+    ) -> tuple[str | None, str | None]:
+        """The list that one of the results holds, and its items.
+
+        A paginated result is recognized by the cursors. Revisions without pagination have lists
+        too: there the name of the method tells, and the result holds one array.
+        """
+        pages = _CURSOR in self._properties(params)
+        for properties in map(self._properties, results):
+            arrays = {
+                wire: target(node["items"])
+                for wire, node in properties.items()
+                if node.get("type") == "array" and "$ref" in node["items"]
+            }
+            if pages and _NEXT in properties:
+                return next(iter(arrays.items()), (None, None))
+            if is_list and not pages and _NEXT not in properties and len(arrays) == 1:
+                return next(iter(arrays.items()))
+        return None, None
+
+    def _properties(self, name: str | None) -> Mapping[str, Node]:
+        definition = self._definition(name)
+        return definition.properties if definition else {}

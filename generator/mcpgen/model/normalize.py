@@ -1,0 +1,652 @@
+"""From a published schema to its plain form.
+
+The name of an inline object or union is that of its owner plus the properties on the way to it,
+except where a later revision refers to an official definition at the same place: then that name
+holds in the earlier revisions too.
+
+Objects about which a schema says nothing that binds become maps, so that nothing of them is lost:
+`_meta`, JSON Schemas as values, and what is declared open.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from operator import itemgetter
+from typing import TypeAlias
+
+from mcpgen import names
+from mcpgen.errors import shown
+from mcpgen.json_types import Json, Node, is_array, is_object
+from mcpgen.model import schema_queries
+from mcpgen.model.normalized import (
+    ANY_MAP,
+    OWN_DEFAULT,
+    Check,
+    Constant,
+    Definition,
+    Fixed,
+    NormalizedSchema,
+    reference,
+    target,
+)
+from mcpgen.model.schema_queries import META, canonical
+from mcpgen.schema import Note, Schema, keywords
+from mcpgen.schema.facts import Facts
+from mcpgen.schema.structure import escape
+
+DIRECTIONS = ("ClientRequest", "ClientNotification", "ServerRequest", "ServerNotification")
+"""The unions that say who sends what."""
+
+_VERSION = "protocolVersion"
+_NO_FIELD = re.compile(r'[\x00-\x1f"\\]')
+"""Characters that msgspec refuses in the name of a field."""
+_SCALARS = frozenset({"string", "integer", "boolean", "null"})
+_NO_OBJECT = frozenset({"anyOf", "oneOf", "enum", "const", "items"})
+"""Keywords of what cannot be one object with others."""
+_SHAPE = _NO_OBJECT | keywords.OF_OBJECT | {"$ref"}
+_WITH_MEMBERS = ("type", "properties", "required")
+"""Keywords that a type with members carries."""
+
+_Spot: TypeAlias = tuple[str, tuple[str, ...]]
+"""A definition, and the properties on the way from it."""
+
+_ROLE_NAMES = {
+    "implementation": "Implementation",
+    "client_capabilities": "ClientCapabilities",
+    "server_capabilities": "ServerCapabilities",
+    "meta": "RequestMetaObject",
+}
+_ROLE_MEMBERS: Mapping[str, Sequence[tuple[str, str]]] = {
+    "implementation": (
+        ("InitializeRequestParams", "clientInfo"),
+        ("RequestMetaObject", "io.modelcontextprotocol/clientInfo"),
+    ),
+    "client_capabilities": (
+        ("InitializeRequestParams", "capabilities"),
+        ("RequestMetaObject", "io.modelcontextprotocol/clientCapabilities"),
+    ),
+    "server_capabilities": (
+        ("InitializeResult", "capabilities"),
+        ("DiscoverResult", "capabilities"),
+    ),
+    "meta": (("RequestParams", META),),
+}
+_EMPTY_OBJECT: Node = {"type": "object", "properties": {}, "required": []}
+
+
+def normalize(
+    schema: Schema,
+    facts: Facts,
+    newer_definitions: Sequence[Mapping[str, Node]] = (),
+    *,
+    for_python: bool = True,
+) -> NormalizedSchema:
+    """Bring a schema into plain form.
+
+    Args:
+        schema: One revision.
+        facts: What else is known of it: defaults, and names that changed later.
+        newer_definitions: The definitions of the revisions after it, oldest first, for their names.
+        for_python: Whether members whose names no field can have are left out.
+
+    Raises:
+        SchemaError: It holds something that is no schema.
+    """
+    walk = _Walk(schema, facts, _Naming(schema, facts, newer_definitions), for_python)
+    definitions = _tagged(walk.run())
+    return NormalizedSchema(schema, definitions, (*schema.notes, *walk.notes.values()))
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where a schema stands: a definition, the properties below it, and a pointer for messages."""
+
+    owner: str
+    path: tuple[str, ...]
+    pointer: str
+
+    def member(self, wire: str) -> _Place:
+        pointer = f"{self.pointer}/properties/{escape(wire)}"
+        return _Place(self.owner, (*self.path, wire), pointer)
+
+    def below(self, part: str) -> _Place:
+        return _Place(self.owner, self.path, f"{self.pointer}/{part}")
+
+    @property
+    def name(self) -> str:
+        return self.owner + "".join(names.pascal(wire) for wire in self.path)
+
+    @property
+    def is_published(self) -> bool:
+        """Whether it is that of a definition of the source, not of a schema in one."""
+        return self.pointer.count("/") == len(("", "$defs"))
+
+    @property
+    def has_bounds(self) -> bool:
+        """Whether the type of a map is written with bounds: of a definition, or a member's own."""
+        return self.is_published or self.pointer.rpartition("/")[0].endswith("/properties")
+
+
+class _Naming:
+    """Names for inline schemas."""
+
+    def __init__(
+        self, schema: Schema, facts: Facts, newer_definitions: Sequence[Mapping[str, Node]]
+    ) -> None:
+        self._schema = schema
+        self._renamed = facts.renamed
+        self._later = [_references(definitions) for definitions in newer_definitions]
+        self._shared: dict[tuple[str, str], str] = {}
+        self._taken = {name: canonical(node) for name, node in schema.definitions.items()}
+        for name, node in schema.definitions.items():
+            for path, child in schema_queries.below(node):
+                official = self.official(name, path) if schema_queries.is_inline(child) else None
+                if official is not None:
+                    self._shared.setdefault((path[-1], canonical(child)), official)
+
+    def official(self, owner: str, path: tuple[str, ...]) -> str | None:
+        """The definition that the nearest later revision refers to at a place."""
+        owners = [name for name in (self._renamed.get(owner), owner) if name]
+        for spots in self._later:
+            for name in owners:
+                if path and (name, path) in spots:
+                    return spots[name, path]
+        return None
+
+    def choose(self, place: _Place, node: Node) -> tuple[str, bool]:
+        """The name for an inline schema, and whether it is an official one.
+
+        One that another schema has gets `Item` at its end where it is that of items, else a number.
+        """
+        text = canonical(node)
+        last = place.path[-1] if place.path else ""
+        official = self.official(place.owner, place.path) or self._shared.get((last, text))
+        if official is not None and self._taken.setdefault(official, text) == text:
+            return official, True
+        name = place.name if place.path else f"{place.owner}Item"
+        if self._taken.get(name, text) != text and place.pointer.endswith("/items"):
+            name = f"{name}Item"
+        others = {taken for taken, held in self._taken.items() if held != text}
+        name = names.free_name(name, others)
+        self._taken[name] = text
+        return name, False
+
+
+@dataclass
+class _Walk:
+    schema: Schema
+    facts: Facts
+    naming: _Naming
+    for_python: bool = True
+    found: dict[str, Definition] = field(default_factory=dict[str, Definition])
+    whole: dict[str, tuple[Node, _Place]] = field(default_factory=dict[str, "tuple[Node, _Place]"])
+    notes: dict[str, Note] = field(default_factory=dict[str, Note])
+    origins: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
+    """Pointers of members that an `allOf` takes in, by the pointer of the whole and their name."""
+    repeats: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    """Pointers of schemas, each with that of an inline one that shares its type."""
+
+    def run(self) -> dict[str, Definition]:
+        published = self.schema.definitions
+        self.anything = frozenset(
+            name
+            for name, node in published.items()
+            if schema_queries.variants(node) and schema_queries.holds(published, name, node)
+        )
+        self.twins = {
+            canonical(node): name
+            for name, node in published.items()
+            if schema_queries.variants(node) or schema_queries.variants(node.get("items"))
+        }
+        for name in sorted(self.anything):
+            if not schema_queries.is_json_value(published[name]):
+                self.any_value(_whole(name), "a union of itself")
+        for name, node in published.items():
+            place = _whole(name)
+            if not names.is_class_name(name):
+                raise self.schema.error(place.pointer, "a name that Python can use", shown(name))
+            self.define(name, {} if name in self.anything else self.copied(name, node), place)
+        self.repeat_notes()
+        return self.found
+
+    def define(self, name: str, node: Node, place: _Place) -> None:
+        """Add a definition, and before its body is known its name: it may refer to itself."""
+        if name in self.found:
+            if self.found[name].pointer != place.pointer:
+                self.repeats.append((self.found[name].pointer, place.pointer))
+            return
+        self.found[name] = Definition(name, {}, place.pointer)
+        if keywords.binds(node) == {"$ref"}:
+            self.found[name] = Definition(name, reference(target(node)), place.pointer)
+            return
+        node = self.shaped(node, place)
+        checks: list[Check] = []
+        if "$ref" not in node and schema_queries.variants(node):
+            plain = self.union(node, place)
+        elif schema_queries.properties(node) and not (
+            schema_queries.says_nothing(node) and place.is_published
+        ):
+            plain, checks = self.object(node, place, name)
+        else:
+            plain = self.plain(node, place)
+        self.found[name] = Definition(name, plain, place.pointer, checks=tuple(checks))
+
+    def repeat_notes(self) -> None:
+        """Repeat what was noted of a schema for the inline ones that share its type."""
+        notes = sorted(self.notes.items(), key=itemgetter(0))
+        for first, again in self.repeats:
+            at = bisect_left(notes, first, key=itemgetter(0))
+            while at < len(notes) and notes[at][0].startswith(first):
+                pointer, note = notes[at]
+                rest = pointer.removeprefix(first)
+                if rest[:1] in ("", "/"):
+                    self.notes.setdefault(again + rest, replace(note, pointer=again + rest))
+                at += 1
+
+    def copied(self, name: str, node: Node) -> Node:
+        """A reference instead of a definition that repeats another one, as direction unions do."""
+        if name in DIRECTIONS and schema_queries.properties(node):
+            for other, candidate in self.schema.definitions.items():
+                if other != name and candidate == node:
+                    return reference(other)
+        return node
+
+    def object(self, node: Node, place: _Place, name: str) -> tuple[Node, list[Check]]:
+        self.account(node, place, *_WITH_MEMBERS)
+        checks: list[Check] = []
+        members: dict[str, Node] = {}
+        required: list[str] = []
+        demanded: Sequence[str] = node.get("required", ())
+        for wire, child in schema_queries.properties(node).items():
+            at = self.member(place, wire)
+            if keywords.is_impossible(child) and wire not in demanded:
+                self.note(at, "no value is valid, left out")
+                continue
+            if self.lacks_field(wire):
+                self.note(at, "a name that no field can have, left out: encoding drops the member")
+                continue
+            plain = self.checked(child, at, checks)
+            default = self.default(name, wire) if wire in demanded else {}
+            if wire in demanded and not default:
+                required.append(wire)
+            members[wire] = {**plain, **default}
+        for wire in demanded:
+            if wire not in members and not self.lacks_field(wire):  # of whatever kind
+                members[wire] = {}
+                required.append(wire)
+        return {"type": "object", "properties": members, "required": required}, checks
+
+    def lacks_field(self, wire: str) -> bool:
+        """Whether no field can have the name of a member."""
+        return self.for_python and _NO_FIELD.search(wire) is not None
+
+    def checked(self, child: Node, at: _Place, checks: list[Check]) -> Node:
+        """The type of a member, with the checks of what the type does not express."""
+        wire = at.path[-1]
+        span = schema_queries.bounds(wire, child)
+        if span is not None:
+            checks.append(span)
+            self.account(child, at, "type", *span.keywords)
+            child = {"type": "number"}
+        elif is_object(child) and "const" in child and not keywords.is_literal(child["const"]):
+            self.account(child, at, "type", "const")
+            checks.append(Constant(wire, child["const"]))
+            if isinstance(child["const"], bool):
+                return {"const": child["const"]}
+            child = keywords.type_of(child["const"])
+        plain = self.property(child, at)
+        fixed = schema_queries.fixed_type(child) if plain == ANY_MAP else None
+        if fixed is not None:
+            checks.append(Fixed(wire, "type", fixed))
+        return plain
+
+    def member(self, place: _Place, wire: str) -> _Place:
+        """The place of a member, which an `allOf` may have taken in."""
+        at = place.member(wire)
+        return replace(at, pointer=self.origins.get((place.pointer, wire), at.pointer))
+
+    def default(self, name: str, wire: str) -> Node:
+        """What a required member is taken for where peers leave it out."""
+        default = self.facts.default(name, wire)
+        if default is None:
+            return {}
+        # a text tells what the definition is in a union, a number or a truth value does not
+        own = isinstance(default, str) and wire in self.facts.defaults.get(name, {})
+        return {"default": default, OWN_DEFAULT: True} if own else {"default": default}
+
+    def property(self, node: Json, place: _Place) -> Node:
+        """A property: what it refers to, or a map where nothing may be lost."""
+        if place.path[-1] == META:
+            self.name_meta(node, place)
+            return ANY_MAP
+        if schema_queries.refers_to_open(node, self.schema.definitions):
+            if not schema_queries.says_nothing(self.schema.definitions[target(node)]):
+                text = f"declared open, kept as a map of JSON values, which {target(node)} can read"
+                self.note(place, text)
+            return ANY_MAP
+        if place.path[-1] == _VERSION and schema_queries.is_number(node):
+            self.note(
+                place, "the number of a version, taken as a number or a text: it may be a date"
+            )
+            return {"anyOf": [{"type": "integer"}, {"type": "string"}]}
+        return self.plain(node, place)
+
+    def name_meta(self, node: Json, place: _Place) -> None:
+        """Give the keys of a `_meta` a type to read them by, if there is a name for it."""
+        name = self.naming.official(place.owner, place.path)
+        if not schema_queries.is_inline(node):
+            if not keywords.binds(node) <= {"$ref", "type"}:
+                self.note(place, "_meta, kept as a map of JSON values")
+        elif name is None:
+            self.note(place, "the members of _meta, kept as a map of JSON values")
+        elif name not in self.schema.definitions:
+            self.define(name, node, place)
+
+    def union(self, node: Node, place: _Place) -> Node:
+        keyword = schema_queries.union_keyword(node)
+        if keyword == "oneOf":
+            self.note(place.below(keyword), "taken as anyOf", lossy=False)
+        self.account(node, place, keyword, *self.shared_type(node))
+        members: list[Node] = []
+        for index, variant in enumerate(schema_queries.variants(node)):
+            at = place.below(f"{keyword}/{index}")
+            if keywords.is_impossible(variant):
+                self.note(at, "no value is valid, left out")
+            else:
+                members.append(self.variant(variant, at))
+        return {"anyOf": schema_queries.flat(members)}
+
+    def shared_type(self, node: Node) -> tuple[str, ...]:
+        """`type` where all alternatives of a union have it anyhow."""
+        own = set(keywords.types(node))
+        variants = schema_queries.variants(node)
+        return ("type",) if all(self.kinds(each) <= own for each in variants) else ()
+
+    def kinds(self, node: Node) -> set[str]:
+        """The types of JSON values that a schema allows; without a name for any."""
+        seen: set[str] = set()
+        while "$ref" in node and target(node) not in seen:
+            seen.add(target(node))
+            node = self.schema.definitions[target(node)]
+        stated = keywords.types(node)
+        return set(stated) if stated else {keywords.implied_type(node) or ""}
+
+    def variant(self, node: Node, place: _Place) -> Node:
+        if not schema_queries.is_inline(node):
+            return self.plain(node, place)
+        said = [
+            child["const"] for child in schema_queries.properties(node).values() if "const" in child
+        ]
+        told = [*map(str, said), *node.get("required", ()), *schema_queries.properties(node)]
+        return self.named(node, _Place(place.owner, (*place.path, told[0]), place.pointer))
+
+    def plain(self, published: Json, place: _Place) -> Node:
+        """A schema below a definition, as it stands in the plain form."""
+        if published is True:
+            return {}
+        if keywords.is_impossible(published):
+            return self.any_value(place, "no value is valid")
+        if not is_object(published):
+            raise self.schema.error(place.pointer, "a schema that is an object", shown(published))
+        node = self.shaped(published, place)
+        if "$ref" in node:
+            return {} if target(node) in self.anything else reference(target(node))
+        if "const" in node or "enum" in node:
+            return self.values(node, place)
+        twin = self.twins.get(canonical(node))
+        if twin is not None and not place.is_published:
+            self.repeats.append((_whole(twin).pointer, place.pointer))
+            return reference(twin)
+        if schema_queries.variants(node):
+            return self.named(node, place)
+        return self.of_kinds(node, place)
+
+    def values(self, node: Node, place: _Place) -> Node:
+        """The schema of a constant, or of values that are listed."""
+        keyword = "const" if "const" in node else "enum"
+        self.account(node, place, "type", keyword)
+        values: list[Json] = [node["const"]] if "const" in node else node["enum"]
+        literals = [value for value in values if keywords.is_literal(value)]
+        if len(literals) == len(values):
+            shape: Node = {key: node[key] for key in ("type", "enum") if key in node}
+            return {"const": literals[0]} if keyword == "const" else shape
+        kinds = [keywords.type_of(value) for value in values if not keywords.is_literal(value)]
+        if literals or not all(isinstance(value, bool) for value in values) or len(values) < 2:
+            self.note(place.below(keyword), "values that no type lists, not checked")
+        if {"type": "number"} in kinds:
+            literals = [value for value in literals if not isinstance(value, int)]
+        members = [self.of_kinds(kind, place) for kind in kinds]
+        return _any_of([*([{"enum": literals}] if literals else []), *members])
+
+    def of_kinds(self, node: Node, place: _Place) -> Node:
+        """A schema with no union or reference at its top: what its types make of it."""
+        kinds = keywords.types(node)
+        if not kinds and (implied := keywords.implied_type(node)) is not None:
+            self.note(place, f"no type, taken as {implied}", lossy=False)
+            kinds = [implied]
+        if kinds != ["object"] or not schema_queries.properties(node):
+            bounds = (key for kind in kinds for key in self.bounds(kind, node, place))
+            shape = {"object": keywords.OF_OBJECT, "array": {"items"}}
+            carried = (key for kind in kinds for key in shape.get(kind, ()))
+            self.account(node, place, "type", *bounds, *carried)
+        return _any_of([self.kind(kind, node, place) for kind in kinds])
+
+    def bounds(self, kind: str, node: Node, place: _Place) -> Node:
+        """The bounds that a type carries, where it stands."""
+        return keywords.bounds(kind, node) if kind != "object" or place.has_bounds else {}
+
+    def kind(self, kind: str, node: Node, place: _Place) -> Node:
+        bounds = self.bounds(kind, node, place)
+        if kind == "number":  # 1 stays an integer and 1.0 a float
+            return {"anyOf": [{"type": "integer"}, {"type": "number"}]}
+        if kind in _SCALARS:
+            return {"type": kind, **bounds}
+        if kind == "array":
+            return {**self.array(node, place), **bounds}
+        return self.map(node, place)
+
+    def array(self, node: Node, place: _Place) -> Node:
+        items: Json = node.get("items", {})
+        if "prefixItems" in node:
+            self.note(place.below("prefixItems"), "a tuple, taken as a list of JSON values")
+            self.note(place.below("items"), "a tuple, taken as a list of JSON values")
+            return {"type": "array", "items": {}}
+        if is_array(items):
+            self.note(place.below("items"), "a tuple, taken as a list of JSON values")
+            return {"type": "array", "items": {}}
+        if keywords.is_impossible(items):
+            return {"type": "array", "items": {}, "maxItems": 0}
+        return {"type": "array", "items": self.plain(items, place.below("items"))}
+
+    def map(self, node: Node, place: _Place) -> Node:
+        if schema_queries.properties(node):
+            is_map = schema_queries.says_nothing(node) or schema_queries.is_json_schema(node)
+            if is_map and self.naming.official(place.owner, place.path) is None:
+                if schema_queries.is_json_schema(node):
+                    self.note(place, "a JSON Schema as a value, taken as a map of JSON values")
+                return ANY_MAP
+            return self.named(node, place)
+        bounds = self.bounds("object", node, place)
+        if node.get("required"):
+            self.note(place.below("required"), "not checked")
+        extra: Json = node.get("additionalProperties")
+        if extra is False:
+            self.note(place.below("additionalProperties"), "not checked")
+        if not is_object(extra) or not extra:
+            return {**ANY_MAP, **bounds}
+        inner = self.plain(extra, place.below("additionalProperties"))
+        return {"type": "object", "additionalProperties": inner, **bounds}
+
+    def named(self, node: Node, place: _Place) -> Node:
+        """A reference to the definition that an inline object or union becomes."""
+        name, official = self.naming.choose(place, node)
+        if name not in self.schema.definitions:
+            self.define(name, node, _Place(name, (), place.pointer) if official else place)
+        return reference(name)
+
+    def shaped(self, node: Node, place: _Place) -> Node:
+        """A schema as something that a type can express: without `allOf`."""
+        node = self.merged(node, place)
+        if schema_queries.variants(node) and schema_queries.properties(node):
+            return self.without_variants(node, place)
+        return node
+
+    def without_variants(self, node: Node, place: _Place) -> Node:
+        """An object that knows members, and whose alternatives ask for some of them."""
+        keyword = schema_queries.union_keyword(node)
+        if all(schema_queries.only_demands(variant) for variant in schema_queries.variants(node)):
+            self.note(place.below(keyword), "alternatives of an object, not checked")
+            return {key: value for key, value in node.items() if key != keyword}
+        return self.any_value(place, "an object and a union in one")
+
+    def account(self, node: Node, place: _Place, *carried: str) -> None:
+        """Note each keyword of a schema that binds values and that its type does not carry."""
+        for key in keywords.lost(node, carried):
+            self.note(place.below(escape(key)), "not checked")
+
+    def note(self, place: _Place, text: str, *, lossy: bool = True) -> None:
+        """Keep what was made of a place, once."""
+        self.notes.setdefault(place.pointer, Note(place.pointer, text, lossy))
+
+    def any_value(self, place: _Place, what: str) -> Node:
+        """Any JSON value, for what has no shape that a type could have."""
+        self.note(place, f"{what}, taken as any JSON value")
+        return {}
+
+    def merged(self, node: Node, place: _Place) -> Node:
+        """An `allOf` as one object: the properties of all, the last word on each.
+
+        Keywords beside a reference count as in JSON Schema 2020-12: they bind too.
+        """
+        if "$ref" in node and keywords.binds(node) != {"$ref"}:
+            own = {key: value for key, value in node.items() if key != "$ref"}
+            node = {"allOf": [reference(target(node))], **own}
+        if "allOf" not in node:
+            return node
+        own = {key: value for key, value in node.items() if key != "allOf"}
+        parts = [(part, place.below(f"allOf/{index}")) for index, part in enumerate(node["allOf"])]
+        parts = [(part, at) for part, at in parts if keywords.binds(part)]
+        if len(parts) == 1 and not own.keys() & _SHAPE and keywords.binds(parts[0][0]) == {"$ref"}:
+            self.account(own, place, *self.shared_type({**own, "anyOf": [parts[0][0]]}))
+            return reference(target(parts[0][0]))
+        return self.one_object([*parts, (own, place)], place)
+
+    def one_object(self, parts: Sequence[tuple[Node, _Place]], place: _Place) -> Node:
+        """The members of several objects in one."""
+        members: dict[str, Node] = {}
+        required: list[str] = []
+        for part, at in parts:
+            whole, at = self.taken_in(part, at)
+            if whole.keys() & _NO_OBJECT or whole.get("type", "object") != "object":
+                return self.any_value(place, "an allOf of what is no object")
+            self.account(whole, at, *_WITH_MEMBERS)
+            for wire, child in schema_queries.properties(whole).items():
+                if not _is_wider(members.get(wire, {}), child):
+                    self.note(self.member(place, wire), "another part of the allOf replaces it")
+                members[wire] = child
+                self.origins[place.pointer, wire] = self.member(at, wire).pointer
+            required += [name for name in whole.get("required", ()) if name not in required]
+        return {"type": "object", "properties": members, "required": required}
+
+    def taken_in(self, part: Node, place: _Place) -> tuple[Node, _Place]:
+        """A part of an `allOf` as one object, and where it stands; a definition is made up once."""
+        if keywords.binds(part) != {"$ref"}:
+            return self.merged(part, place), place
+        name = target(part)
+        if name not in self.whole:
+            whole, at = self.taken_in(self.schema.definitions[name], _whole(name))
+            self.whole[name] = self.taken_in(whole, at) if "$ref" in whole else (whole, at)
+        return self.whole[name]
+
+
+def _whole(name: str) -> _Place:
+    """The place of a definition."""
+    return _Place(name, (), f"/$defs/{escape(name)}")
+
+
+def _any_of(members: Sequence[Node]) -> Node:
+    """A schema for several, of which each may be a choice itself; any value for none."""
+    if len(members) < 2:
+        return members[0] if members else {}
+    return {"anyOf": schema_queries.flat(members)}
+
+
+def _is_wider(first: Node, second: Node) -> bool:
+    """Whether one schema of a member allows all that another one allows, as far as is plain."""
+    if first == second or not keywords.binds(first):
+        return True
+    kinds, others = set(keywords.types(first)), set(keywords.types(second))
+    return keywords.binds(first) == {"type"} and bool(others) and others <= kinds
+
+
+def _references(definitions: Mapping[str, Node]) -> dict[_Spot, str]:
+    """What each property refers to."""
+    return {
+        (name, path): target(child)
+        for name, node in definitions.items()
+        for path, child in schema_queries.below(node)
+        if path and "$ref" in child
+    }
+
+
+def _tagged(definitions: Mapping[str, Definition]) -> dict[str, Definition]:
+    """Find the property by which each object can be told: the const that differs most."""
+    values: dict[str, set[str]] = {}
+    for definition in definitions.values():
+        for wire, value in _said(definition):
+            values.setdefault(wire, set()).add(value)
+    found: dict[str, Definition] = {}
+    for name, definition in definitions.items():
+        said = sorted(_said(definition), key=lambda pair: -len(values[pair[0]]))
+        found[name] = replace(definition, tag=said[0] if said else None)
+    return found
+
+
+def _said(definition: Definition) -> list[tuple[str, str]]:
+    """Properties that must be there with one fixed text.
+
+    In ASCII only: msgspec refuses a Struct's own tag where the tag holds other characters.
+    """
+    return [
+        (wire, child["const"])
+        for wire, child in definition.properties.items()
+        if isinstance(child.get("const"), str) and wire in definition.required
+        if wire.isascii() and child["const"].isascii()
+    ]
+
+
+def with_roles(normal: NormalizedSchema) -> tuple[NormalizedSchema, Mapping[str, str]]:
+    """The schema with the definitions of all roles, and the name of the definition for each role.
+
+    Roles are what every connection has: who a side is, and what it can do. Their definitions have
+    the names that every dated revision has. In a schema that calls one otherwise, it is the type of
+    the member that holds it; where a schema has nothing of the kind, it is an object of which
+    nothing is known.
+    """
+    added: dict[str, Definition] = {}
+    found: dict[str, str] = {}
+    for role, name in _ROLE_NAMES.items():
+        found[role] = _role_type(normal, role) or name
+        if name not in normal.definitions and found[role] == name:
+            added[name] = Definition(name, _EMPTY_OBJECT, "/$defs")
+    if not added:
+        return normal, found
+    return replace(normal, definitions={**normal.definitions, **added}), found
+
+
+def _role_type(normal: NormalizedSchema, role: str) -> str | None:
+    """The object that a member refers to, if no definition has the name for the role."""
+    if _ROLE_NAMES[role] in normal.definitions:
+        return None
+    for owner, wire in _ROLE_MEMBERS[role]:
+        published: Node = normal.schema.definitions.get(owner, {})
+        node = schema_queries.properties(published).get(wire, {})
+        if "$ref" not in node and owner in normal.definitions:
+            node = normal.definitions[owner].properties.get(wire, {})
+        definition = normal.named(target(node)) if "$ref" in node else None
+        if definition is not None and definition.is_object:
+            return definition.name
+    return None

@@ -1,0 +1,387 @@
+"""The parts and features of a package: what a user may choose, and what a choice comes to.
+
+A part holds those before it: `types` < `protocol` < `client`, `server`. A feature is something that
+a client or a server has only where it was chosen. Which modules a choice takes follows from the
+public names that it shows and from what their modules import; see `closure`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from mcpgen.errors import UsageError
+from mcpgen.model.runtime import RUNTIMES, Runtime, check_form
+from mcpgen.names import LIBRARIES, Library
+
+if TYPE_CHECKING:  # what only checks a package need not load it
+    from mcpgen.schema.revision_facts import Facts
+
+PARTS = ("types", "protocol", "client", "server")
+TRANSPORTS = ("stdio", "http", "http+sse")
+ALL = "all"
+NONE = "none"
+
+
+_PEERS = ("client", "server")
+
+
+@dataclass(frozen=True)
+class Feature:
+    """Something that a client or a server has only where it was chosen.
+
+    Attributes:
+        name: Its word of `--features`.
+        parts: What a package needs for it beside a client or a server: `client`, `server`, `http`.
+        brings: Features that come with it.
+        server_members: Members of `Server` that it adds.
+        client_members: Members of open clients that it adds.
+        is_rendered: Whether modules of it are: an installed runtime has all other features.
+    """
+
+    name: str
+    parts: frozenset[str]
+    brings: tuple[str, ...] = ()
+    server_members: tuple[str, ...] = ()
+    client_members: tuple[str, ...] = ()
+    is_rendered: bool = False
+
+
+FEATURES = (
+    Feature(
+        "auth",
+        frozenset({"http"}),
+    ),
+    Feature(
+        "groups",
+        frozenset({"client"}),
+        client_members=("tools_for", "call_from"),
+        is_rendered=True,
+    ),
+    Feature(
+        "openapi",
+        frozenset({"server"}),
+        server_members=("from_openapi",),
+    ),
+    Feature(
+        "mount",
+        frozenset({"server"}),
+        server_members=("mount",),
+    ),
+    Feature(
+        "proxy",
+        frozenset({"client", "server"}),
+        brings=("mount",),
+        server_members=("proxy",),
+    ),
+    Feature(
+        "inspector",
+        frozenset({"client", "server", "http"}),
+        brings=("trace",),
+    ),
+    Feature(
+        "telemetry",
+        frozenset(),
+    ),
+    Feature(
+        "trace",
+        frozenset(),
+    ),
+)
+"""The features, in the order of tables."""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What a user chose, in the order of the tables here; `("all",)` for no limit."""
+
+    parts: tuple[str, ...] = (ALL,)
+    transports: tuple[str, ...] = (ALL,)
+    models: Library = "msgspec"
+    features: tuple[str, ...] = (ALL,)
+    runtime: Runtime = "vendored"
+
+
+EVERYTHING = Selection()
+
+
+@dataclass(frozen=True)
+class Features:
+    """What a package has: a selection, held against what its revisions have.
+
+    Attributes:
+        protocol: The connection without I/O.
+        client: The client.
+        server: The server.
+        stdio: Standard streams.
+        http: Streamable HTTP.
+        http_sse: HTTP+SSE.
+        http_sessions: Streamable HTTP with sessions.
+        http_stateless: Streamable HTTP without sessions.
+        param_headers: Headers that repeat arguments of a tool.
+        draft_headers: The headers of a draft, in sessions.
+        several: More than one revision.
+        extensions: Identifiers of the extensions beside its revisions.
+        models: What its models are written for.
+        chosen: The features by name, those included that others bring.
+        installed: Whether it imports its runtime, which has all features but rendered ones.
+    """
+
+    protocol: bool
+    client: bool
+    server: bool
+    stdio: bool
+    http: bool
+    http_sse: bool
+    http_sessions: bool
+    http_stateless: bool
+    param_headers: bool
+    draft_headers: bool
+    several: bool
+    extensions: frozenset[str] = frozenset()
+    models: Library = "msgspec"
+    chosen: frozenset[str] = frozenset()
+    installed: bool = False
+
+    @property
+    def is_runtime(self) -> bool:
+        """Whether packages may import it as their runtime: it has all there is."""
+        parts = (self.client, self.server, self.stdio, self.http_sse, self.http_sessions)
+        every = self.chosen.issuperset(each.name for each in FEATURES)
+        has_all = all(parts) and self.http_stateless and self.several and every
+        return has_all and self.models == "msgspec" and not self.installed
+
+    @property
+    def any_http(self) -> bool:
+        """Whether one of the transports is over HTTP."""
+        return self.http or self.http_sse
+
+    @property
+    def absent(self) -> tuple[Feature, ...]:
+        """The features that it could have and has not."""
+        return tuple(
+            each for each in FEATURES if each.name not in self.chosen and self._can_have(each)
+        )
+
+    def lacks(self, name: str) -> bool:
+        """Whether it could have a feature and has not."""
+        return any(each.name == name for each in self.absent)
+
+    @property
+    def lacks_client_members(self) -> bool:
+        """Whether features that it has not would add members to open clients."""
+        return any(each.client_members for each in self.absent)
+
+    def _can_have(self, feature: Feature) -> bool:
+        has = {"client": self.client, "server": self.server, "http": self.any_http}
+        return (self.client or self.server) and all(has[part] for part in feature.parts)
+
+    @property
+    def parts(self) -> frozenset[str]:
+        """The parts by name, those within others included.
+
+        The connection is shown where there is no client or server in front of it.
+        What belongs to an extension has its identifier, as in `com.example/paint+client`.
+        """
+        peer = self.client or self.server
+        has = {
+            "types": True,
+            "protocol": self.protocol,
+            "client": self.client,
+            "server": self.server,
+            "peer": peer,
+            "connection": self.protocol and not peer,
+            "testing": self.client and self.server,
+            "several": self.several,
+            "partial": bool(self.absent),
+            "runtime": self.is_runtime,
+            "http": self.any_http,
+            "stdio": self.stdio,
+            "client+http": self.client and self.any_http,
+            "client+stdio": self.client and self.stdio,
+            "server+http": self.server and self.any_http,
+        }
+        beside = {f"{each}+{name}": has[name] for each in self.extensions for name in _PEERS}
+        own = (name for name, present in {**has, **beside}.items() if present)
+        return self.parts_of(self.chosen).union(own)
+
+    def parts_of(self, names: Iterable[str]) -> frozenset[str]:
+        """Features, and the sides of each that a package has, as in `auth+client`."""
+        sides = [name for name in _PEERS if getattr(self, name)]
+        return frozenset(part for each in names for part in (each, *(f"{each}+{s}" for s in sides)))
+
+
+def selection(
+    parts: Sequence[str] = (),
+    transports: Sequence[str] = (),
+    models: str = "",
+    features: Sequence[str] = (),
+    runtime: str = "",
+) -> Selection:
+    """A selection from the words of the options that choose.
+
+    Args:
+        parts: Names, or several with commas between them; none for all.
+        transports: Likewise.
+        models: The library, msgspec unless it is named.
+        features: Names, or several with commas between them; none for none of them.
+        runtime: The form, vendored unless it is named.
+
+    Raises:
+        UsageError: A name is unknown, or the names contradict each other.
+    """
+    chosen = Selection(
+        _ordered("--parts", parts, PARTS),
+        _ordered("--transport", transports, TRANSPORTS),
+        _library(models),
+        _feature_names(features),
+        _form(runtime),
+    )
+    peers = {ALL, *_PEERS}.intersection(chosen.parts)
+    if not peers and not chosen.features:
+        chosen = replace(chosen, features=(ALL,))  # there are none for types alone
+    if chosen.transports != (ALL,) and not peers:
+        raise UsageError(
+            "expected --transport with the parts client, server or all, got it with"
+            f" {', '.join(chosen.parts)}, which opens no connection"
+        )
+    return chosen
+
+
+def changed_features(before: Sequence[str], words: Sequence[str]) -> tuple[str, ...]:
+    """The features of a package after words of `update --features`.
+
+    Args:
+        before: Its features.
+        words: Names, which take the place of those before, or names with `+` or `-` before each.
+
+    Raises:
+        UsageError: Some words have a sign and others none.
+    """
+    names = _split(words)
+    signed = [name for name in names if name[:1] in ("+", "-")]
+    if not signed:
+        return tuple(names) or tuple(before)
+    if len(signed) != len(names):
+        raise UsageError(f"--features: expected + or - before each name, got {', '.join(names)}")
+    kept = [each.name for each in FEATURES] if ALL in before else list(before)
+    for name in signed:
+        _expect_feature(name[1:])
+        if name[0] == "-":
+            kept = [each for each in kept if each != name[1:]]
+        else:
+            kept.append(name[1:])
+    return tuple(kept) or (NONE,)
+
+
+def _split(words: Sequence[str]) -> list[str]:
+    return [name.strip() for word in words for name in word.split(",")]
+
+
+def _expect_feature(name: str) -> None:
+    known = [each.name for each in FEATURES]
+    if name not in (*known, ALL, NONE):
+        words = f"{', '.join(known)}, {ALL} or {NONE}"
+        raise UsageError(f"--features: expected {words}, got {name!r}")
+
+
+def _feature_names(words: Sequence[str]) -> tuple[str, ...]:
+    names = _split(words)
+    for name in names:
+        _expect_feature(name)
+    if ALL in names:
+        return (ALL,)
+    return tuple(each.name for each in FEATURES if each.name in names)
+
+
+def _ordered(option: str, words: Sequence[str], known: tuple[str, ...]) -> tuple[str, ...]:
+    names = _split(words)
+    for name in names:
+        if name not in (*known, ALL):
+            raise UsageError(f"{option}: expected {', '.join(known)} or {ALL}, got {name!r}")
+    if not names or ALL in names:
+        return (ALL,)
+    return tuple(name for name in known if name in names)
+
+
+def _library(word: str) -> Library:
+    for known in LIBRARIES:
+        if word in (known, ""):
+            return known
+    raise UsageError(f"--models: expected {' or '.join(LIBRARIES)}, got {word!r}")
+
+
+def _form(word: str) -> Runtime:
+    for known in RUNTIMES:
+        if word in (known, ""):
+            return known
+    raise UsageError(f"--runtime: expected {' or '.join(RUNTIMES)}, got {word!r}")
+
+
+def features(
+    chosen: Selection, facts: Sequence[Facts], extensions: Collection[str] = ()
+) -> Features:
+    """What a package of some revisions has.
+
+    Args:
+        chosen: The selection.
+        facts: The facts of each revision.
+        extensions: Identifiers of the extensions beside them.
+
+    Raises:
+        UsageError: No revision has a transport that was chosen, or a feature lacks its part.
+    """
+    transports = [row.transports for row in facts]
+    found = {
+        "stdio": any(row.stdio for row in transports),
+        "http": any(row.streamable_http for row in transports),
+        "http+sse": any(row.http_sse for row in transports),
+    }
+    wanted = TRANSPORTS if chosen.transports == (ALL,) else chosen.transports
+    if chosen.transports != (ALL,):
+        for name in wanted:
+            if not found[name]:
+                names = ", ".join(known for known, present in found.items() if present) or "none"
+                raise UsageError(
+                    f"--transport: expected one that a chosen revision has ({names}), got {name!r}"
+                )
+    parts = frozenset(PARTS if chosen.parts == (ALL,) else chosen.parts)
+    peer = bool(parts.intersection(_PEERS))
+    http_sse = peer and found["http+sse"] and "http+sse" in wanted
+    # HTTP+SSE brings Streamable HTTP where a revision has it: the two share their modules.
+    http = peer and found["http"] and ("http" in wanted or http_sse)
+    package = Features(
+        protocol=peer or "protocol" in parts,
+        client="client" in parts,
+        server="server" in parts,
+        stdio=peer and found["stdio"] and "stdio" in wanted,
+        http=http,
+        http_sse=http_sse,
+        http_sessions=http and any(row.streamable_http == "session" for row in transports),
+        http_stateless=http and any(row.streamable_http == "stateless" for row in transports),
+        param_headers=http and any(row.headers.param_prefix is not None for row in facts),
+        draft_headers=http and any(row.draft.method is not None for row in facts),
+        several=len(facts) > 1,
+        extensions=frozenset(extensions),
+        models=chosen.models,
+        installed=chosen.runtime == "installed",
+    )
+    check_form(chosen.runtime, chosen.models, extensions)
+    own = _chosen(chosen.features, package)
+    if package.installed:
+        own |= {each.name for each in package.absent if not each.is_rendered}
+    return replace(package, chosen=own)
+
+
+def _chosen(names: Sequence[str], has: Features) -> frozenset[str]:
+    """The features of a package by name, those included that others bring."""
+    possible = {each.name: each for each in has.absent}
+    if ALL in names:
+        return frozenset(possible)
+    for feature in FEATURES:
+        if feature.name in names and feature.name not in possible:
+            needs = " and ".join(sorted(feature.parts)) or "client or server"
+            raise UsageError(f"--features: {feature.name} needs {needs} in the package")
+    brought = (name for each in names for name in possible[each].brings)
+    return frozenset(names).union(brought)

@@ -1,0 +1,390 @@
+"""How a value of a union is told apart: natively by a tag, or by what its members require.
+
+msgspec picks a member itself when at most one of them is an object, or when all objects carry
+different tags under one name. Any other union of objects gets tests, in an order in which the first
+member whose tests hold is the right one. A union that neither can decide becomes any JSON value,
+with a note; as the params or the result of a message it is refused.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from graphlib import TopologicalSorter
+from typing import Any, TypeAlias
+
+from mcpgen.errors import SchemaError, safe_text, shown
+from mcpgen.json_types import Json, Node, is_array, is_object
+from mcpgen.model.normalized import OWN_DEFAULT, Definition, NormalizedSchema, reference, target
+from mcpgen.model.schema_queries import canonical
+from mcpgen.schema import Note
+
+MAX_LEVELS = 64
+"""How many unions may hold each other in a row. Official schemas have three."""
+
+MAX_WAYS = 2000
+"""Ways from a union to its objects through other unions. Official schemas have some twenty."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One member of an untagged union, with the tests that its values pass.
+
+    Attributes:
+        type: Name of the definition.
+        required: Members that must be there.
+        consts: Member to the values it may have.
+        inner: Member to names that the object under it must hold.
+        decides: Whether values that pass the tests can be no other member.
+    """
+
+    type: str
+    required: tuple[str, ...] = ()
+    consts: tuple[tuple[str, tuple[Any, ...]], ...] = ()
+    inner: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    decides: bool = True
+
+
+@dataclass(frozen=True)
+class Decided:
+    """A schema whose unions can all be decided.
+
+    Attributes:
+        normal: The schema, with any JSON value in place of unions that nothing can decide.
+        tests: The unions that need tests, by name, each with its members in the order to try.
+    """
+
+    normal: NormalizedSchema
+    tests: Mapping[str, tuple[Variant, ...]]
+
+
+def decided(normal: NormalizedSchema, messages: Collection[str] = ()) -> Decided:
+    """The unions of a schema, decided.
+
+    A union that nothing refers to may stay undecided, since no message holds one: the unions of all
+    results of one side, whose member the request decides, are of that kind. Its members are tried
+    in turn.
+
+    Args:
+        normal: The schema.
+        messages: The definitions of params and results, which may not become any JSON value.
+
+    Raises:
+        SchemaError: Two members of a union of params or results cannot be told apart, or unions
+            hold each other in too many ways.
+    """
+    order = _inner_first(normal)
+    used = _referred(normal) | set(messages)
+    required = {name for message in messages for name in _aliased(normal, message)}
+    tests: dict[str, tuple[Variant, ...]] = {}
+    for name in order:
+        definition = normal.definitions[name]
+        if not definition.members:
+            continue
+        try:
+            variants = _decide(normal, definition)
+        except SchemaError as error:
+            if name in required:
+                raise
+            variants = () if name in used else _in_turn(normal, definition)
+            if not variants:
+                normal = _with_any_value(normal, definition, error)
+        if variants:
+            tests[name] = variants
+    return Decided(normal, {name: tests[name] for name in normal.definitions if name in tests})
+
+
+def _aliased(normal: NormalizedSchema, name: str) -> Iterator[str]:
+    """A name, and those that it is another name for."""
+    while "$ref" in normal.definitions[name].node:
+        yield name
+        name = target(normal.definitions[name].node)
+    yield name
+
+
+def _with_any_value(
+    normal: NormalizedSchema, definition: Definition, error: SchemaError
+) -> NormalizedSchema:
+    """A schema with any JSON value in place of a union, and the note that says why."""
+    text = f"a union that nothing decides ({safe_text(error.came)}), taken as any JSON value"
+    definitions = {**normal.definitions, definition.name: replace(definition, node={})}
+    notes = (*normal.notes, Note(definition.pointer, text))
+    return replace(normal, definitions=definitions, notes=notes)
+
+
+def _in_turn(normal: NormalizedSchema, definition: Definition) -> tuple[Variant, ...]:
+    """The members of an undecided union, those that require most first and open maps last.
+
+    None if a member has no name.
+    """
+    if not all("$ref" in member for member in definition.members):
+        return ()
+    variants: list[Variant] = []
+    for member in definition.members:
+        whole = normal.resolve(member)
+        members: Mapping[str, Node] = {}
+        if whole is not None and whole.is_object:
+            members = whole.properties
+        required = () if whole is None else whole.required
+        demanded = tuple(wire for wire in required if "const" not in members[wire])
+        variants.append(Variant(target(member), demanded, decides=False))
+    variants.sort(key=lambda variant: (_is_map(normal, variant.type), -len(variant.required)))
+    return tuple(variants)
+
+
+def _is_map(normal: NormalizedSchema, name: str) -> bool:
+    definition = normal.named(name)
+    return definition is not None and "additionalProperties" in definition.node
+
+
+def _inner_first(normal: NormalizedSchema) -> Sequence[str]:
+    """The names of all definitions, each union after those that it holds.
+
+    Raises:
+        SchemaError: Unions hold each other in too many ways: what is written from them grows with
+            the ways down.
+    """
+    inner = {
+        name: [
+            target(node)
+            for node in (definition.node, *definition.members)
+            if isinstance(node.get("$ref"), str)
+        ]
+        for name, definition in normal.definitions.items()
+    }
+    levels: dict[str, int] = {}
+    ways: dict[str, int] = {}
+    order = list(TopologicalSorter(inner).static_order())
+    for name in order:
+        levels[name] = 1 + max((levels[other] for other in inner[name]), default=0)
+        ways[name] = sum(ways[other] for other in inner[name]) or 1
+        if levels[name] > MAX_LEVELS or ways[name] > MAX_WAYS:
+            expected = f"unions in at most {MAX_LEVELS} levels, with at most {MAX_WAYS} ways down"
+            pointer = normal.definitions[name].pointer
+            raise normal.schema.error(pointer, expected, "more")
+    return order
+
+
+def decide(normal: NormalizedSchema, names: Sequence[str], pointer: str) -> tuple[Variant, ...]:
+    """The tests for a union of named objects, empty if tags tell them apart.
+
+    Raises:
+        SchemaError: Two of them cannot be told apart; `pointer` says where they meet.
+    """
+    every = (definition for name in names for definition in _objects(normal, name))
+    objects = list({definition.name: definition for definition in every}.values())
+    if len(objects) < 2 or _have_tags(objects):
+        return ()
+    return _ordered(normal, _distinct(objects), pointer)
+
+
+def holds_object(normal: NormalizedSchema, node: Node) -> bool:
+    """Whether a reference leads to an object, or to a union with one."""
+    return bool(_objects(normal, target(node)))
+
+
+def member_names(normal: NormalizedSchema, definition: Definition) -> tuple[str, ...]:
+    """The named members of a union, those of unions within it included."""
+    found: list[str] = []
+    for member in definition.members:
+        if "$ref" in member:
+            found += [inner.name for inner in _objects(normal, target(member))] or [target(member)]
+    return tuple(dict.fromkeys(found))
+
+
+def _decide(normal: NormalizedSchema, definition: Definition) -> tuple[Variant, ...]:
+    """The tests for a union, empty if msgspec needs none.
+
+    Raises:
+        SchemaError: Nothing decides it.
+    """
+    named = [target(member) for member in definition.members if "$ref" in member]
+    variants = decide(normal, named, definition.pointer)
+    others = list(_others(normal, definition.node))
+    if {} in others:  # any value at all
+        return ()
+    arrays = [node for node in others if node.get("type") == "array"]
+    maps = [node for node in others if node.get("type") == "object"]
+    objects = [found for name in named for found in _objects(normal, name)]
+    expected = came = ""
+    if variants and others:
+        expected, came = "objects only, in a union without tags", shown(named)
+    elif len(arrays) > 1:
+        expected, came = "one kind of array in a union", f"{len(arrays)} kinds of array"
+    elif len(maps) > 1 or (maps and objects):
+        expected = "one kind of object in a union without tags"
+        came = "objects with members and maps" if objects else f"{len(maps)} kinds of map"
+    if expected:
+        raise normal.schema.error(definition.pointer, expected, came)
+    return variants
+
+
+def _others(normal: NormalizedSchema, union: Node) -> Iterator[Node]:
+    """What a union holds beside objects with members, through names and unions, each once."""
+    pending, seen = [union], set[str]()
+    while pending:
+        node = pending.pop()
+        text = canonical(node)
+        if text in seen:
+            continue
+        seen.add(text)
+        if "$ref" in node:
+            pending.append(normal.definitions[target(node)].node)
+        elif "anyOf" in node:
+            pending += node["anyOf"]
+        elif "properties" not in node:
+            yield node
+
+
+def _objects(normal: NormalizedSchema, name: str) -> list[Definition]:
+    """The objects that a name may stand for, through references and unions, each once."""
+    found: dict[str, Definition] = {}
+    left, seen = [name], set[str]()
+    while left:
+        definition = normal.resolve(reference(left.pop()))
+        if definition is None or definition.name in seen:
+            continue
+        seen.add(definition.name)
+        if definition.is_object:
+            found[definition.name] = definition
+        left += [target(member) for member in reversed(definition.members) if "$ref" in member]
+    return list(found.values())
+
+
+def _have_tags(objects: Sequence[Definition]) -> bool:
+    tags = [definition.tag for definition in objects]
+    fields = {tag[0] for tag in tags if tag}
+    return None not in tags and len(fields) == 1 and len(set(tags)) == len(tags)
+
+
+def _distinct(objects: Sequence[Definition]) -> list[Definition]:
+    """The objects without those of the very same shape as an earlier one."""
+    shapes: dict[str, Definition] = {}
+    for definition in objects:
+        shapes.setdefault(str(definition.node), definition)
+    return list(shapes.values())
+
+
+def _ordered(
+    normal: NormalizedSchema, objects: Sequence[Definition], pointer: str
+) -> tuple[Variant, ...]:
+    """Members in an order in which none takes what belongs to a later one."""
+    tests = {
+        (one.name, other.name): _tests(normal, one, other)
+        for one in objects
+        for other in objects
+        if one is not other
+    }
+    left = [definition.name for definition in objects]
+    ordered: list[str] = []
+    while left:
+        ready = (one for one in left if all(one == other or tests[one, other] for other in left))
+        first = next(ready, None)
+        if first is None:
+            one, other = _undecided(left, tests)
+            raise normal.schema.error(
+                pointer,
+                "members that a const or a required property tells apart",
+                f"{one} and {other}",
+            )
+        left.remove(first)
+        ordered.append(first)
+    return tuple(
+        _variant(one, [found for other in ordered if (found := tests.get((one, other)))])
+        for one in ordered
+    )
+
+
+_Test: TypeAlias = tuple[str, str, Any]
+"""A kind of test (`consts`, `required`, `inner`), the member it looks at, and what it wants."""
+
+
+def _undecided(
+    left: Sequence[str], tests: Mapping[tuple[str, str], Sequence[_Test]]
+) -> tuple[str, str]:
+    pairs = [(one, other) for one in left for other in left if one != other]
+    stuck = (pair for pair in pairs if not tests[pair] and not tests[pair[1], pair[0]])
+    return next(stuck, pairs[0])
+
+
+def _tests(normal: NormalizedSchema, one: Definition, other: Definition) -> list[_Test]:
+    """Every test that the values of `one` pass and those of `other` do not."""
+    mine, theirs = one.properties, other.properties
+    found: list[_Test] = []
+    for wire, values in _fixed(one).items():
+        if wire in _allowed(other) and not set(values) & set(_allowed(other)[wire]):
+            found.append(("consts", wire, values))
+    found += [("required", wire, None) for wire in one.required if wire not in theirs]
+    for wire in one.required:
+        inner, outer = normal.resolve(mine[wire]), normal.resolve(theirs.get(wire, {}))
+        if inner is not None and outer is not None and inner.is_object and outer.is_object:
+            names = [name for name in inner.required if name not in outer.properties]
+            found += [("inner", wire, name) for name in names]
+    return found or [("required", wire, None) for wire in _beyond(one, other)]
+
+
+def _beyond(one: Definition, other: Definition) -> list[str]:
+    """The one optional member that `one` knows beyond `other`, if all else is the same."""
+    mine, theirs = one.properties, other.properties
+    same = set(one.required) == set(other.required) and all(
+        mine.get(wire) == node for wire, node in theirs.items()
+    )
+    extra = [wire for wire in mine if wire not in theirs]
+    return extra if same and len(extra) == 1 else []
+
+
+def _variant(name: str, others: Sequence[Sequence[_Test]]) -> Variant:
+    """A member with the fewest tests that tell it from each of the others."""
+    chosen: list[_Test] = []
+    left: list[Sequence[_Test]] = list(others)
+    while left:
+        counted = Counter(test for tests in left for test in tests)
+        best = max(counted, key=counted.__getitem__)
+        chosen.append(best)
+        left = [tests for tests in left if best not in tests]
+    return Variant(
+        name,
+        required=tuple(wire for kind, wire, _ in chosen if kind == "required"),
+        consts=tuple((wire, want) for kind, wire, want in chosen if kind == "consts"),
+        inner=tuple((wire, (want,)) for kind, wire, want in chosen if kind == "inner"),
+    )
+
+
+def _fixed(definition: Definition) -> dict[str, tuple[Any, ...]]:
+    """The values of members that are always there, where they can be counted."""
+    found: dict[str, tuple[Any, ...]] = {}
+    for wire, node in definition.properties.items():
+        if wire in definition.required and "const" in node:
+            found[wire] = (node["const"],)
+        elif wire in definition.required and "enum" in node:
+            found[wire] = tuple(node["enum"])
+        elif OWN_DEFAULT in node:
+            found[wire] = (node["default"],)
+    return found
+
+
+def _allowed(definition: Definition) -> dict[str, tuple[Any, ...]]:
+    """The same, with those that a peer may leave out and that are then understood."""
+    defaults = {
+        wire: (node["default"],)
+        for wire, node in definition.properties.items()
+        if "default" in node
+    }
+    return defaults | _fixed(definition)
+
+
+def _referred(normal: NormalizedSchema) -> frozenset[str]:
+    """Every name that some definition refers to."""
+    return frozenset(name for d in normal.definitions.values() for name in _targets(d.node))
+
+
+def _targets(node: Json) -> Iterator[str]:
+    if is_object(node):
+        if isinstance(node.get("$ref"), str):  # and no member of that name
+            yield target(node)
+        for child in node.values():
+            yield from _targets(child)
+    elif is_array(node):
+        for child in node:
+            yield from _targets(child)

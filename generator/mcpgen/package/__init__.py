@@ -1,0 +1,1 @@
+"""A package on disk: what it is built from, written whole, checked, updated."""

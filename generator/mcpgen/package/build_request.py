@@ -1,0 +1,418 @@
+"""What a package is built from: its name, its revisions with their files, the options.
+
+Making a request reads a file only where a schema file is named; what a package on disk was built
+from is in its manifest. Few modules are imported here: a check of an unchanged package needs no
+more.
+"""
+
+from __future__ import annotations
+
+import keyword
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mcpgen import paths
+from mcpgen.errors import UsageError, safe_text
+from mcpgen.model import schema_sources
+from mcpgen.model.parts import EVERYTHING, Selection
+from mcpgen.model.schema_sources import Source
+from mcpgen.package import manifest, overrides
+from mcpgen.package.adopted import rules as adopted_rules
+from mcpgen.package.adopted.rules import AdoptedFile
+from mcpgen.package.manifest import (
+    AdoptedOrigin,
+    ExtensionOrigin,
+    Manifest,
+    Options,
+    Origin,
+    Templates,
+)
+from mcpgen.package.overrides import Overrides
+from mcpgen.paths import relative_path
+
+if TYPE_CHECKING:
+    from mcpgen.model.extension_files import ExtensionFile
+
+RUNTIME = frozenset(
+    {
+        "msgspec",
+        "pydantic",
+        "pydantic_core",
+        "anyio",
+        "uritemplate",
+        "jsonschema",
+        "re2",
+        "aiohttp",
+        "httpx2",
+        "uvicorn",
+        "starlette",
+        "mcpgen",
+    }
+)
+"""What a generated package imports, and mcpgen: a package of such a name would hide it."""
+
+
+@dataclass(frozen=True)
+class BuildRequest:
+    """One package to build.
+
+    Attributes:
+        package: Its import name.
+        sources: Its revisions, oldest first.
+        errata: Whether known defects of published schemas are corrected.
+        strict: Whether a fact that can only be guessed is an error.
+        selection: The parts, the transports and the features to write.
+        overrides: Templates that take the place of mcpgen's, if there are some.
+        extensions: The extensions of its revisions, in order.
+        extension_origins: What the manifest records of them.
+        old_names: Public names of the package before, which this one goes on to offer where they
+            have new names.
+        renamed_types: What the manifest records of types under other names; see `Manifest`.
+        adopted: The file of the rules that are replayed on what is rendered, if there is one.
+        gitattributes: Whether a file tells Git that the package is generated.
+    """
+
+    package: str
+    sources: tuple[Source, ...]
+    errata: bool = True
+    strict: bool = False
+    selection: Selection = EVERYTHING
+    overrides: Overrides | None = None
+    extensions: tuple[ExtensionFile, ...] = ()
+    extension_origins: Mapping[str, ExtensionOrigin] = field(
+        default_factory=dict[str, ExtensionOrigin]
+    )
+    old_names: tuple[str, ...] = ()
+    adopted: AdoptedFile | None = None
+    renamed_types: Mapping[str, str] = field(default_factory=dict[str, str])
+    gitattributes: bool = True
+
+    @property
+    def options(self) -> Options:
+        """What the manifest records of it."""
+        chosen = self.selection
+        return Options(
+            self.errata,
+            chosen.parts,
+            chosen.transports,
+            chosen.models,
+            chosen.features,
+            self.gitattributes,
+            chosen.runtime,
+        )
+
+    @property
+    def templates(self) -> Templates:
+        """What the manifest records of the overrides."""
+        if self.overrides is None:
+            return Templates()
+        return Templates(self.overrides.path, self.overrides.digests)
+
+    @property
+    def adopted_origin(self) -> AdoptedOrigin:
+        """What the manifest records of the rules."""
+        if self.adopted is None:
+            return AdoptedOrigin()
+        return AdoptedOrigin(self.adopted.recorded, self.adopted.digest)
+
+
+def named_by_manifest(source: Source, directory: Path, record: Manifest | None) -> Source:
+    """A schema file of unknown revision under the name that a package has recorded for its path.
+
+    A copy of a revision is no longer known by its structure after an edit.
+    """
+    if source.revision != schema_sources.UNNAMED or record is None:
+        return source
+    for name, origin in record.revisions.items():
+        if origin.schema and (directory / origin.schema).resolve() == source.schema.resolve():
+            return replace(source, revision=name)
+    return source
+
+
+def recorded_sources(
+    directory: Path, record: Manifest, named: Sequence[Source] = ()
+) -> tuple[Source, ...]:
+    """The sources of a package on disk, oldest first.
+
+    Args:
+        directory: The package.
+        record: Its manifest.
+        named: Schema files that the user named; they take the place of those in the manifest.
+
+    Raises:
+        UsageError: A schema file is not where the manifest says, or is of another revision; or the
+            package has no revision of that name, or mcpgen has none.
+        SchemaError: A schema file cannot be read.
+    """
+    by_name = {_place_in(record, source, named): source for source in named}
+    for name in by_name:
+        if name not in record.revisions:
+            has = ", ".join(record.revisions)
+            raise UsageError(f"expected a schema file of {has}, got one of {name}")
+    return tuple(
+        (
+            replace(by_name[name], revision=name)
+            if name in by_name
+            else _recorded(directory, name, origin)
+        )
+        for name, origin in record.revisions.items()
+    )
+
+
+def _place_in(record: Manifest, source: Source, named: Sequence[Source]) -> str:
+    """The revision that a named file is put in the place of.
+
+    A file of unknown revision takes the place of the only other file that a package has.
+    """
+    taken = {each.revision for each in named}
+    free = [
+        name
+        for name, origin in record.revisions.items()
+        if origin.origin == "file" and name not in taken
+    ]
+    is_known = source.revision != schema_sources.UNNAMED or source.revision in record.revisions
+    return source.revision if is_known or len(free) != 1 else free[0]
+
+
+def _recorded(directory: Path, name: str, origin: Origin) -> Source:
+    if origin.origin == "mcpgen":
+        known = schema_sources.of_folder(name)
+        if not known.schema.is_file():
+            raise UsageError(
+                f"{directory}: revision {name} is not one that mcpgen has; --schemas DIR names a"
+                " folder of revisions of your own"
+            )
+        return known
+    path = directory / origin.schema
+    facts = directory / origin.facts if origin.facts else None
+    for file in (path, facts):
+        if file is not None and not file.is_file():
+            shown = safe_text(str(file)) if origin.schema else "a schema file"
+            raise UsageError(
+                f"revision {name} was made from {shown}, which is not there: name it with"
+                " --schema FILE"
+            )
+    source = schema_sources.of_file(path, facts)
+    if source.revision != name and schema_sources.UNNAMED not in (source.revision, name):
+        raise UsageError(
+            f"{safe_text(str(path))}: expected the schema of revision {name}, got"
+            f" {source.revision}; generate anew to change the revision"
+        )
+    return replace(source, revision=name).recorded_in(directory)
+
+
+def recorded_overrides(directory: Path, record: Manifest) -> Overrides | None:
+    """The templates that a package on disk was made with, as they are now.
+
+    Raises:
+        UsageError: They are not where the manifest says.
+        TemplateError: See `overrides.read`.
+    """
+    templates = templates_directory(directory, record)
+    return overrides.read(templates, directory) if templates is not None else None
+
+
+def adopted_file(
+    directory: Path, record: Manifest | None, named: Path | None = None
+) -> AdoptedFile | None:
+    """The rules of a package: those that were named, else those that its manifest records.
+
+    Raises:
+        UsageError: The file is not there.
+        AdoptedError: It cannot be read as text.
+    """
+    if named is not None:
+        return adopted_rules.read(named, directory)
+    if record is None or not record.adopted.file:
+        return None
+    return adopted_rules.read(
+        adopted_rules.recorded_path(directory, record.adopted.file), directory
+    )
+
+
+def changed_adopted(directory: Path, record: Manifest) -> bool:
+    """Whether the file of rules is another than when a package was made.
+
+    Raises:
+        UsageError: It is not there.
+    """
+    if not record.adopted.file:
+        return False
+    path = adopted_rules.recorded_path(directory, record.adopted.file)
+    return manifest.file_fingerprint(path) != record.adopted.digest
+
+
+def old_names(record: Manifest | None) -> tuple[str, ...]:
+    """The public names of a package on disk that mcpgen has renamed since, sorted."""
+    from mcpgen.model import (
+        exports,  # a check of an unchanged package needs no more than the manifest
+    )
+
+    if record is None:
+        return ()
+    return tuple(sorted({*record.names, *record.old_names} & exports.RENAMED.keys()))
+
+
+def renamed_types(record: Manifest | None) -> Mapping[str, str]:
+    """The types under other names that the manifest of a package on disk records."""
+    return {} if record is None else record.renamed_types
+
+
+def changed_overrides(directory: Path, record: Manifest) -> tuple[str, ...]:
+    """The names of templates that were overridden in another way when a package was made.
+
+    Raises:
+        UsageError: They are not where the manifest says.
+    """
+    templates = templates_directory(directory, record)
+    if templates is None:
+        return ()
+    now = overrides.digests(templates)
+    before = record.templates.files
+    return tuple(sorted(dict(before.items() ^ now.items())))
+
+
+def templates_directory(directory: Path, record: Manifest) -> Path | None:
+    """Where a package on disk has its own templates, from here if they lie below.
+
+    Raises:
+        UsageError: They are not where the manifest says.
+    """
+    if not record.templates.directory:
+        return None
+    place = paths.recorded_place(directory, record.templates.directory)
+    if not place.is_dir():
+        raise UsageError(
+            f"{directory}: was made with the templates in {safe_text(str(place))}, which are not"
+            " there: name them with --templates DIR"
+        )
+    return place
+
+
+def named_extensions(words: Sequence[str], root: Path | None = None) -> tuple[ExtensionFile, ...]:
+    """The extensions for words of `--extension`: `FILE`, or `ID=FILE`.
+
+    Args:
+        words: The words, in order.
+        root: What relative paths start from; the current directory by default.
+
+    Raises:
+        UsageError: A file is not there, has no identifier, or one that another has.
+        SchemaError: A file cannot be read.
+    """
+    if not words:
+        return ()
+    from mcpgen.model import extension_files
+
+    found: list[ExtensionFile] = []
+    for word in words:
+        identifier, equals, name = word.partition("=")
+        whole = _below(root, word)
+        path = whole if not equals or whole.is_file() else _below(root, name)
+        if not path.is_file():
+            raise UsageError(f"expected the file of an extension, got {safe_text(word)}")
+        found.append(extension_files.read(path, "" if path == whole else identifier))
+    extension_files.check_distinct(found)
+    return tuple(found)
+
+
+def recorded_extensions(directory: Path, record: Manifest) -> tuple[ExtensionFile, ...]:
+    """The extensions of a package on disk, in order.
+
+    Raises:
+        UsageError: A file is not where the manifest says.
+        SchemaError: A file cannot be read.
+    """
+    if not record.extensions:
+        return ()
+    from mcpgen.model import extension_files
+
+    found: list[ExtensionFile] = []
+    for identifier, origin in record.extensions.items():
+        path = directory / origin.schema
+        if not path.is_file():
+            raise UsageError(
+                f"extension {safe_text(identifier)} was made from {safe_text(str(path))}, which is"
+                " not there: name it with --extension FILE"
+            )
+        found.append(extension_files.read(path, identifier))
+    extension_files.check_distinct(found)
+    return tuple(found)
+
+
+def extension_origins(
+    extensions: Sequence[ExtensionFile], directory: Path
+) -> dict[str, ExtensionOrigin]:
+    """What the manifest of a package in a directory records of its extensions."""
+    return {
+        each.identifier: ExtensionOrigin(
+            relative_path(each.path.resolve(), directory.resolve()),
+            manifest.file_fingerprint(each.path),
+        )
+        for each in extensions
+    }
+
+
+def _below(root: Path | None, name: str) -> Path:
+    return Path(name) if root is None else root / name
+
+
+def package_name(directory: Path) -> str:
+    """The import name of a package in a directory.
+
+    That is the last part of its path, behind the names of the packages that it lies in.
+
+    Raises:
+        UsageError: Python cannot import a package of that name, or it would hide another module.
+    """
+    place = directory.resolve()
+    name = place.name
+    outer = [folder.name for folder in reversed(packages_around(place))]
+    importable = name.isidentifier() and not keyword.iskeyword(name)
+    if importable and (outer or not _taken(name)):
+        return ".".join([*outer, name])
+    proposal = re.sub(r"\W", "_", name) or "mcp_package"
+    proposal = f"mcp_{proposal}" if proposal[0].isdigit() else proposal
+    proposal = f"{proposal}_" if keyword.iskeyword(proposal) else proposal
+    proposal = f"{proposal}_protocol" if _taken(proposal) else proposal
+    better = directory.parent / proposal
+    expected = "that no other module has" if importable else "that Python can import"
+    raise UsageError(
+        f"{str(directory)!r}: expected a name {expected}, got {name!r}; try -o {better}"
+    )
+
+
+def packages_around(directory: Path) -> list[Path]:
+    """The packages that a directory lies in, from the inside out.
+
+    A folder counts as a package if it has an `__init__.py`, or lies in a folder `src`.
+    """
+    found: list[Path] = []
+    for folder in directory.parents:
+        importable = folder.name.isidentifier() and not keyword.iskeyword(folder.name)
+        is_package = (folder / "__init__.py").is_file() or folder.parent.name == "src"
+        if not (importable and is_package):
+            break
+        found.append(folder)
+    return found
+
+
+def _taken(name: str) -> bool:
+    return name in sys.stdlib_module_names or name in RUNTIME
+
+
+def inputs(source: Source, errata: bool) -> str:
+    """The fingerprint of the files that a revision is made from."""
+    files = {"schema.json": source.schema, "facts.toml": source.facts}
+    if source.facts_of is None:
+        files["base.toml"] = schema_sources.of_folder(source.base).facts
+    if errata:
+        files["errata.toml"] = source.errata
+    if source.origin == "mcpgen" and paths.is_own_revision(source.revision):
+        docs = source.schema.parent.parent / "docs.toml"
+        files |= {"docs.toml": docs} if docs.is_file() else {}
+    return manifest.combined(files.items())

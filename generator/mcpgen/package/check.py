@@ -1,0 +1,237 @@
+"""Whether a package on disk is what mcpgen would write now, and if not, why.
+
+Fingerprints answer first: when the inputs, the generator and every file are those of the manifest,
+nothing has to be rendered, and nothing imported that rendering needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from mcpgen import __version__
+from mcpgen.errors import McpgenError, OutputError
+from mcpgen.model.schema_sources import Source
+from mcpgen.package import build_request, manifest, output
+from mcpgen.package import directory as directories
+from mcpgen.package.build_request import BuildRequest
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a check found.
+
+    Attributes:
+        directory: The package.
+        schema_changed: Revisions with other inputs than the package was made from, and what
+            changed in each.
+        generator_changed: How the generator differs, empty if it is the same.
+        edited: Files changed by hand.
+        templates_changed: Templates that were overridden in another way.
+        adopted_changed: Whether the file of adopted rules is another one.
+        missing: Files that are not there any more.
+        differing: Files that a new run would change, the manifest aside.
+        diff: Unified diff from what is on disk to what would be written.
+    """
+
+    directory: Path
+    schema_changed: Mapping[str, str]
+    generator_changed: str
+    edited: tuple[str, ...]
+    templates_changed: tuple[str, ...] = ()
+    adopted_changed: bool = False
+    missing: tuple[str, ...] = ()
+    differing: tuple[str, ...] = ()
+    diff: str = ""
+
+    @property
+    def current(self) -> bool:
+        """Whether a new run would change nothing."""
+        return not self.differing
+
+    @property
+    def has_reasons(self) -> bool:
+        """Whether a new run might change something."""
+        return bool(self.edited or self.missing or self.has_other_reasons)
+
+    @property
+    def has_other_reasons(self) -> bool:
+        """Whether it might change something although the package is as it was written."""
+        return bool(
+            self.schema_changed
+            or self.generator_changed
+            or self.templates_changed
+            or self.adopted_changed
+        )
+
+
+def check(directory: Path, named: Sequence[Source] = ()) -> Report:
+    """Compare a package with what mcpgen would write.
+
+    Args:
+        directory: The package.
+        named: Schema files it was made from, if they are not where the manifest says.
+
+    Raises:
+        OutputError: The directory is not a package of mcpgen's, or holds links.
+        ManifestError: Its manifest is malformed.
+        UsageError: The package was made from a schema file or templates that are not there.
+        TemplateError: A template of the user's is out of date, or cannot be rendered.
+        AdoptedError: A rule does not fit what mcpgen writes now.
+    """
+    if not named and _as_recorded(directory, None) is not None:
+        return Report(directory, {}, "", ())
+    with directories.locked(directory.resolve()):
+        return _checked(directory, named)
+
+
+def _checked(directory: Path, named: Sequence[Source]) -> Report:
+    record = directories.read_manifest(directory)
+    if record is None:
+        raise OutputError(f"{directory}: expected a package of mcpgen's, got no {manifest.NAME}")
+    sources = build_request.recorded_sources(directory, record, named)
+    report = _fingerprints_compared(directory, record, sources)
+    if not report.has_reasons:
+        return report
+    from mcpgen.package import pipeline  # only where something changed
+
+    options = record.options
+    extensions = build_request.recorded_extensions(directory, record)
+    request = BuildRequest(
+        record.package,
+        sources,
+        options.errata,
+        selection=options.selection(),
+        overrides=build_request.recorded_overrides(directory, record),
+        extensions=extensions,
+        old_names=build_request.old_names(record),
+        adopted=build_request.adopted_file(directory, record),
+        renamed_types=build_request.renamed_types(record),
+        gitattributes=options.gitattributes,
+    )
+    return _compared(report, record, pipeline.build(request))
+
+
+def unchanged(directory: Path, request: BuildRequest) -> output.Written | None:
+    """What building a package anew would do, if fingerprints tell that nothing would change.
+
+    They do not where a schema file was named: there is more to say about one.
+    """
+    record = _as_recorded(directory, request)
+    return output.Written((), (), (), unchanged=len(record.files) + 1) if record else None
+
+
+def _as_recorded(directory: Path, request: BuildRequest | None) -> manifest.Manifest | None:
+    """The manifest of a package of mcpgen's revisions, if it and its inputs are as recorded there.
+
+    No lock is held. If another run writes meanwhile, something is missing or differs, and whoever
+    asks looks again with the lock.
+
+    Args:
+        directory: The package.
+        request: What it must have been built from.
+    """
+    try:
+        record = directories.read_manifest(directory)
+        if record is None or any(row.origin == "file" for row in record.revisions.values()):
+            return None
+        if request is not None and not _is_request_of(directory, record, request):
+            return None
+        sources = build_request.recorded_sources(directory, record)
+        changed = _fingerprints_compared(directory, record, sources).has_reasons
+    except (McpgenError, OSError):
+        return None
+    return None if changed else record
+
+
+def _is_request_of(directory: Path, record: manifest.Manifest, request: BuildRequest) -> bool:
+    """Whether a manifest is, to the byte, what building a package would give with these files."""
+    return (
+        record.package == request.package
+        and record.options == request.options
+        and record.templates == request.templates
+        and record.adopted == request.adopted_origin
+        and [*record.extensions.items()] == [*request.extension_origins.items()]
+        and record.old_names == request.old_names
+        and record.renamed_types == request.renamed_types
+        and [source.revision for source in request.sources] == [*record.revisions]
+        and all(source.origin == "mcpgen" for source in request.sources)
+        and (directory / manifest.NAME).read_text(encoding="utf-8") == record.text()
+    )
+
+
+def _fingerprints_compared(
+    directory: Path, record: manifest.Manifest, sources: tuple[Source, ...]
+) -> Report:
+    return Report(
+        directory=directory,
+        schema_changed=_changed_inputs(sources, record) | _changed_extensions(directory, record),
+        generator_changed=_changed_generator(record),
+        edited=tuple(sorted(output.edited(directory, record.files))),
+        templates_changed=build_request.changed_overrides(directory, record),
+        adopted_changed=build_request.changed_adopted(directory, record),
+        missing=tuple(path for path in record.files if not (directory / path).is_file()),
+    )
+
+
+def _changed_inputs(sources: tuple[Source, ...], record: manifest.Manifest) -> dict[str, str]:
+    changed: dict[str, str] = {}
+    for source in sources:
+        origin = record.revisions[source.revision]
+        if build_request.inputs(source, record.options.errata) == origin.inputs:
+            continue
+        same = _digest(source) == origin.structure
+        changed[source.revision] = (
+            "its prose, corrections or facts" if same else "the structure of its messages"
+        )
+    return changed
+
+
+def _changed_extensions(directory: Path, record: manifest.Manifest) -> dict[str, str]:
+    """The extensions whose files are not what the package was made from."""
+    changed: dict[str, str] = {}
+    for identifier, origin in record.extensions.items():
+        path = directory / origin.schema
+        if not path.is_file():
+            changed[identifier] = "its file is not there"
+        elif manifest.file_fingerprint(path) != origin.inputs:
+            changed[identifier] = "its schema"
+    return changed
+
+
+def _digest(source: Source) -> str:
+    from mcpgen import schema  # only where something changed
+
+    return (source.file or schema.read_file(source.schema)).digest
+
+
+def _changed_generator(record: manifest.Manifest) -> str:
+    if record.generator == manifest.generator_fingerprint():
+        return ""
+    if record.mcpgen == __version__:
+        return f"another build of mcpgen {__version__}"
+    return f"made by mcpgen {record.mcpgen}, this is {__version__}"
+
+
+def _compared(report: Report, record: manifest.Manifest, files: Mapping[str, str]) -> Report:
+    paths = sorted({*files, *record.files} - {manifest.NAME})
+    directories.refuse_links(report.directory, paths)
+    diffs: dict[str, str] = {}
+    for path in paths:
+        place = report.directory / path
+        before = place.read_text(encoding="utf-8", errors="replace") if place.is_file() else None
+        after = files.get(path)
+        if before != after:
+            diffs[path] = "".join(_diff(path, before, after))
+    return replace(report, differing=tuple(diffs), diff="".join(diffs.values()))
+
+
+def _diff(path: str, before: str | None, after: str | None) -> Iterator[str]:
+    import difflib  # only where something changed
+
+    old = "/dev/null" if before is None else f"a/{path}"
+    new = "/dev/null" if after is None else f"b/{path}"
+    lines, new_lines = (before or "").splitlines(True), (after or "").splitlines(True)
+    for line in difflib.unified_diff(lines, new_lines, fromfile=old, tofile=new):
+        yield line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"

@@ -1,0 +1,490 @@
+"""What the commands do, and what they say.
+
+Modules that only some commands need are imported by those: nothing that takes long is imported
+before it is known that a package is not up to date.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mcpgen import paths
+from mcpgen.console import Console
+from mcpgen.errors import OutputError, UsageError, safe_text
+from mcpgen.model import schema_sources
+from mcpgen.model.parts import changed_features, selection
+from mcpgen.model.schema_sources import Source
+from mcpgen.names import folder
+from mcpgen.package import build_request, manifest, output, overrides
+from mcpgen.package import check as checking
+from mcpgen.package import directory as directories
+from mcpgen.package.build_request import BuildRequest
+from mcpgen.package.overrides import Overrides
+
+if TYPE_CHECKING:
+    from mcpgen.package.update_report import Report
+
+_MODELS = "models.py"
+"""The module with the types of all revisions of a package."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What the options of the command line ask for.
+
+    Attributes:
+        revisions: Names, `latest` and `all` among them.
+        schemas: Schema files, one revision each.
+        facts: The facts file of the one schema file, if there is one.
+        parts: Words of `--parts`.
+        transports: Words of `--transport`.
+        models: The word of `--models`; empty unless it was given.
+        templates: The directory of `--templates`, if one was named.
+        extensions: Words of `--extension`.
+        root: What the paths in `extensions` start from; the current directory by default.
+        adopted: The file of adopted rules, if one was named; else the one that the manifest of the
+            package records is used.
+        features: Words of `--features`.
+        gitattributes: Whether a file tells Git that the package is generated.
+        runtime: The word of `--runtime`; empty unless it was given.
+    """
+
+    revisions: tuple[str, ...] = ()
+    schemas: tuple[Path, ...] = ()
+    facts: Path | None = None
+    parts: tuple[str, ...] = ()
+    transports: tuple[str, ...] = ()
+    models: str = ""
+    templates: Path | None = None
+    extensions: tuple[str, ...] = ()
+    root: Path | None = None
+    adopted: Path | None = None
+    features: tuple[str, ...] = ()
+    gitattributes: bool = True
+    runtime: str = ""
+
+
+def requested(
+    wanted: Wanted, directory: Path, *, errata: bool, strict: bool = False
+) -> BuildRequest:
+    """What to build, from the options of the command line.
+
+    Raises:
+        UsageError: The options do not go together, or name something unknown.
+    """
+    package = build_request.package_name(directory)
+    chosen = selection(
+        wanted.parts, wanted.transports, wanted.models, wanted.features, wanted.runtime
+    )
+    before = directories.read_manifest(directory) if directory.is_dir() else None
+    sources = _sources(wanted, directory, before)
+    if not sources:
+        raise UsageError("expected --revision R (a date, latest or all) or --schema FILE, got none")
+    _refuse_current(directory)
+    extensions = build_request.named_extensions(wanted.extensions, wanted.root)
+    return BuildRequest(
+        package,
+        sources,
+        errata,
+        strict,
+        chosen,
+        _overrides(wanted, directory),
+        extensions,
+        build_request.extension_origins(extensions, directory),
+        build_request.old_names(before),
+        build_request.adopted_file(directory, before, wanted.adopted),
+        build_request.renamed_types(before),
+        wanted.gitattributes,
+    )
+
+
+def _overrides(wanted: Wanted, directory: Path) -> Overrides | None:
+    """The overrides that are named."""
+    return None if wanted.templates is None else overrides.read(wanted.templates, directory)
+
+
+def _refuse_current(directory: Path) -> None:
+    if Path.cwd().is_relative_to(directory.resolve()):
+        raise UsageError(f"-o {directory} holds the current directory: run mcpgen from outside it")
+
+
+def _sources(
+    wanted: Wanted, directory: Path, record: manifest.Manifest | None
+) -> tuple[Source, ...]:
+    """The sources of what is wanted, oldest first."""
+    named = [(source, "--revision") for source in schema_sources.named(wanted.revisions)] + [
+        (source, "--schema") for source in _named(wanted, directory, record)
+    ]
+    options: dict[str, str] = {}
+    for source, option in named:
+        before = options.setdefault(source.revision, option)
+        if before != option or (option == "--schema" and _times(named, source.revision) > 1):
+            how = "by --revision and --schema" if before != option else "by --schema twice"
+            raise UsageError(f"revision {source.revision} comes twice: {how}")
+    return tuple(sorted((source for source, _ in named), key=lambda source: source.revision))
+
+
+def _times(named: list[tuple[Source, str]], revision: str) -> int:
+    return sum(source.revision == revision for source, _ in named)
+
+
+def _named(wanted: Wanted, directory: Path, record: manifest.Manifest | None) -> list[Source]:
+    """The sources of the schema files that are named."""
+    if wanted.facts is not None and len(wanted.schemas) != 1:
+        came = f"{len(wanted.schemas)} of them" if wanted.schemas else "--facts alone"
+        raise UsageError(f"expected one --schema FILE with --facts, got {came}")
+    files = [schema_sources.of_file(path, wanted.facts) for path in wanted.schemas]
+    return [
+        build_request.named_by_manifest(file, directory, record).recorded_in(directory.resolve())
+        for file in files
+    ]
+
+
+def updated(wanted: Wanted, directory: Path) -> BuildRequest:
+    """What to build in place of a package: what its manifest says, less what the options say.
+
+    Raises:
+        OutputError: The directory is not a package of mcpgen's.
+        UsageError: The options do not go together, or a schema file is not there.
+    """
+    record = directories.read_manifest(directory)
+    if record is None:
+        raise OutputError(f"{directory}: expected a package of mcpgen's, got no {manifest.NAME}")
+    before = record.options
+    chosen = selection(
+        wanted.parts or before.parts,
+        wanted.transports or before.transports,
+        wanted.models or before.models,
+        changed_features(before.features, wanted.features),
+        wanted.runtime or before.runtime,
+    )
+    sources = _sources(wanted, directory, record)
+    if not wanted.revisions:
+        sources = build_request.recorded_sources(directory, record, sources)
+    _refuse_current(directory)
+    extensions = build_request.named_extensions(wanted.extensions)
+    extensions = extensions or build_request.recorded_extensions(directory, record)
+    return BuildRequest(
+        record.package,
+        sources,
+        before.errata,
+        selection=chosen,
+        overrides=_overrides(wanted, directory)
+        or build_request.recorded_overrides(directory, record),
+        extensions=extensions,
+        extension_origins=build_request.extension_origins(extensions, directory),
+        old_names=build_request.old_names(record),
+        adopted=build_request.adopted_file(directory, record, wanted.adopted),
+        renamed_types=build_request.renamed_types(record),
+        gitattributes=before.gitattributes,
+    )
+
+
+def generate(console: Console, request: BuildRequest, directory: Path, *, force: bool) -> None:
+    """Build a package, write it, and say what was written and what to do next.
+
+    Raises:
+        McpgenError: An input is wrong, or the directory cannot be written.
+    """
+    names = ", ".join(source.revision for source in request.sources)
+    unchanged = checking.unchanged(directory, request)
+    if unchanged is not None:
+        console.summary(f"{directory}: {_what(unchanged)} ({names})")
+        _record_written(console, request, directory, unchanged, (), ())
+        return
+    from mcpgen.package import package_cache  # only where something is built
+
+    output.expect_own(directory)
+    for source in request.sources:
+        if source.file is not None:
+            _say_what_it_is_taken_as(console, source, errata=request.errata)
+    before = directories.read_manifest(directory) if directory.is_dir() else None
+    types = _types_before(directory) if before is not None else frozenset[str]()
+    if before is not None and types:
+        request = _with_renamed_types(request, before, types)
+    notes: list[str] = []
+    with console.progress(f"generating {request.package} ({names})"):
+        files = package_cache.built(request, notes.append)
+    if before is not None:
+        notes += _revisions_gone(before.revisions, request)
+    if before is not None and before.options == request.options:
+        notes += _names_gone(before.names, files)
+        notes += _types_renamed(types, request.renamed_types, files)
+    written = output.write(directory, files, force=force)
+    for note in notes:
+        console.summary(note)
+    console.summary(f"{directory}: {_what(written)} ({names})")
+    if before is not None and written.changed:
+        console.summary(f"changed: {_kinds(written)}")
+    reports = _reports(before, request)
+    for line in (line for report in reports for line in report.lines()):
+        console.summary(line)
+    changes = [report.record() for report in reports]
+    _record_written(console, request, directory, written, notes, changes)
+    if written.changed:
+        for line in _advice(files, request.package, directory):
+            console.summary(line)
+
+
+def _types_before(directory: Path) -> frozenset[str]:
+    """The types that the package in a directory has in its module `models`."""
+    from mcpgen.model import exports
+
+    path = directory / _MODELS
+    text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+    return exports.type_names(text)
+
+
+def _with_renamed_types(
+    request: BuildRequest, before: manifest.Manifest, types: frozenset[str]
+) -> BuildRequest:
+    """A request that remembers, besides what it does, types that newer revisions renamed."""
+    from mcpgen.package import update_report
+
+    found = update_report.renamed_types(before, request, types)
+    return replace(request, renamed_types={**request.renamed_types, **found})
+
+
+def _types_renamed(
+    types: frozenset[str], renames: Mapping[str, str], files: Mapping[str, str]
+) -> Iterator[str]:
+    """What is to be said of types that a package has under another name."""
+    from mcpgen.model import exports
+
+    if types.isdisjoint(renames):
+        return
+    for row in exports.renamed_types(renames, exports.type_names(files.get(_MODELS, ""))):
+        if row.old in types:
+            yield (
+                f"renamed: models.{row.old} is now models.{row.new}; the old name gives a"
+                " DeprecationWarning"
+            )
+
+
+def _revisions_gone(before: Collection[str], request: BuildRequest) -> Iterator[str]:
+    """A line for each revision that a package has no longer: what to import instead."""
+    now = [source.revision for source in request.sources]
+    for revision in sorted({*before} - {*now}):
+        nearest = next((each for each in now if each > revision), now[-1])
+        old, new = (f"{request.package}.{folder(each)}" for each in (revision, nearest))
+        yield f"gone: {old}; import from {new} instead"
+
+
+def _names_gone(before: Sequence[str], files: Mapping[str, str]) -> Iterator[str]:
+    """What is to be said of public names that a package has no longer, or under another name."""
+    from mcpgen.model import exports
+
+    now = exports.public_names(files["__init__.py"])
+    for name in sorted({*before} - {*now}):
+        new = exports.RENAMED.get(name)
+        if new in now:
+            yield f"renamed: {name} is now {new}; the old name gives a DeprecationWarning"
+        else:
+            yield f"gone: {safe_text(name)} is no longer a public name of the package"
+
+
+def _record_written(
+    console: Console,
+    request: BuildRequest,
+    directory: Path,
+    written: output.Written,
+    notes: Sequence[str],
+    changes: Sequence[Mapping[str, Any]],
+) -> None:
+    console.record(
+        {
+            "directory": str(directory),
+            "package": request.package,
+            "revisions": [source.revision for source in request.sources],
+            "created": written.created,
+            "updated": written.updated,
+            "removed": written.removed,
+            "unchanged": written.unchanged,
+            "notes": notes,
+            "changes": changes,
+        }
+    )
+
+
+def _reports(before: manifest.Manifest | None, request: BuildRequest) -> Sequence[Report]:
+    """What changes in the protocol from a package to the one in its place."""
+    from mcpgen.package import update_report  # only where something is written
+
+    update_report.remember(request)
+    return update_report.reports(before, request) if before is not None else ()
+
+
+def _say_what_it_is_taken_as(console: Console, source: Source, *, errata: bool) -> None:
+    assert source.file is not None  # its origin is a file
+    console.summary(f"{source.schema}: taken as revision {source.revision}")
+    near = source.file.nearest
+    nearest = near.entry.name == source.base
+    why = f"the nearest: {near.why}" if nearest else "on which the facts file is based"
+    changed = "" if source.facts_of else f", changed by {source.facts}"
+    console.summary(f"facts: those of {source.base}, {why}{changed}")
+    if errata:
+        count = count_of(len(source.file.errata), "correction")
+        console.summary(f"{source.schema}: {count} of {near.entry.name} applied")
+
+
+def _what(written: output.Written) -> str:
+    if not written.changed:
+        return f"unchanged, {count_of(written.unchanged, 'file')}"
+    counts = {
+        "created": len(written.created),
+        "updated": len(written.updated),
+        "removed": len(written.removed),
+        "unchanged": written.unchanged,
+    }
+    return ", ".join(f"{count_of(count, 'file')} {what}" for what, count in counts.items() if count)
+
+
+def _kinds(written: output.Written) -> str:
+    """How many files of each kind were created, updated or removed."""
+    from mcpgen.render import tree
+
+    names = ("models", "methods", "other rendered", "copied", "manifest")
+    kinds: dict[str, int] = dict.fromkeys(names, 0)
+    for path in (*written.created, *written.updated, *written.removed):
+        name = path.rpartition("/")[2]
+        if name in ("models.py", "methods.py"):
+            kinds[name.removesuffix(".py")] += 1
+        elif path == manifest.NAME:
+            kinds["manifest"] += 1
+        else:
+            kinds["copied" if tree.is_copied(path) else "other rendered"] += 1
+    return ", ".join(f"{count} {kind}" for kind, count in kinds.items() if count)
+
+
+def count_of(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _advice(files: Mapping[str, str], package: str, directory: Path) -> Iterator[str]:
+    """What to install for a package, and a command to begin with."""
+    from mcpgen.render import closure
+
+    always, for_http = closure.dependencies(files)
+    yield f"install: pip install {' '.join(always)}"
+    if for_http:
+        yield f"for HTTP also: pip install {' '.join(for_http)}"
+    if "__main__.py" in files:
+        command = f"python -m {package} --help"
+    elif "protocol/connection.py" in files:
+        command = f'python -c "from {package} import Connection; help(Connection)"'
+    else:
+        folder = next(path for path in files if path.endswith("/methods.py")).partition("/")[0]
+        command = f'python -c "from {package}.{folder} import models; help(models)"'
+    place = directory.resolve()
+    root = [place, *build_request.packages_around(place)][-1].parent
+    if root == Path.cwd():
+        yield f"next: {command}"
+    else:
+        yield f"next: cd {shlex.quote(Path(os.path.relpath(root)).as_posix())} && {command}"
+
+
+def check(console: Console, directory: Path, wanted: Wanted) -> bool:
+    """Whether a package is what mcpgen would write; says so, with reasons and a diff if not.
+
+    Raises:
+        McpgenError: The directory is not a package of mcpgen's, or an input is wrong.
+    """
+    record = directories.read_manifest(directory) if wanted.schemas else None
+    report = checking.check(directory, _named(wanted, directory, record))
+    console.record(
+        {
+            "directory": str(directory),
+            "up_to_date": report.current,
+            "schema_changed": dict(report.schema_changed),
+            "generator_changed": report.generator_changed or None,
+            "edited": report.edited,
+            "templates_changed": report.templates_changed,
+            "adopted_changed": report.adopted_changed,
+            "missing": report.missing,
+            "differing": report.differing,
+            "diff": report.diff,
+        }
+    )
+    for revision, what in report.schema_changed.items():
+        console.summary(f"the schema changed: {revision}: {what}")
+    if report.generator_changed:
+        console.summary(f"the generator changed: {report.generator_changed}")
+    for name in report.templates_changed:
+        console.summary(f"the template changed: {name}")
+    if report.adopted_changed:
+        console.summary("the adopted rules changed")
+    for path in report.edited:
+        console.summary(f"edited by hand: {path}")
+    for path in report.missing:
+        console.summary(f"missing: {path}")
+    if report.current:
+        console.summary(f"{directory}: up to date")
+        return True
+    console.diff(report.diff)
+    count = len(report.differing)
+    console.summary(
+        f"{directory}: {count_of(count, 'file')} {'differs' if count == 1 else 'differ'}"
+    )
+    return False
+
+
+def facts_text(console: Console, schema_file: Path, facts_file: Path | None) -> None:
+    """Print the facts that are used for a schema, as a facts file.
+
+    Raises:
+        McpgenError: One of the files is wrong.
+    """
+    from mcpgen.package import pipeline
+
+    console.text(pipeline.facts_text(schema_sources.of_file(schema_file, facts_file)))
+
+
+def verify(console: Console, checkout: Path) -> bool:
+    """Whether our schemas have the structure of the official ones; names every difference.
+
+    Revisions of the user's own folder are left out: nothing official has to be like them.
+
+    Raises:
+        UsageError: The checkout lacks a file.
+    """
+    from mcpgen import schema
+
+    same = True
+    found: dict[str, Any] = {}
+    for entry in schema.revisions():
+        if paths.is_own_revision(entry.name):
+            continue
+        verdict = schema.verify(entry, checkout)
+        for pointer, text in verdict.differences:
+            console.text(f"{verdict.source}#{pointer}: {text}")
+        count = len(verdict.differences)
+        same = same and not count
+        said = count_of(count, "difference") if count else "same structure"
+        other = "" if verdict.same_file else ", another file than the one on record"
+        console.summary(f"{entry.name}: {said}{other}")
+        found[entry.name] = {
+            "file": str(verdict.source),
+            "same_file": verdict.same_file,
+            "differences": [
+                {"pointer": pointer, "text": text} for pointer, text in verdict.differences
+            ],
+        }
+    console.record({"same_structure": same, "revisions": found})
+    return same
+
+
+def errata(console: Console, typescript_file: Path, json_file: Path) -> None:
+    """Print what corrects a schema in JSON to what its TypeScript says, as an errata file.
+
+    Raises:
+        SchemaError: One of the files cannot be read.
+    """
+    from mcpgen import schema
+
+    found = schema.disagreements(typescript_file, json_file)
+    console.text(schema.errata_text(found) or "# the JSON says what the TypeScript says")

@@ -1,0 +1,213 @@
+"""A revision for other tools: as JSON Schema 2020-12, and as an OpenRPC document.
+
+The definitions are those of the schema, with its errata corrected. Where the package reads a place
+otherwise than the schema says, a `$comment` of the definition says so.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from mcpgen import schema
+from mcpgen.console import Console
+from mcpgen.errors import UsageError
+from mcpgen.json_types import Json, Node, is_array, is_object
+from mcpgen.model import extensions, methods, normalize, schema_facts, schema_sources
+from mcpgen.model.extension_files import ExtensionFile
+from mcpgen.model.methods import Method
+from mcpgen.model.normalized import target
+from mcpgen.model.schema_queries import properties
+from mcpgen.model.schema_sources import Source
+from mcpgen.package import build_request, directory
+from mcpgen.schema import Note, facts
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+OPENRPC = "1.3.2"
+
+_DEFINITIONS, _SCHEMAS = "#/$defs/", "#/components/schemas/"
+_Params: TypeAlias = tuple[dict[str, Node], list[str]]
+
+
+@dataclass(frozen=True)
+class Exported:
+    """A revision, with the extensions of a package beside it.
+
+    Attributes:
+        loaded: The schema of the revision.
+        definitions: All definitions.
+        notes: What of them a package reads otherwise.
+        methods: All methods.
+    """
+
+    loaded: schema.Schema
+    definitions: Mapping[str, Node]
+    notes: Sequence[Note]
+    methods: Sequence[Method]
+
+
+def export(console: Console, name: str, revision: str | None, *, errata: bool, rpc: bool) -> None:
+    """Print the document of a revision, of a schema file, or of a revision of a package.
+
+    Args:
+        console: Where it is printed.
+        name: The revision, the file or the folder of the package.
+        revision: Which revision of a package.
+        errata: Whether published schemas are corrected.
+        rpc: Whether the document is one of OpenRPC, not JSON Schema.
+
+    Raises:
+        McpgenError: There is no such source, or it is malformed.
+    """
+    source, beside = _source(name, revision)
+    whole = _exported(source, schema_sources.load(source, errata), beside)
+    document = openrpc(whole) if rpc else json_schema(whole)
+    console.text(json.dumps(document, indent=2, ensure_ascii=False))
+
+
+def _source(name: str, revision: str | None) -> tuple[Source, Sequence[ExtensionFile]]:
+    """The source, and the extensions beside it."""
+    path = Path(name)
+    if path.is_file():
+        return schema_sources.of_file(path), ()
+    if not path.is_dir():
+        known = schema.latest().name if name == "latest" else name
+        return schema_sources.of_revision(known), ()
+    record = directory.read_manifest(path)
+    if record is None:
+        raise UsageError(f"{name}: expected a revision, a schema file or the folder of a package")
+    sources = {each.revision: each for each in build_request.recorded_sources(path, record)}
+    wanted = revision or next(iter(sources), "")
+    if wanted not in sources or (revision is None and len(sources) > 1):
+        raise UsageError(f"{name}: expected --revision with one of {', '.join(sources)}")
+    return sources[wanted], build_request.recorded_extensions(path, record)
+
+
+def _exported(source: Source, loaded: schema.Schema, beside: Sequence[ExtensionFile]) -> Exported:
+    if source.origin == "mcpgen":
+        stated, newer = facts.load(source.revision), [
+            schema.load(row.name).definitions
+            for row in schema.revisions()
+            if row.name > source.revision
+        ]
+    else:
+        own = source.facts if source.facts_of is None else None
+        stated = schema_facts.facts_for(loaded, source.base, own).facts
+        newer = schema_sources.newer_than(source.base, loaded)
+    normal, roles = normalize.with_roles(normalize.normalize(loaded, stated, newer))
+    found = methods.derive(normal, stated)
+    definitions, notes, rows = dict(loaded.definitions), [*found.normal.notes], [*found.all]
+    core = extensions.Core(loaded, schema_sources.published(loaded), stated, newer, found, roles)
+    for each in extensions.merge_all(beside, core).fitting:
+        definitions |= each.schema.definitions
+        notes += each.methods.normal.notes
+        rows += each.methods.all
+    return Exported(loaded, definitions, notes, rows)
+
+
+def json_schema(whole: Exported) -> Node:
+    """The definitions of a revision as JSON Schema 2020-12."""
+    return {
+        "$schema": DIALECT,
+        "title": _title(whole.loaded),
+        **_corrections(whole.loaded),
+        "$defs": _definitions(whole),
+    }
+
+
+def openrpc(whole: Exported) -> Node:
+    """The methods of a revision as an OpenRPC document.
+
+    A method that both sides send is listed once. `x-mcp-senders` has the sides, `x-mcp-capability`
+    the path of the capability that the method depends on.
+    """
+    rows: dict[str, list[Method]] = {}
+    for method in whole.methods:
+        rows.setdefault(method.name, []).append(method)
+    document = {
+        "openrpc": OPENRPC,
+        "info": {"title": _title(whole.loaded), "version": whole.loaded.revision},
+        "methods": [_method(same, whole.definitions) for same in rows.values()],
+        "components": {"schemas": _definitions(whole)},
+    }
+    rebased: Node = _rebased(document)
+    return rebased
+
+
+def _title(loaded: schema.Schema) -> str:
+    return f"Model Context Protocol {loaded.revision}"
+
+
+def _corrections(loaded: schema.Schema) -> Node:
+    pointers = ", ".join(erratum.pointer for erratum in loaded.errata)
+    return {"$comment": f"Corrected: {pointers}"} if pointers else {}
+
+
+def _definitions(whole: Exported) -> dict[str, Node]:
+    notes: dict[str, list[str]] = {}
+    for note in whole.notes:
+        _, _, name, *rest = note.pointer.split("/")
+        notes.setdefault(name, []).append("/".join(["", *rest]) + f": {note.text}")
+    return {
+        name: {**node, **({"$comment": "; ".join(notes[name])} if name in notes else {})}
+        for name, node in whole.definitions.items()
+    }
+
+
+def _method(rows: Sequence[Method], definitions: Mapping[str, Node]) -> Node:
+    method = rows[0]
+    members, required = _params(_message(method, definitions), definitions)
+    senders: Node = {"x-mcp-senders": [row.sender for row in rows]}
+    capability: Node = {"x-mcp-capability": [*method.capability]} if method.capability else {}
+    document: Node = {
+        "name": method.name,
+        "paramStructure": "by-name",
+        "params": [
+            {"name": wire, "required": wire in required, "schema": node}
+            for wire, node in members.items()
+        ],
+    }
+    if method.kind == "request":
+        known = [name for name in method.results if name in definitions]
+        references = [{"$ref": _DEFINITIONS + name} for name in known]
+        result = references[0] if len(references) == 1 else {"anyOf": references or [{}]}
+        document["result"] = {"name": method.result or "result", "schema": result}
+    return {**document, **senders, **capability}
+
+
+def _message(method: Method, definitions: Mapping[str, Node]) -> Node:
+    message, _ = _params(definitions[method.type], definitions)
+    return message.get("params", {})
+
+
+def _params(node: Node, definitions: Mapping[str, Node]) -> _Params:
+    """The members of an object and those that are required, through references and `allOf`."""
+    members: dict[str, Node] = {}
+    required: list[str] = []
+    for part in _parts(node, definitions):
+        members |= properties(part)
+        required += part.get("required", ())
+    return members, required
+
+
+def _parts(node: Node, definitions: Mapping[str, Node]) -> Iterable[Node]:
+    if "$ref" in node:
+        yield from _parts(definitions[target(node)], definitions)
+    for part in node.get("allOf", ()):
+        yield from _parts(part, definitions)
+    yield node
+
+
+def _rebased(node: Json) -> Json:
+    """JSON with references into the components of a document."""
+    if is_array(node):
+        return [_rebased(part) for part in node]
+    if not is_object(node):
+        return node
+    whole = {key: _rebased(part) for key, part in node.items()}
+    if isinstance(node.get("$ref"), str):
+        whole["$ref"] = node["$ref"].replace(_DEFINITIONS, _SCHEMAS, 1)
+    return whole

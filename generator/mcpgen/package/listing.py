@@ -1,0 +1,123 @@
+"""The lists of `mcpgen list`: the revisions and what each has, the modules of a package."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from itertools import groupby
+from pathlib import Path
+
+from mcpgen import schema
+from mcpgen.console import Console
+from mcpgen.errors import UsageError
+from mcpgen.model import methods, normalize
+from mcpgen.model.methods import Methods
+from mcpgen.package import manifest
+from mcpgen.package.commands import count_of
+from mcpgen.render import closure
+from mcpgen.schema import facts, revision_facts
+
+_HEADS = ("revision", "status", "lifecycle", "transports", "client sends", "server sends", "errata")
+
+
+@dataclass(frozen=True)
+class _Counts:
+    """How many methods one side may send."""
+
+    requests: int
+    notifications: int
+
+    def __str__(self) -> str:
+        requests = count_of(self.requests, "request")
+        return f"{requests}, {count_of(self.notifications, 'notification')}"
+
+
+@dataclass(frozen=True)
+class _Row:
+    """What one revision has, in the order of the table's columns."""
+
+    revision: str
+    status: str
+    lifecycle: str
+    transports: tuple[str, ...]
+    client_sends: _Counts
+    server_sends: _Counts
+    errata: int
+
+    def cells(self) -> tuple[str, ...]:
+        """The columns of the table."""
+        return (
+            self.revision,
+            self.status,
+            self.lifecycle,
+            ", ".join(self.transports),
+            str(self.client_sends),
+            str(self.server_sends),
+            str(self.errata),
+        )
+
+
+def list_modules(console: Console, directory: Path) -> None:
+    """List the modules of a package by room, each with its lines and what imports it first.
+
+    Raises:
+        UsageError: There is no package, or a module is no UTF-8 or imports what is not there.
+    """
+    if not (directory / manifest.NAME).is_file():
+        raise UsageError(f"{directory}: expected a package of mcpgen, got no {manifest.NAME} in it")
+    modules = (path for path in directory.rglob("*.py*") if path.suffix in (".py", ".pyi"))
+    try:
+        files = {
+            path.relative_to(directory).as_posix(): path.read_text("utf-8")
+            for path in sorted(modules, key=lambda path: (path.parent, path.name))
+        }
+        importers = closure.importers(files)
+    except (LookupError, SyntaxError, UnicodeError) as error:
+        raise UsageError(f"{directory}: {error}") from None
+    lines = {path: text.count("\n") for path, text in files.items()}
+    listed = [{"module": path, "lines": lines[path], "by": importers[path]} for path in files]
+    console.record({"modules": listed})
+    rows: list[tuple[str, str, str]] = []
+    for room, members in groupby(files, key=lambda path: path.rpartition("/")[0]):
+        paths = [*members]
+        total = sum(lines[path] for path in paths)
+        rows.append((f"{room or '.'}/", str(total), count_of(len(paths), "module")))
+        rows += [(f"  {path}", str(lines[path]), importers[path]) for path in paths]
+    rows.append(("all", str(sum(lines.values())), count_of(len(files), "module")))
+    console.table(("module", "lines", "imported by"), rows)
+
+
+def list_revisions(console: Console) -> None:
+    """List the revisions and what each has."""
+    rows = [_row(entry) for entry in schema.revisions()]
+    console.table(_HEADS, [row.cells() for row in rows])
+    console.record({"revisions": [asdict(row) for row in rows]})
+
+
+def _row(entry: schema.RevisionEntry) -> _Row:
+    loaded, known = schema.load(entry.name), facts.load(entry.name)
+    found = methods.derive(normalize.normalize(loaded, known), known)
+    return _Row(
+        entry.name,
+        entry.status,
+        "handshake" if found.handshake else "per request",
+        _transports(known.transports),
+        _counts(found, "client"),
+        _counts(found, "server"),
+        len(loaded.errata),
+    )
+
+
+def _transports(found: revision_facts.Transports) -> tuple[str, ...]:
+    names = {
+        "stdio": found.stdio,
+        "HTTP+SSE": found.http_sse,
+        f"HTTP ({found.streamable_http})": found.streamable_http is not None,
+    }
+    return tuple(name for name, has in names.items() if has)
+
+
+def _counts(found: Methods, sender: methods.Role) -> _Counts:
+    return _Counts(
+        requests=len(found.of(sender, "request")),
+        notifications=len(found.of(sender, "notification")),
+    )

@@ -1,0 +1,341 @@
+"""`mcpgen.json`: what a package was made from, and the fingerprints to tell what changed since.
+
+Fingerprints are taken over text with `\\n` line ends, so a checkout on any system has the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import keyword
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import Any, Literal
+
+from mcpgen import __version__, paths
+from mcpgen.errors import ManifestError, UsageError
+from mcpgen.json_types import is_object
+from mcpgen.model import runtime
+from mcpgen.model.parts import EVERYTHING, NONE, Selection, selection
+from mcpgen.model.runtime import Runtime
+from mcpgen.names import Library
+from mcpgen.toml_records import Place, convert
+
+NAME = "mcpgen.json"
+
+GITATTRIBUTES = ".gitattributes"
+"""The file that has reviews on GitHub and GitLab fold the package."""
+
+FILE_PATH = "a relative path of letters, digits, '.', '-' and '_' between single '/'"
+"""What a path of a file within a package is; see `is_file_path`."""
+
+_PART = r"\w(?:[\w.-]*[\w-])?"
+_is_file_path = re.compile(rf"{_PART}(?:/{_PART})*", re.ASCII).fullmatch
+_is_version = re.compile(r"[\w.+!-]{1,60}", re.ASCII).fullmatch
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What one revision of a package was made from.
+
+    Attributes:
+        origin: Data of mcpgen, or a file that the user named.
+        structure: Digest of the schema's structure.
+        inputs: Fingerprint of all files it was made from: schema, corrections, facts.
+        schema: Path of the user's schema file, from the package's directory; else empty.
+        facts: Path of the user's facts file, likewise.
+    """
+
+    origin: Literal["mcpgen", "file"]
+    structure: str
+    inputs: str
+    schema: str = ""
+    facts: str = ""
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options that shaped the package.
+
+    Attributes:
+        errata: Whether schemas were corrected.
+        parts: The parts that were chosen.
+        transports: The transports that were chosen.
+        models: What the models are written for; no member of the file for msgspec.
+        features: The features that were chosen; no member of the file for all of them.
+        gitattributes: Whether a file tells Git that the package is generated; no member if so.
+        runtime: The form of the package; no member if it is vendored.
+    """
+
+    errata: bool
+    parts: tuple[str, ...] = EVERYTHING.parts
+    transports: tuple[str, ...] = EVERYTHING.transports
+    models: Library = EVERYTHING.models
+    features: tuple[str, ...] = EVERYTHING.features
+    gitattributes: bool = True
+    runtime: Runtime = EVERYTHING.runtime
+
+    def selection(self) -> Selection:
+        """The parts, the transports, the library of the models, the features and the form.
+
+        Raises:
+            UsageError: They are none that could have been chosen.
+        """
+        features = self.features or (NONE,)
+        return selection(self.parts, self.transports, self.models, features, self.runtime)
+
+
+@dataclass(frozen=True)
+class Templates:
+    """The templates of the user's that took the place of mcpgen's.
+
+    Attributes:
+        directory: Where they lie, from the package's directory; empty if there are none.
+        files: SHA-256 of each, by its name.
+    """
+
+    directory: str = ""
+    files: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+@dataclass(frozen=True)
+class AdoptedOrigin:
+    """The file of adopted rules that were replayed.
+
+    Attributes:
+        file: Its path, from the package's directory; empty if there is none.
+        digest: SHA-256 of its text.
+    """
+
+    file: str = ""
+    digest: str = ""
+
+
+@dataclass(frozen=True)
+class ExtensionOrigin:
+    """What one extension of a package was made from.
+
+    Attributes:
+        schema: Path of its schema file, from the package's directory.
+        inputs: Fingerprint of the file.
+    """
+
+    schema: str
+    inputs: str
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What a package was made from.
+
+    Attributes:
+        mcpgen: Version of mcpgen.
+        generator: Fingerprint of its code, templates and documentation.
+        package: Import name.
+        options: Options that shaped it.
+        revisions: Origin by revision, oldest first.
+        extensions: Origin of each extension by its identifier, in the order of the options; no
+            member of the file without extensions.
+        files: SHA-256 of every other file, by path within the package.
+        templates: The templates of the user's.
+        adopted: The rules that were replayed.
+        names: Its public names, sorted.
+        old_names: Public names of earlier packages in its place, sorted, which it goes on to offer
+            as long as they have new names.
+        renamed_types: Types of earlier packages in its place by the names that they had then, with
+            the names that took their place. `models` offers an old name as long as no type has it
+            and the new one is there.
+        requires: The distribution that it imports, with the range of its versions, as pip takes
+            both; empty, and no member of the file, if it is vendored.
+
+    The file leaves out the last five where they are empty.
+    """
+
+    mcpgen: str
+    generator: str
+    package: str
+    options: Options
+    revisions: Mapping[str, Origin]
+    extensions: Mapping[str, ExtensionOrigin]
+    files: Mapping[str, str]
+    templates: Templates = Templates()
+    adopted: AdoptedOrigin = AdoptedOrigin()
+    names: tuple[str, ...] = ()
+    old_names: tuple[str, ...] = ()
+    renamed_types: Mapping[str, str] = field(default_factory=dict[str, str])
+    requires: str = ""
+
+    def text(self) -> str:
+        """The manifest as the file's text."""
+        document = asdict(self)
+        if not self.templates.directory:
+            del document["templates"]
+        if not self.adopted.file:
+            del document["adopted"]
+        if self.options.models == EVERYTHING.models:
+            del document["options"]["models"]
+        if self.options.features == EVERYTHING.features:
+            del document["options"]["features"]
+        if self.options.gitattributes:
+            del document["options"]["gitattributes"]
+        if self.options.runtime == EVERYTHING.runtime:
+            del document["options"]["runtime"]
+        for optional in ("requires", "names", "old_names", "renamed_types", "extensions"):
+            if not document[optional]:
+                del document[optional]
+        return json.dumps(document, indent=2) + "\n"
+
+
+def new(
+    package: str,
+    options: Options,
+    revisions: Mapping[str, Origin],
+    files: Mapping[str, str],
+    templates: Templates | None = None,
+    extensions: Mapping[str, ExtensionOrigin] | None = None,
+    names: tuple[str, ...] = (),
+    old_names: tuple[str, ...] = (),
+    adopted: AdoptedOrigin | None = None,
+    renamed_types: Mapping[str, str] | None = None,
+) -> Manifest:
+    """The manifest for files made now, given by path and text."""
+    return Manifest(
+        mcpgen=__version__,
+        generator=generator_fingerprint(),
+        package=package,
+        options=options,
+        revisions=revisions,
+        extensions=extensions or {},
+        files={path: fingerprint(files[path]) for path in sorted(files)},
+        templates=templates or Templates(),
+        adopted=adopted or AdoptedOrigin(),
+        names=names,
+        old_names=old_names,
+        renamed_types=renamed_types or {},
+        requires=runtime.requirement() if options.runtime == "installed" else "",
+    )
+
+
+def read(directory: Path) -> Manifest | None:
+    """The manifest in a directory, or `None` if it has none.
+
+    Raises:
+        ManifestError: It cannot be read as a manifest.
+    """
+    path = directory / NAME
+    if not path.is_file():
+        return None
+    try:
+        document: Any = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise ManifestError(str(path), "", "JSON text", str(error)) from error
+    place = Place(str(path), ManifestError)
+    record = convert(_completed(document), Manifest, place)
+    _check_texts(record, place)
+    return record
+
+
+def _completed(document: Any) -> Any:
+    """A manifest with the members that those of earlier releases lack."""
+    if is_object(document):
+        document.setdefault("extensions", {})
+        options, revisions = document.get("options"), document.get("revisions")
+        if is_object(options):
+            options.setdefault("parts", list(EVERYTHING.parts))
+            options.setdefault("transports", list(EVERYTHING.transports))
+            options.setdefault("models", EVERYTHING.models)
+            options.setdefault("features", list(EVERYTHING.features))
+            options.setdefault("gitattributes", True)
+            options.setdefault("runtime", EVERYTHING.runtime)
+        for origin in revisions.values() if is_object(revisions) else ():
+            if is_object(origin):
+                origin.setdefault("schema", "")
+                origin.setdefault("facts", "")
+    return document
+
+
+def _check_texts(record: Manifest, place: Place) -> None:
+    """Refuse texts that mcpgen never writes: they become paths, code and lines on a terminal."""
+    if not _is_version(record.mcpgen):
+        raise place.at("mcpgen").error("a version", record.mcpgen)
+    if not all(part.isidentifier() for part in record.package.split(".")):
+        raise place.at("package").error("a name that Python can import", record.package)
+    try:
+        record.options.selection()
+    except UsageError as error:
+        raise place.at("options").error("parts, transports and features", str(error)) from None
+    for name, origin in record.revisions.items():
+        at = place.at("revisions").at(name)
+        if not _is_version(name):
+            raise at.error("the name of a revision", name)
+        for key, path in (("schema", origin.schema), ("facts", origin.facts)):
+            if path and not _is_relative(path):
+                raise at.at(key).error("a relative path", path)
+    if record.templates.directory and not _is_relative(record.templates.directory):
+        expected = place.at("templates").at("directory")
+        raise expected.error("a relative path", record.templates.directory)
+    if record.adopted.file and not _is_relative(record.adopted.file):
+        raise place.at("adopted").at("file").error("a relative path", record.adopted.file)
+    for identifier, extension in record.extensions.items():
+        if not identifier.isprintable() or not _is_relative(extension.schema):
+            at = place.at("extensions").at(identifier).at("schema")
+            raise at.error("a relative path", extension.schema)
+    for old, new in record.renamed_types.items():
+        for name in (old, new):
+            if not name.isidentifier() or keyword.iskeyword(name):
+                raise place.at("renamed_types").at(old).error("names of types", name)
+    for path in record.files:
+        if not is_file_path(path):
+            raise place.at("files").at(path).error(FILE_PATH, path)
+
+
+def _is_relative(path: str) -> bool:
+    """Whether a text is the relative path of a file on any system."""
+    parts = PurePosixPath(path), PureWindowsPath(path)
+    return path.isprintable() and not any(each.is_absolute() or each.drive for each in parts)
+
+
+def is_file_path(path: str) -> bool:
+    """Whether a text is a path within a package: relative, normalized, the same on each system."""
+    return path == GITATTRIBUTES or _is_file_path(path) is not None
+
+
+def fingerprint(text: str) -> str:
+    """SHA-256, in hex, of a text with `\\n` line ends."""
+    return hashlib.sha256(text.replace("\r\n", "\n").encode()).hexdigest()
+
+
+def file_fingerprint(path: Path) -> str:
+    """The fingerprint of a file's text; of its bytes, where they are not UTF-8."""
+    return hashlib.sha256(path.read_bytes().replace(b"\r\n", b"\n")).hexdigest()
+
+
+def combined(files: Iterable[tuple[str, Path]]) -> str:
+    """The fingerprint of several files, each under a name of its own."""
+    rows = sorted((name, file_fingerprint(path)) for name, path in files)
+    return fingerprint("".join(f"{name} {digest}\n" for name, digest in rows))
+
+
+def generator_fingerprint() -> str:
+    """The fingerprint of everything that decides what a given schema becomes."""
+    roots = {"mcpgen": paths.PACKAGE, "templates": paths.templates_dir()}
+    files = [
+        (f"{name}/{path.relative_to(root).as_posix()}", path)
+        for name, root in roots.items()
+        for path in _files(root)
+    ]
+    shared = [(name, paths.schema_dir() / name) for name in ("docs.toml", "facts.toml")]
+    return combined([*files, *shared])
+
+
+def _files(root: Path) -> Iterator[Path]:
+    """The files of the generator below a folder: no byte code, and no copied data folder."""
+    for folder, folders, names in os.walk(root):
+        skipped = {"__pycache__", "_data"} if folder == str(root) else {"__pycache__"}
+        folders[:] = [name for name in folders if name not in skipped]
+        for name in names:
+            if not name.endswith(".pyc"):
+                yield Path(folder, name)

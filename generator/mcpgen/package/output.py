@@ -1,0 +1,200 @@
+"""Writing a package to disk: all of it, or nothing.
+
+A whole new tree is made beside the directory and takes its place by two renames, so a failure at
+any point leaves the directory as it was. What the user added to it moves along; what an earlier
+run wrote and this one does not is left behind. Runs on one directory wait for each other.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from mcpgen.errors import OutputError, shown
+from mcpgen.package import directory as directories
+from mcpgen.package import manifest
+
+_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class Written:
+    """What writing a package did, as paths within it.
+
+    Attributes:
+        created: Files that were not there.
+        updated: Files with another text than before.
+        removed: Files of an earlier run that this one does not write.
+        unchanged: How many files stayed as they were.
+    """
+
+    created: tuple[str, ...]
+    updated: tuple[str, ...]
+    removed: tuple[str, ...]
+    unchanged: int
+
+    @property
+    def changed(self) -> bool:
+        """Whether anything on disk is other than before."""
+        return bool(self.created or self.updated or self.removed)
+
+
+def write(directory: Path, files: Mapping[str, str], *, force: bool = False) -> Written:
+    """Make a directory hold a package.
+
+    Args:
+        directory: Where; missing, empty, or a package that mcpgen wrote before.
+        files: Text by path within the package; the manifest is one of them.
+        force: Overwrite files that were edited by hand.
+
+    Raises:
+        OutputError: The directory is something else, holds edited files, or cannot be written.
+    """
+    target = directory.resolve()
+    _refuse_outside(target, files)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with directories.locked(target) as no_lock:
+            old = _recorded(target)
+            directories.refuse_links(target, files)
+            if not force:
+                _refuse_edited(target, old, files)
+            plan = _plan(target, old, files)
+            if plan.changed:
+                if no_lock is not None:
+                    raise no_lock
+                _replace(target, old, files)
+    except OSError as error:
+        text = error.strerror or str(error)
+        raise OutputError(f"{directory}: nothing was written: {text}") from error
+    return plan
+
+
+def expect_own(directory: Path) -> None:
+    """Check that a directory is one that mcpgen may write a package to.
+
+    Raises:
+        OutputError: The directory holds something that mcpgen did not write.
+    """
+    target = directory.resolve()
+    with directories.locked(target):
+        _recorded(target)
+
+
+def _recorded(target: Path) -> Mapping[str, str]:
+    """The fingerprints of the files that mcpgen last wrote to a directory, none if it is new."""
+    if not target.exists():
+        return {}
+    if not target.is_dir():
+        raise OutputError(f"{target}: expected a directory, got a file")
+    record = directories.read_manifest(target)
+    if record is not None:
+        return record.files
+    if any(target.iterdir()):
+        raise OutputError(
+            f"{target}: expected an empty directory or a package of mcpgen's, got one without"
+            f" {manifest.NAME}; it was not touched"
+        )
+    return {}
+
+
+def edited(target: Path, record: Mapping[str, str]) -> list[str]:
+    """Recorded files that are on disk with another text than was written."""
+    return [
+        path
+        for path, digest in record.items()
+        if (target / path).is_file() and manifest.file_fingerprint(target / path) != digest
+    ]
+
+
+def _refuse_outside(target: Path, files: Mapping[str, str]) -> None:
+    for path in files:
+        if not manifest.is_file_path(path):
+            raise OutputError(
+                f"{target}: expected {manifest.FILE_PATH} to write, got {shown(path)}"
+            )
+
+
+def _refuse_edited(target: Path, old: Mapping[str, str], files: Mapping[str, str]) -> None:
+    """Refuse to overwrite what a user wrote: edited files, and own files that stand in the way."""
+    in_the_way = [path for path in files if path not in old and path != manifest.NAME]
+    suspects = [*edited(target, old), *(path for path in in_the_way if (target / path).is_file())]
+    lost = [path for path in suspects if _differs(target / path, files.get(path))]
+    if lost:
+        named = ", ".join(sorted(lost)[:_SHOWN])
+        more = f" and {len(lost) - _SHOWN} more" if len(lost) > _SHOWN else ""
+        raise OutputError(
+            f"{target}: edited by hand: {named}{more}; keep the changes as rules with mcpgen adopt,"
+            " move them to files of your own, or overwrite them with --force"
+        )
+
+
+def _differs(path: Path, text: str | None) -> bool:
+    return text is None or manifest.file_fingerprint(path) != manifest.fingerprint(text)
+
+
+def _plan(target: Path, old: Mapping[str, str], files: Mapping[str, str]) -> Written:
+    present = {path for path in files if (target / path).is_file()}
+    updated = sorted(path for path in present if _differs(target / path, files[path]))
+    return Written(
+        created=tuple(sorted(files.keys() - present)),
+        updated=tuple(updated),
+        removed=tuple(sorted(path for path in old.keys() - files if (target / path).is_file())),
+        unchanged=len(present) - len(updated),
+    )
+
+
+def _replace(target: Path, old: Mapping[str, str], files: Mapping[str, str]) -> None:
+    import shutil  # takes long to import, and only writing needs it
+
+    fresh, aside = directories.temporary_folders(target)
+    try:
+        fresh.mkdir()
+        # Written first: what is copied afterwards, links included, finds their places taken.
+        for path, text in files.items():
+            _write_file(fresh / path, text)
+        if target.exists():
+            shutil.copymode(target, fresh)
+            _keep_own(target, fresh, {*old, *files})
+        _swap(target, fresh, aside)
+    finally:
+        directories.clean_up(target)
+
+
+def _keep_own(source: Path, fresh: Path, written: set[str]) -> None:
+    """Copy the files of a directory that mcpgen did not write; byte code is made anew."""
+    import shutil  # as above
+
+    for folder, names, files in os.walk(source):
+        here = Path(folder).relative_to(source)
+        links = [name for name in names if (source / here / name).is_symlink()]
+        names[:] = [name for name in names if name != "__pycache__" and name not in links]
+        for name in [*files, *links]:
+            path = here / name
+            if path.as_posix() not in written:
+                if os.path.lexists(fresh / path):
+                    raise FileExistsError(errno.EEXIST, f"{os.strerror(errno.EEXIST)}: {path}")
+                (fresh / here).mkdir(parents=True, exist_ok=True)
+                shutil.copy2(source / path, fresh / path, follow_symlinks=False)
+
+
+def _write_file(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8", newline="\n")
+
+
+def _swap(target: Path, fresh: Path, aside: Path) -> None:
+    """Put `fresh` in the place of `target`, which ends up as `aside` if it existed."""
+    if not target.exists():
+        fresh.rename(target)
+        return
+    try:
+        target.rename(aside)
+        fresh.rename(target)
+    except BaseException:
+        if aside.exists() and not target.exists():
+            aside.rename(target)
+        raise

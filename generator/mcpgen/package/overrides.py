@@ -1,0 +1,193 @@
+"""Templates of a user's own, in place of single ones of mcpgen's.
+
+`DIR/package/client/async_client.py.jinja` takes the place of the template of that name. A copy of
+the template that it replaces lies in `DIR/.originals` under the same name. So mcpgen can tell that
+the template has changed since, and show how; an override that is out of date is an error, since the
+package would lack a correction without a word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from mcpgen import __version__, paths
+from mcpgen.errors import OutputError, TemplateError, UsageError, safe_text
+from mcpgen.package import manifest
+from mcpgen.paths import relative_path
+from mcpgen.toml_records import nearest_name
+
+ORIGINALS = ".originals"
+"""The folder with the templates that overrides replace."""
+
+_ROOMS = ("package", "stubs")
+_SUFFIX = ".jinja"
+
+State: TypeAlias = Literal["current", "outdated"]
+
+
+@dataclass(frozen=True)
+class Overrides:
+    """The templates of one directory that take the place of mcpgen's.
+
+    Attributes:
+        directory: Where they lie.
+        digests: SHA-256 of each, by the template's name.
+        path: The directory as a manifest records it: from the package's.
+    """
+
+    directory: Path
+    digests: Mapping[str, str]
+    path: str
+
+
+def names() -> tuple[str, ...]:
+    """The names of all templates that may be overridden, sorted."""
+    root = paths.templates_dir()
+    files = (path for room in _ROOMS for path in (root / room).rglob(f"*{_SUFFIX}"))
+    return tuple(sorted(path.relative_to(root).as_posix() for path in files))
+
+
+def read(directory: Path, package: Path) -> Overrides:
+    """The overrides in a directory, for a package in another one.
+
+    Raises:
+        UsageError: There is no such directory.
+        TemplateError: A file has not the name of a template, the template that it replaces is not
+            recorded, or has changed since it was copied.
+    """
+    for name, state in states(directory).items():
+        if state == "outdated":
+            lines = sum(line[0] in "+-" for line in _changed_lines(directory, name))
+            raise TemplateError(
+                str(directory / name),
+                None,
+                f"expected an override of the template as it is in mcpgen {__version__}, got one of"
+                f" another version (changed lines since: {lines}); see mcpgen templates diff"
+                f" {directory}",
+            )
+    return Overrides(directory, digests(directory), relative_path(directory, package.resolve()))
+
+
+def digests(directory: Path) -> dict[str, str]:
+    """SHA-256 of each file that counts as an override, by its path within the directory.
+
+    Raises:
+        UsageError: There is no such directory.
+    """
+    if not directory.is_dir():
+        raise UsageError(f"{directory}: expected a directory with templates, got none")
+    return {name: manifest.file_fingerprint(directory / name) for name in _files(directory)}
+
+
+def _files(directory: Path) -> list[str]:
+    """The files in a directory, those that are hidden left out."""
+    found = (path.relative_to(directory) for path in directory.rglob("*") if path.is_file())
+    return sorted(
+        path.as_posix() for path in found if not any(part.startswith(".") for part in path.parts)
+    )
+
+
+def states(directory: Path) -> dict[str, State]:
+    """Whether each override in a directory is of the template as it is now, by name.
+
+    Raises:
+        UsageError: There is no such directory.
+        TemplateError: A file has not the name of a template, or the template that it replaces is
+            not recorded.
+    """
+    found: dict[str, State] = {}
+    for name in digests(directory):
+        _expect_name(name, str(directory / name))
+        original = directory / ORIGINALS / name
+        if not original.is_file():
+            raise TemplateError(
+                str(directory / name),
+                None,
+                f"expected the template that it replaces in {original}, got no file;"
+                f" mcpgen templates accept {name} {directory} records the present one",
+            )
+        now = manifest.file_fingerprint(paths.templates_dir() / name)
+        found[name] = "current" if manifest.file_fingerprint(original) == now else "outdated"
+    return found
+
+
+def _expect_name(name: str, place: str) -> None:
+    known = names()
+    if name not in known:
+        near = nearest_name(name, known)
+        meant = f"; did you mean {near}?" if near else "; mcpgen templates list has them all"
+        raise TemplateError(
+            place, None, f"expected the name of a template, got {safe_text(name, 300)}{meant}"
+        )
+
+
+def copy(name: str, directory: Path) -> Path:
+    """Begin an override: write a template to a directory, with the record of what it replaces.
+
+    Raises:
+        TemplateError: There is no such template.
+        OutputError: There is an override of it already, or the directory cannot be written.
+    """
+    _expect_name(name, str(directory))
+    place = directory / name
+    if place.exists():
+        raise OutputError(f"{place}: expected no file yet, got an override; it was not touched")
+    text = (paths.templates_dir() / name).read_text(encoding="utf-8")
+    for path in (directory / ORIGINALS / name, place):
+        _write(path, text)
+    return place
+
+
+def accept(name: str, directory: Path) -> None:
+    """Record that an override fits the template that it replaces as that is now.
+
+    Raises:
+        TemplateError: There is no such template.
+        UsageError: The directory has no override of it.
+        OutputError: The directory cannot be written.
+    """
+    _expect_name(name, str(directory))
+    if not (directory / name).is_file():
+        raise UsageError(f"{directory / name}: expected an override, got no file")
+    text = (paths.templates_dir() / name).read_text(encoding="utf-8")
+    _write(directory / ORIGINALS / name, text)
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8", newline="\n")
+    except OSError as error:
+        raise OutputError(f"{path}: {error.strerror}") from error
+
+
+def changes(directory: Path) -> str:
+    """A unified diff of what has changed in the templates since overrides of them were made.
+
+    Raises:
+        UsageError: There is no such directory.
+        TemplateError: See `states`.
+    """
+    return "".join(
+        line
+        for name, state in states(directory).items()
+        if state == "outdated"
+        for line in _diff(directory, name)
+    )
+
+
+def _changed_lines(directory: Path, name: str) -> Iterator[str]:
+    return (line for line in list(_diff(directory, name))[2:])
+
+
+def _diff(directory: Path, name: str) -> Iterator[str]:
+    import difflib  # a check of an unchanged package needs none
+
+    before = (directory / ORIGINALS / name).read_text(encoding="utf-8", errors="replace")
+    after = (paths.templates_dir() / name).read_text(encoding="utf-8")
+    return difflib.unified_diff(
+        before.splitlines(keepends=True), after.splitlines(keepends=True), f"a/{name}", f"b/{name}"
+    )

@@ -1,0 +1,140 @@
+"""Packages that were built before: the same inputs, tools and options give the same files.
+
+A key covers everything that a build reads: mcpgen's code, templates and documentation, the versions
+of the libraries that write output, Python's version, every known schema and its facts (the names of
+later revisions count in earlier ones), the files of the user, the options, and the place of the
+package, which its manifest records paths from.
+
+The models of revisions are kept by themselves too: packages of other parts have the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+from collections.abc import Callable
+from functools import cache as computed_once
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from mcpgen import cache, paths
+from mcpgen.model.schema_sources import Source
+from mcpgen.package import build_request, manifest
+from mcpgen.package.build_request import BuildRequest
+from mcpgen.schema.structure import canonical
+
+_KIND = "package"
+_MODELS = "models"
+_INPUTS = "inputs"
+_LIBRARIES = ("black", "datamodel-code-generator", "jinja2", "jsonschema", "tree-sitter-typescript")
+"""Distributions that decide what is written or refused."""
+
+
+def built(request: BuildRequest, report: Callable[[str], None]) -> dict[str, str]:
+    """The files of a package, from the cache if they are there.
+
+    The models are made in a process that starts before all else, unless this one can.
+
+    Args:
+        request: The package.
+        report: Is called with what a user should know of a schema file, as `pipeline.build` does.
+
+    Raises:
+        McpgenError: A schema, its corrections or its facts are wrong.
+    """
+    inputs = _inputs(request)
+    key = _digest(repr(request), inputs)
+    kept = cache.read(_KIND, key)
+    if kept is not None:
+        entry: dict[str, Any] = json.loads(kept)
+        for note in entry["notes"]:
+            report(note)
+        files: dict[str, str] = entry["files"]
+        return files
+    notes: list[str] = []
+    files = _build(request, notes.append, inputs)
+    if _inputs(request) == inputs:  # none changed meanwhile
+        cache.write(_KIND, key, json.dumps({"files": files, "notes": notes}).encode())
+    for note in notes:
+        report(note)
+    return files
+
+
+def _build(request: BuildRequest, report: Callable[[str], None], inputs: str) -> dict[str, str]:
+    from mcpgen.render.datamodel import Worker, has_library
+
+    with Worker(_Models(_tools()), here=has_library()) as worker:
+        before = _digest(request.selection.models, inputs)
+        if cache.read(_INPUTS, before) is None:  # models of these are most likely not kept
+            worker.begin()
+        from mcpgen.package import pipeline
+
+        files = pipeline.build(request, report, worker)
+    cache.write(_INPUTS, before, b"")
+    return files
+
+
+class _Models:
+    """Models in the cache, by their jobs and what else decides how they are written."""
+
+    def __init__(self, tools: list[str]) -> None:
+        self._tools = json.dumps(tools).encode()
+
+    def read(self, job: bytes) -> str | None:
+        kept = cache.read(_MODELS, self._key(job))
+        return None if kept is None else kept.decode()
+
+    def write(self, job: bytes, source: str) -> None:
+        cache.write(_MODELS, self._key(job), source.encode())
+
+    def _key(self, job: bytes) -> str:
+        return hashlib.sha256(job + self._tools).hexdigest()
+
+
+def _inputs(request: BuildRequest) -> str:
+    """Digest of everything that the package is built from but the request.
+
+    A request shows all of its fields, with digests where they stand for files, save for the files
+    that `build_request.inputs` covers.
+    """
+    files = [
+        (build_request.inputs(source, request.errata), _content(source))
+        for source in request.sources
+    ]
+    schemas = [manifest.combined(_files(paths.schema_dir()))]
+    own = paths.own_schema_dir()
+    schemas += [manifest.combined(_files(own))] if own is not None else []
+    return _digest(files, _tools(), schemas)
+
+
+def _tools() -> list[str]:
+    """Versions of what writes output."""
+    return [manifest.generator_fingerprint(), platform.python_version(), *_versions()]
+
+
+@computed_once
+def _versions() -> tuple[str, ...]:
+    return tuple(version(name) for name in _LIBRARIES)
+
+
+def _digest(*values: object) -> str:
+    return hashlib.sha256(json.dumps(values).encode()).hexdigest()
+
+
+def _content(source: Source) -> str:
+    """What was read of a schema file, which may have changed since."""
+    file = source.file
+    if file is None:
+        return ""
+    return manifest.fingerprint(canonical([file.document, dict(file.constants)]))
+
+
+def _files(folder: Path) -> list[tuple[str, Path]]:
+    """The files of a folder of revisions, by their path in it."""
+    return [
+        (path.relative_to(folder).as_posix(), path)
+        for pattern in ("*.toml", "*/*.toml", "*/schema.json")
+        for path in folder.glob(pattern)
+    ]

@@ -1,0 +1,260 @@
+"""From the names of revisions to the text of every file of a package. Writes nothing.
+
+The steps of one revision, each once: schema, facts -> normalize -> methods -> unions,
+docstrings, rpc_api -> spec.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from mcpgen import schema
+from mcpgen.errors import safe_text
+from mcpgen.json_types import Node
+from mcpgen.model import (
+    core_check,
+    exports,
+    extensions,
+    methods,
+    normalize,
+    rpc_api,
+    schema_facts,
+    schema_sources,
+    spec,
+    unions,
+)
+from mcpgen.model.docstrings import Texts
+from mcpgen.model.extension_files import ExtensionFile
+from mcpgen.model.schema_sources import Source
+from mcpgen.package import manifest
+from mcpgen.package.build_request import BuildRequest, inputs
+from mcpgen.render import tree
+from mcpgen.render.datamodel import Worker
+from mcpgen.schema import docs, facts
+
+_GUESS = 400
+"""Characters of a guess that are shown."""
+
+
+def build(
+    request: BuildRequest,
+    report: Callable[[str], None] = lambda text: None,
+    worker: Worker | None = None,
+) -> dict[str, str]:
+    """The text of every file of a package by its path, the manifest included.
+
+    Args:
+        request: The package.
+        report: Is called with what a user should know of a schema file: what was read as something
+            else than it says, which facts are guesses, and how many are carried over.
+        worker: The process that makes the models; this one without it.
+
+    Raises:
+        McpgenError: A schema, its corrections, its facts, a template or a rule are wrong.
+    """
+    texts = docs.load()
+    specs: list[spec.RevisionSpec] = []
+    origins: dict[str, manifest.Origin] = {}
+    for source in request.sources:
+        loaded = schema_sources.load(source, request.errata)
+        specs.append(_spec_of(request, source, loaded, texts, report))
+        origins[source.revision] = manifest.Origin(
+            source.origin,
+            loaded.digest,
+            inputs(source, request.errata),
+            source.schema_path,
+            source.facts_path,
+        )
+    _report_unfit(request, specs, report)
+    files = _rendered(request, specs, report, worker)
+    if request.gitattributes:
+        files[manifest.GITATTRIBUTES] = "* linguist-generated\n"
+    record = manifest.new(
+        request.package,
+        request.options,
+        origins,
+        files,
+        request.templates,
+        request.extension_origins,
+        exports.public_names(files["__init__.py"]),
+        request.old_names,
+        request.adopted_origin,
+        request.renamed_types,
+    )
+    return {**files, manifest.NAME: record.text()}
+
+
+def _report_unfit(
+    request: BuildRequest, specs: Sequence[spec.RevisionSpec], report: Callable[[str], None]
+) -> None:
+    """Report the revisions that an extension does not go with.
+
+    Raises:
+        SchemaError: It goes with none of them.
+    """
+    for file in request.extensions:
+        errors = [each.unfit.get(file.identifier) for each in specs]
+        for each, error in zip(specs, errors, strict=True):
+            if error is not None and all(errors):
+                raise error
+            if error is not None:
+                report(f"note: {file.source}: not beside {safe_text(each.name)}: {error}")
+
+
+def _rendered(
+    request: BuildRequest,
+    specs: Sequence[spec.RevisionSpec],
+    report: Callable[[str], None],
+    worker: Worker | None,
+) -> dict[str, str]:
+    """The files of a package but the manifest; reports on adopted rules without effect."""
+    own_templates = request.overrides.directory if request.overrides is not None else None
+    rules = request.adopted.rules() if request.adopted is not None else ()
+    files = tree.render_package(
+        specs,
+        request.package,
+        request.selection,
+        worker,
+        own_templates,
+        request.old_names,
+        rules,
+        request.renamed_types,
+    )
+    for rule in rules:
+        if rule.text.module not in files:
+            report(
+                f"adopted: {rule.place.source}: {safe_text(rule.name)} has no effect: the package"
+                f" has no {rule.text.module}"
+            )
+    return files
+
+
+def _spec_of(
+    request: BuildRequest,
+    source: Source,
+    loaded: schema.Schema,
+    texts: docs.Docs,
+    report: Callable[[str], None],
+) -> spec.RevisionSpec:
+    """Everything about one revision of a package; reports on one from a file of the user's."""
+    if source.origin == "mcpgen":
+        built = revision_spec(
+            loaded, facts.load(source.revision), texts, extension_files=request.extensions
+        )
+        _report_extensions(built, report)
+        return built
+    stated = source.facts if source.facts_of is None else None
+    found = schema_facts.facts_for(loaded, source.base, stated)
+    if request.strict:
+        schema_facts.expect_all_stated(found, loaded.source)
+    newer = schema_sources.newer_than(source.base, loaded)
+    built = revision_spec(loaded, found.facts, texts, newer, request.extensions)
+    absent: frozenset[str] = frozenset()
+    if stated is not None:
+        schema_facts.expect_methods(loaded, source.base, stated)
+        absent = schema_facts.absent_methods(stated)
+    parts = {*request.selection.parts}
+    if parts != {"types"}:
+        peers = bool(parts - {"types", "protocol"})
+        core_check.expect_core(built, source.base, absent, peers=peers)
+    for note in built.models.normal.notes:
+        report(f"note: {loaded.source}#{safe_text(loaded.pointer(note.pointer))}: {note.text}")
+    unset = tuple(core_check.unset_members(built, source.base))
+    for member in unset:
+        pointer = safe_text(loaded.pointer(f"/$defs/{member.definition}/required"))
+        report(f"note: {loaded.source}#{pointer}: {core_check.note(member)}")
+    for guess in found.guesses:
+        report(f"guess: {safe_text(str(guess), _GUESS)}")
+    if carried := schema_facts.summary(found):
+        report(f"carried over: {carried}; mcpgen facts {loaded.source} lists them")
+    _report_extensions(built, report)
+    return replace(built, unset=unset)
+
+
+def _report_extensions(built: spec.RevisionSpec, report: Callable[[str], None]) -> None:
+    """Report what of the extensions of a revision was read as something else than it says."""
+    for extension in built.extensions:
+        normal = extension.models.normal
+        for note in normal.notes:
+            pointer = safe_text(normal.schema.pointer(note.pointer))
+            report(f"note: {normal.schema.source}#{pointer}: {note.text}")
+
+
+def revision_spec(
+    loaded: schema.Schema,
+    stated: facts.Facts,
+    texts: docs.Docs,
+    newer: Sequence[Mapping[str, Node]] | None = None,
+    extension_files: Sequence[ExtensionFile] = (),
+) -> spec.RevisionSpec:
+    """Everything about one revision.
+
+    Args:
+        loaded: Its schema.
+        stated: Its facts.
+        texts: The documentation of types.
+        newer: The definitions of the revisions after it, for their names; those that mcpgen has
+            unless given.
+        extension_files: The extensions to have beside it, as far as their types fit.
+
+    Raises:
+        SchemaError: The schema has no plain form, a method no result, or a union no test; or an
+            extension does not go with it.
+    """
+    if newer is None:
+        newer = [
+            schema_sources.definitions(row)
+            for row in schema.revisions()
+            if row.name > loaded.revision
+        ]
+    plain = normalize.normalize(loaded, stated, newer)
+    complete, held_by_role = normalize.with_roles(plain)
+    found = methods.derive(complete, stated)
+    decided = unions.decided(found.normal, _params_and_results(found))
+    found = replace(found, normal=decided.normal)
+    prose = Texts(loaded, texts)
+    built = spec.of_revision(
+        loaded.revision,
+        stated,
+        found,
+        held_by_role,
+        decided.tests,
+        prose,
+        rpc_api.derive(found, prose),
+    )
+    if not extension_files:
+        return built
+    before = schema_sources.published(loaded)
+    core = extensions.Core(loaded, before, stated, newer, found, held_by_role)
+    beside = extensions.merge_all(extension_files, core)
+    fitting = tuple(_extension_spec(each, stated) for each in beside.fitting)
+    return replace(built, extensions=fitting, unfit=beside.unfit)
+
+
+def _extension_spec(extension: extensions.Extension, stated: facts.Facts) -> spec.ExtensionSpec:
+    prose = Texts(extension.schema, docs.Docs())
+    derived = rpc_api.derive(extension.methods, prose, extension.core)
+    return spec.of_extension(extension, stated, prose, derived)
+
+
+def _params_and_results(found: methods.Methods) -> frozenset[str]:
+    every = [*found.all, *found.inputs]
+    return frozenset(name for m in every for name in (m.params, m.result) if name is not None)
+
+
+def facts_text(source: Source) -> str:
+    """All facts that are used for a schema file, as a facts file.
+
+    Raises:
+        SchemaError: The schema is malformed.
+        FactsError: The facts file is malformed, or names a method that the schema does not have.
+    """
+    loaded = schema_sources.load(source, errata=True)
+    stated = source.facts if source.facts_of is None else None
+    found = schema_facts.facts_for(loaded, source.base, stated)
+    if stated is not None:
+        schema_facts.expect_methods(loaded, source.base, stated)
+    plain = normalize.normalize(loaded, found.facts, schema_sources.newer_than(source.base, loaded))
+    by_rule = methods.results_by_rule(plain, found.facts)
+    return schema_facts.text_of(found, loaded, source.base, stated, by_rule)

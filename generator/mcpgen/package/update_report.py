@@ -1,0 +1,261 @@
+"""What generating a package anew changes in the protocol that it speaks.
+
+The package before is known by its manifest: revisions, and the digest of the structure of each. A
+schema of mcpgen's, or of the user's folder, is found by that digest; of a schema file that changed
+since, the state before is in the cache.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mcpgen import cache, schema
+from mcpgen.diff import report
+from mcpgen.diff.changes import Change
+from mcpgen.diff.compare import Diff, compare
+from mcpgen.diff.protocol import Protocol, of_schema
+from mcpgen.errors import safe_text
+from mcpgen.json_types import Node
+from mcpgen.model import normalize, schema_facts, schema_sources
+from mcpgen.model.normalized import target
+from mcpgen.model.schema_sources import Source
+from mcpgen.package.build_request import BuildRequest
+from mcpgen.package.manifest import Manifest
+from mcpgen.schema import Schema, SchemaFile, facts
+from mcpgen.schema.facts import Facts
+
+_STRUCTURE = "structure"
+_NAMES = 12
+"""Names that one line shows."""
+_ELEMENTS = frozenset({"method", "notification", "type"})
+_KINDS = ("methods", "notifications", "types")
+
+
+@dataclass(frozen=True)
+class Report:
+    """What is new, gone and changed from one schema to another.
+
+    Attributes:
+        diff: The comparison.
+        new: Names by kind: methods, notifications, types.
+        gone: The same of what is not there any more.
+        changed: The same of what is otherwise than before.
+    """
+
+    diff: Diff
+    new: dict[str, tuple[str, ...]]
+    gone: dict[str, tuple[str, ...]]
+    changed: dict[str, tuple[str, ...]]
+
+    def record(self) -> dict[str, Any]:
+        """The report as a JSON object."""
+        words = {"new": self.new, "gone": self.gone, "changed": self.changed}
+        return {"old": self.diff.old, "new": self.diff.new, "counts": dict(self.diff.counts)} | {
+            f"{word}_{kind}": list(names)
+            for word, held in words.items()
+            for kind, names in held.items()
+        }
+
+    def lines(self) -> Iterator[str]:
+        """The report as text."""
+        yield report.headline(self.diff)
+        words = {"new": self.new, "gone": self.gone, "changed": self.changed}
+        for word, held in words.items():
+            for kind, names in held.items():
+                more = f" and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
+                shown = ", ".join(safe_text(name) for name in names[:_NAMES])
+                yield f"  {word} {kind}: {shown}{more}"
+
+
+def renamed_types(
+    before: Manifest, request: BuildRequest, names: Collection[str]
+) -> dict[str, str]:
+    """Types that a newer revision calls otherwise, by the names that a package has for them.
+
+    A revision that the package had may name a type otherwise in the newest one that is built, or
+    may hold inline what a newer one gives a name to.
+
+    Args:
+        before: The manifest of the package.
+        request: What is built in its place.
+        names: The types of the package.
+    """
+    after = {source.revision: source for source in request.sources}
+    pairs = _pairs(before, after)
+    pairs += [(name, max(after)) for name in before.revisions if name not in after]
+    found: dict[str, str] = {}
+    for name, origin in before.revisions.items():
+        side = _known(name, origin.structure, errata=before.options.errata)
+        if side is None:
+            continue
+        found |= _renamed_inline(side)
+        for new in sorted({new for old, new in pairs if old == name}):
+            found |= _renamed_between(side, _loaded(after[new], request.errata))
+    return {old: new for old, new in sorted(found.items()) if old in names}
+
+
+def _renamed_between(old: _Side, new: _Side) -> dict[str, str]:
+    """The types that a comparison of two revisions finds under other names."""
+    if old.schema.digest == new.schema.digest:
+        return {}
+    changes = compare(*_sides(old, new)).changes
+    return {change.old: change.new for change in changes if change.rule.id == "TYPE_RENAMED"}
+
+
+def _renamed_inline(side: _Side) -> dict[str, str]:
+    """Names of inline types that they have as long as not all newer revisions are known."""
+    newer = schema_sources.newer_than(side.base, side.schema)
+    now = normalize.normalize(side.schema, side.facts, newer)
+    found: dict[str, str] = {}
+    for count in range(len(newer)):
+        then = normalize.normalize(side.schema, side.facts, newer[:count])
+        for name in then.definitions.keys() & now.definitions.keys():
+            found.update(_renamed_below(then.definitions[name].node, now.definitions[name].node))
+    return found
+
+
+def _renamed_below(old: Node, new: Node) -> Iterator[tuple[str, str]]:
+    """The names of types in one of two schemas of the same values, with those in the other."""
+    if "$ref" in old and "$ref" in new:
+        names = target(old), target(new)
+        if names[0] != names[1]:
+            yield names
+        return
+    for part in ("items", "additionalProperties"):
+        if old.get(part) and new.get(part):
+            yield from _renamed_below(old[part], new[part])
+    for one, other in zip(old.get("anyOf", ()), new.get("anyOf", ()), strict=False):
+        yield from _renamed_below(one, other)
+    properties = new.get("properties", {})
+    for wire, node in old.get("properties", {}).items():
+        if wire in properties:
+            yield from _renamed_below(node, properties[wire])
+
+
+def remember(request: BuildRequest) -> None:
+    """Keep the structure of each schema file for the report of the next run."""
+    for source in request.sources:
+        if source.file is not None:
+            document = schema.canonical(source.file.document).encode()
+            cache.write(_STRUCTURE, source.file.digest, document)
+
+
+def reports(before: Manifest, request: BuildRequest) -> list[Report]:
+    """What changes from a package to what is built in its place; nothing that is not known.
+
+    A revision that stays is compared with itself. If the newest revision is another one, the
+    newest ones are compared.
+
+    Args:
+        before: The manifest of the package.
+        request: What is built.
+    """
+    after = {source.revision: source for source in request.sources}
+    found: list[Report] = []
+    for old, new in _pairs(before, after):
+        side = _loaded(after[new], request.errata)
+        digest = before.revisions[old].structure
+        if side.schema.digest == digest:
+            continue
+        other = _known(old, digest, errata=before.options.errata)
+        if other is not None:
+            found.append(_report(other, side))
+    return found
+
+
+def _pairs(before: Manifest, after: Mapping[str, Source]) -> list[tuple[str, str]]:
+    """The revisions to compare: each that stays with itself, and the newest ones."""
+    pairs = [(name, name) for name in before.revisions if name in after]
+    newest = max(before.revisions), max(after)
+    return pairs if newest[0] == newest[1] else [*pairs, newest]
+
+
+@dataclass(frozen=True)
+class _Side:
+    """One schema of a comparison.
+
+    Attributes:
+        schema: The schema.
+        facts: Its facts.
+        base: The revision that it is, or that a schema file starts from.
+    """
+
+    schema: Schema
+    facts: Facts
+    base: str
+
+
+def _loaded(source: Source, errata: bool) -> _Side:
+    loaded = schema_sources.load(source, errata)
+    if source.origin == "mcpgen":
+        return _Side(loaded, facts.load(source.revision), source.base)
+    stated = source.facts if source.facts_of is None else None
+    found = schema_facts.facts_for(loaded, source.base, stated)
+    return _Side(loaded, found.facts, source.base)
+
+
+def _known(name: str, digest: str, *, errata: bool) -> _Side | None:
+    """The schema with a digest and its facts, if it is known."""
+    row = next((row for row in schema.revisions() if row.digest == digest), None)
+    if row is not None:
+        return _Side(schema.load(row.name, errata=errata), facts.load(row.name), row.name)
+    kept = cache.read(_STRUCTURE, digest)
+    if kept is None:
+        return None
+    file = SchemaFile(Path(f"{name}.json"), json.loads(kept), digest)
+    loaded = file.schema(revision=name, errata=errata)
+    base = file.nearest.entry.name
+    return _Side(loaded, schema_facts.facts_for(loaded, base, None).facts, base)
+
+
+def _sides(one: _Side, other: _Side) -> tuple[Protocol, Protocol]:
+    """Both sides of a comparison, each with the other's names for what it has inline."""
+    return _protocol(one, other), _protocol(other, one)
+
+
+def _protocol(side: _Side, other: _Side) -> Protocol:
+    loaded = side.schema
+    return of_schema(loaded, side.facts, loaded.revision, [other.schema.definitions])
+
+
+def _report(one: _Side, other: _Side) -> Report:
+    old, new = _sides(one, other)
+    diff = compare(old, new)
+    kinds = {
+        **dict.fromkeys(old.types | new.types, "types"),
+        **{
+            method.name: "methods" if method.kind == "request" else "notifications"
+            for side in (old, new)
+            for method in (*side.methods.all, *side.methods.inputs)
+        },
+    }
+    words: dict[str, dict[str, dict[str, None]]] = {"new": {}, "gone": {}, "changed": {}}
+    for change in diff.changes:
+        kind = kinds.get(change.owner)
+        if kind is not None and change.rule.element != "type name":
+            words[_word(change)].setdefault(kind, {})[_name(change)] = None
+    for kind, names in words["changed"].items():
+        for word in ("new", "gone"):
+            for name in words[word].get(kind, {}):
+                names.pop(name, None)
+    new_names, gone, changed = (
+        {kind: tuple(sorted(words[word][kind])) for kind in _KINDS if words[word].get(kind)}
+        for word in ("new", "gone", "changed")
+    )
+    return Report(diff, new_names, gone, changed)
+
+
+def _word(change: Change) -> str:
+    if change.rule.element in _ELEMENTS:
+        return {"added": "new", "removed": "gone"}.get(change.rule.kind, "changed")
+    return "changed"
+
+
+def _name(change: Change) -> str:
+    if change.rule.element in _ELEMENTS and change.rule.kind == "renamed":
+        return f"{change.old_place} (now {change.new_place})"
+    return change.owner

@@ -1,0 +1,435 @@
+"""Commands on whole projects: `new`, and `generate`, `update` and `check` by their settings."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import click
+
+from mcpgen import names, paths
+from mcpgen.console import Console
+from mcpgen.errors import UsageError, safe_text
+from mcpgen.literals import Code
+from mcpgen.model import schema_sources
+from mcpgen.model.parts import selection
+from mcpgen.package import commands, package_cache
+from mcpgen.package import directory as directories
+from mcpgen.package.build_request import BuildRequest
+from mcpgen.package.commands import Wanted, count_of
+from mcpgen.package.settings import MirrorSettings, PackageSettings, Settings
+from mcpgen.project import hooks, live_server, server_lists, writing
+from mcpgen.project import mirror as mirrors
+from mcpgen.project import skeleton as projects
+from mcpgen.project.mirror import Limits, Mirror, Snapshot
+from mcpgen.project.server_lists import ServerLists
+from mcpgen.project.skeleton import Project, Side, toml
+
+
+@dataclass(frozen=True)
+class NewProject:
+    """What the options of `mcpgen new` ask for.
+
+    Attributes:
+        side: Whether it is a server or a client.
+        name: Its name.
+        directory: Where it is written.
+        revisions: Names, `latest` and `all` among them.
+        transports: Words of `--transport`.
+        from_file: A file with the lists of a server to start from.
+        from_server: A server to start from.
+        mcpgen: What pip installs mcpgen from in CI; `None` for CI without mcpgen.
+    """
+
+    side: Side
+    name: str
+    directory: Path
+    revisions: tuple[str, ...] = ("all",)
+    transports: tuple[str, ...] = ()
+    from_file: Path | None = None
+    from_server: str | None = None
+    mcpgen: str | None = None
+
+
+def answered(
+    side: Side,
+    *,
+    name: str | None,
+    output: Path | None,
+    revisions: tuple[str, ...],
+    transports: tuple[str, ...],
+    from_file: Path | None,
+    from_server: str | None,
+    mcpgen: str | None,
+) -> NewProject:
+    """What to write, from the words of the command line; the rest is asked for on a terminal.
+
+    Raises:
+        UsageError: There is no name, and nobody to ask.
+    """
+    asks = sys.stdin.isatty() and sys.stdout.isatty()
+    if name is None:
+        if not asks:
+            raise UsageError(f"expected mcpgen new {side} NAME, got no name")
+        name = str(click.prompt(f"Name of the {side}"))
+    if from_file is not None and from_server is not None:
+        raise UsageError("expected --from or --from-server, got both")
+    if asks and not revisions:
+        revisions = (str(click.prompt("Revisions (a date, latest, or all)", default="all")),)
+    if asks and not transports:
+        transports = (str(click.prompt("Transports (stdio, http, or all)", default="all")),)
+    if asks and output is None:
+        output = Path(click.prompt("Directory", default=name))
+    return NewProject(
+        side,
+        name,
+        output or Path(name),
+        revisions or ("all",),
+        transports,
+        from_file,
+        from_server,
+        None if mcpgen is None else projects.checked_requirement(mcpgen),
+    )
+
+
+def new(console: Console, wanted: NewProject) -> None:
+    """Write a new project.
+
+    Raises:
+        McpgenError: An option is wrong, the directory is not free, or the server to start from
+            cannot be read; nothing is written then.
+    """
+    module = projects.module_name(wanted.name)
+    sources = schema_sources.named(wanted.revisions)
+    chosen = selection((), wanted.transports)
+    if Path.cwd().is_relative_to(wanted.directory.resolve()):
+        raise UsageError(f"-o {wanted.directory} holds the current directory; name a new one")
+    writing.expect_free(wanted.directory)
+    revisions = tuple(source.revision for source in sources)
+    request = BuildRequest(f"{module}.{projects.PROTOCOL}", sources, selection=chosen)
+    with console.progress(f"generating {wanted.name} ({', '.join(revisions)})"):
+        package = package_cache.built(request, console.summary)
+        mirror, snapshot = _mirrored(console, wanted, request, package)
+        project = Project(
+            wanted.name,
+            wanted.side,
+            revisions,
+            chosen.transports,
+            _mirror_settings(wanted),
+            mirror is not None and mirror.expands,
+            _own_schemas(wanted.directory.resolve(), revisions),
+            wanted.mcpgen,
+        )
+        files = projects.user_files(project, mirror)
+    own = len(files)
+    inner = projects.folder(project, projects.PROTOCOL)
+    files |= {f"{inner}/{path}": text for path, text in package.items()}
+    if mirror is not None and snapshot is not None:
+        beside = projects.folder(project, projects.MIRROR)
+        written = mirrors.files(mirror, snapshot)
+        files |= {f"{beside}/{path}": text for path, text in written.items()}
+        differences = _differences(console, project, files, snapshot)
+        _report(console, mirror, differences)
+    writing.write_project(wanted.directory, files)
+    console.summary(
+        f"{wanted.directory}: {count_of(own, 'file')} of yours,"
+        f" {count_of(len(package), 'file')} in {inner}"
+    )
+    console.summary(
+        f"next: cd {shlex.quote(str(wanted.directory))} && pip install -e '.[dev]' && pytest"
+    )
+
+
+def _differences(
+    console: Console, project: Project, files: Mapping[str, str], snapshot: Snapshot
+) -> list[str]:
+    """How the lists of a new project differ from those of the server; the project is imported."""
+    root = projects.folder(project, "")
+    own = {path.removeprefix(root): text for path, text in files.items() if path.startswith(root)}
+    modules = (projects.MIRROR, project.side)
+    with console.progress(f"importing {project.module}"):
+        return live_server.mirror_differences(own, modules, projects.PROTOCOL, snapshot)
+
+
+def _mirrored(
+    console: Console, wanted: NewProject, request: BuildRequest, package: Mapping[str, str]
+) -> tuple[Mirror, Snapshot] | tuple[None, None]:
+    """The mirror of the server that a project starts from, if it starts from one."""
+    if wanted.from_file is None and wanted.from_server is None:
+        return None, None
+    settings = MirrorSettings(
+        projects.MIRROR, str(wanted.from_file or ""), wanted.from_server or "", "."
+    )
+    lists, limits = _server_lists(console, settings, Path.cwd(), request, package)
+    title = projects.module_name(wanted.name).replace("_", "-").title()
+    [calls_class] = names.class_names([title], mirrors.RESERVED).values()
+    snapshot = Snapshot(lists, limits, calls_class)
+    return mirrors.build(snapshot, projects.PROTOCOL), snapshot
+
+
+def _server_lists(
+    console: Console,
+    settings: MirrorSettings,
+    root: Path,
+    request: BuildRequest,
+    package: Mapping[str, str],
+) -> tuple[ServerLists, Limits]:
+    """The lists of the server to mirror, and what of them a package cannot register.
+
+    Args:
+        console: Where progress is told.
+        settings: The server.
+        root: What paths of the settings start from.
+        request: What the package of the project is made from.
+        package: That package, by path and text.
+    """
+    if settings.file:
+        lists = server_lists.read_file(root / settings.file)
+    else:
+        server = live_server.target(settings.server, root / settings.directory)
+        every = _every_revision(request, package)
+        with console.progress(f"asking {server.shown}"), live_server.imported(every) as peer:
+            lists = live_server.lists(peer, server)
+    with live_server.imported(package) as peer:
+        return lists, live_server.limits(peer, lists)
+
+
+def _every_revision(request: BuildRequest, package: Mapping[str, str]) -> Mapping[str, str]:
+    """A package with a client of every revision, to talk to servers of any age.
+
+    That is the package of the project, if it has all of them; else one is made for the moment.
+    """
+    sources = schema_sources.named(("all",))
+    if request.sources == sources and request.selection == selection():
+        return package
+    return package_cache.built(
+        BuildRequest("peer", sources, selection=selection(("client",))), _ignore
+    )
+
+
+def _ignore(note: str) -> None:
+    """Published schemas need no notes."""
+
+
+def _mirror_settings(wanted: NewProject) -> Code | None:
+    """The lines of `[tool.mcpgen.mirror]` that name the server, seen from the project."""
+    root = wanted.directory.resolve()
+    if wanted.from_file is not None:
+        path = Path(os.path.relpath(wanted.from_file.resolve(), root)).as_posix()
+        return Code(f"file = {toml(path)}")
+    if wanted.from_server is None:
+        return None
+    place = Path(os.path.relpath(Path.cwd(), root)).as_posix()
+    return Code(f"server = {toml(wanted.from_server)}\ndirectory = {toml(place)}")
+
+
+def _own_schemas(root: Path, revisions: Sequence[str]) -> Code | None:
+    """The user's folder of revisions, seen from the project, if a revision is from there."""
+    own = paths.own_schema_dir()
+    if own is None or not any(map(paths.is_own_revision, revisions)):
+        return None
+    return toml(Path(os.path.relpath(own.resolve(), root)).as_posix())
+
+
+def _report(console: Console, mirror: Mirror, differences: Sequence[str]) -> None:
+    """Say what was mirrored, what could not become types, and what is listed otherwise."""
+    counts = (
+        count_of(len(mirror.tools), "tool"),
+        count_of(len(mirror.resources), "resource"),
+        count_of(len(mirror.prompts), "prompt"),
+    )
+    console.summary(f"mirrored: {', '.join(counts)}")
+    for note in (*mirror.notes, *differences):
+        console.summary(f"note: {safe_text(note, 400)}")
+
+
+def generate(console: Console, settings: Settings, *, force: bool) -> None:
+    """Write the packages of a project by its settings, and its mirror from what is recorded.
+
+    Raises:
+        McpgenError: A setting or an input is wrong, or a directory cannot be written.
+    """
+    with settings.own_revisions():
+        _write_packages(console, settings, force=force)
+        if settings.mirror is not None:
+            snapshot = mirrors.read(settings.mirror_directory)
+            _write_mirror(console, settings, snapshot, snapshot, (), force=force)
+
+
+def _write_packages(console: Console, settings: Settings, *, force: bool) -> None:
+    requests = [_request(settings, package) for package in settings.packages]
+    for package, request in zip(settings.packages, requests, strict=True):
+        directory = settings.directory(package)
+        commands.generate(console, request, directory, force=force)
+        hooks.run(console, package.hooks, directory, settings.root)
+
+
+def update(console: Console, settings: Settings, *, force: bool) -> None:
+    """Write the packages of a project anew; ask the server that it mirrors, and say what changed.
+
+    Raises:
+        McpgenError: As for `generate`; or the server cannot be asked.
+    """
+    with settings.own_revisions():
+        _write_packages(console, settings, force=force)
+        if settings.mirror is not None:
+            _update_mirror(console, settings, settings.mirror, force=force)
+
+
+def _update_mirror(
+    console: Console, settings: Settings, mirror: MirrorSettings, *, force: bool
+) -> None:
+    """Ask the mirrored server again, say what changed, and write the mirror anew."""
+    old = mirrors.read(settings.mirror_directory)
+    request = _request(settings, settings.packages[0])
+    package = directories.texts(settings.directory(settings.packages[0]))
+    lists, limits = _server_lists(console, mirror, settings.root, request, package)
+    new_snapshot = replace(old, lists=lists, limits=limits)
+    changes = server_lists.changes(old.lists, lists)
+    _write_mirror(console, settings, old, new_snapshot, changes, force=force)
+
+
+def _write_mirror(
+    console: Console,
+    settings: Settings,
+    old: Snapshot,
+    snapshot: Snapshot,
+    changes: Sequence[str],
+    *,
+    force: bool,
+) -> None:
+    """Write the mirror from a snapshot, then say what changed on the server."""
+    directory = settings.mirror_directory
+    mirror = mirrors.build(snapshot, settings.protocol)
+    files = mirrors.files(mirror, snapshot)
+    if not force:
+        mirrors.refuse_edited(directory, old, files)
+    differences: Sequence[str] = ()
+    if writing.differing(directory.resolve(), files):
+        differences = _differences_of_mirror(settings, files, snapshot)
+    changed = writing.write_files(directory, files)
+    for line in changes:
+        console.summary(line)
+    if changed:
+        _report(console, mirror, differences)
+    console.summary(f"{directory}: {'updated' if changed else 'unchanged'}")
+
+
+def _differences_of_mirror(
+    settings: Settings, files: Mapping[str, str], snapshot: Snapshot
+) -> list[str]:
+    """How the lists of a mirror differ from those of the server; the mirror is imported."""
+    package = directories.texts(settings.directory(settings.packages[0]))
+    own = {f"{settings.protocol}/{path}": text for path, text in package.items()}
+    own |= {f"{projects.MIRROR}/{path}": text for path, text in files.items()}
+    own["__init__.py"] = ""
+    return live_server.mirror_differences(own, (projects.MIRROR,), settings.protocol, snapshot)
+
+
+def _request(settings: Settings, package: PackageSettings) -> BuildRequest:
+    """What to build for one package."""
+    files = tuple(settings.root / path for path in package.schemas)
+    for path in (*files, *([settings.root / package.facts] if package.facts else [])):
+        if not path.is_file():
+            raise UsageError(f"{settings.root / 'pyproject.toml'}: expected a file, got {path}")
+    wanted = Wanted(
+        package.revisions,
+        files,
+        settings.root / package.facts if package.facts else None,
+        package.parts,
+        package.transports,
+        package.models,
+        settings.templates(package),
+        package.extensions,
+        settings.root,
+        settings.adopted(package),
+        package.features,
+        package.gitattributes,
+        package.runtime,
+    )
+    directory = settings.directory(package)
+    return commands.requested(wanted, directory, errata=package.errata, strict=package.strict)
+
+
+def check(console: Console, settings: Settings) -> bool:
+    """Whether all of a project is what mcpgen would write; says so.
+
+    Raises:
+        McpgenError: A directory is not a package of mcpgen's, or an input is wrong.
+    """
+    with settings.own_revisions():
+        current = True
+        for package in settings.packages:
+            directory = settings.directory(package)
+            current &= commands.check(console, directory, Wanted())
+            changed = _other_settings(_request(settings, package), directory)
+            if changed:
+                console.summary(f"the settings changed: {', '.join(changed)}; run mcpgen")
+            current &= not changed
+        if settings.mirror is not None:
+            current &= _check_mirror(console, settings)
+        return current
+
+
+def _check_mirror(console: Console, settings: Settings) -> bool:
+    """Whether the mirror is what mcpgen would write from what is recorded."""
+    directory = settings.mirror_directory
+    differing = _mirror_differences(settings)
+    for path in differing:
+        console.summary(f"differs: {(directory / path).as_posix()}; run mcpgen")
+    if not differing:
+        console.summary(f"{directory}: up to date")
+    return not differing
+
+
+def _mirror_differences(settings: Settings) -> Sequence[str]:
+    """The files of the mirror that mcpgen would write otherwise."""
+    snapshot = mirrors.read(settings.mirror_directory)
+    files = mirrors.files(mirrors.build(snapshot, settings.protocol), snapshot)
+    return writing.differing(settings.mirror_directory, files)
+
+
+def differences(settings: Settings) -> Iterator[tuple[str, str]]:
+    """What the packages and the mirror of a project were made from otherwise than its settings say.
+
+    Yields:
+        What differs, and what to do.
+
+    Raises:
+        McpgenError: A setting names something that is not there, or the mirror cannot be read.
+    """
+    with settings.own_revisions():
+        for package in settings.packages:
+            directory = settings.directory(package)
+            if directories.read_manifest(directory) is None:
+                yield f"{directory} is not generated", "mcpgen generate"
+            elif changed := _other_settings(_request(settings, package), directory):
+                yield f"{directory} has other {', '.join(changed)}", "mcpgen generate"
+        if settings.mirror is not None:
+            for path in _mirror_differences(settings):
+                yield f"{settings.mirror_directory / path} differs", "mcpgen generate"
+
+
+def _other_settings(request: BuildRequest, directory: Path) -> list[str]:
+    """What a package was made from that its settings say otherwise."""
+    record = directories.read_manifest(directory)
+    if record is None:
+        return []
+    pairs = {
+        "revisions": ([source.revision for source in request.sources], [*record.revisions]),
+        "parts": (request.options.parts, record.options.parts),
+        "features": (request.options.features, record.options.features),
+        "models": (request.options.models, record.options.models),
+        "runtime": (request.options.runtime, record.options.runtime),
+        "transports": (request.options.transports, record.options.transports),
+        "gitattributes": (request.options.gitattributes, record.options.gitattributes),
+        "errata": (request.options.errata, record.options.errata),
+        "templates": (request.templates.directory, record.templates.directory),
+        "adopted": (request.adopted_origin.file, record.adopted.file),
+        "extensions": ([*request.extension_origins], [*record.extensions]),
+    }
+    return [name for name, (wanted, recorded) in pairs.items() if wanted != recorded]

@@ -1,0 +1,238 @@
+"""What may be wrong with an installation of mcpgen, with projects and with generated packages.
+
+Each finding is one line: what was looked at, what was found, and what to do if that is wrong.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass
+from importlib.metadata import PackageNotFoundError, metadata, requires, version
+from pathlib import Path
+from typing import Literal
+
+from packaging.requirements import Requirement
+
+from mcpgen import __version__, paths, schema
+from mcpgen.console import Console
+from mcpgen.errors import McpgenError, safe_text
+from mcpgen.package import build_request, check, manifest, overrides, settings
+
+_SKIPPED = frozenset({"node_modules", "site-packages", "__pycache__"})
+"""Folders that are not searched for packages; nor are those whose name starts with a dot."""
+
+_FOLDERS = 20_000
+"""Folders that are searched for packages at most."""
+
+State = Literal["ok", "missing", "wrong"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at.
+
+    Attributes:
+        subject: What was looked at.
+        state: `ok`; `missing` if it is optional and not there; `wrong` if something must be done.
+        text: What was found.
+        advice: What to do; empty if nothing.
+    """
+
+    subject: str
+    state: State
+    text: str
+    advice: str = ""
+
+
+def diagnose(console: Console, directory: Path) -> bool:
+    """Show what is found of the installation and of the packages below a directory.
+
+    Returns:
+        Whether nothing is wrong.
+    """
+    found = [*_installation(), *_requirements(), *_schemas(), *_projects(directory)]
+    for finding in found:
+        line = f"{finding.state}: {finding.subject}: {finding.text}"
+        advice = f"; {finding.advice}" if finding.advice else ""
+        (console.summary if finding.state == "ok" else console.text)(line + advice)
+    sound = all(finding.state != "wrong" for finding in found)
+    console.record({"sound": sound, "findings": [asdict(finding) for finding in found]})
+    return sound
+
+
+def _installation() -> Iterator[Finding]:
+    yield Finding("mcpgen", "ok", f"{__version__} in {paths.PACKAGE}")
+    yield Finding("python", "ok", f"{platform.python_version()} at {sys.executable}")
+    yield Finding("data", "ok", f"schemas and templates in {paths.data_root()}")
+
+
+def _requirements() -> Iterator[Finding]:
+    """What the distribution requires, against what is installed."""
+    try:
+        lines = requires("mcpgen") or []
+    except PackageNotFoundError:
+        advice = "install it with pip"
+        yield Finding("requirements", "wrong", "mcpgen is not an installed package", advice)
+        return
+    extras = metadata("mcpgen").get_all("Provides-Extra") or []
+    for line in lines:
+        requirement = Requirement(line)
+        extra = next((extra for extra in ("", *extras) if _applies(requirement, extra)), None)
+        if extra is None:
+            continue  # meant for another system
+        name, wanted = requirement.name, str(requirement.specifier)
+        advice = f"pip install '{name}{wanted}'"
+        try:
+            installed = version(name)
+        except PackageNotFoundError:
+            state: State = "missing" if extra else "wrong"
+            why = f"not installed, needed for {extra}" if extra else "not installed"
+            yield Finding(name, state, why, advice)
+            continue
+        fits = requirement.specifier.contains(installed, prereleases=True)
+        text = installed if fits else f"{installed}, expected {wanted}"
+        yield Finding(name, "ok" if fits else "wrong", text, "" if fits else advice)
+
+
+def _applies(requirement: Requirement, extra: str) -> bool:
+    """Whether a requirement is needed here, with an extra; with none where that is empty."""
+    return requirement.marker is None or requirement.marker.evaluate({"extra": extra})
+
+
+def _schemas() -> Iterator[Finding]:
+    """Each revision that mcpgen has: its schema against the digest on record."""
+    advice = "install mcpgen again"
+    for entry in schema.revisions():
+        try:
+            loaded = schema.load(entry.name)
+        except McpgenError as error:
+            yield Finding(f"revision {entry.name}", "wrong", str(error), advice)
+        else:
+            count = len(loaded.errata)
+            text = f"{entry.status}, corrections: {count}"
+            yield Finding(f"revision {entry.name}", "ok", text)
+
+
+def _projects(directory: Path) -> Iterator[Finding]:
+    """Each project with settings and each package of mcpgen's below a directory."""
+    for folder, kind in _folders(directory):
+        if kind == "project":
+            yield from _project(folder)
+            continue
+        subject = f"package {safe_text(str(folder))}"
+        try:
+            project = settings.find(folder.resolve())
+        except McpgenError:
+            project = None  # malformed settings are a finding of their own
+        with project.own_revisions() if project is not None else nullcontext():
+            try:
+                yield from _package(subject, folder)
+            except McpgenError as error:
+                yield Finding(subject, "wrong", str(error))
+
+
+def _folders(directory: Path) -> Iterator[tuple[Path, Literal["project", "package"]]]:
+    for count, (folder, folders, files) in enumerate(os.walk(directory)):
+        if count == _FOLDERS:
+            return
+        folders[:] = sorted(
+            name for name in folders if name not in _SKIPPED and not name.startswith(".")
+        )
+        if settings.FILE in files:
+            yield Path(folder), "project"
+        if manifest.NAME in files and "__init__.py" in files:
+            folders.clear()
+            yield Path(folder), "package"
+
+
+def _project(folder: Path) -> Iterator[Finding]:
+    """The settings in a folder, if there are some, with what they name."""
+    subject = f"settings {safe_text(str(folder / settings.FILE))}"
+    try:
+        project = settings.read(folder)
+    except McpgenError as error:
+        yield Finding(subject, "wrong", str(error))
+        return
+    if project is None:
+        return
+    yield Finding(subject, "ok", f"packages: {len(project.packages)}")
+    if project.schemas_dir and not (folder / project.schemas_dir).is_dir():
+        text = f"schemas_dir {safe_text(project.schemas_dir)} is not there"
+        yield Finding(subject, "wrong", text, "name the folder of your revisions, or drop the key")
+    for package in project.packages:
+        for hook in package.hooks:
+            if _program(hook[0], folder) is None:
+                text = f"hook {safe_text(hook[0])}: no such program"
+                yield Finding(subject, "wrong", text, "install it, or name its path")
+    from mcpgen.project import commands as project_commands  # few folders have settings
+
+    try:
+        for line, advice in project_commands.differences(project):
+            yield Finding(subject, "wrong", line, advice)
+    except McpgenError as error:
+        yield Finding(subject, "wrong", str(error))
+
+
+def _program(name: str, folder: Path) -> str | None:
+    """The program of a hook: a path from the folder of the settings, or a name on the path."""
+    return shutil.which(folder / name if "/" in name or os.sep in name else name)
+
+
+def _package(subject: str, folder: Path) -> Iterator[Finding]:
+    """One package of mcpgen's: the user's files that shaped it, then what is on disk."""
+    record = manifest.read(folder)
+    outdated = list(_outdated_templates(folder, record)) if record is not None else []
+    yield from outdated
+    if outdated:
+        return  # the package cannot be compared before they are up to date
+    report = check.check(folder)
+    if report.current:
+        yield Finding(subject, "ok", "up to date")
+        return
+    reasons = [
+        *(f"changed: {name}: {what}" for name, what in report.schema_changed.items()),
+        *([report.generator_changed] if report.generator_changed else []),
+        *(f"template changed: {name}" for name in report.templates_changed),
+        *(["adopted rules changed"] if report.adopted_changed else []),
+        *(f"edited by hand: {path}" for path in report.edited),
+        *(f"missing: {path}" for path in report.missing),
+    ]
+    yield Finding(subject, "wrong", "; ".join(reasons), _advice(folder, report))
+
+
+def _outdated_templates(folder: Path, record: manifest.Manifest) -> Iterator[Finding]:
+    """The overrides of a package that were made for other templates than those of today."""
+    directory = build_request.templates_directory(folder, record)
+    if directory is None:
+        return
+    for name, state in overrides.states(directory).items():
+        if state == "outdated":
+            yield Finding(
+                f"template {safe_text(str(directory / name))}",
+                "wrong",
+                f"overrides the template of another version than {__version__}",
+                f"mcpgen templates diff {directory}, then mcpgen templates accept {name}"
+                f" {directory}",
+            )
+
+
+def _advice(folder: Path, report: check.Report) -> str:
+    """What to do about a package that is not up to date."""
+    if not report.edited:
+        return f"mcpgen update {folder}"
+    from mcpgen.render import tree  # few packages are edited
+
+    replaced = f"mcpgen update {folder} --force"
+    if all(tree.is_copied(path) for path in report.edited):
+        return f"{replaced} undoes the edits"
+    if report.has_other_reasons:
+        return (
+            f"mcpgen adopt {folder} keeps the edits as rules, once all else is as it was when the"
+            f" package was made; {replaced} undoes them"
+        )
+    return f"mcpgen adopt {folder} keeps the edits as rules; {replaced} undoes them"

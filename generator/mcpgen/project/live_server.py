@@ -1,0 +1,387 @@
+"""Talking to servers with a package that is generated for the moment.
+
+mcpgen is installed without a package that speaks the protocol. A package with every revision is
+made in some seconds, speaks with servers of any age, follows the same schemas as what is written
+for the user, and is no second copy of anything; so one is written to a temporary folder and
+imported from there.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import logging
+import secrets
+import shlex
+import sys
+import tempfile
+from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from inspect import Parameter, Signature
+from pathlib import Path
+from typing import Any
+
+from mcpgen import __version__, names
+from mcpgen.errors import MirrorError, UsageError, safe_text
+from mcpgen.input_files import read_json
+from mcpgen.json_types import is_array, is_object
+from mcpgen.project.mirror import Limits, Snapshot, is_parameter, variables
+from mcpgen.project.server_lists import KINDS, WORDS, ServerLists, parse
+from mcpgen.schema.structure import difference, resolve
+
+SECONDS = 60.0
+"""How long a server may take for its start, and for each page of a list."""
+
+MAX_PAGES = 100
+"""Pages of one list."""
+
+MAX_ENTRIES = 5000
+"""Entries of one list."""
+
+_SHOWN = 5
+"""Entries with the same difference that one line names."""
+
+_LONGEST = 200
+"""Characters of a place that are shown."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """A server to connect to.
+
+    Attributes:
+        shown: The words of the user, for messages.
+        address: Its URL, or the command that starts it.
+        options: Keywords of `connect`: environment, directory, header fields.
+    """
+
+    shown: str
+    address: str | list[str]
+    options: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
+
+
+def target(words: str, directory: Path) -> Target:
+    """The server that a user names.
+
+    Args:
+        words: A URL; a file with `mcpServers`, with `#` and a name where it has several; or the
+            command that starts the server.
+        directory: Where the command is run, and where the file is looked for.
+
+    Raises:
+        UsageError: There are no words, or quotes are left open.
+        MirrorError: The file has no such entry.
+    """
+    if words.startswith(("http://", "https://")):
+        return Target(safe_text(words), words)
+    file, _, name = words.partition("#")
+    path = directory / file
+    if file.endswith(".json") and path.is_file():
+        return _configured(path, name, words, directory)
+    try:
+        command = shlex.split(words)
+    except ValueError as error:
+        raise UsageError(f"expected a command, got {safe_text(words)!r}: {error}") from error
+    if not command:
+        raise UsageError("expected a URL, a command or a file with mcpServers, got nothing")
+    return Target(safe_text(words), command, {"cwd": str(directory)})
+
+
+def _configured(path: Path, name: str, words: str, directory: Path) -> Target:
+    document = read_json(path, MirrorError)
+    source = str(path)
+    servers = document.get("mcpServers") if is_object(document) else None
+    if not is_object(servers) or not servers:
+        raise MirrorError(source, "/mcpServers", "an object with servers", "none")
+    if not name and len(servers) > 1:
+        known = ", ".join(safe_text(each) for each in servers)
+        raise MirrorError(source, "/mcpServers", f"FILE#NAME with one of {known}", "no name")
+    chosen = name or next(iter(servers))
+    entry = servers.get(chosen)
+    if not is_object(entry):
+        known = ", ".join(safe_text(each) for each in servers)
+        raise MirrorError(source, "/mcpServers", f"one of {known}", safe_text(chosen))
+    shown, url, command = safe_text(words), entry.get("url"), entry.get("command")
+    if isinstance(url, str):
+        headers = _texts(entry.get("headers"), source, "headers")
+        return Target(shown, url, {"headers": headers} if headers else {})
+    arguments = entry.get("args", [])
+    if not isinstance(command, str) or not is_array(arguments):
+        raise MirrorError(
+            source, f"/mcpServers/{chosen}", "a command with args, or a url", "neither"
+        )
+    options: dict[str, Any] = {"cwd": str(directory / str(entry.get("cwd") or "."))}
+    if environment := _texts(entry.get("env"), source, "env"):
+        options["env"] = environment
+    return Target(shown, [command, *map(str, arguments)], options)
+
+
+def _texts(value: object, source: str, member: str) -> dict[str, str]:
+    if value is None:
+        return {}
+    if not is_object(value) or not all(isinstance(text, str) for text in value.values()):
+        raise MirrorError(source, f"/{member}", "an object of strings", "something else")
+    return {key: str(text) for key, text in value.items()}
+
+
+@contextmanager
+def imported(files: Mapping[str, str]) -> Generator[Any]:
+    """A generated package, imported from a temporary folder.
+
+    Args:
+        files: Text by path within the package; imports within it are relative.
+
+    Yields:
+        The package. What it has not imported by the end cannot be imported any more.
+    """
+    with tempfile.TemporaryDirectory(prefix="mcpgen-") as folder:
+        name = f"mcpgen_peer_{secrets.token_hex(4)}"
+        for path, text in files.items():
+            place = Path(folder, name, path)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_text(text, encoding="utf-8", newline="\n")
+        sys.path.insert(0, folder)
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+        try:
+            importlib.invalidate_caches()
+            yield importlib.import_module(name)
+        finally:
+            sys.path.remove(folder)
+            for module in [each for each in sys.modules if each.partition(".")[0] == name]:
+                del sys.modules[module]
+
+
+def lists(package: Any, server: Target) -> ServerLists:
+    """What a server lists.
+
+    Args:
+        package: A generated package with a client.
+        server: The server.
+
+    Raises:
+        MirrorError: The server does not start or answer, or answers with nonsense.
+    """
+    import anyio  # only to talk to servers
+
+    try:
+        document = anyio.run(_listed, package, server)
+    except (package.McpError, OSError) as error:
+        text = safe_text(" ".join(str(error).split()), 500)
+        raise MirrorError(server.shown, "", "a server that answers", text) from error
+    return parse(document, server.shown)
+
+
+async def _listed(package: Any, server: Target) -> dict[str, Any]:
+    options = {"name": "mcpgen", "version": __version__, **server.options}
+    timeouts = package.Timeouts(opening=SECONDS)
+    async with package.connect(server.address, timeouts=timeouts, **options) as client:
+        return await _lists_of(client, server, package)
+
+
+async def _lists_of(client: Any, server: Target, package: Any) -> dict[str, Any]:
+    found: dict[str, Any] = {"tools": []}
+    for kind, row in _list_requests(package).items():
+        if all(name in client.server_capabilities for name in row.capability[:1]):
+            found[kind] = await _pages(client.request_raw, kind, row.name, server, package)
+    if client.instructions is not None:
+        found["instructions"] = client.instructions
+    return found
+
+
+def _list_requests(package: Any) -> dict[str, Any]:
+    """The method table's row of the request for each list, by the member of its result."""
+    rows = package.REVISIONS.newest().client_requests.values()
+    by_items = {row.items: row for row in rows if row.items is not None}
+    return {kind: by_items[names.snake(kind)] for kind in KINDS}
+
+
+async def _pages(
+    request: Callable[..., Awaitable[Any]], kind: str, method: str, server: Target, package: Any
+) -> list[Any]:
+    """All entries of one list; of a template list that a server does not know, none."""
+    found: list[Any] = []
+    params: dict[str, str] = {}
+    for _ in range(MAX_PAGES):
+        try:
+            answer = await request(method, params, timeout=SECONDS)
+        except package.RemoteError:
+            if kind == "resourceTemplates":
+                return found
+            raise
+        page = _page(bytes(answer), kind, method, server)
+        found += page[kind]
+        cursor = page.get("nextCursor")
+        if len(found) > MAX_ENTRIES:
+            raise MirrorError(server.shown, f"/{kind}", f"{MAX_ENTRIES} entries at most", "more")
+        if not isinstance(cursor, str) or not cursor:
+            return found
+        params = {"cursor": cursor}
+    raise MirrorError(server.shown, f"/{kind}", f"{MAX_PAGES} pages at most", "more")
+
+
+def _page(answer: bytes, kind: str, method: str, server: Target) -> dict[str, Any]:
+    try:
+        page = json.loads(answer)
+    except (ValueError, RecursionError) as error:
+        raise MirrorError(server.shown, "", f"JSON for {method}", safe_text(str(error))) from error
+    if not is_object(page) or not is_array(page.get(kind)):
+        raise MirrorError(server.shown, f"/{kind}", f"an array in the result of {method}", "none")
+    return page
+
+
+def limits(package: Any, found: ServerLists) -> Limits:
+    """What of a server's lists a package refuses to register, found by trying.
+
+    Args:
+        package: A generated package with a server.
+        found: The lists.
+    """
+    server = package.Server("trial")
+    unchecked: list[str] = []
+    absent: dict[str, tuple[str, ...]] = {}
+    refused: list[str] = []
+    for entry in found.entries["tools"]:
+        name, options = entry["name"], {"description": entry.get("description")}
+        schemas = {
+            "input_schema": entry.get("inputSchema", {}),
+            "output_schema": entry.get("outputSchema"),
+        }
+        if _registers(server.tool, package, name, None, **options, **schemas):
+            continue
+        loose = {"input_schema": {"type": "object"}, "output_schema": None}
+        known = _registers(server.tool, package, name, None, **options, **loose)
+        (unchecked if known else refused).append(name)
+    absent["tools"] = tuple(refused)
+    for kind in ("resources", "resourceTemplates"):
+        rows = {entry[KINDS[kind]]: entry for entry in found.entries[kind]}
+        absent[kind] = tuple(
+            uri
+            for uri, entry in rows.items()
+            if not _registers(
+                server.resource, package, uri, variables(uri) or (), mime_type=entry.get("mimeType")
+            )
+        )
+    absent["prompts"] = tuple(
+        entry["name"]
+        for entry in found.entries["prompts"]
+        if not _registers(
+            server.prompt,
+            package,
+            entry["name"],
+            [row["name"] for row in entry.get("arguments", ())],
+        )
+    )
+    return Limits(tuple(unchecked), absent)
+
+
+def mirror_differences(
+    files: Mapping[str, str], modules: Sequence[str], protocol: str, snapshot: Snapshot
+) -> list[str]:
+    """How the lists of a server made with a mirror differ from the mirrored ones, one line each.
+
+    The mirror serves its lists in memory, in the newest revision of its package.
+
+    Args:
+        files: The project: text by path within its package.
+        modules: The modules to import besides: the mirror first, by their names in the package.
+        protocol: Name of the generated package in the project.
+        snapshot: The lists.
+
+    Raises:
+        MirrorError: The project cannot be imported, or does not list anything.
+    """
+    import anyio  # only to talk to servers
+
+    try:
+        with imported(files) as project:
+            package = importlib.import_module(f"{project.__name__}.{protocol}")
+            testing = importlib.import_module(f"{project.__name__}.{protocol}.testing")
+            mirror, *_ = [
+                importlib.import_module(f"{project.__name__}.{module}") for module in modules
+            ]
+            listed = anyio.run(_served, package, testing, mirror)
+    except Exception as error:
+        text = safe_text(" ".join(f"{type(error).__name__}: {error}".split()), 500)
+        raise MirrorError("the project", "", "a mirror that serves its lists", text) from error
+    return list(_list_differences(snapshot, listed))
+
+
+async def _served(package: Any, testing: Any, mirror: Any) -> dict[str, Any]:
+    """What a server with handlers that do nothing lists."""
+
+    async def unused(self: Any, *arguments: Any) -> None: ...
+
+    handlers = type(
+        "Trial", (mirror.Handlers,), dict.fromkeys(mirror.Handlers.__abstractmethods__, unused)
+    )
+    server = package.Server("trial", instructions=mirror.INSTRUCTIONS)
+    mirror.register(server, handlers())
+    async with testing.connected(server) as pair:
+        return await _lists_of(pair.client, Target("the mirror", ""), package)
+
+
+def _list_differences(snapshot: Snapshot, listed: Mapping[str, Any]) -> Iterator[str]:
+    served, lists = listed, snapshot.lists.document()
+    if served.get("instructions", "") != lists.get("instructions", ""):
+        yield "the mirror has other instructions"
+    alike: dict[str, list[str]] = {}
+    for kind, key in KINDS.items():
+        theirs = {entry[key]: entry for entry in served.get(kind, ())}
+        ours = {entry[key]: entry for entry in lists[kind]}
+        for name, entry in ours.items():
+            if name in theirs:
+                for text in _entry_differences(entry, theirs[name]):
+                    alike.setdefault(f"listed {text}", []).append(
+                        f"{WORDS[kind]} {safe_text(name)}"
+                    )
+        if [name for name in ours if name in theirs] != [*theirs]:
+            yield f"{kind} are listed in another order"
+    for text, labels in alike.items():
+        more = f" and {len(labels) - _SHOWN} more" if len(labels) > _SHOWN else ""
+        yield f"{', '.join(labels[:_SHOWN])}{more}: {text}"
+
+
+def _entry_differences(ours: Any, theirs: Any) -> Iterator[str]:
+    for pointer, _ in difference(ours, theirs):
+        place = safe_text(pointer, _LONGEST)
+        if not _has(theirs, pointer):
+            yield f"without {place}"
+        elif not _has(ours, pointer):
+            yield f"with {place}, which the server leaves out"
+        else:
+            yield f"with another {place}"
+
+
+def _has(document: Any, pointer: str) -> bool:
+    try:
+        resolve(document, pointer)
+    except LookupError:
+        return False
+    return True
+
+
+def _registers(
+    decorator: Callable[..., Any],
+    package: Any,
+    name: str,
+    parameters: Any,
+    **options: Any,
+) -> bool:
+    """Whether a function with some parameters can be registered; any, where they are `None`."""
+
+    async def handler(**members: Any) -> None: ...
+
+    kind = Parameter.KEYWORD_ONLY
+    if parameters is None:
+        signature = Signature([Parameter("members", Parameter.VAR_KEYWORD)])
+    elif all(map(is_parameter, parameters)):
+        signature = Signature([Parameter(each, kind) for each in parameters])
+    else:
+        return False
+    handler.__dict__["__signature__"] = signature
+    try:
+        decorator(name, **options)(handler)
+    except (TypeError, ValueError, package.McpError):
+        return False
+    return True

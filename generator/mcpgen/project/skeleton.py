@@ -1,0 +1,254 @@
+"""A project of a server or a client: its name, its choices, and the text of the user's files.
+
+The files lie as `templates/project` has them; `_FILES` says where each goes. The generated package
+is a subpackage, `src/NAME/protocol`.
+"""
+
+from __future__ import annotations
+
+import json
+import keyword
+import re
+import shlex
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from mcpgen import paths
+from mcpgen.errors import UsageError, safe_text
+from mcpgen.json_types import Json
+from mcpgen.literals import Code
+from mcpgen.package.build_request import RUNTIME
+from mcpgen.project.mirror import Mirror
+from mcpgen.render import templates
+from mcpgen.render.formatting import formatted
+from mcpgen.toml_records import toml_value
+
+Side: TypeAlias = Literal["server", "client"]
+
+PROTOCOL, MIRROR = "protocol", "mirror"
+"""Names of the generated package and of the mirror within the project's own package."""
+
+REQUIREMENTS: Mapping[str, str] = {
+    "aiohttp": "aiohttp>=3.14",
+    "anyio": "anyio>=4.11",
+    "cryptography": "cryptography>=45",
+    "filelock": "filelock>=4.2",
+    "dotenv": "python-dotenv>=1.1",
+    "httpx2": "httpx2>=2.16",
+    "joserfc": "joserfc>=1.8",
+    "jsonschema": "jsonschema>=4.20",
+    "keyring": "keyring>=25.6",
+    "msgspec": "msgspec>=0.20",
+    "opentelemetry": "opentelemetry-api>=1.30",
+    "platformdirs": "platformdirs>=4.5",
+    "rich": "rich>=13.7",
+    "uritemplate": "uritemplate>=4.1",
+    "uvicorn": "uvicorn>=0.54",
+    "watchfiles": "watchfiles>=1.1",
+}
+"""What a generated package may need, with the oldest version that it is tested with."""
+
+TOOLS = ("mypy>=1.15", "pyright>=1.1.400", "pytest>=8.4", "ruff>=0.12")
+"""What a project is tested and checked with."""
+
+_ALWAYS = ("anyio", "msgspec")
+_OVER_HTTP: Mapping[Side, tuple[str, ...]] = {
+    "server": ("uvicorn",),
+    "client": ("aiohttp", "httpx2"),
+}
+_RESERVED = frozenset({"tests", "mcp", "pytest", "mypy", "pyright", "ruff", "hatchling"})
+"""Names of packages that a project is tested with, or that it could be confused with."""
+
+_NAME = re.compile(r"[a-z](?:[a-z0-9]|[-_.](?=[a-z0-9])){0,59}")
+_SHARED: Mapping[str, str] = {
+    "pyproject.toml": "pyproject.toml.jinja",
+    "README.md": "README.md.jinja",
+    "Dockerfile": "Dockerfile.jinja",
+    ".dockerignore": "dockerignore",
+    ".gitignore": "gitignore",
+    ".github/workflows/ci.yml": "ci.yml.jinja",
+    "src/NAME/__init__.py": "package.py.jinja",
+    "src/NAME/__main__.py": "SIDE/__main__.py.jinja",
+    "tests/conftest.py": "conftest.py",
+}
+_FILES: Mapping[Side, Mapping[str, str]] = {
+    "server": {
+        **_SHARED,
+        "src/NAME/server.py": "server/server.py.jinja",
+        "tests/test_server.py": "server/test_server.py.jinja",
+    },
+    "client": {
+        **_SHARED,
+        "src/NAME/client.py": "client/client.py.jinja",
+        "tests/test_client.py": "client/test_client.py.jinja",
+    },
+}
+_MIRRORED: Mapping[str, str] = {
+    "server/server.py.jinja": "server/mirrored_server.py.jinja",
+    "server/test_server.py.jinja": "server/test_mirrored_server.py.jinja",
+    "client/client.py.jinja": "client/mirrored_client.py.jinja",
+    "client/test_client.py.jinja": "client/test_mirrored_client.py.jinja",
+}
+"""Templates that take the place of others where a server is mirrored."""
+
+_EMPTY = "src/NAME/py.typed"
+
+
+@dataclass(frozen=True)
+class Project:
+    """What a project is made from.
+
+    Attributes:
+        name: Its name as a distribution.
+        side: Whether it is a server or a client.
+        revision_names: The revisions of its package, oldest first.
+        transport_names: The transports of its package, or `all`.
+        mirror: Lines of `[tool.mcpgen.mirror]`; `None` without a mirrored server.
+        needs_uritemplate: Whether the mirrored server has resource templates.
+        schemas_dir: The user's folder of revisions as TOML, from the project; `None` for none.
+        mcpgen: What pip installs mcpgen from in CI; `None` for CI without mcpgen.
+    """
+
+    name: str
+    side: Side
+    revision_names: tuple[str, ...]
+    transport_names: tuple[str, ...] = ("all",)
+    mirror: Code | None = None
+    needs_uritemplate: bool = False
+    schemas_dir: Code | None = None
+    mcpgen: str | None = None
+
+    @property
+    def module(self) -> str:
+        """The import name of the project."""
+        return module_name(self.name)
+
+    @property
+    def http(self) -> bool:
+        """Whether its package speaks HTTP."""
+        return self.transport_names != ("stdio",)
+
+    @property
+    def stdio(self) -> bool:
+        """Whether its package speaks over standard input and output."""
+        return not {"all", "stdio"}.isdisjoint(self.transport_names)
+
+    @property
+    def install_mcpgen(self) -> Code:
+        """The command that installs mcpgen in CI, as YAML."""
+        return Code(json.dumps(f"pip install {shlex.quote(self.mcpgen or '')}"))
+
+    @property
+    def revisions(self) -> Code:
+        """The revisions as TOML."""
+        return toml(list(self.revision_names))
+
+    @property
+    def transports(self) -> Code:
+        """The transports as TOML."""
+        return toml(list(self.transport_names))
+
+    @property
+    def requirements(self) -> Code:
+        """What the project needs, as TOML."""
+        mirror = ["jsonschema"] if self.mirror else []
+        templates = ["uritemplate"] if self.needs_uritemplate else []
+        return toml([REQUIREMENTS[name] for name in sorted([*_ALWAYS, *mirror, *templates])])
+
+    @property
+    def http_requirements(self) -> Code:
+        """What the project needs for HTTP, as TOML."""
+        return toml([REQUIREMENTS[name] for name in _OVER_HTTP[self.side]])
+
+    @property
+    def dev_requirements(self) -> Code:
+        """What the project is checked with, as TOML: type checkers read all that it imports."""
+        over_http = {name for side in _OVER_HTTP.values() for name in side}
+        names = {"dotenv", "rich"}
+        if self.http:
+            names |= {*over_http, "watchfiles"}
+        return toml([*(REQUIREMENTS[name] for name in sorted(names)), *TOOLS])
+
+    @property
+    def about_uri(self) -> str:
+        """The URI of the first resource."""
+        return f"{self.name}://about"
+
+    @property
+    def about_text(self) -> str:
+        """The contents of the first resource."""
+        return f"{self.name} measures texts."
+
+    @property
+    def usage(self) -> str:
+        """What the client prints if no server is named."""
+        targets = "URL | COMMAND [ARGUMENT...]" if self.http else "COMMAND [ARGUMENT...]"
+        return f"usage: python -m {self.module} {targets}"
+
+
+def toml(value: Json) -> Code:
+    """A value as TOML, in ASCII."""
+    return Code(toml_value(value))
+
+
+def module_name(name: str) -> str:
+    """The import name for the name of a project.
+
+    Raises:
+        UsageError: The name is no name of a distribution, or hides a module that is needed.
+    """
+    if not _NAME.fullmatch(name):
+        raise UsageError(
+            "expected a name of lower-case letters, digits, '-', '_' and '.', beginning with a"
+            f" letter, got {safe_text(name)!r}"
+        )
+    module = re.sub(r"[-.]", "_", name)
+    taken = module in sys.stdlib_module_names or module in RUNTIME | _RESERVED
+    if taken or keyword.iskeyword(module):
+        raise UsageError(
+            f"expected a name that no other module has, got {name!r}; try {name}-{PROTOCOL}"
+        )
+    return module
+
+
+def checked_requirement(text: str) -> str:
+    """What pip installs a distribution from.
+
+    Raises:
+        UsageError: The text is empty, has several lines, or is an option of pip.
+    """
+    if not text.strip() or not text.isprintable() or text.startswith("-"):
+        raise UsageError(
+            "--mcpgen: expected what pip installs mcpgen from, such as a wheel or"
+            f" git+https://...@COMMIT, got {safe_text(text)!r}"
+        )
+    return text
+
+
+def user_files(project: Project, mirror: Mirror | None = None) -> dict[str, str]:
+    """The text of the files that are written once, by path within the project."""
+    files: dict[str, str] = {}
+    for path, source in _FILES[project.side].items():
+        template = source.replace("SIDE", project.side)
+        if mirror is not None:
+            template = _MIRRORED.get(template, template)
+        files[_placed(path, project)] = _text(template, project, mirror)
+    modules = {path: text for path, text in files.items() if path.endswith(".py")}
+    return files | formatted(modules) | {_placed(_EMPTY, project): ""}
+
+
+def _placed(path: str, project: Project) -> str:
+    return path.replace("NAME", project.module)
+
+
+def _text(source: str, project: Project, mirror: Mirror | None) -> str:
+    if source.endswith(".jinja"):
+        return templates.rendered(f"project/{source}", project=project, mirror=mirror)
+    return (paths.templates_dir() / "project" / source).read_text(encoding="utf-8")
+
+
+def folder(project: Project, name: str) -> str:
+    """Where a generated package of a project lies, within the project."""
+    return f"src/{project.module}/{name}"

@@ -1,0 +1,1 @@
+"""From frozen values to the text of the files of a package."""

@@ -1,0 +1,253 @@
+"""datamodel-code-generator: the source of models from plain definitions, here or in a process.
+
+Importing and running it takes longer than everything else that a package of types needs. A process
+of its own, started first, does that while schemas are read and other modules are rendered. Sources
+that were made before are kept, so that other parts of a package need no such process.
+
+What it is given has no references to anything else, so the result does not depend on where it
+runs.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import json
+import os
+import pickle
+import subprocess
+import sys
+import warnings
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import cached_property, lru_cache
+from pathlib import Path
+from threading import Thread
+from typing import Any, Protocol, TypedDict
+
+from mcpgen import paths
+from mcpgen.json_types import Node
+from mcpgen.literals import WIDTH, ascii_source, docstring, literal
+from mcpgen.names import Library
+
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_WHOLE = "AllDefinitions_"
+"""What the module's own type would be called, which is not written; no definition has this name."""
+_EVERY = "#all#"
+"""What the library takes for every type, those among it that have no definition."""
+_LIBRARY = "datamodel_code_generator"
+_SERVE = (
+    "import sys; sys.path[:] = sys.argv[1:]; from mcpgen.render.datamodel import serve; serve()"
+)
+"""The process has the search path of this one."""
+
+
+class Job(TypedDict):
+    """One module of models.
+
+    Attributes:
+        definitions: The definitions, each under its name.
+        extra: What the templates get to know about each beyond its schema.
+        aliases: Python names of members, by definition and wire name: `Tool.inputSchema`.
+        imports: What only the templates of ours write.
+        title: The module's docstring.
+        modules: The module of each name that `imports` and definitions have from elsewhere, as
+            `package.NAME`.
+        library: What the models are written for.
+    """
+
+    definitions: Mapping[str, Node]
+    extra: Mapping[str, Mapping[str, Any]]
+    aliases: Mapping[str, str]
+    imports: Sequence[str]
+    title: str
+    modules: Mapping[str, str]
+    library: Library
+
+
+def source_of(job: Job) -> str:
+    """The source of a module, not yet formatted; the last ones of this process are kept.
+
+    Raises:
+        Exception: Of whatever kind: datamodel-code-generator has no Python for a definition.
+    """
+    return _source_of(pickle.dumps(job), paths.templates_dir() / "models")
+
+
+@lru_cache(maxsize=32)
+def _source_of(pickled: bytes, templates: Path) -> str:
+    job: Job = pickle.loads(pickled)
+    # It takes long to import, and a package with a process for it needs it there only.
+    from datamodel_code_generator import generate
+    from datamodel_code_generator.enums import DataModelType, InputFileType
+    from datamodel_code_generator.format import Formatter, PythonVersion
+    from datamodel_code_generator.parser import LiteralType
+
+    kinds: Mapping[Library, Mapping[str, Any]] = {
+        "msgspec": {"output_model_type": DataModelType.MsgspecStruct, "use_annotated": True},
+        "pydantic": {
+            "output_model_type": DataModelType.PydanticV2BaseModel,
+            "base_class": "package.Struct",
+            # Revisions have a type of the name `Annotated`: the templates write `typing.Annotated`.
+            "use_annotated": False,
+            "field_constraints": True,
+        },
+    }
+    extra: defaultdict[str, dict[str, Any]] = defaultdict(dict)
+    extra[_EVERY] = {"literal": literal}
+    for name, values in job["extra"].items():
+        extra[name] = {**values, "literal": literal}
+    with warnings.catch_warnings():
+        # It warns of unions without tags; those are ours to decide.
+        warnings.simplefilter("ignore")
+        source = generate(
+            json.dumps({"$schema": _DIALECT, "$defs": job["definitions"]}),
+            input_file_type=InputFileType.JsonSchema,
+            **kinds[job["library"]],
+            target_python_version=PythonVersion.PY_311,
+            class_name=_WHOLE,
+            custom_template_dir=templates,
+            extra_template_data=extra,
+            additional_imports=[*job["imports"]],
+            import_overrides={**job["modules"]},
+            custom_file_header=docstring(job["title"]),
+            formatters=[Formatter.BUILTIN],
+            builtin_format_line_length=WIDTH,
+            settings_path=templates,
+            aliases=job["aliases"],
+            apply_default_values_for_required_fields=True,
+            disable_timestamp=True,
+            enum_field_as_literal=LiteralType.All,
+            keep_model_order=True,
+            keyword_only=True,
+            skip_root_model=True,
+            use_standard_collections=True,
+            use_type_alias=True,
+            use_union_operator=True,
+        )
+    return ascii_source(str(source))
+
+
+class KeptSources(Protocol):
+    """Sources that were made before, by their pickled jobs."""
+
+    def read(self, job: bytes) -> str | None:
+        """The source for a job, or `None` if it was not made."""
+
+    def write(self, job: bytes, source: str) -> None:
+        """Keep a source."""
+
+
+class Worker:
+    """A process that makes sources; a context manager, which ends it.
+
+    A source that it does not give, for whatever reason, is `None`: whoever asked makes it in this
+    process, where an error can be explained.
+
+    Args:
+        kept: Sources that need no process.
+        here: Whether this process makes them after all: it has the library.
+    """
+
+    def __init__(self, kept: KeptSources | None = None, *, here: bool = False) -> None:
+        self._kept = kept
+        self._here = here
+        self._process: subprocess.Popen[bytes] | None = None
+        self._exchange: Thread | None = None
+        self._answer = b""
+        self._known: dict[str, str] = {}
+        self._missing: dict[str, bytes] = {}
+
+    def begin(self) -> None:
+        """Start the process, which begins with its imports."""
+        if self._here:
+            return
+        with suppress(OSError):
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", _SERVE, *sys.path],
+                env={**os.environ, "PYDANTIC_DISABLE_PLUGINS": "__all__"},
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+            )
+
+    def __enter__(self) -> Worker:
+        """The worker itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End the process."""
+        if self._process is not None:
+            self._process.kill()
+            if self._exchange is not None:
+                self._exchange.join()
+            self._process.communicate()
+
+    def start(self, jobs: Mapping[str, Job]) -> None:
+        """Begin with all jobs there are, by path; without those whose sources are kept."""
+        for path, job in jobs.items():
+            text = pickle.dumps(job)
+            source = self._kept.read(text) if self._kept is not None else None
+            if source is None:
+                self._missing[path] = text
+            else:
+                self._known[path] = source
+        if self._missing and self._process is None:
+            self.begin()
+        if self._missing and self._process is not None:
+            arguments = (self._process, pickle.dumps(self._missing))
+            self._exchange = Thread(target=self._communicate, args=arguments)
+            self._exchange.start()
+
+    def _communicate(self, process: subprocess.Popen[bytes], jobs: bytes) -> None:
+        """Write the jobs and read the answer, so that no side waits for a pipe that is full."""
+        self._answer, _ = process.communicate(jobs)
+
+    def source(self, path: str) -> str | None:
+        """The source for a job; waits until all are made."""
+        if path in self._known:
+            return self._known[path]
+        if self._exchange is not None:
+            self._exchange.join()
+        return self._sources.get(path)
+
+    @cached_property
+    def _sources(self) -> dict[str, str]:
+        sources: dict[str, str]
+        try:
+            sources = _made(self._missing) if self._here else json.loads(self._answer)
+        except ValueError:  # it ended before it had an answer
+            return {}
+        if self._kept is not None:
+            for path, source in sources.items():
+                self._kept.write(self._missing[path], source)
+        return sources
+
+
+def serve() -> None:
+    """Write the sources for the jobs on standard input; what fails is left out."""
+    gc.disable()  # of the many objects made here, next to none is garbage
+    import_library()
+    sources = _made(pickle.load(sys.stdin.buffer))
+    sys.stdout.buffer.write(json.dumps(sources).encode())
+
+
+def _made(jobs: Mapping[str, bytes]) -> dict[str, str]:
+    """The sources for jobs; what fails is left out."""
+    sources: dict[str, str] = {}
+    for path, job in jobs.items():
+        with suppress(Exception):  # of whatever kind: see Worker
+            sources[path] = source_of(pickle.loads(job))
+    return sources
+
+
+def has_library() -> bool:
+    """Whether this process has imported what makes sources, which takes longer than a source."""
+    return f"{_LIBRARY}.parser.jsonschema" in sys.modules
+
+
+def import_library() -> None:
+    """Import what `generate` imports when it is called."""
+    for name in ("config", "parser.jsonschema", "model.msgspec"):
+        importlib.import_module(f"{_LIBRARY}.{name}")

@@ -1,0 +1,396 @@
+"""The message models of one revision: one job for datamodel-code-generator, and its source checked.
+
+It gets a schema in plain form, whose every object and union has a name, and templates of ours for
+what it writes (`templates/models`). What it is told beside the schema: Python names, tags, how to
+decide unions without tags, what else to check, and the documentation.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from mcpgen import names
+from mcpgen.errors import SchemaError, safe_text, shown
+from mcpgen.json_types import Json, Node
+from mcpgen.model.docstrings import Doc
+from mcpgen.model.normalized import (
+    Check,
+    Constant,
+    Definition,
+    Fixed,
+    NormalizedSchema,
+    Range,
+    target,
+    targets,
+)
+from mcpgen.model.unions import Variant
+from mcpgen.names import Library
+from mcpgen.render.datamodel import Job, Worker, source_of
+
+_OF_PACKAGE = ("Struct", "Untagged", "Variant", "always_sent")
+"""What modules of models import of the package."""
+
+_OF_PYDANTIC = ("UnsetType", "nullable", "optional")
+"""What they import besides, of the module that the package has for pydantic."""
+
+
+def job(
+    normal: NormalizedSchema,
+    unions: Mapping[str, tuple[Variant, ...]],
+    docs: Mapping[str, Doc],
+    title: str,
+    lacking: Mapping[str, Sequence[str]] | None = None,
+    core: Collection[str] = (),
+    values: Collection[str] = (),
+    library: Library = "msgspec",
+    runtime: str = "..",
+) -> Job:
+    """What a module with every definition is made from.
+
+    Args:
+        normal: The definitions.
+        unions: Those that need tests.
+        docs: Documentation of every definition.
+        title: The module's docstring.
+        lacking: Members by definition that other revisions of the package have; they are `None`.
+        core: Definitions that an extension's module imports from the models of its revision.
+        values: Definitions of what tools return, which have a value.
+        library: What the models are written for.
+        runtime: The beginning of what the module imports the package's other modules by.
+    """
+    extra: dict[str, dict[str, Any]] = {}
+    aliases: dict[str, str] = {}
+    definitions: dict[str, Node] = {}
+    lacking, reserved = lacking or {}, names.RESERVED[library]
+    for name, definition in normal.definitions.items():
+        if name in core:
+            continue
+        python = names.members(definition.properties, reserved)
+        definitions[name] = _imported(_input(definition, normal), core)
+        aliases |= {f"{name}.{wire}": member for wire, member in python.items() if wire != member}
+        extra[name] = _extra(definition, normal, docs[name], unions.get(name, ()), python)
+        tag = None if name in unions else _discriminator(definition, normal, reserved)
+        extra[name]["discriminator"] = tag
+        extra[name]["lacking"] = lacking.get(name, ())
+        extra[name]["has_value"] = name in values
+        extra[name]["runtime"] = runtime
+    used = {each for name in definitions for each in targets(normal.definitions[name].node)}
+    return Job(
+        definitions=definitions,
+        extra=extra,
+        aliases=aliases,
+        imports=_imports(normal, unions, extra, library),
+        title=title,
+        modules=dict.fromkeys(_OF_PACKAGE, f"{runtime}_wire")
+        | dict.fromkeys(_OF_PYDANTIC if library == "pydantic" else (), f"{runtime}_structs")
+        | dict.fromkeys(sorted(used.intersection(core)), "..models"),
+        library=library,
+    )
+
+
+def _imported(node: Node, core: Collection[str]) -> Node:
+    """A schema with an import in place of each reference to a definition of the revision."""
+    if not core:
+        return node
+    if "$ref" in node:
+        return {"customTypePath": f"package.{target(node)}"} if target(node) in core else node
+    found = dict(node)
+    for key in ("items", "additionalProperties"):
+        if node.get(key):
+            found[key] = _imported(node[key], core)
+    if "anyOf" in node:
+        found["anyOf"] = [_imported(part, core) for part in node["anyOf"]]
+    if "properties" in node:
+        inner = node["properties"].items()
+        found["properties"] = {wire: _imported(child, core) for wire, child in inner}
+    return found
+
+
+def render(normal: NormalizedSchema, job: Job, worker: Worker | None = None, path: str = "") -> str:
+    """The source of a module with every definition, not yet formatted.
+
+    Args:
+        normal: The definitions.
+        job: What the module is made from.
+        worker: The process that was given the job.
+        path: The job's path there.
+
+    Raises:
+        SchemaError: A definition cannot become what its name says.
+    """
+    source = None if worker is None else worker.source(path)
+    if source is None:
+        try:
+            source = source_of(job)
+        except Exception as error:
+            # Of whatever kind: the schema is to blame, and the user is told where.
+            raise _refusal(normal, job, error) from error
+    _check(source, normal, job)
+    return source
+
+
+def _refusal(normal: NormalizedSchema, job: Job, error: Exception) -> SchemaError:
+    """The error for definitions that no module can be made of, with the first one to blame."""
+    blank: Mapping[str, Node] = {name: {"type": "object"} for name in job["definitions"]}
+    pointer = "/$defs"
+    for name, node in job["definitions"].items():
+        try:
+            source_of({**job, "definitions": {**blank, name: node}})
+        except Exception as own:  # the same as above, for one definition
+            pointer, error = normal.definitions[name].pointer, own
+            break
+    came = f"{type(error).__name__}: {error}"
+    return normal.schema.error(pointer, "what can become Python", safe_text(came))
+
+
+def _check(source: str, normal: NormalizedSchema, job: Job) -> None:
+    """Check that each definition has its own name and members, and hides no import.
+
+    Raises:
+        SchemaError: A definition was renamed, left out, or changed in its members.
+    """
+    module = ast.parse(source)
+    written = dict(_written(module.body))
+    imported = {
+        name.asname or name.name
+        for statement in module.body
+        if isinstance(statement, ast.ImportFrom)
+        for name in statement.names
+    }
+    for name in job["definitions"]:
+        definition = normal.definitions[name]
+        reserved = names.RESERVED[job["library"]]
+        members = set(names.members(definition.properties, reserved).values())
+        same = name in written and written[name] == (members if definition.is_object else None)
+        if not same or name in imported:
+            expected = "a definition whose names Python can use"
+            raise normal.schema.error(definition.pointer, expected, shown(name))
+
+
+def _written(body: Iterable[ast.stmt]) -> Iterator[tuple[str, set[str] | None]]:
+    """The names that a module defines; for a Struct with its members."""
+    for statement in body:
+        match statement:
+            case ast.ClassDef(name=name, bases=[ast.Name(id="Struct")]):
+                yield name, {member for member, _ in _written(statement.body)}
+            case ast.ClassDef(name=name) | ast.AnnAssign(target=ast.Name(id=name)):
+                yield name, None
+            case ast.Assign(
+                targets=[ast.Name(id=name)], value=ast.Call(func=ast.Name(id="TypeAliasType"))
+            ):
+                yield name, None
+            case ast.If():
+                yield from _written([*statement.body, *statement.orelse])
+            case _:
+                pass
+
+
+def _input(definition: Definition, normal: NormalizedSchema) -> Node:
+    """A definition as datamodel-code-generator gets it.
+
+    Tag, constants and the default of optional members are left to the template, so all but the
+    members for which null is a value count as required; those that must be given come first.
+    """
+    if not definition.is_object:
+        return definition.node
+    tag = definition.tag[0] if definition.tag else None
+    always, optional = _always_sent(definition), _optional(definition, normal)
+    properties = {
+        wire: _hidden({key: value for key, value in node.items() if key != "default"})
+        for wire, node in sorted(
+            definition.properties.items(),
+            key=lambda item: item[0] not in definition.required or item[0] in always,
+        )
+        if wire != tag
+    }
+    required = [
+        wire
+        for wire in properties
+        if wire in definition.required or wire in always or wire in optional
+    ]
+    return {**definition.node, "properties": properties, "required": required}
+
+
+def _hidden(node: Node) -> Node:
+    """A constant in a form that datamodel-code-generator makes no tag of: the tag is ours."""
+    return {"anyOf": [node]} if "const" in node else node
+
+
+def _always_sent(definition: Definition) -> Mapping[str, Json]:
+    """Members that need not be given and are sent nevertheless, by wire name, with their value."""
+    return {
+        wire: node["default"] if "default" in node else node["const"]
+        for wire, node in definition.properties.items()
+        if "default" in node or ("const" in node and wire in definition.required)
+    }
+
+
+def _optional(definition: Definition, normal: NormalizedSchema) -> list[str]:
+    """Members that are `None` where they are absent, by wire name."""
+    always = _always_sent(definition)
+    return [
+        wire
+        for wire, node in definition.properties.items()
+        if wire not in definition.required and wire not in always and not normal.allows_null(node)
+    ]
+
+
+def _extra(
+    definition: Definition,
+    normal: NormalizedSchema,
+    doc: Doc,
+    variants: tuple[Variant, ...],
+    python: Mapping[str, str],
+) -> dict[str, Any]:
+    """What the templates get to know about a definition beyond its schema."""
+    return {
+        "always_sent": {
+            python[wire]: {"wire": wire, "value": value}
+            for wire, value in _always_sent(definition).items()
+        },
+        "optional": {python[wire]: wire for wire in _optional(definition, normal)},
+        "doc": doc.text,
+        "members": {python[wire]: text for wire, text in doc.fields.items()},
+        "tag": _tag(definition, python, doc),
+        "schemas": _checks(definition, python, Fixed),
+        "ranges": _checks(definition, python, Range),
+        "constants": _checks(definition, python, Constant),
+        "variants": [
+            {
+                "type": variant.type,
+                "required": variant.required,
+                "consts": dict(variant.consts),
+                "inner": dict(variant.inner),
+                "decides": variant.decides,
+            }
+            for variant in variants
+        ],
+    }
+
+
+def _checks(definition: Definition, python: Mapping[str, str], kind: type[Check]) -> list[Node]:
+    return [
+        {
+            "rule": check,
+            "name": python[check.wire],
+            "required": check.wire in definition.required,
+            "message": f"{safe_text(check.wire)}: expected {_expected(check)}",
+        }
+        for check in definition.checks
+        if isinstance(check, kind)
+    ]
+
+
+def _expected(check: Check) -> str:
+    """What a member must be, for the error of one that is not."""
+    if isinstance(check, Constant):
+        return f"the constant {shown(check.value)}"
+    if isinstance(check, Range):
+        return f"{_span(check)}, got "
+    return f'a JSON Schema with "{safe_text(check.keyword)}": "{safe_text(check.value)}"'
+
+
+def _span(check: Range) -> str:
+    """The bounds of a number in words."""
+    if check.most is None:
+        return f"{'more than' if check.before == '<' else 'at least'} {check.least}"
+    if check.least is None:
+        return f"{'less than' if check.after == '<' else 'at most'} {check.most}"
+    if "<" in (check.before, check.after):
+        return f"more than {check.least}, less than {check.most}"
+    return f"{check.least} to {check.most}"
+
+
+def _discriminator(
+    definition: Definition, normal: NormalizedSchema, reserved: Collection[str]
+) -> str | None:
+    """Python name of the tag that tells all members of a union from each other, if they have one.
+
+    The tag has one name on the wire, and one in Python, for pydantic looks for it by both.
+    """
+    tags = {
+        (
+            (member.tag[0], names.members(member.properties, reserved)[member.tag[0]])
+            if member is not None and member.tag
+            else None
+        )
+        for member in _objects(definition, normal)
+    }
+    tag = tags.pop() if len(tags) == 1 else None
+    return None if tag is None else tag[1]
+
+
+def _objects(definition: Definition, normal: NormalizedSchema) -> Iterator[Definition | None]:
+    """The objects in a union and in the unions in it; `None` for anything else."""
+    for node in definition.members:
+        member = normal.resolve(node)
+        if member is not None and member.members and not member.is_object:
+            yield from _objects(member, normal)
+        else:
+            yield member if member is not None and member.is_object else None
+
+
+def _tag(definition: Definition, python: Mapping[str, str], doc: Doc) -> Node | None:
+    if definition.tag is None:
+        return None
+    wire, value = definition.tag
+    return {"wire": wire, "value": value, "name": python[wire], "doc": doc.fields.get(wire, "")}
+
+
+def _imports(
+    normal: NormalizedSchema,
+    unions: Mapping[str, tuple[Variant, ...]],
+    extra: Mapping[str, Mapping[str, Any]],
+    library: Library,
+) -> list[str]:
+    """What only our templates write, so that nobody else imports it."""
+    used: list[str] = []
+    if unions:
+        used += ["package.Untagged", "package.Variant"]
+    if unions or any(each["lacking"] for each in extra.values()):
+        used.append("typing.TYPE_CHECKING")
+    if any(each["has_value"] for each in extra.values()):
+        used.append("typing.Any")
+    own = [normal.definitions[name] for name in extra]
+    if any(definition.tag for definition in own):
+        used.append("typing.Literal")
+    objects = {each.name: extra[each.name] for each in own if each.is_object}
+    if any(each["always_sent"].keys() - _tag_name(each) for each in objects.values()):
+        used.append("package.always_sent")
+    if library == "msgspec":
+        if any(definition.tag for definition in own):
+            used.append("typing.ClassVar")
+        if any(
+            name != wire for each in objects.values() for name, wire in each["optional"].items()
+        ):
+            used.append("msgspec.field")
+        return used
+    used.append("typing")
+    tags = [each["tag"] for each in objects.values() if each["tag"]]
+    renamed = any(tag["name"] != tag["wire"] for tag in tags)
+    if renamed or any(each["discriminator"] for each in extra.values()):
+        used.append("pydantic.Field")
+    if any(each["optional"] for each in objects.values()):
+        used.append("package.optional")
+    if any(each["schemas"] or each["ranges"] or each["constants"] for each in objects.values()):
+        used.append("typing.Any")
+    plain = ((normal.definitions[name], each) for name, each in objects.items())
+    if any(_nullable(definition, each) for definition, each in plain):
+        used += ["package.UnsetType", "package.nullable"]
+    if unions:
+        used.append("typing.TypeAlias")
+    return used
+
+
+def _nullable(definition: Definition, extra: Mapping[str, Any]) -> bool:
+    """Whether an object has an optional member for which null is a value."""
+    given = {*definition.required, *extra["optional"].values()}
+    given |= {each["wire"] for each in extra["always_sent"].values()}
+    return bool(definition.properties.keys() - given)
+
+
+def _tag_name(extra: Mapping[str, Any]) -> set[str]:
+    """The Python name of an object's own tag, which is a class variable; empty for none."""
+    return {extra["tag"]["name"]} if extra["tag"] else set()

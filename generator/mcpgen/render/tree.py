@@ -1,0 +1,203 @@
+"""From specs to the text of every file of a package.
+
+Files of `templates/package` are copied as they are, and so are the classes of facts; what ends in
+`.jinja` is rendered, what lies in `revision/` once per revision, in `extension/` once per extension
+of a revision, and formatted by Black. Parts that several templates include lie in
+`templates/stubs`. Only files that the selected parts need are made, and each gets a header.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+from mcpgen import paths
+from mcpgen.model import runtime
+from mcpgen.model.parts import EVERYTHING, Features, Selection
+from mcpgen.model.spec import ExtensionSpec, PackageSpec, RevisionSpec, package
+from mcpgen.package.adopted.rules import Rule
+from mcpgen.render import closure, models, templates
+from mcpgen.render.datamodel import Job, Worker
+from mcpgen.render.formatting import Header, formatted
+
+_SUFFIX = ".jinja"
+_PER_REVISION = "revision"
+_PER_EXTENSION = "extension"
+_SKIPPED = "__pycache__"
+_SHARED = frozenset({"method_facts.py", "revision_facts.py"})
+"""Modules of mcpgen that packages have a copy of."""
+
+
+def render_package(
+    revisions: Sequence[RevisionSpec],
+    package_name: str,
+    selection: Selection = EVERYTHING,
+    worker: Worker | None = None,
+    overrides: Path | None = None,
+    old_names: Sequence[str] = (),
+    rules: Sequence[Rule] = (),
+    renamed_types: Mapping[str, str] | None = None,
+) -> dict[str, str]:
+    """The text of every file of a package by its path, sorted.
+
+    Args:
+        revisions: What it speaks.
+        package_name: Its import name.
+        selection: The parts, the transports and the features to write.
+        worker: The process that makes the models; this one without it.
+        overrides: A directory with templates that take the place of mcpgen's.
+        old_names: Public names of earlier packages that it goes on to offer.
+        rules: Adopted rules to replay, in order.
+        renamed_types: Old names of types, with the names that took their place.
+
+    Raises:
+        UsageError: No revision has a transport that was selected.
+        TemplateError: An override cannot be rendered.
+        AdoptedError: A rule does not fit what is rendered.
+    """
+    spec = package(revisions, package_name, selection, old_names, renamed_types)
+    jobs = {
+        f"{revision.folder}/models.py": _models_job(spec, revision) for revision in spec.revisions
+    }
+    for revision, extension, folder in _extensions(spec):
+        jobs[f"{folder}/models.py"] = _extension_job(spec, revision, extension)
+    if worker is not None:
+        worker.start(jobs)
+    makers = _makers(spec, jobs, worker, overrides)
+
+    def text_of(path: str) -> str:
+        return makers[path]()
+
+    files = closure.needed(spec.entries, makers, text_of, jobs)
+    files |= {path: text_of(path) for path in ("__init__.py", "__init__.pyi")}
+    rendered = {path for path, _ in _in_place(spec.has)}
+    copied = {path for path in files if is_copied(path) and path not in rendered}
+    if rules:
+        from mcpgen.package.adopted import replay  # few packages have rules
+
+        files = replay.replayed(files, rules, copied)
+    files |= formatted({path: text for path, text in files.items() if path not in copied})
+    header = Header.of(spec)
+    return {path: header.above(path, files[path]) for path in sorted(files)}
+
+
+def is_copied(path: str) -> bool:
+    """Whether a file of a package is the same in every package."""
+    return path in _SHARED or (_root() / path).is_file()
+
+
+def _makers(
+    spec: PackageSpec, jobs: Mapping[str, Job], worker: Worker | None, overrides: Path | None
+) -> dict[str, Callable[[], str]]:
+    """What makes the text of each file that a package may have, by its path."""
+    makers: dict[str, Callable[[], str]] = {}
+
+    def add(path: str, source: str, **values: object) -> None:
+        values |= _runtime_names(spec, path)
+        makers[path] = partial(templates.rendered, source, overrides, package=spec, **values)
+
+    for file in _verbatim():
+        makers[file.relative_to(_root()).as_posix()] = partial(file.read_text, encoding="utf-8")
+    for name in _SHARED:
+        makers[name] = partial((paths.PACKAGE / "schema" / name).read_text, encoding="utf-8")
+    for path, source in (*_templates(""), *_in_place(spec.has)):
+        add(path, source)
+    for revision in spec.revisions:
+        for path, source in _templates(_PER_REVISION):
+            add(f"{revision.folder}/{path}", source, revision=revision)
+        path = f"{revision.folder}/models.py"
+        normal = revision.models.normal
+        makers[path] = partial(models.render, normal, jobs[path], worker, path)
+    for revision, extension, folder in _extensions(spec):
+        for path, source in _templates(_PER_EXTENSION):
+            add(f"{folder}/{path}", source, revision=revision, extension=extension)
+        path = f"{folder}/models.py"
+        normal = extension.models.normal
+        makers[path] = partial(models.render, normal, jobs[path], worker, path)
+    if not spec.has.installed:
+        return makers
+    folders = [revision.folder for revision in spec.revisions]
+    return {path: make for path, make in makers.items() if runtime.has_file(path, folders)}
+
+
+def _extensions(spec: PackageSpec) -> Iterator[tuple[RevisionSpec, ExtensionSpec, str]]:
+    """The extensions of all revisions, each with its folder."""
+    for revision in spec.revisions:
+        for extension in revision.extensions:
+            yield revision, extension, f"{revision.folder}/{extension.module}"
+
+
+def _extension_job(spec: PackageSpec, revision: RevisionSpec, extension: ExtensionSpec) -> Job:
+    parts = extension.models
+    title = f"The types of {extension.identifier} in {revision.name}."
+    return models.job(
+        parts.normal,
+        parts.unions,
+        parts.docs,
+        title,
+        core=extension.core,
+        library=spec.has.models,
+        runtime=_runtime(spec, f"{revision.folder}/{extension.module}/models.py"),
+    )
+
+
+def _models_job(spec: PackageSpec, revision: RevisionSpec) -> Job:
+    parts = revision.models
+    kind = {"msgspec": "Struct", "pydantic": "model"}[spec.has.models]
+    title = f"The messages of {revision.name}: a {kind} for every object, under its name."
+    lacking = spec.merged.lacking.get(revision.name, {})
+    values = parts.values if spec.has.client else ()  # types alone stay a few modules
+    return models.job(
+        parts.normal,
+        parts.unions,
+        parts.docs,
+        title,
+        lacking,
+        values=values,
+        library=spec.has.models,
+        runtime=_runtime(spec, f"{revision.folder}/models.py"),
+    )
+
+
+def _runtime(spec: PackageSpec, path: str) -> str:
+    """The beginning of the names by which a file imports modules that are in every package."""
+    return f"{runtime.PACKAGE}." if spec.has.installed else "." * (path.count("/") + 1)
+
+
+def _runtime_names(spec: PackageSpec, path: str) -> Mapping[str, str]:
+    """The names by which a template imports such modules: of the package, and their beginning."""
+    beginning = _runtime(spec, path)
+    package = runtime.PACKAGE if spec.has.installed else beginning
+    return {"runtime": beginning, "runtime_package": package}
+
+
+def _root() -> Path:
+    return paths.templates_dir() / "package"
+
+
+def _verbatim() -> Iterator[Path]:
+    for path in _root().rglob("*"):
+        if path.suffix != _SUFFIX and _SKIPPED not in path.parts and path.is_file():
+            yield path
+
+
+def _in_place(has: Features) -> Iterator[tuple[str, str]]:
+    """Templates that take the place of modules of `templates/package`, as `_templates` gives them.
+
+    Those are for msgspec, and for a package with its runtime.
+    """
+    for name in (f"for_{has.models}", *((runtime.FOLDER,) if has.installed else ())):
+        folder = paths.templates_dir() / name
+        for path in sorted(folder.rglob(f"*{_SUFFIX}")):
+            inner = path.relative_to(folder).as_posix()
+            yield inner.removesuffix(_SUFFIX), f"{name}/{inner}"
+
+
+def _templates(folder: str) -> Iterator[tuple[str, str]]:
+    """Templates of a folder: the path of what each renders, below that folder, and its name."""
+    for path in (_root() / folder).rglob(f"*{_SUFFIX}"):
+        inner = path.relative_to(_root() / folder)
+        if folder or inner.parts[0] not in (_PER_REVISION, _PER_EXTENSION):
+            source = path.relative_to(paths.templates_dir()).as_posix()
+            yield inner.as_posix().removesuffix(_SUFFIX), source
