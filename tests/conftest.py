@@ -55,7 +55,8 @@ COSTLY = (
         f"generator/test_{name}.py"
         for name in (
             *("adopt", "check", "check_server", "cli", "core_names", "deprecated_names"),
-            *("diff_reports", "extensions", "fitting", "formatting", "list_requests"),
+            *("diff_reports", "extensions", "fitting", "formatting", "installed_runtime"),
+            "list_requests",
             *("live_server", "new_project", "overrides", "package_cache", "parts", "pipeline"),
             *("pydantic_models", "schema_add", "settings", "typescript", "update_report"),
         )

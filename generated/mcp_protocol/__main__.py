@@ -33,7 +33,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog=f"python -m {__package__}", description=description)
     commands = parser.add_subparsers(dest="command", required=True)
     serve_command.add_command(commands.add_parser)
-    package = command_line.Package(f"{__package__}", _load_client)
+    package = command_line.CommandPackage(f"{__package__}", _load_client)
     command_line.add_commands(commands.add_parser, package, _serve_page)
     trace_report.add_command(commands.add_parser)
     chosen = parser.parse_args(argv)

@@ -63,7 +63,7 @@ _Run = Callable[[Any, argparse.Namespace], Awaitable[int]]
 
 
 @dataclass(frozen=True)
-class Package:
+class CommandPackage:
     """The package whose command line it is.
 
     Attributes:
@@ -81,7 +81,7 @@ class UsageError(Exception):
 
 def add_commands(
     add: Callable[..., argparse.ArgumentParser],
-    package: Package,
+    package: CommandPackage,
     serve_page: Callable[[argparse.Namespace], int] | None = None,
 ) -> None:
     """Add the commands to a parser.
@@ -329,7 +329,7 @@ async def opened(
     Raises:
         UsageError: The target or an option is of no use to `connect`.
     """
-    package: Package = chosen.package
+    package: CommandPackage = chosen.package
     connect, _ = package.client()
     async with AsyncExitStack() as stack:
         try:
@@ -617,7 +617,7 @@ def _decoded(text: str) -> Any:
 
 async def _inspect(chosen: argparse.Namespace) -> int:
     """Connect once as negotiated, then once in each other revision of the package."""
-    package: Package = chosen.package
+    package: CommandPackage = chosen.package
     _, revisions = package.client()
     found: dict[str, Any] = {"revisions": {}}
     for revision in (chosen.revision,) if chosen.revision else (None, *reversed([*revisions])):

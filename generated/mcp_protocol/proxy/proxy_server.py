@@ -71,7 +71,7 @@ _logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Package:
+class ProxyPackage:
     """What a proxy speaks: that of a package.
 
     Attributes:
@@ -83,7 +83,7 @@ class Package:
     revisions: Revisions
 
 
-PACKAGE = Package(connect, REVISIONS)
+OWN_PACKAGE = ProxyPackage(connect, REVISIONS)
 
 
 class Proxy(Server):
@@ -109,7 +109,7 @@ class Proxy(Server):
         name: str,
         version: str,
         options: Mapping[str, Any],
-        package: Package,
+        package: ProxyPackage,
         *,
         is_optional: bool = False,
     ) -> None:
@@ -292,7 +292,7 @@ class ConfigProxy(Server):
         name: str,
         version: str,
         options: Mapping[str, Any],
-        package: Package,
+        package: ProxyPackage,
     ) -> None:
         self.revisions = package.revisions
         super().__init__(name, version, logging=False)
@@ -329,7 +329,7 @@ def _with_defaults(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def proxy_of(
-    target: Any, name: str, version: str, options: Mapping[str, Any], package: Package = PACKAGE
+    target: Any, name: str, version: str, options: Mapping[str, Any], package: ProxyPackage = OWN_PACKAGE
 ) -> Server:
     """A proxy of one server, or of those of a configuration.
 

@@ -49,9 +49,13 @@ def version_range(version: str = __version__) -> str:
     return f">={major}.{number},<{major}.{int(number) + 1}"
 
 
-def requirement() -> str:
-    """What packages of this version of mcpgen require, as pip takes it."""
-    return f"{DISTRIBUTION}{version_range()}"
+def requirement(extra: str = "") -> str:
+    """What packages of this version of mcpgen require, as pip takes it.
+
+    Args:
+        extra: An extra of the distribution.
+    """
+    return f"{DISTRIBUTION}{f'[{extra}]' if extra else ''}{version_range()}"
 
 
 def module_of(module: str, folders: Collection[str]) -> str:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from mcpgen import paths
 from mcpgen.console import Console
 from mcpgen.errors import OutputError, UsageError, safe_text
-from mcpgen.model import schema_sources
+from mcpgen.model import runtime, schema_sources
 from mcpgen.model.parts import changed_features, selection
 from mcpgen.model.schema_sources import Source
 from mcpgen.names import folder
@@ -227,7 +227,7 @@ def generate(console: Console, request: BuildRequest, directory: Path, *, force:
     changes = [report.record() for report in reports]
     _record_written(console, request, directory, written, notes, changes)
     if written.changed:
-        for line in _advice(files, request.package, directory):
+        for line in (*_to_install(files, request), *_next(files, request.package, directory)):
             console.summary(line)
 
 
@@ -365,14 +365,24 @@ def count_of(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def _advice(files: Mapping[str, str], package: str, directory: Path) -> Iterator[str]:
-    """What to install for a package, and a command to begin with."""
+def _to_install(files: Mapping[str, str], request: BuildRequest) -> Iterator[str]:
+    """What to install for a package."""
+    if request.selection.runtime == "installed":
+        needed = runtime.requirement()
+        yield f"install: pip install '{needed}', or the folder generated/ of mcpgen's sources"
+        if "__main__.py" in files and request.selection.transports != ("stdio",):
+            yield f"for HTTP also: pip install '{runtime.requirement('http')}'"
+        return
     from mcpgen.render import closure
 
     always, for_http = closure.dependencies(files)
     yield f"install: pip install {' '.join(always)}"
     if for_http:
         yield f"for HTTP also: pip install {' '.join(for_http)}"
+
+
+def _next(files: Mapping[str, str], package: str, directory: Path) -> Iterator[str]:
+    """A command to begin with."""
     if "__main__.py" in files:
         command = f"python -m {package} --help"
     elif "protocol/connection.py" in files:
