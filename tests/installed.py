@@ -1,4 +1,4 @@
-"""Tests of the package, changed to import a package on an installed runtime where that has a module.
+"""Tests of the package, changed to import one on an installed runtime where that has a module.
 
 `python tests/installed.py FOLDER` writes to the folder the package, of all revisions, and the tests
 beside it. What the package does not have is still imported from its runtime: tests that compare
@@ -20,7 +20,7 @@ from mcpgen.model import runtime
 TESTS = Path(__file__).resolve().parent
 ROOT = TESTS.parent
 NAME = "thin_protocol"
-BESIDE = ("docs", "generated", "generator", "pyproject.toml", "schema", "templates")
+BESIDE = ("README.md", "docs", "generated", "generator", "schema", "templates")
 """What tests find beside their folder."""
 
 _LEFT_OUT = shutil.ignore_patterns("__pycache__", "__snapshots__", "interop", "node_modules")
@@ -34,6 +34,7 @@ def write(folder: Path) -> None:
     """Write the package and the tests."""
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(TESTS, folder / "tests", ignore=_LEFT_OUT)
+    shutil.copy(ROOT / "pyproject.toml", folder)  # pytest and mypy look from where it lies
     for name in BESIDE:
         (folder / name).symlink_to(ROOT / name)
     options = ("-q", "--revision", "all", "--features", "all", "--runtime", "installed")
@@ -54,10 +55,7 @@ def _public_names(package: Path) -> frozenset[str]:
     """The names that the package has in its root, submodules among them."""
     stub = ast.parse((package / "__init__.pyi").read_text("utf-8"))
     names = (
-        alias.name
-        for node in stub.body
-        if isinstance(node, ast.ImportFrom)
-        for alias in node.names
+        alias.name for node in stub.body if isinstance(node, ast.ImportFrom) for alias in node.names
     )
     return frozenset((*names, *(path.stem for path in package.iterdir())))
 

@@ -1,14 +1,38 @@
-"""What packages on an installed runtime use of it: names of its modules, and members of its classes."""
+"""What packages on an installed runtime use of it: names of modules, and members of classes."""
 
 from __future__ import annotations
 
 import ast
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from functools import cache
 
+from generator.selections import NAMES, spec_of
 from mcpgen.model import runtime
+from mcpgen.model.parts import selection
+from mcpgen.render import tree
 
 _SELF = ("self", "cls")
+
+
+@cache
+def installed(
+    parts: str, transports: str, revisions: tuple[str, ...], features: tuple[str, ...] = ()
+) -> Mapping[str, str]:
+    """A package on an installed runtime."""
+    words = () if transports == "all" else (transports,)
+    chosen = selection((parts,), words, features=features, runtime="installed")
+    return tree.render_package([spec_of(name) for name in revisions], "pkg", chosen)
+
+
+def all_used() -> dict[str, set[str]]:
+    """What packages of all revisions use, with each feature and without."""
+    used: dict[str, set[str]] = {}
+    for features in ((), ("all",)):
+        for revisions in (NAMES, *((name,) for name in NAMES)):
+            for module, names in used_names(installed("all", "all", revisions, features)).items():
+                used.setdefault(module, set()).update(names)
+    return used
 
 
 def used_names(files: Mapping[str, str]) -> dict[str, set[str]]:
@@ -83,3 +107,7 @@ def text_of(used: Mapping[str, set[str]]) -> str:
         if used[module]:
             rows += [module, *(f"    {name}" for name in sorted(used[module]))]
     return "\n".join(rows) + "\n"
+
+
+if __name__ == "__main__":
+    print(text_of(all_used()), end="")

@@ -8,35 +8,22 @@ import os
 import subprocess
 import sys
 import tomllib
-from collections.abc import Mapping
-from functools import cache
 from pathlib import Path
 
 import pytest
 
 from generator.command_line import run
 from generator.futures import add_request, drafted, saved
-from generator.runtime_interface import text_of, used_names
-from generator.selections import MIDDLE, NAMES, NEWEST, PAIRWISE, spec_of, written
+from generator.runtime_interface import all_used, installed, text_of
+from generator.selections import MIDDLE, NAMES, NEWEST, PAIRWISE, written
 from mcpgen import __version__
 from mcpgen.model import runtime
-from mcpgen.model.parts import selection
 from mcpgen.render import tree
 
 FILES, LINES = 20, 7_500
-"""The most that client and server of one revision may come to, with manifest and `.gitattributes`."""
+"""The most that client and server of one revision may come to, with all files of the folder."""
 
 COPIED = {"py.typed", "client/__init__.py"}
-
-
-@cache
-def installed(
-    parts: str, transports: str, revisions: tuple[str, ...], features: tuple[str, ...] = ()
-) -> Mapping[str, str]:
-    """A package on an installed runtime."""
-    words = () if transports == "all" else (transports,)
-    chosen = selection((parts,), words, features=features, runtime="installed")
-    return tree.render_package([spec_of(name) for name in revisions], "pkg", chosen)
 
 
 def python(folder: Path, code: str, *paths: Path) -> subprocess.CompletedProcess[str]:
@@ -85,16 +72,6 @@ def defined(module: str, root: Path) -> set[str]:
             case _:
                 pass
     return names
-
-
-def all_used() -> dict[str, set[str]]:
-    """What packages of all revisions use, with each feature and without."""
-    used: dict[str, set[str]] = {}
-    for features in ((), ("all",)):
-        for revisions in (NAMES, *((name,) for name in NAMES)):
-            for module, names in used_names(installed("all", "all", revisions, features)).items():
-                used.setdefault(module, set()).update(names)
-    return used
 
 
 def test_what_packages_use_of_the_runtime_is_listed(root: Path) -> None:
@@ -214,11 +191,9 @@ def test_modules_of_the_package_are_listed(tmp_path: Path) -> None:
 def test_models_of_pydantic_need_their_own_runtime(tmp_path: Path) -> None:
     words = ("--revision", MIDDLE, "--runtime", "installed", "--models", "pydantic")
     done = run(*words, "-o", tmp_path / "pkg")
-    assert (done.code, done.err.splitlines()[-1]) == (
-        2,
-        "mcpgen: error: --models pydantic: expected --runtime vendored, since mcp-protocol has the"
-        " modules for msgspec",
-    )
+    text = "expected --runtime vendored, since mcp-protocol has the modules for msgspec"
+    last = done.err.splitlines()[-1]
+    assert (done.code, last) == (2, f"mcpgen: error: --models pydantic: {text}")
 
 
 def test_groups_are_added_by_their_feature(tmp_path: Path, root: Path) -> None:
@@ -277,8 +252,5 @@ def test_an_extension_has_its_modules_in_the_package(tmp_path: Path, root: Path)
 def test_an_extension_with_modules_of_its_own_is_refused(tmp_path: Path) -> None:
     words = ("--revision", NEWEST, "--runtime", "installed", "-o", tmp_path / "pkg")
     done = run("-q", *words, "--extension", f"{TASKS}={PAINT}")
-    assert (done.code, done.err) == (
-        2,
-        f"mcpgen: error: extension {TASKS}: expected --runtime vendored, since mcp-protocol lacks"
-        " its modules\n",
-    )
+    text = "expected --runtime vendored, since mcp-protocol lacks its modules"
+    assert (done.code, done.err) == (2, f"mcpgen: error: extension {TASKS}: {text}\n")

@@ -329,7 +329,11 @@ def _with_defaults(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def proxy_of(
-    target: Any, name: str, version: str, options: Mapping[str, Any], package: ProxyPackage = OWN_PACKAGE
+    target: Any,
+    name: str,
+    version: str,
+    options: Mapping[str, Any],
+    package: ProxyPackage = OWN_PACKAGE,
 ) -> Server:
     """A proxy of one server, or of those of a configuration.
 

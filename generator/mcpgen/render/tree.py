@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from mcpgen import paths
+from mcpgen.errors import UsageError
 from mcpgen.model import runtime
 from mcpgen.model.parts import EVERYTHING, Features, Selection
 from mcpgen.model.spec import ExtensionSpec, PackageSpec, RevisionSpec, package
@@ -69,7 +70,13 @@ def render_package(
     def text_of(path: str) -> str:
         return makers[path]()
 
-    files = closure.needed(spec.entries, makers, text_of, jobs)
+    try:
+        files = closure.needed(spec.entries, makers, text_of, jobs)
+    except LookupError as error:
+        if overrides is None or not spec.has.installed:
+            raise
+        text = f"--templates: {error}; import modules of the runtime by {{{{ runtime }}}}"
+        raise UsageError(text) from error
     files |= {path: text_of(path) for path in ("__init__.py", "__init__.pyi")}
     rendered = {path for path, _ in _in_place(spec.has)}
     copied = {path for path in files if is_copied(path) and path not in rendered}

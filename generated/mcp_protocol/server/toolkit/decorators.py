@@ -387,7 +387,9 @@ class Decorators(Dispatcher):
             check_extensions({CAPABILITY: {extension: {}}}, self.revisions.newest().facts)
 
         def register(function: Function) -> Function:
-            reserved = {request for each in self.revisions.values() for request in each.client_requests}
+            reserved = {
+                request for each in self.revisions.values() for request in each.client_requests
+            }
             method = CustomMethod(function, name, params, result, reserved, extension, names)
             if name in self._custom:
                 raise ValueError(f"method {name!r} is registered already")

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from ..asgi.settings import ServerHttpOptions
     from ..stdio_server import Backend
 
-Lifespan: TypeAlias = Callable[["Server"], AbstractAsyncContextManager[Any]]
+Lifespan: TypeAlias = Callable[[Any], AbstractAsyncContextManager[Any]]
 
 _T = TypeVar("_T")
 

@@ -393,10 +393,7 @@ def is_content_type(kind: Any) -> bool:
 
 def is_model(value: object, *members: str) -> bool:
     """Whether a value is a generated model with these members."""
-    return (
-        isinstance(value, Struct)
-        and all(hasattr(value, name) for name in members)
-    )
+    return isinstance(value, Struct) and all(hasattr(value, name) for name in members)
 
 
 def is_tool_result_type(kind: Any) -> bool:

@@ -181,7 +181,7 @@ class Dispatcher:
     """
 
     revisions: Revisions = REVISIONS
-    """What it serves. A package on an installed runtime has a subclass with revisions of its own."""
+    """What it serves. Packages on an installed runtime derive a class with revisions of their own."""
 
     _is_open: ClassVar[bool] = False
     """Whether it has items that are not registered: it is asked for them, and for what they are."""
