@@ -61,6 +61,21 @@ BYTES = tuple(
     for folder in ("auth", "client/auth", "framing", "json_schema", "server/auth", "transports")
 )
 """Folders of tests of what knows no models."""
+ON_INSTALLED = (
+    "package/test_testing.py",
+    "package/client/test_caching.py",
+    "package/client/test_client.py",
+    "package/client/test_elicitation.py",
+    "package/client/test_model_tools.py",
+    "package/client/test_param_headers.py",
+    "package/client/test_sync.py",
+    "package/proxy/test_proxy.py",
+    "package/revision",
+    "package/server/asgi/test_sessions.py",
+    "package/server/asgi/test_stateless.py",
+    "package/server/toolkit",
+)
+"""Tests of what a package on an installed runtime has of its own, and hands to the runtime."""
 RECORDS = ("tests", "tests-rest")
 """Sessions that record which requirements their tests prove; `requirements` judges all of them."""
 MEASURED = ("--cov", "--cov-report=", "--cov-fail-under=0")
@@ -312,6 +327,27 @@ def models_pydantic(session: nox.Session) -> None:
     without = [*SOON, "--no-processes", "--newest", *(f"--ignore={path}" for path in BYTES)]
     selected = (*(session.posargs or without), "tests/package")
     run_tests(session, "--models", "pydantic", *selected, *ON_ALL_CORES)
+
+
+@nox.session
+@measured
+def installed(session: nox.Session) -> None:
+    """The tests of a package on an installed runtime, in memory and over HTTP, and its types.
+
+    Each test runs on its newest revision, on asyncio. Words of pytest after `--` choose others.
+    """
+    install(session, "lint")
+    folder = session.cache_dir.resolve() / "installed"
+    session.run("python", "tests/installed.py", f"{folder}")
+    places = (f"{folder / 'tests'}", f"{ROOT / 'generated'}")
+    env = {"PYTHONPATH": os.pathsep.join(places)}
+    there = ("-c", f"{folder / 'pyproject.toml'}", f"--rootdir={folder}")
+    paths = [f"{folder / 'tests' / path}" for path in ON_INSTALLED]
+    words = session.posargs or [*SOON, "--newest", *paths]
+    run_tests(session, *there, *words, *ON_ALL_CORES, env=env)
+    if not session.posargs:
+        snippets = f"{folder / 'tests' / 'typing' / 'test_snippets.py'}"
+        run_tests(session, *there, "-m", "typing", snippets, env=env)
 
 
 def recorded(session: nox.Session) -> tuple[str]:

@@ -58,7 +58,14 @@ COSTLY = (
         f"generator/test_{name}.py"
         for name in (
             *("check", "check_server", "cli", "core_names", "deprecated_names"),
-            *("diff_properties", "diff_reports", "extensions", "fitting", "formatting"),
+            *(
+                "diff_properties",
+                "diff_reports",
+                "extensions",
+                "fitting",
+                "formatting",
+                "installed_runtime",
+            ),
             *("list_requests", "live_server", "mirror_lists", "new_project", "overrides"),
             *("package_cache", "parts", "patches", "pipeline", "pydantic_models", "renamed_types"),
             *("schema_add", "settings", "typescript", "update_report"),

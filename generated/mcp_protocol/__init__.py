@@ -40,6 +40,8 @@ import importlib
 import sys
 from typing import Any
 
+__version__ = "0.1.0"
+
 _NAMES = {
     "._wire": (
         "UNSET",

@@ -196,3 +196,5 @@ from .models import (
     TextResourceContents as TextResourceContents,
     Tool as Tool,
 )
+
+__version__: str

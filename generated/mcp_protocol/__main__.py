@@ -8,11 +8,15 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from .client import command_line
 from .runtime import trace_report
 from .server import serve_command
+
+if TYPE_CHECKING:
+    from .facts import Revisions
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -29,7 +33,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog=f"python -m {__package__}", description=description)
     commands = parser.add_subparsers(dest="command", required=True)
     serve_command.add_command(commands.add_parser)
-    command_line.add_commands(commands.add_parser, _serve_page)
+    package = command_line.CommandPackage(f"{__package__}", _load_client)
+    command_line.add_commands(commands.add_parser, package, _serve_page)
     trace_report.add_command(commands.add_parser)
     chosen = parser.parse_args(argv)
     if chosen.command == "trace":
@@ -37,6 +42,13 @@ def main(argv: Sequence[str] | None = None) -> None:
     if chosen.command != "serve":
         raise SystemExit(command_line.run(chosen))
     serve_command.serve(chosen, parser)
+
+
+def _load_client() -> tuple[Callable[..., Any], Revisions]:
+    from .client.async_client import connect  # `serve` needs none of these
+    from .revisions import REVISIONS
+
+    return connect, REVISIONS
 
 
 def _serve_page(chosen: argparse.Namespace) -> int:

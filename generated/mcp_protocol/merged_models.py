@@ -17,10 +17,6 @@ from typing import TYPE_CHECKING, Any
 
 from ._structs import constant_of
 from ._wire import STRUCTS, UNSET, StructType, fields
-from .revisions import FOLDERS
-
-_MODULES = {f"{__package__}.{folder}.models": folder for folder in FOLDERS.values()}
-"""The modules of the Structs, oldest revision first."""
 
 
 class MergedType(type):
@@ -28,9 +24,11 @@ class MergedType(type):
 
     Attributes:
         struct_names: Names of the Structs that the class stands for.
+        modules: The modules of the Structs, oldest revision first.
     """
 
     struct_names: frozenset[str]
+    modules: tuple[str, ...]
 
     def __new__(
         mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **options: bool
@@ -38,6 +36,9 @@ class MergedType(type):
         """A class; its options are those of a Struct, and only type checkers look at them."""
         made = super().__new__(mcs, name, bases, namespace)
         made.struct_names = frozenset({name, *namespace.get("_other_names", ())})
+        if "_folders" in namespace:
+            package = namespace["__module__"].rpartition(".")[0]
+            made.modules = tuple(f"{package}.{each}.models" for each in namespace["_folders"])
         return made
 
     def __init__(
@@ -51,7 +52,7 @@ class MergedType(type):
 
     def __subclasscheck__(cls, subclass: type) -> bool:
         """Whether a class is one of the Structs."""
-        if subclass.__module__ in _MODULES:
+        if subclass.__module__ in cls.modules:
             return subclass.__name__ in cls.struct_names
         return super().__subclasscheck__(subclass)
 
@@ -88,7 +89,7 @@ class MergedType(type):
 
     def structs(cls) -> Iterator[StructType]:
         """The Structs that the class stands for, newest revision first; loads them one by one."""
-        for module in reversed(_MODULES):
+        for module in reversed(cls.modules):
             members = vars(importlib.import_module(module))
             for name in sorted(cls.struct_names):
                 struct = members.get(name)
@@ -107,4 +108,9 @@ if TYPE_CHECKING:
 else:
 
     class Merged(metaclass=MergedType):
-        """Base of the merged classes, which for type checkers are Structs themselves."""
+        """Base of the merged classes, which for type checkers are Structs themselves.
+
+        A package has a class between, whose `_folders` are those of its revisions.
+        """
+
+        _folders: tuple[str, ...] = ()

@@ -20,7 +20,17 @@ from . import merged_models as merged
 from ._wire import UNSET, UnsetType
 
 
-class Annotated(merged.Merged, kw_only=True, frozen=True):
+class _Merged(merged.Merged, kw_only=True, frozen=True):
+    _folders: ClassVar[tuple[str, ...]] = (
+        "r2024_11_05",
+        "r2025_03_26",
+        "r2025_06_18",
+        "r2025_11_25",
+        "r2026_07_28",
+    )
+
+
+class Annotated(_Merged, kw_only=True, frozen=True):
     """The part that all annotated objects have in common.
 
     Only in 2024-11-05.
@@ -32,7 +42,7 @@ class Annotated(merged.Merged, kw_only=True, frozen=True):
     """Hints on audience, importance and age; absent means none."""
 
 
-class Annotations(merged.Merged, kw_only=True, frozen=True):
+class Annotations(_Merged, kw_only=True, frozen=True):
     """Hints on how a client should treat an object; from an untrusted server, mere claims.
 
     Source: server/resources.
@@ -49,7 +59,7 @@ class Annotations(merged.Merged, kw_only=True, frozen=True):
     """Importance from 0 (optional) to 1 (indispensable)."""
 
 
-class AudioContent(merged.Merged, kw_only=True, frozen=True):
+class AudioContent(_Merged, kw_only=True, frozen=True):
     """Sound for or from a model.
 
     Only in 2025-03-26, 2025-06-18, 2025-11-25, 2026-07-28.
@@ -72,7 +82,7 @@ class AudioContent(merged.Merged, kw_only=True, frozen=True):
     """Always `audio`."""
 
 
-class BaseMetadata(merged.Merged, kw_only=True, frozen=True):
+class BaseMetadata(_Merged, kw_only=True, frozen=True):
     """The two names that many objects have.
 
     Only in 2025-06-18, 2025-11-25, 2026-07-28.
@@ -87,7 +97,7 @@ class BaseMetadata(merged.Merged, kw_only=True, frozen=True):
     """
 
 
-class BlobResourceContents(merged.Merged, kw_only=True, frozen=True):
+class BlobResourceContents(_Merged, kw_only=True, frozen=True):
     """Contents of a resource as bytes. Source: server/resources."""
 
     blob: str
@@ -103,7 +113,7 @@ class BlobResourceContents(merged.Merged, kw_only=True, frozen=True):
     """Media type; absent means unknown."""
 
 
-class BooleanSchema(merged.Merged, kw_only=True, frozen=True):
+class BooleanSchema(_Merged, kw_only=True, frozen=True):
     """A form field for yes or no.
 
     Only in 2025-06-18, 2025-11-25, 2026-07-28.
@@ -121,7 +131,7 @@ class BooleanSchema(merged.Merged, kw_only=True, frozen=True):
     """Always `boolean`."""
 
 
-class CacheableResult(merged.Merged, kw_only=True, frozen=True):
+class CacheableResult(_Merged, kw_only=True, frozen=True):
     """A result with caching hints.
 
     Only in 2026-07-28.
@@ -144,7 +154,7 @@ class CacheableResult(merged.Merged, kw_only=True, frozen=True):
     """
 
 
-class CallToolRequest(merged.Merged, kw_only=True, frozen=True):
+class CallToolRequest(_Merged, kw_only=True, frozen=True):
     """Runs a tool. An unknown tool is error -32602; a failure inside the tool is a result with
     `isError`.
 
@@ -158,7 +168,7 @@ class CallToolRequest(merged.Merged, kw_only=True, frozen=True):
     method: Literal["tools/call"] = "tools/call"
 
 
-class CallToolRequestParams(merged.Merged, kw_only=True, frozen=True):
+class CallToolRequestParams(_Merged, kw_only=True, frozen=True):
     """Params of `tools/call`. Source: server/tools."""
 
     name: str
@@ -190,7 +200,7 @@ class CallToolRequestParams(merged.Merged, kw_only=True, frozen=True):
     """
 
 
-class CallToolResult(merged.Merged, kw_only=True, frozen=True):
+class CallToolResult(_Merged, kw_only=True, frozen=True):
     """What a tool returned, or how it failed. Source: server/tools."""
 
     content: list[ContentBlock]
@@ -222,7 +232,7 @@ class CallToolResult(merged.Merged, kw_only=True, frozen=True):
         return plain_value(self)
 
 
-class CallToolResultResponse(merged.Merged, kw_only=True, frozen=True):
+class CallToolResultResponse(_Merged, kw_only=True, frozen=True):
     """The envelope of the answer to `tools/call`.
 
     Only in 2026-07-28.
@@ -236,7 +246,7 @@ class CallToolResultResponse(merged.Merged, kw_only=True, frozen=True):
     jsonrpc: Literal["2.0"] = "2.0"
 
 
-class CancelTaskRequest(merged.Merged, kw_only=True, frozen=True):
+class CancelTaskRequest(_Merged, kw_only=True, frozen=True):
     """Stops a task; one that has already ended is error -32602.
 
     Only in 2025-11-25.
@@ -251,7 +261,7 @@ class CancelTaskRequest(merged.Merged, kw_only=True, frozen=True):
     method: Literal["tasks/cancel"] = "tasks/cancel"
 
 
-class CancelTaskRequestParams(merged.Merged, kw_only=True, frozen=True):
+class CancelTaskRequestParams(_Merged, kw_only=True, frozen=True):
     """Params of `tasks/cancel`.
 
     Only in 2025-11-25.
@@ -263,7 +273,7 @@ class CancelTaskRequestParams(merged.Merged, kw_only=True, frozen=True):
     """Identifier of the task."""
 
 
-class CancelTaskResult(merged.Merged, kw_only=True, frozen=True):
+class CancelTaskResult(_Merged, kw_only=True, frozen=True):
     """The task, now `cancelled`.
 
     Only in 2025-11-25.
@@ -289,7 +299,7 @@ class CancelTaskResult(merged.Merged, kw_only=True, frozen=True):
     """More about the status, for people, e.g. why it failed."""
 
 
-class CancelledNotification(merged.Merged, kw_only=True, frozen=True):
+class CancelledNotification(_Merged, kw_only=True, frozen=True):
     """The client gives up a request it made, or (stdio) the server ends a `subscriptions/listen`
     stream. Over HTTP, closing the stream says the same.
 
@@ -302,7 +312,7 @@ class CancelledNotification(merged.Merged, kw_only=True, frozen=True):
     method: Literal["notifications/cancelled"] = "notifications/cancelled"
 
 
-class CancelledNotificationParams(merged.Merged, kw_only=True, frozen=True):
+class CancelledNotificationParams(_Merged, kw_only=True, frozen=True):
     """Params of `notifications/cancelled`. Source: basic/patterns/cancellation."""
 
     meta: dict[str, Any] | None = None
@@ -317,7 +327,7 @@ class CancelledNotificationParams(merged.Merged, kw_only=True, frozen=True):
     """
 
 
-class ClientCapabilities(merged.Merged, kw_only=True, frozen=True):
+class ClientCapabilities(_Merged, kw_only=True, frozen=True):
     """What a client can do for one request. An absent field means the feature is unavailable;
     unknown fields are allowed.
 
@@ -348,7 +358,7 @@ class ClientCapabilities(merged.Merged, kw_only=True, frozen=True):
     """
 
 
-class ClientCapabilitiesElicitation(merged.Merged, kw_only=True, frozen=True):
+class ClientCapabilitiesElicitation(_Merged, kw_only=True, frozen=True):
     """Ways in which the client can ask its user; none given means form mode.
 
     Only in 2025-11-25, 2026-07-28.
@@ -362,7 +372,7 @@ class ClientCapabilitiesElicitation(merged.Merged, kw_only=True, frozen=True):
     """The client can send its user to a web page; an empty object."""
 
 
-class ClientCapabilitiesRoots(merged.Merged, kw_only=True, frozen=True):
+class ClientCapabilitiesRoots(_Merged, kw_only=True, frozen=True):
     """What the client offers about roots.
 
     Only in 2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25.
@@ -374,7 +384,7 @@ class ClientCapabilitiesRoots(merged.Merged, kw_only=True, frozen=True):
     """The client announces changes of its roots; absent means false."""
 
 
-class ClientCapabilitiesSampling(merged.Merged, kw_only=True, frozen=True):
+class ClientCapabilitiesSampling(_Merged, kw_only=True, frozen=True):
     """Deprecated in this revision. Optional parts of sampling that the client supports.
 
     Only in 2025-11-25, 2026-07-28.
@@ -388,7 +398,7 @@ class ClientCapabilitiesSampling(merged.Merged, kw_only=True, frozen=True):
     """The client accepts `tools` and `toolChoice`; an empty object."""
 
 
-class ClientCapabilitiesTasks(merged.Merged, kw_only=True, frozen=True):
+class ClientCapabilitiesTasks(_Merged, kw_only=True, frozen=True):
     """What the client supports of tasks.
 
     Only in 2025-11-25.
@@ -404,7 +414,7 @@ class ClientCapabilitiesTasks(merged.Merged, kw_only=True, frozen=True):
     """Requests that the client runs as tasks; those not named are never tasks."""
 
 
-class ClientCapabilitiesTasksRequests(merged.Merged, kw_only=True, frozen=True):
+class ClientCapabilitiesTasksRequests(_Merged, kw_only=True, frozen=True):
     """Requests that the client runs as tasks, by feature.
 
     Only in 2025-11-25.
@@ -418,7 +428,7 @@ class ClientCapabilitiesTasksRequests(merged.Merged, kw_only=True, frozen=True):
     """Sampling requests that may be tasks."""
 
 
-class ClientCapabilitiesTasksRequestsElicitation(merged.Merged, kw_only=True, frozen=True):
+class ClientCapabilitiesTasksRequestsElicitation(_Merged, kw_only=True, frozen=True):
     """Elicitation requests that the client runs as tasks.
 
     Only in 2025-11-25.
@@ -430,7 +440,7 @@ class ClientCapabilitiesTasksRequestsElicitation(merged.Merged, kw_only=True, fr
     """`elicitation/create` may be a task; an empty object."""
 
 
-class ClientCapabilitiesTasksRequestsSampling(merged.Merged, kw_only=True, frozen=True):
+class ClientCapabilitiesTasksRequestsSampling(_Merged, kw_only=True, frozen=True):
     """Sampling requests that the client runs as tasks.
 
     Only in 2025-11-25.
@@ -442,7 +452,7 @@ class ClientCapabilitiesTasksRequestsSampling(merged.Merged, kw_only=True, froze
     """`sampling/createMessage` may be a task; an empty object."""
 
 
-class CompleteRequest(merged.Merged, kw_only=True, frozen=True):
+class CompleteRequest(_Merged, kw_only=True, frozen=True):
     """Asks for values that could complete what a user has typed so far.
 
     Source: server/utilities/completion.
@@ -455,7 +465,7 @@ class CompleteRequest(merged.Merged, kw_only=True, frozen=True):
     method: Literal["completion/complete"] = "completion/complete"
 
 
-class CompleteRequestParams(merged.Merged, kw_only=True, frozen=True):
+class CompleteRequestParams(_Merged, kw_only=True, frozen=True):
     """Params of `completion/complete`. Source: server/utilities/completion."""
 
     argument: CompleteRequestParamsArgument
@@ -475,7 +485,7 @@ class CompleteRequestParams(merged.Merged, kw_only=True, frozen=True):
     """
 
 
-class CompleteRequestParamsArgument(merged.Merged, kw_only=True, frozen=True):
+class CompleteRequestParamsArgument(_Merged, kw_only=True, frozen=True):
     """The argument being completed. Source: server/utilities/completion."""
 
     name: str
@@ -484,7 +494,7 @@ class CompleteRequestParamsArgument(merged.Merged, kw_only=True, frozen=True):
     """What was typed so far; may be empty."""
 
 
-class CompleteRequestParamsContext(merged.Merged, kw_only=True, frozen=True):
+class CompleteRequestParamsContext(_Merged, kw_only=True, frozen=True):
     """What is settled before this completion.
 
     Only in 2025-06-18, 2025-11-25, 2026-07-28.
@@ -496,7 +506,7 @@ class CompleteRequestParamsContext(merged.Merged, kw_only=True, frozen=True):
     """Values of other arguments chosen earlier, by name."""
 
 
-class CompleteResult(merged.Merged, kw_only=True, frozen=True):
+class CompleteResult(_Merged, kw_only=True, frozen=True):
     """Suggestions for an argument. Source: server/utilities/completion."""
 
     completion: CompleteResultCompletion
@@ -510,7 +520,7 @@ class CompleteResult(merged.Merged, kw_only=True, frozen=True):
     """
 
 
-class CompleteResultCompletion(merged.Merged, kw_only=True, frozen=True):
+class CompleteResultCompletion(_Merged, kw_only=True, frozen=True):
     """The suggestions and how many there are. Source: server/utilities/completion."""
 
     values: list[str]
@@ -521,7 +531,7 @@ class CompleteResultCompletion(merged.Merged, kw_only=True, frozen=True):
     """Count of all matches, sent or not; absent means unknown."""
 
 
-class CompleteResultResponse(merged.Merged, kw_only=True, frozen=True):
+class CompleteResultResponse(_Merged, kw_only=True, frozen=True):
     """The envelope of a `CompleteResult`.
 
     Only in 2026-07-28.
@@ -535,7 +545,7 @@ class CompleteResultResponse(merged.Merged, kw_only=True, frozen=True):
     jsonrpc: Literal["2.0"] = "2.0"
 
 
-class CreateMessageRequest(merged.Merged, kw_only=True, frozen=True):
+class CreateMessageRequest(_Merged, kw_only=True, frozen=True):
     """Deprecated in this revision. Asks the client to run a model, with its user's approval;
     travels inside an `InputRequiredResult`, without an id.
 
@@ -549,7 +559,7 @@ class CreateMessageRequest(merged.Merged, kw_only=True, frozen=True):
     jsonrpc: Literal["2.0"] | None = None
 
 
-class CreateMessageRequestParams(merged.Merged, kw_only=True, frozen=True):
+class CreateMessageRequestParams(_Merged, kw_only=True, frozen=True):
     """Deprecated in this revision. Params of `sampling/createMessage`. Source: client/sampling."""
 
     max_tokens: int
@@ -594,7 +604,7 @@ class CreateMessageRequestParams(merged.Merged, kw_only=True, frozen=True):
     """
 
 
-class CreateMessageResult(merged.Merged, kw_only=True, frozen=True):
+class CreateMessageResult(_Merged, kw_only=True, frozen=True):
     """Deprecated in this revision. What the model said; travels inside the `inputResponses` of a
     retry.
 
@@ -615,7 +625,7 @@ class CreateMessageResult(merged.Merged, kw_only=True, frozen=True):
     """
 
 
-class CreateTaskResult(merged.Merged, kw_only=True, frozen=True):
+class CreateTaskResult(_Merged, kw_only=True, frozen=True):
     """First answer to a request carried out as a task; the real result is fetched with
     `tasks/result`.
 
@@ -632,7 +642,7 @@ class CreateTaskResult(merged.Merged, kw_only=True, frozen=True):
     """
 
 
-class DiscoverRequest(merged.Merged, kw_only=True, frozen=True):
+class DiscoverRequest(_Merged, kw_only=True, frozen=True):
     """Asks which revisions and features a server has. Every server answers it; no client must send
     it.
 
@@ -648,7 +658,7 @@ class DiscoverRequest(merged.Merged, kw_only=True, frozen=True):
     method: Literal["server/discover"] = "server/discover"
 
 
-class DiscoverResult(merged.Merged, kw_only=True, frozen=True):
+class DiscoverResult(_Merged, kw_only=True, frozen=True):
     """Revisions, capabilities and advice of a server.
 
     Only in 2026-07-28.
@@ -675,7 +685,7 @@ class DiscoverResult(merged.Merged, kw_only=True, frozen=True):
     """
 
 
-class DiscoverResultResponse(merged.Merged, kw_only=True, frozen=True):
+class DiscoverResultResponse(_Merged, kw_only=True, frozen=True):
     """The envelope of a `DiscoverResult`.
 
     Only in 2026-07-28.
@@ -689,7 +699,7 @@ class DiscoverResultResponse(merged.Merged, kw_only=True, frozen=True):
     jsonrpc: Literal["2.0"] = "2.0"
 
 
-class ElicitRequest(merged.Merged, kw_only=True, frozen=True):
+class ElicitRequest(_Merged, kw_only=True, frozen=True):
     """Asks the client's user for data in a form or an act on a web page; travels inside an
     `InputRequiredResult`, without an id.
 
@@ -705,7 +715,7 @@ class ElicitRequest(merged.Merged, kw_only=True, frozen=True):
     jsonrpc: Literal["2.0"] | None = None
 
 
-class ElicitRequestFormParams(merged.Merged, kw_only=True, frozen=True):
+class ElicitRequestFormParams(_Merged, kw_only=True, frozen=True):
     """Params of `elicitation/create` in form mode; never for secrets, which need URL mode.
 
     Only in 2025-06-18, 2025-11-25, 2026-07-28.
@@ -736,7 +746,7 @@ class ElicitRequestFormParams(merged.Merged, kw_only=True, frozen=True):
     """
 
 
-class ElicitRequestFormParamsRequestedSchema(merged.Merged, kw_only=True, frozen=True):
+class ElicitRequestFormParamsRequestedSchema(_Merged, kw_only=True, frozen=True):
     """A form: a flat JSON Schema object.
 
     Only in 2025-11-25, 2026-07-28.
@@ -754,7 +764,7 @@ class ElicitRequestFormParamsRequestedSchema(merged.Merged, kw_only=True, frozen
     """Always `object`."""
 
 
-class ElicitRequestParamsRequestedSchema(merged.Merged, kw_only=True, frozen=True):
+class ElicitRequestParamsRequestedSchema(_Merged, kw_only=True, frozen=True):
     """A form: a flat JSON Schema object.
 
     Only in 2025-06-18.
@@ -770,7 +780,7 @@ class ElicitRequestParamsRequestedSchema(merged.Merged, kw_only=True, frozen=Tru
     """Always `object`."""
 
 
-class ElicitRequestURLParams(merged.Merged, kw_only=True, frozen=True):
+class ElicitRequestURLParams(_Merged, kw_only=True, frozen=True):
     """Params of `elicitation/create` in URL mode, for what must not pass through the client.
 
     Only in 2025-11-25, 2026-07-28.
@@ -802,7 +812,7 @@ class ElicitRequestURLParams(merged.Merged, kw_only=True, frozen=True):
     """
 
 
-class ElicitResult(merged.Merged, kw_only=True, frozen=True):
+class ElicitResult(_Merged, kw_only=True, frozen=True):
     """What the user decided, and the data of the form; travels inside the `inputResponses` of a
     retry.
 
@@ -824,7 +834,7 @@ class ElicitResult(merged.Merged, kw_only=True, frozen=True):
     """
 
 
-class ElicitationCompleteNotification(merged.Merged, kw_only=True, frozen=True):
+class ElicitationCompleteNotification(_Merged, kw_only=True, frozen=True):
     """What a user was sent to do on a web page is done; the client may retry what waited for it.
 
     Only in 2025-11-25.
@@ -838,7 +848,7 @@ class ElicitationCompleteNotification(merged.Merged, kw_only=True, frozen=True):
     method: Literal["notifications/elicitation/complete"] = "notifications/elicitation/complete"
 
 
-class ElicitationCompleteNotificationParams(merged.Merged, kw_only=True, frozen=True):
+class ElicitationCompleteNotificationParams(_Merged, kw_only=True, frozen=True):
     """Params of `notifications/elicitation/complete`.
 
     Only in 2025-11-25.
@@ -850,7 +860,7 @@ class ElicitationCompleteNotificationParams(merged.Merged, kw_only=True, frozen=
     """Identifier from the request; unknown ones are ignored."""
 
 
-class EmbeddedResource(merged.Merged, kw_only=True, frozen=True):
+class EmbeddedResource(_Merged, kw_only=True, frozen=True):
     """A resource put into a message together with its contents. Source: server/tools."""
 
     resource: EmbeddedResourceResource
@@ -866,7 +876,7 @@ class EmbeddedResource(merged.Merged, kw_only=True, frozen=True):
     """Always `resource`."""
 
 
-class Error(merged.Merged, kw_only=True, frozen=True):
+class Error(_Merged, kw_only=True, frozen=True):
     """Code and text of a failure. Source: basic/index."""
 
     code: int
@@ -879,7 +889,7 @@ class Error(merged.Merged, kw_only=True, frozen=True):
     """Details in any shape the sender likes; untrusted."""
 
 
-class GetPromptRequest(merged.Merged, kw_only=True, frozen=True):
+class GetPromptRequest(_Merged, kw_only=True, frozen=True):
     """Fetches a prompt, filled in. An unknown prompt or a missing argument is error -32602.
 
     Source: server/prompts.
@@ -892,7 +902,7 @@ class GetPromptRequest(merged.Merged, kw_only=True, frozen=True):
     method: Literal["prompts/get"] = "prompts/get"
 
 
-class GetPromptRequestParams(merged.Merged, kw_only=True, frozen=True):
+class GetPromptRequestParams(_Merged, kw_only=True, frozen=True):
     """Params of `prompts/get`. Source: server/prompts."""
 
     name: str
@@ -918,7 +928,7 @@ class GetPromptRequestParams(merged.Merged, kw_only=True, frozen=True):
     """
 
 
-class GetPromptResult(merged.Merged, kw_only=True, frozen=True):
+class GetPromptResult(_Merged, kw_only=True, frozen=True):
     """A prompt, filled in. Source: server/prompts."""
 
     messages: list[PromptMessage]
@@ -934,7 +944,7 @@ class GetPromptResult(merged.Merged, kw_only=True, frozen=True):
     """
 
 
-class GetPromptResultResponse(merged.Merged, kw_only=True, frozen=True):
+class GetPromptResultResponse(_Merged, kw_only=True, frozen=True):
     """The envelope of the answer to `prompts/get`.
 
     Only in 2026-07-28.
@@ -948,7 +958,7 @@ class GetPromptResultResponse(merged.Merged, kw_only=True, frozen=True):
     jsonrpc: Literal["2.0"] = "2.0"
 
 
-class GetTaskPayloadRequest(merged.Merged, kw_only=True, frozen=True):
+class GetTaskPayloadRequest(_Merged, kw_only=True, frozen=True):
     """Fetches the real result of a task; the answer waits until the task has ended.
 
     Only in 2025-11-25.
@@ -963,7 +973,7 @@ class GetTaskPayloadRequest(merged.Merged, kw_only=True, frozen=True):
     method: Literal["tasks/result"] = "tasks/result"
 
 
-class GetTaskPayloadRequestParams(merged.Merged, kw_only=True, frozen=True):
+class GetTaskPayloadRequestParams(_Merged, kw_only=True, frozen=True):
     """Params of `tasks/result`.
 
     Only in 2025-11-25.
@@ -975,7 +985,7 @@ class GetTaskPayloadRequestParams(merged.Merged, kw_only=True, frozen=True):
     """Identifier of the task."""
 
 
-class GetTaskRequest(merged.Merged, kw_only=True, frozen=True):
+class GetTaskRequest(_Merged, kw_only=True, frozen=True):
     """Asks how a task stands.
 
     Only in 2025-11-25.
@@ -990,7 +1000,7 @@ class GetTaskRequest(merged.Merged, kw_only=True, frozen=True):
     method: Literal["tasks/get"] = "tasks/get"
 
 
-class GetTaskRequestParams(merged.Merged, kw_only=True, frozen=True):
+class GetTaskRequestParams(_Merged, kw_only=True, frozen=True):
     """Params of `tasks/get`.
 
     Only in 2025-11-25.
@@ -1002,7 +1012,7 @@ class GetTaskRequestParams(merged.Merged, kw_only=True, frozen=True):
     """Identifier of the task."""
 
 
-class GetTaskResult(merged.Merged, kw_only=True, frozen=True):
+class GetTaskResult(_Merged, kw_only=True, frozen=True):
     """How a task stands.
 
     Only in 2025-11-25.
@@ -1028,7 +1038,7 @@ class GetTaskResult(merged.Merged, kw_only=True, frozen=True):
     """More about the status, for people, e.g. why it failed."""
 
 
-class HeaderMismatchError(merged.Merged, kw_only=True, frozen=True):
+class HeaderMismatchError(_Merged, kw_only=True, frozen=True):
     """Error response -32020: HTTP headers are missing, malformed or contradict the body. HTTP
     status 400.
 
@@ -1044,7 +1054,7 @@ class HeaderMismatchError(merged.Merged, kw_only=True, frozen=True):
     jsonrpc: Literal["2.0"] = "2.0"
 
 
-class HeaderMismatchErrorError(merged.Merged, kw_only=True, frozen=True):
+class HeaderMismatchErrorError(_Merged, kw_only=True, frozen=True):
     """Error -32020.
 
     Only in 2026-07-28.
@@ -1060,7 +1070,7 @@ class HeaderMismatchErrorError(merged.Merged, kw_only=True, frozen=True):
     """Details in any shape the server likes; untrusted."""
 
 
-class Icon(merged.Merged, kw_only=True, frozen=True):
+class Icon(_Merged, kw_only=True, frozen=True):
     """An image for user interfaces.
 
     Only in 2025-11-25, 2026-07-28.
@@ -1080,7 +1090,7 @@ class Icon(merged.Merged, kw_only=True, frozen=True):
     """Background it suits: `light` or `dark`; absent means both."""
 
 
-class Icons(merged.Merged, kw_only=True, frozen=True):
+class Icons(_Merged, kw_only=True, frozen=True):
     """The icons that many objects have.
 
     Only in 2025-11-25, 2026-07-28.
@@ -1092,7 +1102,7 @@ class Icons(merged.Merged, kw_only=True, frozen=True):
     """Icons to choose from, in several sizes or formats; fetch and render them with care."""
 
 
-class ImageContent(merged.Merged, kw_only=True, frozen=True):
+class ImageContent(_Merged, kw_only=True, frozen=True):
     """A picture for or from a model. Source: server/tools."""
 
     data: str
@@ -1110,7 +1120,7 @@ class ImageContent(merged.Merged, kw_only=True, frozen=True):
     """Always `image`."""
 
 
-class Implementation(merged.Merged, kw_only=True, frozen=True):
+class Implementation(_Merged, kw_only=True, frozen=True):
     """Name and version of a piece of software that speaks MCP. Source: basic/index."""
 
     name: str
@@ -1139,7 +1149,7 @@ class Implementation(merged.Merged, kw_only=True, frozen=True):
     """
 
 
-class InitializeRequest(merged.Merged, kw_only=True, frozen=True):
+class InitializeRequest(_Merged, kw_only=True, frozen=True):
     """First request of a client: it proposes a revision and says what the client can do.
 
     Only in 2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25.
@@ -1154,7 +1164,7 @@ class InitializeRequest(merged.Merged, kw_only=True, frozen=True):
     method: Literal["initialize"] = "initialize"
 
 
-class InitializeRequestParams(merged.Merged, kw_only=True, frozen=True):
+class InitializeRequestParams(_Merged, kw_only=True, frozen=True):
     """Params of `initialize`.
 
     Only in 2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25.
@@ -1175,7 +1185,7 @@ class InitializeRequestParams(merged.Merged, kw_only=True, frozen=True):
     """
 
 
-class InitializeResult(merged.Merged, kw_only=True, frozen=True):
+class InitializeResult(_Merged, kw_only=True, frozen=True):
     """The server's side of the handshake: the agreed revision and what the server can do.
 
     Only in 2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25.
@@ -1195,7 +1205,7 @@ class InitializeResult(merged.Merged, kw_only=True, frozen=True):
     """Advice on using this server, meant for a model's prompt; untrusted text."""
 
 
-class InitializedNotification(merged.Merged, kw_only=True, frozen=True):
+class InitializedNotification(_Merged, kw_only=True, frozen=True):
     """The client has finished the handshake; normal requests may begin.
 
     Only in 2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25.
@@ -1209,7 +1219,7 @@ class InitializedNotification(merged.Merged, kw_only=True, frozen=True):
     """Metadata only."""
 
 
-class InputRequiredResult(merged.Merged, kw_only=True, frozen=True):
+class InputRequiredResult(_Merged, kw_only=True, frozen=True):
     """Not an answer yet: the client gathers the input asked for and retries under a new id. It has
     questions, state or both.
 
@@ -1228,7 +1238,7 @@ class InputRequiredResult(merged.Merged, kw_only=True, frozen=True):
     """Always `input_required` here."""
 
 
-class InputResponseRequestParams(merged.Merged, kw_only=True, frozen=True):
+class InputResponseRequestParams(_Merged, kw_only=True, frozen=True):
     """The params of a request that may be a retry with input.
 
     Only in 2026-07-28.
@@ -1248,7 +1258,7 @@ class InputResponseRequestParams(merged.Merged, kw_only=True, frozen=True):
     """
 
 
-class InternalError(merged.Merged, kw_only=True, frozen=True):
+class InternalError(_Merged, kw_only=True, frozen=True):
     """Error -32603: the receiver failed for a reason of its own.
 
     Only in 2026-07-28.
@@ -1264,7 +1274,7 @@ class InternalError(merged.Merged, kw_only=True, frozen=True):
     """Details in any shape the sender likes; untrusted."""
 
 
-class InvalidParamsError(merged.Merged, kw_only=True, frozen=True):
+class InvalidParamsError(_Merged, kw_only=True, frozen=True):
     """Error -32602: the params are wrong, e.g. an unknown tool, prompt or resource, a missing
     argument or a bad cursor.
 
@@ -1281,7 +1291,7 @@ class InvalidParamsError(merged.Merged, kw_only=True, frozen=True):
     """Details in any shape the sender likes; untrusted."""
 
 
-class InvalidRequestError(merged.Merged, kw_only=True, frozen=True):
+class InvalidRequestError(_Merged, kw_only=True, frozen=True):
     """Error -32600: the JSON received is no valid JSON-RPC request.
 
     Only in 2026-07-28.
@@ -1297,7 +1307,7 @@ class InvalidRequestError(merged.Merged, kw_only=True, frozen=True):
     """Details in any shape the sender likes; untrusted."""
 
 
-class JSONRPCError(merged.Merged, kw_only=True, frozen=True):
+class JSONRPCError(_Merged, kw_only=True, frozen=True):
     """The answer to a request that failed.
 
     Only in 2024-11-05, 2025-03-26, 2025-06-18.
@@ -1311,7 +1321,7 @@ class JSONRPCError(merged.Merged, kw_only=True, frozen=True):
     jsonrpc: Literal["2.0"] = "2.0"
 
 
-class JSONRPCErrorResponse(merged.Merged, kw_only=True, frozen=True):
+class JSONRPCErrorResponse(_Merged, kw_only=True, frozen=True):
     """The answer to a request that failed.
 
     Only in 2025-11-25, 2026-07-28.
@@ -1326,7 +1336,7 @@ class JSONRPCErrorResponse(merged.Merged, kw_only=True, frozen=True):
     jsonrpc: Literal["2.0"] = "2.0"
 
 
-class JSONRPCNotification(merged.Merged, kw_only=True, frozen=True):
+class JSONRPCNotification(_Merged, kw_only=True, frozen=True):
     """A one-way JSON-RPC message, never answered. Source: basic/index."""
 
     method: str
@@ -1335,7 +1345,7 @@ class JSONRPCNotification(merged.Merged, kw_only=True, frozen=True):
     """Arguments of the notification, by name; absent means none."""
 
 
-class JSONRPCRequest(merged.Merged, kw_only=True, frozen=True):
+class JSONRPCRequest(_Merged, kw_only=True, frozen=True):
     """A JSON-RPC message that expects exactly one response. Source: basic/index."""
 
     id: RequestId
@@ -1345,7 +1355,7 @@ class JSONRPCRequest(merged.Merged, kw_only=True, frozen=True):
     """Arguments of the method, always by name; absent means none."""
 
 
-class JSONRPCResultResponse(merged.Merged, kw_only=True, frozen=True):
+class JSONRPCResultResponse(_Merged, kw_only=True, frozen=True):
     """The answer to a request that succeeded. Source: basic/index."""
 
     _other_names: ClassVar[tuple[str, ...]] = ("JSONRPCResponse",)
@@ -1355,7 +1365,7 @@ class JSONRPCResultResponse(merged.Merged, kw_only=True, frozen=True):
     jsonrpc: Literal["2.0"] = "2.0"
 
 
-class LegacyTitledEnumSchema(merged.Merged, kw_only=True, frozen=True):
+class LegacyTitledEnumSchema(_Merged, kw_only=True, frozen=True):
     """The old form field for a choice of one, with labels beside the values. Use
     `TitledSingleSelectEnumSchema`.
 
@@ -1382,7 +1392,7 @@ class LegacyTitledEnumSchema(merged.Merged, kw_only=True, frozen=True):
     """Always `string`."""
 
 
-class ListPromptsRequest(merged.Merged, kw_only=True, frozen=True):
+class ListPromptsRequest(_Merged, kw_only=True, frozen=True):
     """Asks for a page of the server's prompts. Source: server/prompts."""
 
     id: RequestId | None = None
@@ -1392,7 +1402,7 @@ class ListPromptsRequest(merged.Merged, kw_only=True, frozen=True):
     """Where the page starts."""
 
 
-class ListPromptsResult(merged.Merged, kw_only=True, frozen=True):
+class ListPromptsResult(_Merged, kw_only=True, frozen=True):
     """A page of prompts. Source: server/prompts."""
 
     prompts: list[Prompt]
@@ -1419,7 +1429,7 @@ class ListPromptsResult(merged.Merged, kw_only=True, frozen=True):
     """
 
 
-class ListPromptsResultResponse(merged.Merged, kw_only=True, frozen=True):
+class ListPromptsResultResponse(_Merged, kw_only=True, frozen=True):
     """The envelope of a `ListPromptsResult`.
 
     Only in 2026-07-28.
@@ -1433,7 +1443,7 @@ class ListPromptsResultResponse(merged.Merged, kw_only=True, frozen=True):
     jsonrpc: Literal["2.0"] = "2.0"
 
 
-class ListResourceTemplatesRequest(merged.Merged, kw_only=True, frozen=True):
+class ListResourceTemplatesRequest(_Merged, kw_only=True, frozen=True):
     """Asks for a page of the server's resource templates. Source: server/resources."""
 
     id: RequestId | None = None
@@ -1443,7 +1453,7 @@ class ListResourceTemplatesRequest(merged.Merged, kw_only=True, frozen=True):
     """Where the page starts."""
 
 
-class ListResourceTemplatesResult(merged.Merged, kw_only=True, frozen=True):
+class ListResourceTemplatesResult(_Merged, kw_only=True, frozen=True):
     """A page of resource templates. Source: server/resources."""
 
     resource_templates: list[ResourceTemplate]
@@ -1470,7 +1480,7 @@ class ListResourceTemplatesResult(merged.Merged, kw_only=True, frozen=True):
     """
 
 
-class ListResourceTemplatesResultResponse(merged.Merged, kw_only=True, frozen=True):
+class ListResourceTemplatesResultResponse(_Merged, kw_only=True, frozen=True):
     """The envelope of a `ListResourceTemplatesResult`.
 
     Only in 2026-07-28.
@@ -1484,7 +1494,7 @@ class ListResourceTemplatesResultResponse(merged.Merged, kw_only=True, frozen=Tr
     jsonrpc: Literal["2.0"] = "2.0"
 
 
-class ListResourcesRequest(merged.Merged, kw_only=True, frozen=True):
+class ListResourcesRequest(_Merged, kw_only=True, frozen=True):
     """Asks for a page of the server's resources. Source: server/resources."""
 
     id: RequestId | None = None
@@ -1494,7 +1504,7 @@ class ListResourcesRequest(merged.Merged, kw_only=True, frozen=True):
     """Where the page starts."""
 
 
-class ListResourcesResult(merged.Merged, kw_only=True, frozen=True):
+class ListResourcesResult(_Merged, kw_only=True, frozen=True):
     """A page of resources. Source: server/resources."""
 
     resources: list[Resource]
@@ -1521,7 +1531,7 @@ class ListResourcesResult(merged.Merged, kw_only=True, frozen=True):
     """
 
 
-class ListResourcesResultResponse(merged.Merged, kw_only=True, frozen=True):
+class ListResourcesResultResponse(_Merged, kw_only=True, frozen=True):
     """The envelope of a `ListResourcesResult`.
 
     Only in 2026-07-28.
@@ -1535,7 +1545,7 @@ class ListResourcesResultResponse(merged.Merged, kw_only=True, frozen=True):
     jsonrpc: Literal["2.0"] = "2.0"
 
 
-class ListRootsRequest(merged.Merged, kw_only=True, frozen=True):
+class ListRootsRequest(_Merged, kw_only=True, frozen=True):
     """Deprecated in this revision. Asks the client for its roots; travels inside an
     `InputRequiredResult`, without an id.
 
@@ -1549,7 +1559,7 @@ class ListRootsRequest(merged.Merged, kw_only=True, frozen=True):
     jsonrpc: Literal["2.0"] | None = None
 
 
-class ListRootsRequestParams(merged.Merged, kw_only=True, frozen=True):
+class ListRootsRequestParams(_Merged, kw_only=True, frozen=True):
     """Params of `roots/list`.
 
     Only in 2026-07-28.
@@ -1561,7 +1571,7 @@ class ListRootsRequestParams(merged.Merged, kw_only=True, frozen=True):
     """Extra data outside the protocol; keys whose prefix belongs to MCP are reserved."""
 
 
-class ListRootsResult(merged.Merged, kw_only=True, frozen=True):
+class ListRootsResult(_Merged, kw_only=True, frozen=True):
     """Deprecated in this revision. The client's roots; travels inside the `inputResponses` of a
     retry.
 
@@ -1577,7 +1587,7 @@ class ListRootsResult(merged.Merged, kw_only=True, frozen=True):
     """
 
 
-class ListTasksRequest(merged.Merged, kw_only=True, frozen=True):
+class ListTasksRequest(_Merged, kw_only=True, frozen=True):
     """Asks for a page of the peer's tasks.
 
     Only in 2025-11-25.
@@ -1592,7 +1602,7 @@ class ListTasksRequest(merged.Merged, kw_only=True, frozen=True):
     """Where the page starts."""
 
 
-class ListTasksResult(merged.Merged, kw_only=True, frozen=True):
+class ListTasksResult(_Merged, kw_only=True, frozen=True):
     """A page of tasks.
 
     Only in 2025-11-25.
@@ -1608,7 +1618,7 @@ class ListTasksResult(merged.Merged, kw_only=True, frozen=True):
     """Cursor of the next page; absent on the last page."""
 
 
-class ListToolsRequest(merged.Merged, kw_only=True, frozen=True):
+class ListToolsRequest(_Merged, kw_only=True, frozen=True):
     """Asks for a page of the server's tools. Source: server/tools."""
 
     id: RequestId | None = None
@@ -1618,7 +1628,7 @@ class ListToolsRequest(merged.Merged, kw_only=True, frozen=True):
     """Where the page starts."""
 
 
-class ListToolsResult(merged.Merged, kw_only=True, frozen=True):
+class ListToolsResult(_Merged, kw_only=True, frozen=True):
     """A page of tools. Source: server/tools."""
 
     tools: list[Tool]
@@ -1645,7 +1655,7 @@ class ListToolsResult(merged.Merged, kw_only=True, frozen=True):
     """
 
 
-class ListToolsResultResponse(merged.Merged, kw_only=True, frozen=True):
+class ListToolsResultResponse(_Merged, kw_only=True, frozen=True):
     """The envelope of a `ListToolsResult`.
 
     Only in 2026-07-28.
@@ -1659,7 +1669,7 @@ class ListToolsResultResponse(merged.Merged, kw_only=True, frozen=True):
     jsonrpc: Literal["2.0"] = "2.0"
 
 
-class LoggingMessageNotification(merged.Merged, kw_only=True, frozen=True):
+class LoggingMessageNotification(_Merged, kw_only=True, frozen=True):
     """Deprecated in this revision. A log message about one request, sent only if the metadata of
     that request sets a log level.
 
@@ -1672,7 +1682,7 @@ class LoggingMessageNotification(merged.Merged, kw_only=True, frozen=True):
     method: Literal["notifications/message"] = "notifications/message"
 
 
-class LoggingMessageNotificationParams(merged.Merged, kw_only=True, frozen=True):
+class LoggingMessageNotificationParams(_Merged, kw_only=True, frozen=True):
     """Deprecated in this revision. Params of `notifications/message`.
 
     Source: server/utilities/logging.
@@ -1691,7 +1701,7 @@ class LoggingMessageNotificationParams(merged.Merged, kw_only=True, frozen=True)
     """Name of the part of the server that speaks."""
 
 
-class MethodNotFoundError(merged.Merged, kw_only=True, frozen=True):
+class MethodNotFoundError(_Merged, kw_only=True, frozen=True):
     """Error -32601: the receiver has no such method, or did not advertise the capability it belongs
     to.
 
@@ -1708,7 +1718,7 @@ class MethodNotFoundError(merged.Merged, kw_only=True, frozen=True):
     """Details in any shape the sender likes; untrusted."""
 
 
-class MissingRequiredClientCapabilityError(merged.Merged, kw_only=True, frozen=True):
+class MissingRequiredClientCapabilityError(_Merged, kw_only=True, frozen=True):
     """Error response -32021: the request needs a capability that the client did not declare. HTTP
     status 400.
 
@@ -1724,7 +1734,7 @@ class MissingRequiredClientCapabilityError(merged.Merged, kw_only=True, frozen=T
     jsonrpc: Literal["2.0"] = "2.0"
 
 
-class MissingRequiredClientCapabilityErrorError(merged.Merged, kw_only=True, frozen=True):
+class MissingRequiredClientCapabilityErrorError(_Merged, kw_only=True, frozen=True):
     """Error -32021.
 
     Only in 2026-07-28.
@@ -1740,7 +1750,7 @@ class MissingRequiredClientCapabilityErrorError(merged.Merged, kw_only=True, fro
     """Always -32021."""
 
 
-class MissingRequiredClientCapabilityErrorErrorData(merged.Merged, kw_only=True, frozen=True):
+class MissingRequiredClientCapabilityErrorErrorData(_Merged, kw_only=True, frozen=True):
     """What the client would have to declare.
 
     Only in 2026-07-28.
@@ -1752,7 +1762,7 @@ class MissingRequiredClientCapabilityErrorErrorData(merged.Merged, kw_only=True,
     """The capabilities that were missing from the request."""
 
 
-class ModelHint(merged.Merged, kw_only=True, frozen=True):
+class ModelHint(_Merged, kw_only=True, frozen=True):
     """Deprecated in this revision. A wish for a particular model or family.
 
     Source: client/sampling.
@@ -1764,7 +1774,7 @@ class ModelHint(merged.Merged, kw_only=True, frozen=True):
     """
 
 
-class ModelPreferences(merged.Merged, kw_only=True, frozen=True):
+class ModelPreferences(_Merged, kw_only=True, frozen=True):
     """Deprecated in this revision. What the server would like of the model; advice only.
 
     Source: client/sampling.
@@ -1780,7 +1790,7 @@ class ModelPreferences(merged.Merged, kw_only=True, frozen=True):
     """Weight of low latency, from 0 (irrelevant) to 1 (decisive)."""
 
 
-class Notification(merged.Merged, kw_only=True, frozen=True):
+class Notification(_Merged, kw_only=True, frozen=True):
     """The part that all notifications have in common. Source: basic/index."""
 
     method: str
@@ -1788,7 +1798,7 @@ class Notification(merged.Merged, kw_only=True, frozen=True):
     """Arguments of the notification, by name; absent means none."""
 
 
-class NotificationMetaObject(merged.Merged, kw_only=True, frozen=True):
+class NotificationMetaObject(_Merged, kw_only=True, frozen=True):
     """Metadata of a notification.
 
     Only in 2026-07-28.
@@ -1802,14 +1812,14 @@ class NotificationMetaObject(merged.Merged, kw_only=True, frozen=True):
     """
 
 
-class NotificationParams(merged.Merged, kw_only=True, frozen=True):
+class NotificationParams(_Merged, kw_only=True, frozen=True):
     """The params that all notifications accept. Source: basic/index."""
 
     meta: dict[str, Any] | None = None
     """Extra data; on a subscription stream it names the subscription."""
 
 
-class NumberSchema(merged.Merged, kw_only=True, frozen=True):
+class NumberSchema(_Merged, kw_only=True, frozen=True):
     """A form field for a number.
 
     Only in 2025-06-18, 2025-11-25, 2026-07-28.
@@ -1834,7 +1844,7 @@ class NumberSchema(merged.Merged, kw_only=True, frozen=True):
     """Label of the form field."""
 
 
-class PaginatedRequest(merged.Merged, kw_only=True, frozen=True):
+class PaginatedRequest(_Merged, kw_only=True, frozen=True):
     """The part that all paged list requests have in common. Source: server/utilities/pagination."""
 
     method: str
@@ -1844,7 +1854,7 @@ class PaginatedRequest(merged.Merged, kw_only=True, frozen=True):
     """Where the page starts."""
 
 
-class PaginatedRequestParams(merged.Merged, kw_only=True, frozen=True):
+class PaginatedRequestParams(_Merged, kw_only=True, frozen=True):
     """The params of a paged list request. Source: server/utilities/pagination."""
 
     meta: dict[str, Any] | None = None
@@ -1859,7 +1869,7 @@ class PaginatedRequestParams(merged.Merged, kw_only=True, frozen=True):
     """
 
 
-class PaginatedResult(merged.Merged, kw_only=True, frozen=True):
+class PaginatedResult(_Merged, kw_only=True, frozen=True):
     """The part that all pages have in common. Source: server/utilities/pagination."""
 
     meta: dict[str, Any] | None = None
@@ -1874,7 +1884,7 @@ class PaginatedResult(merged.Merged, kw_only=True, frozen=True):
     """
 
 
-class ParseError(merged.Merged, kw_only=True, frozen=True):
+class ParseError(_Merged, kw_only=True, frozen=True):
     """Error -32700: the bytes received are not JSON.
 
     Only in 2026-07-28.
@@ -1890,7 +1900,7 @@ class ParseError(merged.Merged, kw_only=True, frozen=True):
     """Details in any shape the sender likes; untrusted."""
 
 
-class PingRequest(merged.Merged, kw_only=True, frozen=True):
+class PingRequest(_Merged, kw_only=True, frozen=True):
     """Asks either peer for a sign of life; it is answered at once with an empty result.
 
     Only in 2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25.
@@ -1905,7 +1915,7 @@ class PingRequest(merged.Merged, kw_only=True, frozen=True):
     """Metadata only."""
 
 
-class ProgressNotification(merged.Merged, kw_only=True, frozen=True):
+class ProgressNotification(_Merged, kw_only=True, frozen=True):
     """Reports how far a request has come whose sender supplied a progress token.
 
     Source: basic/patterns/progress.
@@ -1917,7 +1927,7 @@ class ProgressNotification(merged.Merged, kw_only=True, frozen=True):
     method: Literal["notifications/progress"] = "notifications/progress"
 
 
-class ProgressNotificationParams(merged.Merged, kw_only=True, frozen=True):
+class ProgressNotificationParams(_Merged, kw_only=True, frozen=True):
     """Params of `notifications/progress`. Source: basic/patterns/progress."""
 
     progress: int | float
@@ -1939,7 +1949,7 @@ class ProgressNotificationParams(merged.Merged, kw_only=True, frozen=True):
     """Amount at completion, in the unit of `progress`; absent means unknown."""
 
 
-class Prompt(merged.Merged, kw_only=True, frozen=True):
+class Prompt(_Merged, kw_only=True, frozen=True):
     """A ready-made message, or a template of one, that a user can pick. Source: server/prompts."""
 
     name: str
@@ -1965,7 +1975,7 @@ class Prompt(merged.Merged, kw_only=True, frozen=True):
     """
 
 
-class PromptArgument(merged.Merged, kw_only=True, frozen=True):
+class PromptArgument(_Merged, kw_only=True, frozen=True):
     """An argument of a prompt. Source: server/prompts."""
 
     name: str
@@ -1981,7 +1991,7 @@ class PromptArgument(merged.Merged, kw_only=True, frozen=True):
     """
 
 
-class PromptListChangedNotification(merged.Merged, kw_only=True, frozen=True):
+class PromptListChangedNotification(_Merged, kw_only=True, frozen=True):
     """The server's prompts have changed; list them again. It comes only on a subscription with
     `promptsListChanged`.
 
@@ -1994,7 +2004,7 @@ class PromptListChangedNotification(merged.Merged, kw_only=True, frozen=True):
     """Metadata only."""
 
 
-class PromptMessage(merged.Merged, kw_only=True, frozen=True):
+class PromptMessage(_Merged, kw_only=True, frozen=True):
     """A message of a prompt. Source: server/prompts."""
 
     content: ContentBlock
@@ -2003,7 +2013,7 @@ class PromptMessage(merged.Merged, kw_only=True, frozen=True):
     """Who speaks."""
 
 
-class PromptReference(merged.Merged, kw_only=True, frozen=True):
+class PromptReference(_Merged, kw_only=True, frozen=True):
     """Names a prompt whose argument is to be completed. Source: server/utilities/completion."""
 
     name: str
@@ -2017,7 +2027,7 @@ class PromptReference(merged.Merged, kw_only=True, frozen=True):
     """Always `ref/prompt`."""
 
 
-class ReadResourceRequest(merged.Merged, kw_only=True, frozen=True):
+class ReadResourceRequest(_Merged, kw_only=True, frozen=True):
     """Reads one resource. An unknown URI is error -32602 (servers of earlier revisions answer
     -32002).
 
@@ -2031,7 +2041,7 @@ class ReadResourceRequest(merged.Merged, kw_only=True, frozen=True):
     method: Literal["resources/read"] = "resources/read"
 
 
-class ReadResourceRequestParams(merged.Merged, kw_only=True, frozen=True):
+class ReadResourceRequestParams(_Merged, kw_only=True, frozen=True):
     """Params of `resources/read`. Source: server/resources."""
 
     uri: str
@@ -2055,7 +2065,7 @@ class ReadResourceRequestParams(merged.Merged, kw_only=True, frozen=True):
     """
 
 
-class ReadResourceResult(merged.Merged, kw_only=True, frozen=True):
+class ReadResourceResult(_Merged, kw_only=True, frozen=True):
     """What was read. Source: server/resources."""
 
     contents: list[ReadResourceResultContents]
@@ -2080,7 +2090,7 @@ class ReadResourceResult(merged.Merged, kw_only=True, frozen=True):
     """
 
 
-class ReadResourceResultResponse(merged.Merged, kw_only=True, frozen=True):
+class ReadResourceResultResponse(_Merged, kw_only=True, frozen=True):
     """The envelope of the answer to `resources/read`.
 
     Only in 2026-07-28.
@@ -2094,7 +2104,7 @@ class ReadResourceResultResponse(merged.Merged, kw_only=True, frozen=True):
     jsonrpc: Literal["2.0"] = "2.0"
 
 
-class RelatedTaskMetadata(merged.Merged, kw_only=True, frozen=True):
+class RelatedTaskMetadata(_Merged, kw_only=True, frozen=True):
     """Says to which task a message belongs; the value of `io.modelcontextprotocol/related-task` in
     `_meta`.
 
@@ -2107,7 +2117,7 @@ class RelatedTaskMetadata(merged.Merged, kw_only=True, frozen=True):
     """Identifier of the task."""
 
 
-class Request(merged.Merged, kw_only=True, frozen=True):
+class Request(_Merged, kw_only=True, frozen=True):
     """The part that all requests have in common. Source: basic/index."""
 
     method: str
@@ -2115,7 +2125,7 @@ class Request(merged.Merged, kw_only=True, frozen=True):
     """Arguments of the method, by name; absent means none."""
 
 
-class RequestMetaObject(merged.Merged, kw_only=True, frozen=True):
+class RequestMetaObject(_Merged, kw_only=True, frozen=True):
     """Metadata of a request: it carries everything that a handshake settled in earlier revisions.
 
     Source: basic/index.
@@ -2148,7 +2158,7 @@ class RequestMetaObject(merged.Merged, kw_only=True, frozen=True):
     """Asks for progress notifications, which will repeat this token; the receiver may send none."""
 
 
-class RequestParams(merged.Merged, kw_only=True, frozen=True):
+class RequestParams(_Merged, kw_only=True, frozen=True):
     """The params that all requests accept. Source: basic/index."""
 
     meta: dict[str, Any] | None = None
@@ -2157,7 +2167,7 @@ class RequestParams(merged.Merged, kw_only=True, frozen=True):
     """
 
 
-class Resource(merged.Merged, kw_only=True, frozen=True):
+class Resource(_Merged, kw_only=True, frozen=True):
     """Data that the server lets a client read. Source: server/resources."""
 
     name: str
@@ -2189,7 +2199,7 @@ class Resource(merged.Merged, kw_only=True, frozen=True):
     """
 
 
-class ResourceContents(merged.Merged, kw_only=True, frozen=True):
+class ResourceContents(_Merged, kw_only=True, frozen=True):
     """The part that all contents of resources have in common. Source: server/resources."""
 
     uri: str
@@ -2203,7 +2213,7 @@ class ResourceContents(merged.Merged, kw_only=True, frozen=True):
     """Media type; absent means unknown."""
 
 
-class ResourceLink(merged.Merged, kw_only=True, frozen=True):
+class ResourceLink(_Merged, kw_only=True, frozen=True):
     """A pointer to a resource, which the client may read. `resources/list` need not mention it.
 
     Only in 2025-06-18, 2025-11-25, 2026-07-28.
@@ -2236,7 +2246,7 @@ class ResourceLink(merged.Merged, kw_only=True, frozen=True):
     """Always `resource_link`."""
 
 
-class ResourceListChangedNotification(merged.Merged, kw_only=True, frozen=True):
+class ResourceListChangedNotification(_Merged, kw_only=True, frozen=True):
     """The server's resources have changed; list them again. It comes only on a subscription with
     `resourcesListChanged`.
 
@@ -2249,7 +2259,7 @@ class ResourceListChangedNotification(merged.Merged, kw_only=True, frozen=True):
     """Metadata only."""
 
 
-class ResourceReference(merged.Merged, kw_only=True, frozen=True):
+class ResourceReference(_Merged, kw_only=True, frozen=True):
     """Names a resource template whose variable is to be completed.
 
     Only in 2024-11-05, 2025-03-26.
@@ -2263,7 +2273,7 @@ class ResourceReference(merged.Merged, kw_only=True, frozen=True):
     """Always `ref/resource`."""
 
 
-class ResourceRequestParams(merged.Merged, kw_only=True, frozen=True):
+class ResourceRequestParams(_Merged, kw_only=True, frozen=True):
     """The params of a request about one resource.
 
     Only in 2025-11-25, 2026-07-28.
@@ -2279,7 +2289,7 @@ class ResourceRequestParams(merged.Merged, kw_only=True, frozen=True):
     """
 
 
-class ResourceTemplate(merged.Merged, kw_only=True, frozen=True):
+class ResourceTemplate(_Merged, kw_only=True, frozen=True):
     """A pattern of URIs, each of which names a readable resource. Source: server/resources."""
 
     name: str
@@ -2309,7 +2319,7 @@ class ResourceTemplate(merged.Merged, kw_only=True, frozen=True):
     """
 
 
-class ResourceTemplateReference(merged.Merged, kw_only=True, frozen=True):
+class ResourceTemplateReference(_Merged, kw_only=True, frozen=True):
     """Names a resource template whose variable is to be completed.
 
     Only in 2025-06-18, 2025-11-25, 2026-07-28.
@@ -2323,7 +2333,7 @@ class ResourceTemplateReference(merged.Merged, kw_only=True, frozen=True):
     """Always `ref/resource`."""
 
 
-class ResourceUpdatedNotification(merged.Merged, kw_only=True, frozen=True):
+class ResourceUpdatedNotification(_Merged, kw_only=True, frozen=True):
     """A resource named in `resourceSubscriptions` has changed; read it again.
 
     Source: server/resources.
@@ -2335,7 +2345,7 @@ class ResourceUpdatedNotification(merged.Merged, kw_only=True, frozen=True):
     method: Literal["notifications/resources/updated"] = "notifications/resources/updated"
 
 
-class ResourceUpdatedNotificationParams(merged.Merged, kw_only=True, frozen=True):
+class ResourceUpdatedNotificationParams(_Merged, kw_only=True, frozen=True):
     """Params of `notifications/resources/updated`. Source: server/resources."""
 
     uri: str
@@ -2347,7 +2357,7 @@ class ResourceUpdatedNotificationParams(merged.Merged, kw_only=True, frozen=True
     """
 
 
-class ResultMetaObject(merged.Merged, kw_only=True, frozen=True):
+class ResultMetaObject(_Merged, kw_only=True, frozen=True):
     """Metadata of a result.
 
     Only in 2026-07-28.
@@ -2359,7 +2369,7 @@ class ResultMetaObject(merged.Merged, kw_only=True, frozen=True):
     """What software the server runs; its own claim, for display and logs only."""
 
 
-class ResultObject(merged.Merged, kw_only=True, frozen=True):
+class ResultObject(_Merged, kw_only=True, frozen=True):
     """The part that all results have in common; methods add fields of their own.
 
     Only in 2026-07-28.
@@ -2376,7 +2386,7 @@ class ResultObject(merged.Merged, kw_only=True, frozen=True):
     """
 
 
-class Root(merged.Merged, kw_only=True, frozen=True):
+class Root(_Merged, kw_only=True, frozen=True):
     """Deprecated in this revision. A directory or file on which the client wants the server to
     work. Guidance, not access control.
 
@@ -2394,7 +2404,7 @@ class Root(merged.Merged, kw_only=True, frozen=True):
     """Name shown to people."""
 
 
-class RootsListChangedNotification(merged.Merged, kw_only=True, frozen=True):
+class RootsListChangedNotification(_Merged, kw_only=True, frozen=True):
     """The client's roots have changed; ask for them again.
 
     Only in 2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25.
@@ -2408,7 +2418,7 @@ class RootsListChangedNotification(merged.Merged, kw_only=True, frozen=True):
     """Metadata only."""
 
 
-class SamplingMessage(merged.Merged, kw_only=True, frozen=True):
+class SamplingMessage(_Merged, kw_only=True, frozen=True):
     """Deprecated in this revision. A message to or from a model. Source: client/sampling."""
 
     content: SamplingMessageContent
@@ -2422,7 +2432,7 @@ class SamplingMessage(merged.Merged, kw_only=True, frozen=True):
     """
 
 
-class ServerCapabilities(merged.Merged, kw_only=True, frozen=True):
+class ServerCapabilities(_Merged, kw_only=True, frozen=True):
     """What a server can do. An absent field means the feature is unavailable; unknown fields are
     allowed.
 
@@ -2457,14 +2467,14 @@ class ServerCapabilities(merged.Merged, kw_only=True, frozen=True):
     """
 
 
-class ServerCapabilitiesPrompts(merged.Merged, kw_only=True, frozen=True):
+class ServerCapabilitiesPrompts(_Merged, kw_only=True, frozen=True):
     """What the server offers about prompts. Source: server/prompts."""
 
     list_changed: bool | None = None
     """The server announces changes of its prompts; absent means false."""
 
 
-class ServerCapabilitiesResources(merged.Merged, kw_only=True, frozen=True):
+class ServerCapabilitiesResources(_Merged, kw_only=True, frozen=True):
     """What the server offers about resources. Source: server/resources."""
 
     list_changed: bool | None = None
@@ -2473,7 +2483,7 @@ class ServerCapabilitiesResources(merged.Merged, kw_only=True, frozen=True):
     """Clients may name single resources in `subscriptions/listen`; absent means false."""
 
 
-class ServerCapabilitiesTasks(merged.Merged, kw_only=True, frozen=True):
+class ServerCapabilitiesTasks(_Merged, kw_only=True, frozen=True):
     """What the server supports of tasks.
 
     Only in 2025-11-25.
@@ -2489,7 +2499,7 @@ class ServerCapabilitiesTasks(merged.Merged, kw_only=True, frozen=True):
     """Requests that the server runs as tasks; those not named are never tasks."""
 
 
-class ServerCapabilitiesTasksRequests(merged.Merged, kw_only=True, frozen=True):
+class ServerCapabilitiesTasksRequests(_Merged, kw_only=True, frozen=True):
     """Requests that the server runs as tasks, by feature.
 
     Only in 2025-11-25.
@@ -2501,7 +2511,7 @@ class ServerCapabilitiesTasksRequests(merged.Merged, kw_only=True, frozen=True):
     """Tool requests that may be tasks."""
 
 
-class ServerCapabilitiesTasksRequestsTools(merged.Merged, kw_only=True, frozen=True):
+class ServerCapabilitiesTasksRequestsTools(_Merged, kw_only=True, frozen=True):
     """Tool requests that the server runs as tasks.
 
     Only in 2025-11-25.
@@ -2513,14 +2523,14 @@ class ServerCapabilitiesTasksRequestsTools(merged.Merged, kw_only=True, frozen=T
     """`tools/call` may be a task, subject to each tool's `taskSupport`; an empty object."""
 
 
-class ServerCapabilitiesTools(merged.Merged, kw_only=True, frozen=True):
+class ServerCapabilitiesTools(_Merged, kw_only=True, frozen=True):
     """What the server offers about tools. Source: server/tools."""
 
     list_changed: bool | None = None
     """The server announces changes of its tools; absent means false."""
 
 
-class SetLevelRequest(merged.Merged, kw_only=True, frozen=True):
+class SetLevelRequest(_Merged, kw_only=True, frozen=True):
     """Sets the lowest severity of log messages that the client wants.
 
     Only in 2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25.
@@ -2535,7 +2545,7 @@ class SetLevelRequest(merged.Merged, kw_only=True, frozen=True):
     method: Literal["logging/setLevel"] = "logging/setLevel"
 
 
-class SetLevelRequestParams(merged.Merged, kw_only=True, frozen=True):
+class SetLevelRequestParams(_Merged, kw_only=True, frozen=True):
     """Params of `logging/setLevel`.
 
     Only in 2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25.
@@ -2552,7 +2562,7 @@ class SetLevelRequestParams(merged.Merged, kw_only=True, frozen=True):
     """
 
 
-class StringSchema(merged.Merged, kw_only=True, frozen=True):
+class StringSchema(_Merged, kw_only=True, frozen=True):
     """A form field for text.
 
     Only in 2025-06-18, 2025-11-25, 2026-07-28.
@@ -2579,7 +2589,7 @@ class StringSchema(merged.Merged, kw_only=True, frozen=True):
     """Always `string`."""
 
 
-class SubscribeRequest(merged.Merged, kw_only=True, frozen=True):
+class SubscribeRequest(_Merged, kw_only=True, frozen=True):
     """Asks to be told when one resource changes; needs the `subscribe` capability.
 
     Only in 2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25.
@@ -2594,7 +2604,7 @@ class SubscribeRequest(merged.Merged, kw_only=True, frozen=True):
     method: Literal["resources/subscribe"] = "resources/subscribe"
 
 
-class SubscribeRequestParams(merged.Merged, kw_only=True, frozen=True):
+class SubscribeRequestParams(_Merged, kw_only=True, frozen=True):
     """Params of `resources/subscribe`.
 
     Only in 2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25.
@@ -2611,7 +2621,7 @@ class SubscribeRequestParams(merged.Merged, kw_only=True, frozen=True):
     """
 
 
-class SubscriptionFilter(merged.Merged, kw_only=True, frozen=True):
+class SubscriptionFilter(_Merged, kw_only=True, frozen=True):
     """Which notifications a subscription delivers. What is absent or false is not delivered.
 
     Only in 2026-07-28.
@@ -2629,7 +2639,7 @@ class SubscriptionFilter(merged.Merged, kw_only=True, frozen=True):
     """Announce changes of the tools."""
 
 
-class SubscriptionsAcknowledgedNotification(merged.Merged, kw_only=True, frozen=True):
+class SubscriptionsAcknowledgedNotification(_Merged, kw_only=True, frozen=True):
     """First message of a subscription: the server says what it will deliver.
 
     Only in 2026-07-28.
@@ -2645,7 +2655,7 @@ class SubscriptionsAcknowledgedNotification(merged.Merged, kw_only=True, frozen=
     )
 
 
-class SubscriptionsAcknowledgedNotificationParams(merged.Merged, kw_only=True, frozen=True):
+class SubscriptionsAcknowledgedNotificationParams(_Merged, kw_only=True, frozen=True):
     """Params of `notifications/subscriptions/acknowledged`.
 
     Only in 2026-07-28.
@@ -2659,7 +2669,7 @@ class SubscriptionsAcknowledgedNotificationParams(merged.Merged, kw_only=True, f
     """Names the subscription."""
 
 
-class SubscriptionsListenRequest(merged.Merged, kw_only=True, frozen=True):
+class SubscriptionsListenRequest(_Merged, kw_only=True, frozen=True):
     """Opens a stream of notifications that lasts until either side ends it.
 
     Only in 2026-07-28.
@@ -2674,7 +2684,7 @@ class SubscriptionsListenRequest(merged.Merged, kw_only=True, frozen=True):
     method: Literal["subscriptions/listen"] = "subscriptions/listen"
 
 
-class SubscriptionsListenRequestParams(merged.Merged, kw_only=True, frozen=True):
+class SubscriptionsListenRequestParams(_Merged, kw_only=True, frozen=True):
     """Params of `subscriptions/listen`.
 
     Only in 2026-07-28.
@@ -2690,7 +2700,7 @@ class SubscriptionsListenRequestParams(merged.Merged, kw_only=True, frozen=True)
     """The kinds of notification wanted; no others may be sent."""
 
 
-class SubscriptionsListenResult(merged.Merged, kw_only=True, frozen=True):
+class SubscriptionsListenResult(_Merged, kw_only=True, frozen=True):
     """The server ended the subscription in good order; a lost connection leaves no result.
 
     Only in 2026-07-28.
@@ -2704,7 +2714,7 @@ class SubscriptionsListenResult(merged.Merged, kw_only=True, frozen=True):
     """`complete`; absent (older servers) means the same."""
 
 
-class SubscriptionsListenResultMetaObject(merged.Merged, kw_only=True, frozen=True):
+class SubscriptionsListenResultMetaObject(_Merged, kw_only=True, frozen=True):
     """Metadata of the result that ends a subscription.
 
     Only in 2026-07-28.
@@ -2720,7 +2730,7 @@ class SubscriptionsListenResultMetaObject(merged.Merged, kw_only=True, frozen=Tr
     """What software the server runs; its own claim, for display and logs only."""
 
 
-class SubscriptionsListenResultResponse(merged.Merged, kw_only=True, frozen=True):
+class SubscriptionsListenResultResponse(_Merged, kw_only=True, frozen=True):
     """The envelope of a `SubscriptionsListenResult`.
 
     Only in 2026-07-28.
@@ -2734,7 +2744,7 @@ class SubscriptionsListenResultResponse(merged.Merged, kw_only=True, frozen=True
     jsonrpc: Literal["2.0"] = "2.0"
 
 
-class Task(merged.Merged, kw_only=True, frozen=True):
+class Task(_Merged, kw_only=True, frozen=True):
     """A request that is carried out in the background, and how it stands.
 
     Only in 2025-11-25.
@@ -2758,7 +2768,7 @@ class Task(merged.Merged, kw_only=True, frozen=True):
     """More about the status, for people, e.g. why it failed."""
 
 
-class TaskAugmentedRequestParams(merged.Merged, kw_only=True, frozen=True):
+class TaskAugmentedRequestParams(_Merged, kw_only=True, frozen=True):
     """The params of a request that may be carried out as a task.
 
     Only in 2025-11-25.
@@ -2774,7 +2784,7 @@ class TaskAugmentedRequestParams(merged.Merged, kw_only=True, frozen=True):
     """
 
 
-class TaskMetadata(merged.Merged, kw_only=True, frozen=True):
+class TaskMetadata(_Merged, kw_only=True, frozen=True):
     """Asks for a request to be carried out as a task.
 
     Only in 2025-11-25.
@@ -2788,7 +2798,7 @@ class TaskMetadata(merged.Merged, kw_only=True, frozen=True):
     """
 
 
-class TaskStatusNotification(merged.Merged, kw_only=True, frozen=True):
+class TaskStatusNotification(_Merged, kw_only=True, frozen=True):
     """The status of a task has changed. It may never come, so keep polling.
 
     Only in 2025-11-25.
@@ -2802,7 +2812,7 @@ class TaskStatusNotification(merged.Merged, kw_only=True, frozen=True):
     method: Literal["notifications/tasks/status"] = "notifications/tasks/status"
 
 
-class TaskStatusNotificationParams(merged.Merged, kw_only=True, frozen=True):
+class TaskStatusNotificationParams(_Merged, kw_only=True, frozen=True):
     """Params of `notifications/tasks/status`: the whole task.
 
     Only in 2025-11-25.
@@ -2828,7 +2838,7 @@ class TaskStatusNotificationParams(merged.Merged, kw_only=True, frozen=True):
     """More about the status, for people, e.g. why it failed."""
 
 
-class TextContent(merged.Merged, kw_only=True, frozen=True):
+class TextContent(_Merged, kw_only=True, frozen=True):
     """Text for or from a model. Source: server/tools."""
 
     text: str
@@ -2844,7 +2854,7 @@ class TextContent(merged.Merged, kw_only=True, frozen=True):
     """Always `text`."""
 
 
-class TextResourceContents(merged.Merged, kw_only=True, frozen=True):
+class TextResourceContents(_Merged, kw_only=True, frozen=True):
     """Contents of a resource as text. Source: server/resources."""
 
     text: str
@@ -2860,7 +2870,7 @@ class TextResourceContents(merged.Merged, kw_only=True, frozen=True):
     """Media type; absent means unknown."""
 
 
-class TitledMultiSelectEnumSchema(merged.Merged, kw_only=True, frozen=True):
+class TitledMultiSelectEnumSchema(_Merged, kw_only=True, frozen=True):
     """A form field for a choice of several, shown by label.
 
     Only in 2025-11-25, 2026-07-28.
@@ -2884,7 +2894,7 @@ class TitledMultiSelectEnumSchema(merged.Merged, kw_only=True, frozen=True):
     """Always `array`."""
 
 
-class TitledMultiSelectEnumSchemaItems(merged.Merged, kw_only=True, frozen=True):
+class TitledMultiSelectEnumSchemaItems(_Merged, kw_only=True, frozen=True):
     """The options of a choice of several, with labels.
 
     Only in 2025-11-25, 2026-07-28.
@@ -2896,7 +2906,7 @@ class TitledMultiSelectEnumSchemaItems(merged.Merged, kw_only=True, frozen=True)
     """The options, each with a label."""
 
 
-class TitledMultiSelectEnumSchemaItemsAnyOf(merged.Merged, kw_only=True, frozen=True):
+class TitledMultiSelectEnumSchemaItemsAnyOf(_Merged, kw_only=True, frozen=True):
     """An option of a choice of several.
 
     Only in 2025-11-25, 2026-07-28.
@@ -2910,7 +2920,7 @@ class TitledMultiSelectEnumSchemaItemsAnyOf(merged.Merged, kw_only=True, frozen=
     """Label shown."""
 
 
-class TitledSingleSelectEnumSchema(merged.Merged, kw_only=True, frozen=True):
+class TitledSingleSelectEnumSchema(_Merged, kw_only=True, frozen=True):
     """A form field for a choice of one, shown by label.
 
     Only in 2025-11-25, 2026-07-28.
@@ -2930,7 +2940,7 @@ class TitledSingleSelectEnumSchema(merged.Merged, kw_only=True, frozen=True):
     """Always `string`."""
 
 
-class TitledSingleSelectEnumSchemaOneOf(merged.Merged, kw_only=True, frozen=True):
+class TitledSingleSelectEnumSchemaOneOf(_Merged, kw_only=True, frozen=True):
     """An option of a choice of one.
 
     Only in 2025-11-25, 2026-07-28.
@@ -2944,7 +2954,7 @@ class TitledSingleSelectEnumSchemaOneOf(merged.Merged, kw_only=True, frozen=True
     """Label shown."""
 
 
-class Tool(merged.Merged, kw_only=True, frozen=True):
+class Tool(_Merged, kw_only=True, frozen=True):
     """A function that the server lets a model call. Source: server/tools."""
 
     input_schema: dict[str, Any]
@@ -2990,7 +3000,7 @@ class Tool(merged.Merged, kw_only=True, frozen=True):
     """
 
 
-class ToolAnnotations(merged.Merged, kw_only=True, frozen=True):
+class ToolAnnotations(_Merged, kw_only=True, frozen=True):
     """Hints about a tool. Nothing vouches for them: never decide on them when the server is
     untrusted.
 
@@ -3012,7 +3022,7 @@ class ToolAnnotations(merged.Merged, kw_only=True, frozen=True):
     """Name shown to people."""
 
 
-class ToolChoice(merged.Merged, kw_only=True, frozen=True):
+class ToolChoice(_Merged, kw_only=True, frozen=True):
     """Deprecated in this revision. Whether the model may or must use tools.
 
     Only in 2025-11-25, 2026-07-28.
@@ -3024,7 +3034,7 @@ class ToolChoice(merged.Merged, kw_only=True, frozen=True):
     """`auto`: as the model sees fit (default); `required`: at least one; `none`: no tool."""
 
 
-class ToolExecution(merged.Merged, kw_only=True, frozen=True):
+class ToolExecution(_Merged, kw_only=True, frozen=True):
     """How a tool may be run.
 
     Only in 2025-11-25.
@@ -3038,7 +3048,7 @@ class ToolExecution(merged.Merged, kw_only=True, frozen=True):
     """
 
 
-class ToolListChangedNotification(merged.Merged, kw_only=True, frozen=True):
+class ToolListChangedNotification(_Merged, kw_only=True, frozen=True):
     """The server's tools have changed; list them again. It comes only on a subscription with
     `toolsListChanged`.
 
@@ -3051,7 +3061,7 @@ class ToolListChangedNotification(merged.Merged, kw_only=True, frozen=True):
     """Metadata only."""
 
 
-class ToolResultContent(merged.Merged, kw_only=True, frozen=True):
+class ToolResultContent(_Merged, kw_only=True, frozen=True):
     """Deprecated in this revision. What a tool returned to the model that demanded it.
 
     Only in 2025-11-25, 2026-07-28.
@@ -3073,7 +3083,7 @@ class ToolResultContent(merged.Merged, kw_only=True, frozen=True):
     """Always `tool_result`."""
 
 
-class ToolUseContent(merged.Merged, kw_only=True, frozen=True):
+class ToolUseContent(_Merged, kw_only=True, frozen=True):
     """Deprecated in this revision. A model's demand to run a tool.
 
     Only in 2025-11-25, 2026-07-28.
@@ -3093,7 +3103,7 @@ class ToolUseContent(merged.Merged, kw_only=True, frozen=True):
     """Always `tool_use`."""
 
 
-class URLElicitationRequiredError(merged.Merged, kw_only=True, frozen=True):
+class URLElicitationRequiredError(_Merged, kw_only=True, frozen=True):
     """Error response -32042: the request cannot go on before the user has visited some web pages.
 
     Only in 2025-11-25.
@@ -3108,7 +3118,7 @@ class URLElicitationRequiredError(merged.Merged, kw_only=True, frozen=True):
     jsonrpc: Literal["2.0"] = "2.0"
 
 
-class URLElicitationRequiredErrorError(merged.Merged, kw_only=True, frozen=True):
+class URLElicitationRequiredErrorError(_Merged, kw_only=True, frozen=True):
     """Error -32042.
 
     Only in 2025-11-25.
@@ -3124,7 +3134,7 @@ class URLElicitationRequiredErrorError(merged.Merged, kw_only=True, frozen=True)
     """Always -32042."""
 
 
-class URLElicitationRequiredErrorErrorData(merged.Merged, kw_only=True, frozen=True):
+class URLElicitationRequiredErrorErrorData(_Merged, kw_only=True, frozen=True):
     """What has to happen before a retry.
 
     Only in 2025-11-25.
@@ -3136,7 +3146,7 @@ class URLElicitationRequiredErrorErrorData(merged.Merged, kw_only=True, frozen=T
     """Elicitations to complete, all in URL mode."""
 
 
-class UnsubscribeRequest(merged.Merged, kw_only=True, frozen=True):
+class UnsubscribeRequest(_Merged, kw_only=True, frozen=True):
     """Ends a subscription to one resource.
 
     Only in 2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25.
@@ -3151,7 +3161,7 @@ class UnsubscribeRequest(merged.Merged, kw_only=True, frozen=True):
     method: Literal["resources/unsubscribe"] = "resources/unsubscribe"
 
 
-class UnsubscribeRequestParams(merged.Merged, kw_only=True, frozen=True):
+class UnsubscribeRequestParams(_Merged, kw_only=True, frozen=True):
     """Params of `resources/unsubscribe`.
 
     Only in 2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25.
@@ -3168,7 +3178,7 @@ class UnsubscribeRequestParams(merged.Merged, kw_only=True, frozen=True):
     """
 
 
-class UnsupportedProtocolVersionError(merged.Merged, kw_only=True, frozen=True):
+class UnsupportedProtocolVersionError(_Merged, kw_only=True, frozen=True):
     """Error response -32022: the server does not speak the revision of the request. HTTP status
     400.
 
@@ -3184,7 +3194,7 @@ class UnsupportedProtocolVersionError(merged.Merged, kw_only=True, frozen=True):
     jsonrpc: Literal["2.0"] = "2.0"
 
 
-class UnsupportedProtocolVersionErrorError(merged.Merged, kw_only=True, frozen=True):
+class UnsupportedProtocolVersionErrorError(_Merged, kw_only=True, frozen=True):
     """Error -32022.
 
     Only in 2026-07-28.
@@ -3200,7 +3210,7 @@ class UnsupportedProtocolVersionErrorError(merged.Merged, kw_only=True, frozen=T
     """Always -32022."""
 
 
-class UnsupportedProtocolVersionErrorErrorData(merged.Merged, kw_only=True, frozen=True):
+class UnsupportedProtocolVersionErrorErrorData(_Merged, kw_only=True, frozen=True):
     """What a client needs to pick another revision.
 
     Only in 2026-07-28.
@@ -3214,7 +3224,7 @@ class UnsupportedProtocolVersionErrorErrorData(merged.Merged, kw_only=True, froz
     """Revisions the server speaks; retry with one of them."""
 
 
-class UntitledMultiSelectEnumSchema(merged.Merged, kw_only=True, frozen=True):
+class UntitledMultiSelectEnumSchema(_Merged, kw_only=True, frozen=True):
     """A form field for a choice of several, shown by value.
 
     Only in 2025-11-25, 2026-07-28.
@@ -3238,7 +3248,7 @@ class UntitledMultiSelectEnumSchema(merged.Merged, kw_only=True, frozen=True):
     """Always `array`."""
 
 
-class UntitledMultiSelectEnumSchemaItems(merged.Merged, kw_only=True, frozen=True):
+class UntitledMultiSelectEnumSchemaItems(_Merged, kw_only=True, frozen=True):
     """The options of a choice of several, without labels.
 
     Only in 2025-11-25, 2026-07-28.
@@ -3252,7 +3262,7 @@ class UntitledMultiSelectEnumSchemaItems(merged.Merged, kw_only=True, frozen=Tru
     """Always `string`."""
 
 
-class UntitledSingleSelectEnumSchema(merged.Merged, kw_only=True, frozen=True):
+class UntitledSingleSelectEnumSchema(_Merged, kw_only=True, frozen=True):
     """A form field for a choice of one, shown by value.
 
     Only in 2025-11-25, 2026-07-28.

@@ -27,9 +27,15 @@ class MissingFeature:
             raise AttributeError(missing_text(self._member, self._feature))
 
 
-def missing_text(name: str, feature: str) -> str:
-    """The error text for a name that comes with a feature."""
-    folder = Path(os.path.relpath(Path(__file__).parent)).as_posix()
+def missing_text(name: str, feature: str, package: Path | None = None) -> str:
+    """The error text for a name that comes with a feature.
+
+    Args:
+        name: The name.
+        feature: Name of the feature.
+        package: The folder of the package, if it is not this one.
+    """
+    folder = Path(os.path.relpath(package or Path(__file__).parent)).as_posix()
     return (
         f"{name} comes with the feature {feature}, which this package was generated without:"
         f" mcpgen update {folder} --features +{feature}"

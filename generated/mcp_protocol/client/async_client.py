@@ -16,11 +16,18 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, overload
 from ..runtime.stubs import HandlersBase, Value
 from ..channel import Channel
 from ..facts import Revisions
-from .base import AnyClient, ClientApplication, ClientBase, Handlers
-from .response_cache import Caching
-from .connect import Servable, Target, in_memory, is_config_path, script_command, open_session
-from .server_process import open_with_process
-from .server_url import (
+from ..client.base import AnyClient, ClientApplication, ClientBase, Handlers
+from ..client.response_cache import Caching
+from ..client.connect import (
+    Servable,
+    Target,
+    in_memory,
+    is_config_path,
+    script_command,
+    open_session,
+)
+from ..client.server_process import open_with_process
+from ..client.server_url import (
     HeaderSource,
     HttpAuth,
     HttpClient,
@@ -29,7 +36,7 @@ from .server_url import (
     at_url,
     revisions_over_http,
 )
-from .client_settings import ClientLimits, ClientSettings, Identity, Restart, Timeouts
+from ..client.client_settings import ClientLimits, ClientSettings, Identity, Restart, Timeouts
 from ..errors import MethodNotFoundError
 from ..runtime.peer import CONCURRENT_REQUESTS, check_concurrent_requests
 from ..revisions import FOLDERS, REVISIONS
@@ -37,7 +44,7 @@ from ..revisions import FOLDERS, REVISIONS
 if TYPE_CHECKING:
     from .. import models
     from .group import ClientGroup
-    from .server_config import Config, Inputs, ServerEntry
+    from ..client.server_config import Config, Inputs, ServerEntry
     from ..runtime.request_context import RequestContext
     from ..r2024_11_05 import client as r2024_11_05
     from ..r2025_03_26 import client as r2025_03_26
@@ -1213,7 +1220,7 @@ def connect(
     if isinstance(handlers, type):
         handlers = handlers()
     if handlers is not None:
-        from .handler_checks import check_handlers  # many clients have no handlers
+        from ..client.handler_checks import check_handlers  # many clients have no handlers
 
         check_handlers(handlers)
     chosen = REVISIONS.pinned(revision)
@@ -1275,7 +1282,7 @@ def _open_config(
 ) -> AbstractAsyncContextManager[ClientGroup[Client]]:
     """Open a session with each server of a configuration."""
     from .group import ClientGroup
-    from .group_base import open_group
+    from ..client.group_base import open_group
 
     def opening(entry: ServerEntry) -> AbstractAsyncContextManager[Client]:
         return open_client(

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, overload
 
 from ..runtime.stubs import Value
-from .base import AnyClient
-from .group_base import GroupBase
+from ..client.base import AnyClient
+from ..client.group_base import GroupBase
 
 if TYPE_CHECKING:
     from ..runtime.pending_requests import OnProgress

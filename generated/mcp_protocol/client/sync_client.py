@@ -15,21 +15,21 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, overload
 
 from ..runtime.stubs import HandlersBase, Value
 from .async_client import Client, connect
-from .base import Handlers
-from .callbacks import in_thread
-from .sync import Backend, ClientThread, SessionThread, ThreadedHandlers
-from .sync_base import SyncClientBase
-from .response_cache import Caching
-from .connect import is_config_path, Target
-from .client_settings import ClientLimits, Restart, Timeouts
-from .server_url import HeaderSource, HttpAuth, HttpClient, Transport
+from ..client.base import Handlers
+from ..client.callbacks import in_thread
+from ..client.sync import Backend, ClientThread, SessionThread, ThreadedHandlers
+from ..client.sync_base import SyncClientBase
+from ..client.response_cache import Caching
+from ..client.connect import is_config_path, Target
+from ..client.client_settings import ClientLimits, Restart, Timeouts
+from ..client.server_url import HeaderSource, HttpAuth, HttpClient, Transport
 from ..errors import MethodNotFoundError
 from ..runtime.peer import CONCURRENT_REQUESTS
 from ..revisions import FOLDERS
 
 if TYPE_CHECKING:
     from .. import models
-    from .server_config import Inputs
+    from ..client.server_config import Inputs
     from .sync_group import SyncClientGroup
     from ..runtime.pending_requests import OnProgress
     from ..runtime.request_context import RequestContext

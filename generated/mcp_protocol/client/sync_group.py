@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
 from ..runtime.stubs import Value
 from ..runtime.pending_requests import OnProgress
 from .group import ClientGroup
-from .callbacks import in_thread
-from .sync import ClientThread, SessionThread, SharedThread, SyncSubscription
-from .sync_base import SyncClientBase
+from ..client.callbacks import in_thread
+from ..client.sync import ClientThread, SessionThread, SharedThread, SyncSubscription
+from ..client.sync_base import SyncClientBase
 
 if TYPE_CHECKING:
     from .. import models
-    from .callbacks import Callback, OnLog
-    from .client_middleware import ClientNext, ClientRequest
-    from .host import ModelApi
+    from ..client.callbacks import Callback, OnLog
+    from ..client.client_middleware import ClientNext, ClientRequest
+    from ..client.host import ModelApi
 
 Result = TypeVar("Result")
 AnySyncClient = TypeVar("AnySyncClient", bound=SyncClientBase)
@@ -64,7 +64,7 @@ class SyncClientGroup(Generic[AnySyncClient]):
             """
             if name == "_servers":  # not yet made
                 raise AttributeError(name)
-            from .absent_methods import absent_from_group
+            from ..client.absent_methods import absent_from_group
 
             raise absent_from_group(self, self.servers.values(), name)
 

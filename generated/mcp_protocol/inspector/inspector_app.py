@@ -228,7 +228,8 @@ def run(chosen: argparse.Namespace) -> int:
             chosen, revision, handlers=handlers, capabilities=CAPABILITIES, cache=False, extra=True
         )
 
-    session = InspectorSession(open_client, chosen.target, chosen.revision)
+    _, revisions = chosen.package.client()
+    session = InspectorSession(open_client, chosen.target, revisions, chosen.revision)
 
     def show(url: str) -> None:
         print(f"serving at {url}", file=sys.stderr, flush=True)

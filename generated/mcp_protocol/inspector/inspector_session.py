@@ -29,7 +29,6 @@ from ..client.listen import ListeningAgain, ResourceUpdated
 from ..errors import ConnectionClosedError, McpError, MethodNotFoundError, ProtocolError
 from ..facts import Method
 from ..protocol.uris import WEB_SCHEMES
-from ..revisions import REVISIONS
 from ..runtime.request_context import RequestContext
 from ..runtime.trace import TRACE_SINK
 
@@ -147,6 +146,7 @@ class InspectorSession:
     Args:
         open_client: Opens it.
         target: The target, for the page.
+        revisions: The revisions that it can be asked for, oldest first.
         revision: The revision to speak at first; negotiated if `None`.
 
     Attributes:
@@ -154,11 +154,14 @@ class InspectorSession:
         url_schemes: URL schemes that a server may ask the user to open.
     """
 
-    def __init__(self, open_client: Opener, target: str, revision: str | None) -> None:
+    def __init__(
+        self, open_client: Opener, target: str, revisions: Collection[str], revision: str | None
+    ) -> None:
         self.events = EventLog()
         self.url_schemes: Collection[str] = WEB_SCHEMES
         self._open_client = open_client
         self._target = target
+        self._revisions = revisions
         self._revision = revision
         self._current: _Current | None = None
         self._connect = anyio.Event()
@@ -227,7 +230,7 @@ class InspectorSession:
                 tasks.cancel_scope.cancel()
 
     def _state(self, state: str, **members: Any) -> None:
-        known = {"target": self._target, "revisions": [*reversed([*REVISIONS])]}
+        known = {"target": self._target, "revisions": [*reversed([*self._revisions])]}
         self.events.append("state", state=state, **known, **members)
 
     def _open_session(self) -> _Current:

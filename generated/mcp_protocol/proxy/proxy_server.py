@@ -25,6 +25,7 @@ import logging
 from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from functools import cached_property, partial
 from importlib import import_module
 from importlib.util import find_spec
@@ -37,11 +38,13 @@ from ..client.async_client import Client, connect
 from ..client.connect import Servable, beside, is_config_path
 from ..client.server_config import ServerEntry, config_servers
 from ..errors import TransportError
+from ..facts import Revisions
 from ..foreign_text import safe_repr
 from ..protocol.lifecycle import declared
 from ..protocol.negotiation import CAPABILITY
 from ..protocol.notifications import RESOURCE_UPDATED, SUBSCRIBE, UNSUBSCRIBE
 from ..protocol.requests import OnSubscription
+from ..revisions import REVISIONS
 from ..runtime.pending_requests import PendingRequests
 from ..runtime.request_context import RequestContext
 from ..server.serving import Service
@@ -67,6 +70,22 @@ _NOTHING_OF_ITS_OWN = "a proxy has nothing of its own: mount it on a server that
 _logger = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True)
+class ProxyPackage:
+    """What a proxy speaks: that of a package.
+
+    Attributes:
+        connect: Opens the sessions with the other server.
+        revisions: The revisions that the proxy serves.
+    """
+
+    connect: Callable[..., AbstractAsyncContextManager[Any]]
+    revisions: Revisions
+
+
+OWN_PACKAGE = ProxyPackage(connect, REVISIONS)
+
+
 class Proxy(Server):
     """A server without features of its own, in front of another one.
 
@@ -75,6 +94,7 @@ class Proxy(Server):
         name: Name of the proxy, for programs.
         version: Its version.
         options: Further arguments of `connect`.
+        package: What it speaks.
         is_optional: Whether the proxy is served even if the other server can't be reached.
 
     Raises:
@@ -89,11 +109,13 @@ class Proxy(Server):
         name: str,
         version: str,
         options: Mapping[str, Any],
+        package: ProxyPackage,
         *,
         is_optional: bool = False,
     ) -> None:
+        self.revisions = package.revisions
         super().__init__(name, version, logging=False, lifespan=self._connected)
-        self._connect: Callable[..., AbstractAsyncContextManager[Client]] = connect
+        self._connect = package.connect
         self._target = target
         self._options = _with_defaults(options)
         self._is_optional = is_optional
@@ -257,6 +279,7 @@ class ConfigProxy(Server):
         name: Name of the proxy, for programs.
         version: Its version.
         options: Further arguments of `connect`.
+        package: What it speaks.
 
     Raises:
         TypeError: An option is unknown, or belongs to the entries.
@@ -269,13 +292,14 @@ class ConfigProxy(Server):
         name: str,
         version: str,
         options: Mapping[str, Any],
+        package: ProxyPackage,
     ) -> None:
+        self.revisions = package.revisions
         super().__init__(name, version, logging=False)
         self._proxies: list[Proxy] = []
         for key, entry in entries.items():
-            proxy = Proxy(
-                entry.target, key, version, _entry_options(entry, options), is_optional=True
-            )
+            own = _entry_options(entry, options)
+            proxy = Proxy(entry.target, key, version, own, package, is_optional=True)
             self._proxies.append(proxy)
             self.mount(proxy, prefix=key)
 
@@ -304,7 +328,13 @@ def _with_defaults(options: Mapping[str, Any]) -> dict[str, Any]:
     return {"capabilities": capabilities, "cache": False, **options}
 
 
-def proxy_of(target: Any, name: str, version: str, options: Mapping[str, Any]) -> Server:
+def proxy_of(
+    target: Any,
+    name: str,
+    version: str,
+    options: Mapping[str, Any],
+    package: ProxyPackage = OWN_PACKAGE,
+) -> Server:
     """A proxy of one server, or of those of a configuration.
 
     Raises:
@@ -315,8 +345,8 @@ def proxy_of(target: Any, name: str, version: str, options: Mapping[str, Any]) -
     """
     config = target
     if not (isinstance(target, Mapping) or is_config_path(target)):
-        return Proxy(target, name, version, options)
-    connect(config, **_with_defaults(options))  # checks the options, and opens nothing
+        return Proxy(target, name, version, options, package)
+    package.connect(config, **_with_defaults(options))  # checks the options, and opens nothing
     options = dict(options)
     inputs: Any = options.pop("inputs", None) or {}
     if not is_object(inputs):
@@ -335,9 +365,9 @@ def proxy_of(target: Any, name: str, version: str, options: Mapping[str, Any]) -
     if not entries:
         raise malformed[0]
     if len(entries) + len(malformed) > 1:
-        return ConfigProxy(entries, name, version, options)
+        return ConfigProxy(entries, name, version, options, package)
     [entry] = entries.values()
-    return Proxy(entry.target, name, version, _entry_options(entry, options))
+    return Proxy(entry.target, name, version, _entry_options(entry, options), package)
 
 
 def _entry_options(entry: ServerEntry, options: Mapping[str, Any]) -> dict[str, Any]:

@@ -146,6 +146,7 @@ def cli(
     transports: tuple[str, ...],
     features: tuple[str, ...],
     models: str | None,
+    runtime: str | None,
     output: Path | None,
     schemas: tuple[Path, ...],
     facts_file: Path | None,
@@ -197,6 +198,7 @@ def cli(
         patch=patch,
         features=features,
         gitattributes=not no_gitattributes,
+        runtime=runtime or "",
     )
     if watch:
         _watch_inputs(console, chosen, output)
@@ -259,6 +261,7 @@ def update(
     transports: tuple[str, ...],
     features: tuple[str, ...],
     models: str | None,
+    runtime: str | None,
     schemas: tuple[Path, ...],
     facts_file: Path | None,
     templates: Path | None,
@@ -281,7 +284,7 @@ def update(
         from mcpgen.project import commands as project_commands
 
         _refuse_options(
-            *(revisions, parts, transports, features, models, schemas, facts_file),
+            *(revisions, parts, transports, features, models, runtime, schemas, facts_file),
             *(templates, patch, extensions, watch),
         )
         project_commands.update(console, project, force=force)
@@ -300,6 +303,7 @@ def update(
         extensions,
         patch=patch,
         features=features,
+        runtime=runtime or "",
     )
     if watch:
         _watch_inputs(console, wanted, directory)

@@ -16,6 +16,7 @@ import click
 from mcpgen import paths
 from mcpgen.console import Console
 from mcpgen.model.parts import FEATURES, PARTS, TRANSPORTS
+from mcpgen.model.runtime import DISTRIBUTION, RUNTIMES
 from mcpgen.names import LIBRARIES
 
 DIRECTORY = click.Path(file_okay=True, dir_okay=True, path_type=Path)
@@ -222,7 +223,14 @@ def selection_options(command: Any) -> Any:
         metavar="LIBRARY",
         help="What models are written for: msgspec (the default) or pydantic.",
     )
-    return revisions(parts(transports(features(library(command)))))
+    form = click.option(
+        "--runtime",
+        type=click.Choice(RUNTIMES),
+        metavar="FORM",
+        help="vendored (the default): the package has all of its modules; installed: it has what is"
+        f" rendered, and imports the rest from {DISTRIBUTION}, which has all features.",
+    )
+    return revisions(parts(transports(features(library(form(command))))))
 
 
 def _complete_revisions(_: click.Context, __: click.Parameter, begun: str) -> list[str]:

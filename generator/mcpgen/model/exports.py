@@ -10,6 +10,7 @@ import ast
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 
+from mcpgen.model import runtime
 from mcpgen.model.parts import Features
 
 
@@ -228,6 +229,8 @@ _ENTRIES = (
     ("inspector", "inspector/page.html"),
     ("testing", "testing.py"),
     ("proxy", "proxy/proxy_server.py"),
+    ("runtime", "missing_features.py"),
+    ("runtime", "runtime/extension_stubs.py"),
 )
 """Files that a package has without a public name for them, by the part that has them."""
 
@@ -365,10 +368,14 @@ def entries(
         folders: The folder of each revision.
         extensions: The folder of each extension.
     """
-    for row in exported(features, unset=True):
-        yield row.module.removeprefix(".").replace(".", "/") + ".py"
+    modules = (row.module for row in exported(features, unset=True))
+    if features.installed:
+        modules = (runtime.module_of(module, folders) for module in modules)
+    for module in modules:
+        if module.startswith("."):
+            yield module.removeprefix(".").replace(".", "/") + ".py"
     for part, path in _ENTRIES:
-        if part in features.parts:
+        if part in features.parts and (not features.installed or runtime.has_file(path)):
             yield path
     for part, path in _REVISION_ENTRIES:
         if part in features.parts:

@@ -91,12 +91,22 @@ def of_session(sent: Messages) -> Imports:
     return _imports(used | {"TYPE_CHECKING"} if "models" in used else used)
 
 
+def of_installed_server(sent: Messages) -> Imports:
+    """Imports of the server's module in a package on an installed runtime.
+
+    Args:
+        sent: The messages of the session class in it.
+    """
+    used = {"SessionBase", *_called(sent)} if sent.requests or sent.notifications else set[str]()
+    return _imports(used | {"Any", "Mapping", "TYPE_CHECKING"})
+
+
 def of_merged(merged: Merged, deprecated: Sequence[RenamedExport] = ()) -> Imports:
     """Imports of the module of the merged types, and of those that it has under old names too."""
     types = [alias.type for alias in merged.aliases]
     types += [member.type for each in merged.classes for member in each.members]
     used = {name for kind in types for name in names_in(kind)}
-    if any(each.other_names for each in merged.classes):
+    if merged.classes:
         used.add("ClassVar")
     if "UnsetType" in used:
         used.add("UNSET")

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from mcpgen.errors import UsageError
+from mcpgen.model.runtime import RUNTIMES, Runtime, check_form
 from mcpgen.names import LIBRARIES, Library
 
 if TYPE_CHECKING:  # what only checks a package need not load it
@@ -36,6 +37,7 @@ class Feature:
         brings: Features that come with it.
         server_members: Members of `Server` that it adds.
         client_members: Members of open clients that it adds.
+        is_rendered: Whether modules of it are: an installed runtime has all other features.
     """
 
     name: str
@@ -43,6 +45,7 @@ class Feature:
     brings: tuple[str, ...] = ()
     server_members: tuple[str, ...] = ()
     client_members: tuple[str, ...] = ()
+    is_rendered: bool = False
 
 
 FEATURES = (
@@ -54,6 +57,7 @@ FEATURES = (
         "groups",
         frozenset({"client"}),
         client_members=("tools_for", "call_from"),
+        is_rendered=True,
     ),
     Feature(
         "openapi",
@@ -96,6 +100,7 @@ class Selection:
     transports: tuple[str, ...] = (ALL,)
     models: Library = "msgspec"
     features: tuple[str, ...] = (ALL,)
+    runtime: Runtime = "vendored"
 
 
 EVERYTHING = Selection()
@@ -120,6 +125,7 @@ class Features:
         extensions: Identifiers of the extensions beside its revisions.
         models: What its models are written for.
         chosen: The features by name, those included that others bring.
+        installed: Whether it imports its runtime, which has all features but rendered ones.
     """
 
     protocol: bool
@@ -136,6 +142,15 @@ class Features:
     extensions: frozenset[str] = frozenset()
     models: Library = "msgspec"
     chosen: frozenset[str] = frozenset()
+    installed: bool = False
+
+    @property
+    def is_runtime(self) -> bool:
+        """Whether packages may import it as their runtime: it has all there is."""
+        parts = (self.client, self.server, self.stdio, self.http_sse, self.http_sessions)
+        every = self.chosen.issuperset(each.name for each in FEATURES)
+        has_all = all(parts) and self.http_stateless and self.several and every
+        return has_all and self.models == "msgspec" and not self.installed
 
     @property
     def any_http(self) -> bool:
@@ -180,6 +195,7 @@ class Features:
             "testing": self.client and self.server,
             "several": self.several,
             "partial": bool(self.absent),
+            "runtime": self.is_runtime,
             "http": self.any_http,
             "stdio": self.stdio,
             "client+http": self.client and self.any_http,
@@ -201,6 +217,7 @@ def selection(
     transports: Sequence[str] = (),
     models: str = "",
     features: Sequence[str] = (),
+    runtime: str = "",
 ) -> Selection:
     """A selection from the words of the options that choose.
 
@@ -209,6 +226,7 @@ def selection(
         transports: Likewise.
         models: The library, msgspec unless it is named.
         features: Names, or several with commas between them; none for none of them.
+        runtime: The form, vendored unless it is named.
 
     Raises:
         UsageError: A name is unknown, or the names contradict each other.
@@ -218,6 +236,7 @@ def selection(
         _ordered("--transport", transports, TRANSPORTS),
         _library(models),
         _feature_names(features),
+        _form(runtime),
     )
     peers = {ALL, *_PEERS}.intersection(chosen.parts)
     if not peers and not chosen.features:
@@ -293,6 +312,13 @@ def _library(word: str) -> Library:
     raise UsageError(f"--models: expected {' or '.join(LIBRARIES)}, got {word!r}")
 
 
+def _form(word: str) -> Runtime:
+    for known in RUNTIMES:
+        if word in (known, ""):
+            return known
+    raise UsageError(f"--runtime: expected {' or '.join(RUNTIMES)}, got {word!r}")
+
+
 def features(
     chosen: Selection, facts: Sequence[Facts], extensions: Collection[str] = ()
 ) -> Features:
@@ -339,8 +365,13 @@ def features(
         several=len(facts) > 1,
         extensions=frozenset(extensions),
         models=chosen.models,
+        installed=chosen.runtime == "installed",
     )
-    return replace(package, chosen=_chosen(chosen.features, package))
+    check_form(chosen.runtime, chosen.models, extensions)
+    own = _chosen(chosen.features, package)
+    if package.installed:
+        own |= {each.name for each in package.absent if not each.is_rendered}
+    return replace(package, chosen=own)
 
 
 def _chosen(names: Sequence[str], has: Features) -> frozenset[str]:

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
-from mcpgen import names
+from mcpgen import __version__, names
 from mcpgen.errors import SchemaError
 from mcpgen.json_types import Json
 from mcpgen.literals import Code
-from mcpgen.model import blocking, exports, imports, merging, rpc_api
+from mcpgen.model import blocking, exports, imports, merging, rpc_api, runtime
 from mcpgen.model.blocking import BlockingMethod
 from mcpgen.model.docstrings import Doc, Texts, docstring
 from mcpgen.model.exports import Export, RenamedExport
@@ -368,12 +368,18 @@ class PackageSpec:
         """The module of all its types, relative to the package."""
         return ".models" if self.has.several else f".{self.revisions[0].folder}.models"
 
+    def import_from(self, module: str) -> str:
+        """The module that one of a vendored package is in this one."""
+        folders = [revision.folder for revision in self.revisions]
+        return runtime.module_of(module, folders) if self.has.installed else module
+
     @property
     def homes(self) -> Mapping[str, tuple[str, ...]]:
         """The public names by their modules, in the order in which `__all__` is kept."""
         homes: dict[str, tuple[str, ...]] = {}
         for row in self.exports:
-            homes[row.module] = (*homes.get(row.module, ()), *row.names)
+            module = self.import_from(row.module)
+            homes[module] = (*homes.get(module, ()), *row.names)
         return homes
 
     @property
@@ -436,9 +442,29 @@ class PackageSpec:
         return imports.of_session(self.api.server)
 
     @property
+    def server_imports(self) -> Imports:
+        """Imports of the server's module, where it is on an installed runtime."""
+        return imports.of_installed_server(imports.NO_MESSAGES if self.sole else self.api.server)
+
+    @property
     def merged_imports(self) -> Imports:
         """What the module of the merged types imports."""
         return imports.of_merged(self.merged, self.deprecated_types)
+
+    @property
+    def requires(self) -> Mapping[str, str]:
+        """The runtime that it imports, if it has none: the distribution and its minor version."""
+        return {
+            "distribution": runtime.DISTRIBUTION,
+            "package": runtime.PACKAGE,
+            "minor": runtime.minor(),
+            "range": runtime.version_range(),
+        }
+
+    @property
+    def version(self) -> str:
+        """The version of a package that others import as their runtime."""
+        return __version__
 
 
 def of_revision(

@@ -101,6 +101,7 @@ class BuildRequest:
             chosen.models,
             chosen.features,
             self.gitattributes,
+            chosen.runtime,
         )
 
     @property

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from mcpgen import paths
 from mcpgen.console import Console, count_of
 from mcpgen.errors import OutputError, UsageError, safe_text
-from mcpgen.model import schema_sources
+from mcpgen.model import runtime, schema_sources
 from mcpgen.model.parts import changed_features, selection
 from mcpgen.model.schema_sources import Source
 from mcpgen.names import folder
@@ -52,6 +52,7 @@ class Wanted:
             is used.
         features: Words of `--features`.
         gitattributes: Whether a file tells Git that the package is generated.
+        runtime: The word of `--runtime`; empty unless it was given.
     """
 
     revisions: tuple[str, ...] = ()
@@ -66,6 +67,7 @@ class Wanted:
     patch: Path | None = None
     features: tuple[str, ...] = ()
     gitattributes: bool = True
+    runtime: str = ""
 
 
 def requested(
@@ -77,7 +79,9 @@ def requested(
         UsageError: The options do not go together, or name something unknown.
     """
     package = build_request.package_name(directory)
-    chosen = selection(wanted.parts, wanted.transports, wanted.models, wanted.features)
+    chosen = selection(
+        wanted.parts, wanted.transports, wanted.models, wanted.features, wanted.runtime
+    )
     before = directories.read_manifest(directory) if directory.is_dir() else None
     sources = _sources(wanted, directory, before)
     if not sources:
@@ -158,6 +162,7 @@ def updated(wanted: Wanted, directory: Path) -> BuildRequest:
         wanted.transports or before.transports,
         wanted.models or before.models,
         changed_features(before.features, wanted.features),
+        wanted.runtime or before.runtime,
     )
     sources = _sources(wanted, directory, record)
     if not wanted.revisions:
@@ -223,7 +228,7 @@ def generate(console: Console, request: BuildRequest, directory: Path, *, force:
     changes = [report.record() for report in reports]
     _record_written(console, request, directory, written, notes, changes)
     if written.changed:
-        for line in _advice(files, request.package, directory):
+        for line in (*_to_install(files, request), *_next(files, request.package, directory)):
             console.summary(line)
 
 
@@ -357,14 +362,24 @@ def _kinds(written: output.Written) -> str:
     return ", ".join(f"{count} {kind}" for kind, count in kinds.items() if count)
 
 
-def _advice(files: Mapping[str, str], package: str, directory: Path) -> Iterator[str]:
-    """What to install for a package, and a command to begin with."""
+def _to_install(files: Mapping[str, str], request: BuildRequest) -> Iterator[str]:
+    """What to install for a package."""
+    if request.selection.runtime == "installed":
+        needed = runtime.requirement()
+        yield f"install: pip install '{needed}', or the folder generated/ of mcpgen's sources"
+        if "__main__.py" in files and request.selection.transports != ("stdio",):
+            yield f"for HTTP also: pip install '{runtime.requirement('http')}'"
+        return
     from mcpgen.render import closure
 
     always, for_http = closure.dependencies(files)
     yield f"install: pip install {' '.join(always)}"
     if for_http:
         yield f"for HTTP also: pip install {' '.join(for_http)}"
+
+
+def _next(files: Mapping[str, str], package: str, directory: Path) -> Iterator[str]:
+    """A command to begin with."""
     if "__main__.py" in files:
         command = f"python -m {package} --help"
     elif "protocol/connection.py" in files:

@@ -19,7 +19,9 @@ from typing import Any, Literal
 from mcpgen import __version__, paths
 from mcpgen.errors import ManifestError, UsageError
 from mcpgen.json_types import is_object
+from mcpgen.model import runtime
 from mcpgen.model.parts import EVERYTHING, NONE, Selection, selection
+from mcpgen.model.runtime import Runtime
 from mcpgen.names import Library
 from mcpgen.toml_records import Place, convert
 
@@ -66,6 +68,7 @@ class Options:
         models: What the models are written for; no member of the file for msgspec.
         features: The features that were chosen; no member of the file for all of them.
         gitattributes: Whether a file tells Git that the package is generated; no member if so.
+        runtime: The form of the package; no member if it is vendored.
     """
 
     errata: bool
@@ -74,14 +77,16 @@ class Options:
     models: Library = EVERYTHING.models
     features: tuple[str, ...] = EVERYTHING.features
     gitattributes: bool = True
+    runtime: Runtime = EVERYTHING.runtime
 
     def selection(self) -> Selection:
-        """The parts, the transports, the library of the models and the features.
+        """The parts, the transports, the library of the models, the features and the form.
 
         Raises:
             UsageError: They are none that could have been chosen.
         """
-        return selection(self.parts, self.transports, self.models, self.features or (NONE,))
+        features = self.features or (NONE,)
+        return selection(self.parts, self.transports, self.models, features, self.runtime)
 
 
 @dataclass(frozen=True)
@@ -144,6 +149,8 @@ class Manifest:
         renamed_types: Types of earlier packages in its place by the names that they had then, with
             the names that took their place. `models` offers an old name as long as no type has it
             and the new one is there.
+        requires: The distribution that it imports, with the range of its versions, as pip takes
+            both; empty, and no member of the file, if it is vendored.
 
     The file leaves out the last five where they are empty.
     """
@@ -160,6 +167,7 @@ class Manifest:
     names: tuple[str, ...] = ()
     old_names: tuple[str, ...] = ()
     renamed_types: Mapping[str, str] = field(default_factory=dict[str, str])
+    requires: str = ""
 
     def text(self) -> str:
         """The manifest as the file's text."""
@@ -174,7 +182,9 @@ class Manifest:
             del document["options"]["features"]
         if self.options.gitattributes:
             del document["options"]["gitattributes"]
-        for optional in ("names", "old_names", "renamed_types", "extensions"):
+        if self.options.runtime == EVERYTHING.runtime:
+            del document["options"]["runtime"]
+        for optional in ("requires", "names", "old_names", "renamed_types", "extensions"):
             if not document[optional]:
                 del document[optional]
         return json.dumps(document, indent=2) + "\n"
@@ -206,6 +216,7 @@ def new(
         names=names,
         old_names=old_names,
         renamed_types=renamed_types or {},
+        requires=runtime.requirement() if options.runtime == "installed" else "",
     )
 
 
@@ -242,6 +253,7 @@ def _completed(document: Any) -> Any:
             options.setdefault("models", EVERYTHING.models)
             options.setdefault("features", list(EVERYTHING.features))
             options.setdefault("gitattributes", True)
+            options.setdefault("runtime", EVERYTHING.runtime)
         for origin in revisions.values() if is_object(revisions) else ():
             if is_object(origin):
                 origin.setdefault("schema", "")

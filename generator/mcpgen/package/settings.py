@@ -39,6 +39,7 @@ class PackageSettings:
         transports: As for `--transport`.
         features: As for `--features`.
         models: As for `--models`; empty for msgspec.
+        runtime: As for `--runtime`; empty for vendored.
         schemas: Schema files, one revision each.
         facts: The facts file of the one schema file.
         errata: Whether known defects of published schemas are corrected.
@@ -58,6 +59,7 @@ class PackageSettings:
     transports: tuple[str, ...] = ()
     features: tuple[str, ...] = ()
     models: str = ""
+    runtime: str = ""
     schemas: tuple[str, ...] = ()
     facts: str = ""
     errata: bool = True

@@ -349,6 +349,7 @@ def _request(settings: Settings, package: PackageSettings) -> BuildRequest:
         settings.patch(package),
         package.features,
         package.gitattributes,
+        package.runtime,
     )
     directory = settings.directory(package)
     return commands.requested(wanted, directory, errata=package.errata, strict=package.strict)
@@ -423,6 +424,7 @@ def _other_settings(request: BuildRequest, directory: Path) -> list[str]:
         "parts": (request.options.parts, record.options.parts),
         "features": (request.options.features, record.options.features),
         "models": (request.options.models, record.options.models),
+        "runtime": (request.options.runtime, record.options.runtime),
         "transports": (request.options.transports, record.options.transports),
         "gitattributes": (request.options.gitattributes, record.options.gitattributes),
         "errata": (request.options.errata, record.options.errata),

@@ -45,6 +45,7 @@ def job(
     core: Collection[str] = (),
     values: Collection[str] = (),
     library: Library = "msgspec",
+    runtime: str = "..",
 ) -> Job:
     """What a module with every definition is made from.
 
@@ -57,6 +58,7 @@ def job(
         core: Definitions that an extension's module imports from the models of its revision.
         values: Definitions of what tools return, which have a value.
         library: What the models are written for.
+        runtime: The beginning of what the module imports the package's other modules by.
     """
     extra: dict[str, dict[str, Any]] = {}
     aliases: dict[str, str] = {}
@@ -73,16 +75,16 @@ def job(
         extra[name]["discriminator"] = tag
         extra[name]["lacking"] = lacking.get(name, ())
         extra[name]["has_value"] = name in values
+        extra[name]["runtime"] = runtime
     used = {each for name in definitions for each in targets(normal.definitions[name].node)}
-    wire, base = ("..._wire", "..._structs") if core else (".._wire", ".._structs")
     return Job(
         definitions=definitions,
         extra=extra,
         aliases=aliases,
         imports=_imports(normal, unions, extra, library),
         title=title,
-        modules=dict.fromkeys(_OF_PACKAGE, wire)
-        | dict.fromkeys(_OF_PYDANTIC if library == "pydantic" else (), base)
+        modules=dict.fromkeys(_OF_PACKAGE, f"{runtime}_wire")
+        | dict.fromkeys(_OF_PYDANTIC if library == "pydantic" else (), f"{runtime}_structs")
         | dict.fromkeys(sorted(used.intersection(core)), "..models"),
         library=library,
     )

@@ -13,9 +13,10 @@ from functools import partial
 from pathlib import Path
 
 from mcpgen import paths
-from mcpgen.model.parts import EVERYTHING, Selection
+from mcpgen.errors import UsageError
+from mcpgen.model import runtime
+from mcpgen.model.parts import EVERYTHING, Features, Selection
 from mcpgen.model.spec import ExtensionSpec, PackageSpec, RevisionSpec, package
-from mcpgen.names import Library
 from mcpgen.render import closure, models, templates
 from mcpgen.render.datamodel import Job, Worker
 from mcpgen.render.formatting import Header, formatted
@@ -57,7 +58,7 @@ def render_package(
         f"{revision.folder}/models.py": _models_job(spec, revision) for revision in spec.revisions
     }
     for revision, extension, folder in _extensions(spec):
-        jobs[f"{folder}/models.py"] = _extension_job(revision, extension, spec.has.models)
+        jobs[f"{folder}/models.py"] = _extension_job(spec, revision, extension)
     if worker is not None:
         worker.start(jobs)
     makers = _makers(spec, jobs, worker, overrides)
@@ -65,9 +66,15 @@ def render_package(
     def text_of(path: str) -> str:
         return makers[path]()
 
-    files = closure.needed(spec.entries, makers, text_of, jobs)
+    try:
+        files = closure.needed(spec.entries, makers, text_of, jobs)
+    except LookupError as error:
+        if overrides is None or not spec.has.installed:
+            raise
+        text = f"--templates: {error}; import modules of the runtime by {{{{ runtime }}}}"
+        raise UsageError(text) from error
     files |= {path: text_of(path) for path in ("__init__.py", "__init__.pyi")}
-    rendered = {path for path, _ in _of_library(spec.has.models)}
+    rendered = {path for path, _ in _in_place(spec.has)}
     copied = {path for path in files if is_copied(path) and path not in rendered}
     files |= formatted({path: text for path, text in files.items() if path not in copied})
     header = Header.of(spec)
@@ -84,33 +91,33 @@ def _makers(
 ) -> dict[str, Callable[[], str]]:
     """What makes the text of each file that a package may have, by its path."""
     makers: dict[str, Callable[[], str]] = {}
+
+    def add(path: str, source: str, **values: object) -> None:
+        values |= _runtime_names(spec, path)
+        makers[path] = partial(templates.rendered, source, overrides, package=spec, **values)
+
     for file in _verbatim():
         makers[file.relative_to(_root()).as_posix()] = partial(file.read_text, encoding="utf-8")
     for name in _SHARED:
         makers[name] = partial((paths.PACKAGE / "schema" / name).read_text, encoding="utf-8")
-    for path, source in (*_templates(""), *_of_library(spec.has.models)):
-        makers[path] = partial(templates.rendered, source, overrides, package=spec)
+    for path, source in (*_templates(""), *_in_place(spec.has)):
+        add(path, source)
     for revision in spec.revisions:
         for path, source in _templates(_PER_REVISION):
-            made = partial(templates.rendered, source, overrides, package=spec, revision=revision)
-            makers[f"{revision.folder}/{path}"] = made
+            add(f"{revision.folder}/{path}", source, revision=revision)
         path = f"{revision.folder}/models.py"
         normal = revision.models.normal
         makers[path] = partial(models.render, normal, jobs[path], worker, path)
     for revision, extension, folder in _extensions(spec):
         for path, source in _templates(_PER_EXTENSION):
-            makers[f"{folder}/{path}"] = partial(
-                templates.rendered,
-                source,
-                overrides,
-                package=spec,
-                revision=revision,
-                extension=extension,
-            )
+            add(f"{folder}/{path}", source, revision=revision, extension=extension)
         path = f"{folder}/models.py"
         normal = extension.models.normal
         makers[path] = partial(models.render, normal, jobs[path], worker, path)
-    return makers
+    if not spec.has.installed:
+        return makers
+    folders = [revision.folder for revision in spec.revisions]
+    return {path: make for path, make in makers.items() if runtime.has_file(path, folders)}
 
 
 def _extensions(spec: PackageSpec) -> Iterator[tuple[RevisionSpec, ExtensionSpec, str]]:
@@ -120,11 +127,17 @@ def _extensions(spec: PackageSpec) -> Iterator[tuple[RevisionSpec, ExtensionSpec
             yield revision, extension, f"{revision.folder}/{extension.module}"
 
 
-def _extension_job(revision: RevisionSpec, extension: ExtensionSpec, library: Library) -> Job:
+def _extension_job(spec: PackageSpec, revision: RevisionSpec, extension: ExtensionSpec) -> Job:
     parts = extension.models
     title = f"The types of {extension.identifier} in {revision.name}."
     return models.job(
-        parts.normal, parts.unions, parts.docs, title, core=extension.core, library=library
+        parts.normal,
+        parts.unions,
+        parts.docs,
+        title,
+        core=extension.core,
+        library=spec.has.models,
+        runtime=_runtime(spec, f"{revision.folder}/{extension.module}/models.py"),
     )
 
 
@@ -134,10 +147,28 @@ def _models_job(spec: PackageSpec, revision: RevisionSpec) -> Job:
     title = f"The messages of {revision.name}: a {kind} for every object, under its name."
     lacking = spec.merged.lacking.get(revision.name, {})
     values = parts.values if spec.has.client else ()  # types alone stay a few modules
-    library = spec.has.models
     return models.job(
-        parts.normal, parts.unions, parts.docs, title, lacking, values=values, library=library
+        parts.normal,
+        parts.unions,
+        parts.docs,
+        title,
+        lacking,
+        values=values,
+        library=spec.has.models,
+        runtime=_runtime(spec, f"{revision.folder}/models.py"),
     )
+
+
+def _runtime(spec: PackageSpec, path: str) -> str:
+    """The beginning of the names by which a file imports modules that are in every package."""
+    return f"{runtime.PACKAGE}." if spec.has.installed else "." * (path.count("/") + 1)
+
+
+def _runtime_names(spec: PackageSpec, path: str) -> Mapping[str, str]:
+    """The names by which a template imports such modules: of the package, and their beginning."""
+    beginning = _runtime(spec, path)
+    package = runtime.PACKAGE if spec.has.installed else beginning
+    return {"runtime": beginning, "runtime_package": package}
 
 
 def _root() -> Path:
@@ -150,15 +181,16 @@ def _verbatim() -> Iterator[Path]:
             yield path
 
 
-def _of_library(library: Library) -> Iterator[tuple[str, str]]:
+def _in_place(has: Features) -> Iterator[tuple[str, str]]:
     """Templates that take the place of modules of `templates/package`, as `_templates` gives them.
 
-    Those are for msgspec.
+    Those are for msgspec, and for a package with its runtime.
     """
-    folder = paths.templates_dir() / f"for_{library}"
-    for path in sorted(folder.rglob(f"*{_SUFFIX}")):
-        inner = path.relative_to(folder).as_posix()
-        yield inner.removesuffix(_SUFFIX), f"for_{library}/{inner}"
+    for name in (f"for_{has.models}", *((runtime.FOLDER,) if has.installed else ())):
+        folder = paths.templates_dir() / name
+        for path in sorted(folder.rglob(f"*{_SUFFIX}")):
+            inner = path.relative_to(folder).as_posix()
+            yield inner.removesuffix(_SUFFIX), f"{name}/{inner}"
 
 
 def _templates(folder: str) -> Iterator[tuple[str, str]]:

@@ -21,6 +21,7 @@ import shutil
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -34,13 +35,13 @@ from ..runtime.terminal_output import PlainOutput, TableRow, json_text, output, 
 from .host_config import HOSTS, default_name, entry
 
 if TYPE_CHECKING:  # what serves only does not load the client
+    from ..facts import Revisions
     from .base import ClientBase
     from .callbacks import LogMessage
     from .server_config import ServerEntry
 
 DONE, FAILED, WRONG = 0, 1, 2
 
-_PACKAGE = __name__.removesuffix(".client.command_line")
 _SERVED = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 _LINE = 100  # characters of a description that a list shows
 _PAGES = 1000  # of one list
@@ -56,18 +57,33 @@ _Run = Callable[[Any, argparse.Namespace], Awaitable[int]]
 """Is given a client of the session's revision, whose methods depend on that."""
 
 
+@dataclass(frozen=True)
+class CommandPackage:
+    """The package whose command line it is.
+
+    Attributes:
+        name: Its import name, for `python -m`.
+        client: Loads its `connect`, and its revisions.
+    """
+
+    name: str
+    client: Callable[[], tuple[Callable[..., Any], Revisions]]
+
+
 class UsageError(Exception):
     """The words of the command line do not fit the server or each other."""
 
 
 def add_commands(
     add: Callable[..., argparse.ArgumentParser],
+    package: CommandPackage,
     serve_page: Callable[[argparse.Namespace], int] | None = None,
 ) -> None:
     """Add the commands to a parser.
 
     Args:
         add: The `add_parser` method of its subparsers.
+        package: The package.
         serve_page: Serves the page of `inspect --web`; `None` if the package has none.
     """
     listing = _command(add, "list", "list the tools, resources and prompts of a server")
@@ -98,6 +114,8 @@ def add_commands(
     config.add_argument("--client", required=True, choices=[*HOSTS], help="the program")
     config.add_argument("--name", help="name of the server there")
     config.set_defaults(run=None, at_once=_print_config)
+    for parser in (listing, call, read, prompt, inspect, config):
+        parser.set_defaults(package=package)
 
 
 def _command(
@@ -167,12 +185,12 @@ def _report(error: Exception, code: int) -> int:
     return code
 
 
-def _target(text: str) -> str | list[str]:
+def _target(text: str, package: str) -> str | list[str]:
     """What `connect` takes: a URL or the words of a command."""
     if text.lower().startswith(("http://", "https://")):
         return text
     if _SERVED.fullmatch(text):
-        return [sys.executable, "-m", _PACKAGE, "serve", text]
+        return [sys.executable, "-m", package, "serve", text]
     try:
         words = shlex.split(text)
     except ValueError as error:
@@ -234,7 +252,7 @@ async def _opening(chosen: argparse.Namespace, revision: str | None) -> tuple[An
     """
     served = _in_config(chosen.target)
     if served is None:
-        return _target(chosen.target), _options(chosen, revision)
+        return _target(chosen.target, chosen.package.name), _options(chosen, revision)
     server: ServerEntry | None = getattr(chosen, "server_entry", None)
     if server is None:
         from .server_config import read_server
@@ -306,13 +324,12 @@ async def opened(
     Raises:
         UsageError: The target or an option is of no use to `connect`.
     """
-    from .async_client import connect
-
-    call: Any = connect  # its parameters depend on the transports of the package
+    package: CommandPackage = chosen.package
+    connect, _ = package.client()
     async with AsyncExitStack() as stack:
         try:
             target, options = await _opening(chosen, revision)
-            opening: AbstractAsyncContextManager[ClientBase] = call(target, **options, **more)
+            opening: AbstractAsyncContextManager[ClientBase] = connect(target, **options, **more)
             client = await stack.enter_async_context(opening)
         except (TypeError, ValueError) as error:
             raise UsageError(str(error)) from error
@@ -595,10 +612,10 @@ def _decoded(text: str) -> Any:
 
 async def _inspect(chosen: argparse.Namespace) -> int:
     """Connect once as negotiated, then once in each other revision of the package."""
-    from ..revisions import REVISIONS
-
+    package: CommandPackage = chosen.package
+    _, revisions = package.client()
     found: dict[str, Any] = {"revisions": {}}
-    for revision in (chosen.revision,) if chosen.revision else (None, *reversed([*REVISIONS])):
+    for revision in (chosen.revision,) if chosen.revision else (None, *reversed([*revisions])):
         if revision is not None and revision in found["revisions"]:
             continue
         await _try_revision(chosen, revision, found)
@@ -677,7 +694,8 @@ def _print_config(chosen: argparse.Namespace) -> int:
     """
     if _in_config(chosen.target) is not None:
         raise UsageError("expected a URL, a command line or MODULE:SERVER, got a configuration")
-    host, target, headers = HOSTS[chosen.client], _target(chosen.target), _headers(chosen)
+    host, headers = HOSTS[chosen.client], _headers(chosen)
+    target = _target(chosen.target, chosen.package.name)
     if isinstance(target, str) and chosen.env:
         raise UsageError("--env: expected a command or MODULE:SERVER, got a URL")
     if not isinstance(target, str) and headers:

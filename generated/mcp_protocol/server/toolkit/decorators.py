@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, Unpack, 
 from ...auth.scopes import checked_scopes
 from ...protocol.negotiation import CAPABILITY, check_extensions
 from ...protocol.requests import Admit
-from ...revisions import REVISIONS
 from ..serving import ProcessLimit
 from .callables import local_names
 from .content import Annotations, Icon, ToolAnnotations, present, wire_of
@@ -385,10 +384,12 @@ class Decorators(Dispatcher):
         required = checked_scopes(scopes)
         names = local_names(inspect.currentframe())
         if extension is not None:
-            check_extensions({CAPABILITY: {extension: {}}}, REVISIONS.newest().facts)
+            check_extensions({CAPABILITY: {extension: {}}}, self.revisions.newest().facts)
 
         def register(function: Function) -> Function:
-            reserved = {request for each in REVISIONS.values() for request in each.client_requests}
+            reserved = {
+                request for each in self.revisions.values() for request in each.client_requests
+            }
             method = CustomMethod(function, name, params, result, reserved, extension, names)
             if name in self._custom:
                 raise ValueError(f"method {name!r} is registered already")

@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ...channel import Channel
-from ...facts import Lifecycle
-from ...revisions import REVISIONS
+from ...facts import Lifecycle, Revisions
 from ...runtime.request_context import Principal
 from ..serving import ProcessLimit
 from .client_features.input_required import RequestStateSigner
@@ -53,6 +52,7 @@ class ServerRunner(msgspec.Struct, frozen=True, kw_only=True):
         asgi: Makes the ASGI application, for a path and the options of HTTP.
         drain: Seconds that open requests may take in the end.
         info: Name, version and further members of `Implementation`, as wire object.
+        revisions: The revisions that it serves.
         registries: What is registered.
         banner: Whether to show a banner if standard error is a terminal.
         process_limits: What it lacks in several processes.
@@ -64,6 +64,7 @@ class ServerRunner(msgspec.Struct, frozen=True, kw_only=True):
     asgi: Callable[..., AsgiApplication]
     drain: float
     info: Mapping[str, Any]
+    revisions: Revisions
     registries: ItemRegistries
     banner: bool
     process_limits: Sequence[ProcessLimit]
@@ -150,7 +151,7 @@ class ServerRunner(msgspec.Struct, frozen=True, kw_only=True):
             if is_enabled():
                 counts = [len(registry.items) for registry in self.registries]
                 items = dict(zip(_KINDS, counts, strict=True))
-                text = banner_text(self.info, items, REVISIONS, url)
+                text = banner_text(self.info, items, self.revisions, url)
                 print(text, file=sys.stderr, flush=True)
                 return
         if url is not None:
@@ -196,8 +197,8 @@ def run_workers(
 
     def started(url: str) -> None:
         runner.show(url)
-        sessions = REVISIONS.of(Lifecycle.HANDSHAKE)
-        streams = REVISIONS.of(Lifecycle.PER_REQUEST)
+        sessions = runner.revisions.of(Lifecycle.HANDSHAKE)
+        streams = runner.revisions.of(Lifecycle.PER_REQUEST)
         notes = worker_notes(workers, sessions, streams, [limit.text for limit in limits])
         print(notes, end="", file=sys.stderr, flush=True)
 

@@ -23,7 +23,6 @@ from ...facts import Revision
 from ...json_schema import VALIDATION_SECONDS
 from ...protocol.negotiation import CAPABILITY, check_extensions
 from ...protocol.notifications import RESOURCE_UPDATED
-from ...revisions import REVISIONS
 from ...runtime.peer import CONCURRENT_REQUESTS, check_concurrent_requests
 from ...runtime.request_context import Application, Principal
 from .. import serving
@@ -53,7 +52,7 @@ if TYPE_CHECKING:
     from ..asgi.settings import ServerHttpOptions
     from ..stdio_server import Backend
 
-Lifespan: TypeAlias = Callable[["Server"], AbstractAsyncContextManager[Any]]
+Lifespan: TypeAlias = Callable[[Any], AbstractAsyncContextManager[Any]]
 
 _T = TypeVar("_T")
 
@@ -144,7 +143,7 @@ class Server(Decorators):
             raise _keyword_error("Server", others)
         check_concurrent_requests(max_concurrent_requests)
         if capabilities and CAPABILITY in capabilities:
-            check_extensions(capabilities, REVISIONS.newest().facts)
+            check_extensions(capabilities, self.revisions.newest().facts)
         self._lifespan = lifespan
         self._drain = drain
         self._max_concurrent_requests = max_concurrent_requests
@@ -405,6 +404,7 @@ class Server(Decorators):
         lifespan = self._lifespan
         return Mountable(
             name=self.name,
+            revisions=self.revisions,
             registries=self._registries,
             handlers=self._handlers,
             notifications=self._notifications,
@@ -689,6 +689,7 @@ class Server(Decorators):
             asgi=self.asgi,
             drain=self._drain,
             info=self.info,
+            revisions=self.revisions,
             registries=self._registries,
             banner=banner,
             process_limits=self._process_limits,
@@ -719,7 +720,7 @@ class Server(Decorators):
             admit, on_subscription = self._mounts.admit(), self._mounts.on_subscription
         return serving.Service(
             application=self._application(),
-            revisions=REVISIONS,
+            revisions=self.revisions,
             describe=self.describe,
             extensions=self._custom,
             announcer=self._announcer,

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 import msgspec
 
 from ..._structs import MessageType
-from ..._wire import STRUCTS, convert, is_object, tag_of, to_builtins
+from ..._wire import STRUCTS, Struct, convert, is_object, tag_of, to_builtins
 from ...facts import python_names
 from ...merged_models import MergedType
 
@@ -371,7 +371,6 @@ def _set(block: msgspec.Struct, **members: Any) -> None:
 
 _BLOCKS = (Text, Image, Audio, ResourceLink, EmbeddedResource, File)
 _BLOCK_TAGS = frozenset(tag_of(kind) for kind in _BLOCKS)
-_PACKAGE = __name__.rpartition(".server.")[0]
 
 
 def is_content(value: object) -> bool:
@@ -389,16 +388,12 @@ def is_content_type(kind: Any) -> bool:
         return False
     if kind in _BLOCKS:
         return True
-    return tag_of(kind) in _BLOCK_TAGS and kind.__module__.startswith(f"{_PACKAGE}.")
+    return tag_of(kind) in _BLOCK_TAGS and issubclass(kind, Struct)
 
 
 def is_model(value: object, *members: str) -> bool:
     """Whether a value is a generated model with these members."""
-    return (
-        isinstance(value, STRUCTS)
-        and type(value).__module__.startswith(f"{_PACKAGE}.")
-        and all(hasattr(value, name) for name in members)
-    )
+    return isinstance(value, Struct) and all(hasattr(value, name) for name in members)
 
 
 def is_tool_result_type(kind: Any) -> bool:
@@ -407,8 +402,7 @@ def is_tool_result_type(kind: Any) -> bool:
         kind = next(kind.structs(), None)
     if not isinstance(kind, type) or not issubclass(kind, STRUCTS):
         return False
-    in_package = kind.__module__.startswith(f"{_PACKAGE}.")
-    return kind is ToolResult or (in_package and "isError" in python_names(kind))
+    return kind is ToolResult or (issubclass(kind, Struct) and "isError" in python_names(kind))
 
 
 def as_tool_result(value: object) -> ToolResult | None:

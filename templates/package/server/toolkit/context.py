@@ -80,6 +80,7 @@ class Context(Generic[StateT]):
         url_elicitations: The open URL elicitations of the server.
         state: The value that the server's `lifespan` yielded, or `None`.
         lists: The registries of the server, by the notification that their list has changed.
+        session_of: Makes the `ServerSession` of a request.
 
     Attributes:
         request_context: The request.
@@ -92,6 +93,7 @@ class Context(Generic[StateT]):
 
     __slots__ = (
         "_lists",
+        "_session_of",
         "_signer",
         "_url_elicitations",
         "questions",
@@ -106,10 +108,12 @@ class Context(Generic[StateT]):
         url_elicitations: OpenURLElicitations,
         state: StateT,
         lists: Mapping[str, Sequence[Registry[Any]]],
+        session_of: Callable[[RequestContext], Any],
     ) -> None:
         self.request_context = request_context
         self.state: StateT = state
         self._lists = lists
+        self._session_of = session_of
         self._signer = signer
         self._url_elicitations = url_elicitations
         self.questions: MultiRoundTrip | None = None
@@ -356,9 +360,8 @@ class Context(Generic[StateT]):
 
         Each coroutine raises the errors of `request`.
         """
-        from ..server_session import ServerSession  # large, and used by few tools
-
-        return ServerSession(self.request_context)
+        session: ServerSession = self._session_of(self.request_context)
+        return session
 
     async def request(
         self, method: str, params: Any = None, *, timeout: float | None = None

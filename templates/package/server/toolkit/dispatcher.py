@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias
 import msgspec
 
 from ...errors import InvalidParamsError, MethodNotFoundError, ResourceNotFoundError
-from ...facts import Method, Revision
+from ...facts import Method, Revision, Revisions
 from ...foreign_text import safe_repr
 from ...protocol import jsonrpc
 from ...protocol.lifecycle import Description
 from ...protocol.negotiation import declared_in, merged_objects, reduced_to
 from ...protocol.notifications import MESSAGE, RESOURCE_UPDATED
 from ...protocol.requests import Admit, OnSubscription
+from ...revisions import REVISIONS
 from ...runtime.concurrency import check_own_failure
 from ...runtime.request_context import PRINCIPAL, RequestContext
 from ..serving import ProcessLimit
@@ -178,6 +179,9 @@ class Dispatcher:
         settings: Settings of the server.
         announce: Sends a notification to all sessions.
     """
+
+    revisions: Revisions = REVISIONS
+    """What it serves. Packages on an installed runtime derive a class with revisions of their own."""
 
     _is_open: ClassVar[bool] = False
     """Whether it has items that are not registered: it is asked for them, and for what they are."""
@@ -390,6 +394,22 @@ class Dispatcher:
     def _completions_changed(self) -> None:
         self._serve({"completion/complete": self._complete})
 
+    def session_of(self, request: RequestContext) -> Any:
+        """The typed requests and notifications to the client: a `ServerSession` of the package."""
+        from ..server_session import ServerSession  # large, and used by few tools
+
+        return ServerSession(request)
+
+    def _context(self, request: RequestContext) -> Context[Any]:
+        return Context(
+            request,
+            self._signer,
+            self._url_elicitations,
+            self._state.get(),
+            self._lists,
+            self.session_of,
+        )
+
     # Handlers create the coroutine of the result and return it. Only `_with_input` and the
     # registered item have a frame while the user's function runs.
 
@@ -405,9 +425,7 @@ class Dispatcher:
             structured_content = revision.facts.behaviour.structured_content
             results = tool_result_builder(request.method.result, structured_content)
             self._tool_results[revision.name] = results
-        context = Context(
-            request, self._signer, self._url_elicitations, self._state.get(), self._lists
-        )
+        context = self._context(request)
         call = tool.call(params.arguments, context, results)
         if tool.runner is not None:
             call = tool.runner.run(context, call)
@@ -424,9 +442,7 @@ class Dispatcher:
         if results is None:
             results = PromptResultBuilder(request.method.result)
             self._prompt_results[revision.name] = results
-        context = Context(
-            request, self._signer, self._url_elicitations, self._state.get(), self._lists
-        )
+        context = self._context(request)
         return _with_input(context, prompt.get(params.arguments, context, results))
 
     def _read_resource(self, request: RequestContext) -> Coroutine[Any, Any, Any]:
@@ -439,9 +455,7 @@ class Dispatcher:
         )
         if resource.scopes and not is_permitted(resource, resource.label, self._forbidden):
             raise ResourceNotFoundError(uri)
-        context = Context(
-            request, self._signer, self._url_elicitations, self._state.get(), self._lists
-        )
+        context = self._context(request)
         return _with_input(context, resource.read(uri, values, context))
 
     async def _subscribe(self, request: RequestContext) -> None:
@@ -467,9 +481,7 @@ class Dispatcher:
         if completer is None:
             return {"completion": {"values": []}}
         others: Any = getattr(getattr(params, "context", None), "arguments", None)
-        context = Context(
-            request, self._signer, self._url_elicitations, self._state.get(), self._lists
-        )
+        context = self._context(request)
         value: str = params.argument.value
         return await _with_input(context, completer.complete(value, others or None, context))
 
@@ -478,9 +490,7 @@ class Dispatcher:
     ) -> Coroutine[Any, Any, Any]:
         if method.scopes and not is_permitted(method, method.row.name, self._forbidden):
             raise MethodNotFoundError(method.row.name)
-        context = Context(
-            request, self._signer, self._url_elicitations, self._state.get(), self._lists
-        )
+        context = self._context(request)
         return _with_input(context, method.call(context))
 
     def _arguments(self, kind: str, owner: str, request: RequestContext) -> Sequence[str]:

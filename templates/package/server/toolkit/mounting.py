@@ -31,11 +31,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import msgspec
 
 from ...errors import ProtocolError
-from ...facts import Method
+from ...facts import Method, Revisions
 from ...protocol.negotiation import merged_objects
 from ...protocol.notifications import RESOURCE_UPDATED
 from ...protocol.requests import Admit, OnSubscription
-from ...revisions import REVISIONS
 from ...runtime.pending_requests import PendingRequests
 from ...runtime.request_context import Application, RequestContext
 from ..serving import Announcer, ProcessLimit
@@ -63,6 +62,7 @@ class Mountable(msgspec.Struct, frozen=True, eq=False):
 
     Attributes:
         name: Its name.
+        revisions: The revisions that it serves.
         registries: Its items.
         handlers: Its handlers by method, as they are now.
         notifications: Those that it declares, as they are now.
@@ -93,6 +93,7 @@ class Mountable(msgspec.Struct, frozen=True, eq=False):
     """
 
     name: str
+    revisions: Revisions
     registries: ItemRegistries
     handlers: Mapping[str, Handler]
     notifications: set[str]
@@ -448,7 +449,7 @@ class Mounts:
             raise ValueError(f"server {own.name!r} can't be mounted on itself, nor on one inside")
         if any(each.server is server and each.prefix == prefix for each in self._mounts):
             raise ValueError(f"server {server.name!r} is mounted already with prefix {prefix!r}")
-        for revision in REVISIONS.values():
+        for revision in server.revisions.values():
             for name in server.low_level_handlers.requests(revision):
                 if revision.client_requests[name].items is not None:
                     raise ValueError(

@@ -1,0 +1,113 @@
+"""The two forms of a package: with a copy of its runtime, or on an installed one.
+
+A vendored package has all of its modules. One on an installed runtime has what is rendered from its
+schema, and imports the rest from the distribution that `generated/` is built into: its modules are
+the same in every package, so a version of the distribution stands for all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import Literal, TypeAlias, get_args
+
+from mcpgen import __version__
+from mcpgen.errors import UsageError, safe_text
+
+Runtime: TypeAlias = Literal["vendored", "installed"]
+
+RUNTIMES: tuple[Runtime, ...] = get_args(Runtime)
+"""The forms; the first one is the default."""
+
+DISTRIBUTION, PACKAGE = "mcp-protocol", "mcp_protocol"
+"""The distribution, and the package in it."""
+
+FOLDER = "for_installed"
+"""Templates that are for packages on an installed runtime, in place of others."""
+
+_OWN = frozenset({"revisions", "models", "server", "testing", "__main__", "__init__", "client"})
+"""Modules and folders of the root that a package on an installed runtime has, beside revisions."""
+_OWN_OF_CLIENT = frozenset({"__init__", "async_client", "sync_client", "group", "sync_group"})
+_ELSEWHERE = {
+    ".server.server_session": ".server",
+    ".server.toolkit.context": ".server",
+    ".server.toolkit.server": ".server",
+}
+"""Modules of such a package that have another name in a vendored one."""
+
+_LACKING = frozenset({"io.modelcontextprotocol/tasks"})
+"""Extensions with modules of their own, which the distribution lacks."""
+
+
+def minor(version: str = __version__) -> str:
+    """The minor version of a version: all runtimes of one do for the packages of the same."""
+    return ".".join(version.split(".")[:2])
+
+
+def version_range(version: str = __version__) -> str:
+    """The versions of the distribution that do for packages of this version of mcpgen."""
+    major, number = minor(version).split(".")
+    return f">={major}.{number},<{major}.{int(number) + 1}"
+
+
+def requirement(extra: str = "") -> str:
+    """What packages of this version of mcpgen require, as pip takes it.
+
+    Args:
+        extra: An extra of the distribution.
+    """
+    return f"{DISTRIBUTION}{f'[{extra}]' if extra else ''}{version_range()}"
+
+
+def module_of(module: str, folders: Collection[str]) -> str:
+    """The module, as a package on an installed runtime imports one that a vendored package has.
+
+    Args:
+        module: The module, relative to the package.
+        folders: The folders of the package's revisions.
+    """
+    module = _ELSEWHERE.get(module, module)
+    return module if is_own(module.removeprefix(".").split("."), folders) else PACKAGE + module
+
+
+def is_own(path: Iterable[str], folders: Collection[str]) -> bool:
+    """Whether a package on an installed runtime has a module.
+
+    Args:
+        path: The names of the module and of its folders, from the root of the package.
+        folders: The folders of the package's revisions.
+    """
+    first, *rest = path
+    if first == "client" and rest:
+        return rest[0] in _OWN_OF_CLIENT
+    return first in folders or (first in _OWN and not rest)
+
+
+def has_file(path: str, folders: Collection[str] = ()) -> bool:
+    """Whether a package on an installed runtime may have a file of a vendored one.
+
+    Args:
+        path: The file, within the package.
+        folders: The folders of the package's revisions.
+    """
+    stem = path.removesuffix(".pyi").removesuffix(".py")
+    return path == "py.typed" or is_own(stem.split("/"), folders)
+
+
+def check_form(runtime: Runtime, models: str, extensions: Collection[str]) -> None:
+    """Check what a package is to have beside its runtime.
+
+    Raises:
+        UsageError: The distribution has no modules for it.
+    """
+    if runtime != "installed":
+        return
+    if models != "msgspec":
+        raise UsageError(
+            f"--models {models}: expected --runtime vendored, since {DISTRIBUTION} has the modules"
+            " for msgspec"
+        )
+    for identifier in sorted(_LACKING.intersection(extensions)):
+        raise UsageError(
+            f"extension {safe_text(identifier)}: expected --runtime vendored, since {DISTRIBUTION}"
+            " lacks its modules"
+        )

@@ -1,0 +1,256 @@
+"""Packages on an installed runtime: what is in them, what they import, and what is refused."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from generator.command_line import run
+from generator.futures import add_request, drafted, saved
+from generator.runtime_interface import all_used, installed, text_of
+from generator.selections import MIDDLE, NAMES, NEWEST, PAIRWISE, written
+from mcpgen import __version__
+from mcpgen.model import runtime
+from mcpgen.render import tree
+
+FILES, LINES = 20, 7_500
+"""The most that client and server of one revision may come to, with all files of the folder."""
+
+COPIED = {"py.typed", "client/__init__.py"}
+
+
+def python(folder: Path, code: str, *paths: Path) -> subprocess.CompletedProcess[str]:
+    """Run code that finds packages in some folders."""
+    places = os.pathsep.join(str(path) for path in (folder, *paths))
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": places},
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("revision", NAMES)
+def test_client_and_server_are_twenty_files_at_most(tmp_path: Path, revision: str) -> None:
+    package = tmp_path / "pkg"
+    run("-q", "--revision", revision, "--runtime", "installed", "-o", package)
+    files = [path for path in package.rglob("*") if path.is_file()]
+    assert len(files) <= FILES
+    assert sum(len(path.read_text("utf-8").splitlines()) for path in files) <= LINES
+
+
+@pytest.mark.parametrize(("parts", "transports", "revisions"), PAIRWISE)
+def test_nothing_is_copied_but_markers(
+    parts: str, transports: str, revisions: tuple[str, ...]
+) -> None:
+    files = installed(parts, transports, revisions)
+    assert {path for path in files if tree.is_copied(path)} <= COPIED | {"server.py"}
+
+
+def defined(module: str, root: Path) -> set[str]:
+    """The names that a module of the runtime has, its submodules among them."""
+    path = root.joinpath(*module.split("."))
+    file = path.with_suffix(".py") if path.with_suffix(".py").is_file() else path / "__init__.py"
+    names = {each.stem for each in path.glob("*")}
+    for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+        match node:
+            case ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef():
+                names.add(node.name)
+            case ast.Import() | ast.ImportFrom():
+                names |= {alias.asname or alias.name for alias in node.names}
+            case ast.Name(ctx=ast.Store()):
+                names.add(node.id)
+            case _:
+                pass
+    return names
+
+
+def test_what_packages_use_of_the_runtime_is_listed(root: Path) -> None:
+    """A name that goes, or means something else, is for a new minor version."""
+    listed = (root / "generated" / "interface.txt").read_text("utf-8")
+    assert listed == text_of(all_used())
+
+
+def test_the_runtime_has_what_packages_use(root: Path) -> None:
+    generated = root / "generated"
+    used = all_used()
+    members = used.pop("self")
+    lacking = {module: names - defined(module, generated) for module, names in used.items()}
+    assert {module: names for module, names in lacking.items() if names} == {}
+    bases = " ".join(
+        (generated / runtime.PACKAGE / path).read_text("utf-8")
+        for path in ("client/base.py", "client/sync_base.py", "runtime/stubs.py", "client/sync.py")
+    )
+    assert {name for name in members if name.partition(".")[0] not in bases} == set()
+
+
+def test_one_version_stands_for_tool_and_runtime(root: Path) -> None:
+    projects = (root / "pyproject.toml", root / "generated" / "pyproject.toml")
+    versions = {tomllib.loads(each.read_text("utf-8"))["project"]["version"] for each in projects}
+    done = python(root / "generated", "import mcp_protocol; print(mcp_protocol.__version__)")
+    assert versions == {__version__} == {done.stdout.strip()}
+
+
+@pytest.mark.parametrize(
+    ("version", "expected"),
+    [("0.1.0", ">=0.1,<0.2"), ("0.9.12", ">=0.9,<0.10"), ("2.3.1", ">=2.3,<2.4")],
+)
+def test_the_range_is_that_of_a_minor_version(version: str, expected: str) -> None:
+    assert runtime.version_range(version) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (None, "none"),
+        ("__version__ = '0.0.9'", "0.0.9"),
+        ("__version__ = '0.11.0'", "0.11.0"),
+        ("", "another one"),
+    ],
+)
+def test_another_runtime_is_an_error_of_one_line(
+    tmp_path: Path, text: str | None, shown: str
+) -> None:
+    folder = written(installed("types", "all", (MIDDLE,)), tmp_path)
+    if text is not None:
+        (tmp_path / runtime.PACKAGE).mkdir()
+        (tmp_path / runtime.PACKAGE / "__init__.py").write_text(text, "utf-8")
+    done = python(folder, "import sys; sys.path[:] = [p for p in sys.path if p]; import pkg")
+    wanted = runtime.requirement()
+    assert done.stderr.splitlines()[-1] == (
+        f"ImportError: pkg needs {runtime.DISTRIBUTION} {runtime.version_range()}, installed is"
+        f" {shown}: pip install '{wanted}'"
+    )
+
+
+SAME = """
+import mcp_protocol, pkg
+from pkg import Server, Context, McpError, connect, REVISIONS
+assert McpError is mcp_protocol.McpError and Context is mcp_protocol.Context
+assert issubclass(Server, mcp_protocol.Server)
+assert mcp_protocol.Server.revisions is mcp_protocol.REVISIONS is not REVISIONS
+assert [*Server.revisions] == [*REVISIONS]
+print(*REVISIONS)
+"""
+
+
+def test_classes_are_those_of_the_runtime_and_revisions_are_its_own(
+    tmp_path: Path, root: Path
+) -> None:
+    folder = written(installed("all", "all", (MIDDLE,)), tmp_path)
+    done = python(folder, SAME, root / "generated")
+    assert (done.stdout, done.stderr) == (f"{MIDDLE}\n", "")
+
+
+def package_files(package: Path) -> dict[str, bytes]:
+    return {
+        path.relative_to(package).as_posix(): path.read_bytes()
+        for path in package.rglob("*")
+        if path.is_file()
+    }
+
+
+def test_update_changes_the_form_and_back_to_the_same_bytes(tmp_path: Path) -> None:
+    package = tmp_path / "pkg"
+    run("-q", "--revision", MIDDLE, "--features", "telemetry", "-o", package)
+    before = package_files(package)
+    assert run("update", package, "--runtime", "installed").code == 0
+    record = json.loads((package / "mcpgen.json").read_text("utf-8"))
+    assert record["options"]["runtime"] == "installed"
+    assert record["requires"] == runtime.requirement()
+    assert not (package / "errors.py").exists()
+    checked = run("check", package)
+    assert (checked.code, "up to date" in checked.out) == (0, True)
+    assert run("update", package, "--runtime", "vendored").code == 0
+    assert package_files(package) == before
+
+
+def test_generating_says_what_to_install(tmp_path: Path) -> None:
+    done = run("--revision", MIDDLE, "--runtime", "installed", "-o", tmp_path / "pkg")
+    assert f"install: pip install '{runtime.requirement()}'" in done.out
+    assert f"pip install '{runtime.requirement('http')}'" in done.out
+
+
+def test_modules_of_the_package_are_listed(tmp_path: Path) -> None:
+    package = tmp_path / "pkg"
+    run("-q", "--revision", MIDDLE, "--runtime", "installed", "-o", package)
+    done = run("list", "--modules", package, "--json")
+    modules = {row["module"] for row in json.loads(done.out)["modules"]}
+    assert {"server.py", "client/async_client.py", "__init__.pyi"} < modules
+
+
+def test_models_of_pydantic_need_their_own_runtime(tmp_path: Path) -> None:
+    words = ("--revision", MIDDLE, "--runtime", "installed", "--models", "pydantic")
+    done = run(*words, "-o", tmp_path / "pkg")
+    text = "expected --runtime vendored, since mcp-protocol has the modules for msgspec"
+    last = done.err.splitlines()[-1]
+    assert (done.code, last) == (2, f"mcpgen: error: --models pydantic: {text}")
+
+
+def test_groups_are_added_by_their_feature(tmp_path: Path, root: Path) -> None:
+    package = tmp_path / "pkg"
+    run("-q", "--revision", MIDDLE, "--runtime", "installed", "-o", package)
+    code = "from pkg import OAuth, log_requests\nfrom pkg import ClientGroup"
+    done = python(tmp_path, code, root / "generated")
+    assert done.stderr.splitlines()[-1].endswith("mcpgen update pkg --features +groups")
+    run("-q", "update", package, "--features", "+groups")
+    assert python(tmp_path, code, root / "generated").stderr == ""
+
+
+DRAFT = """
+import anyio
+from typing import Any
+from pkg import Server, connect
+from pkg.rdraft.server import ServerHandlers
+
+class Handlers(ServerHandlers):
+    async def new0(self, params: Any, ctx: Any) -> Any:
+        return {"colour": params.colour}
+
+async def main() -> None:
+    server = Server("painter", handlers=[Handlers()])
+    async with connect(server) as client:
+        print(client.revision, (await client.new0(colour="red")).colour)
+
+anyio.run(main)
+"""
+
+
+@pytest.mark.parametrize("name", [MIDDLE, NEWEST])
+def test_a_draft_has_messages_that_the_runtime_has_not(
+    tmp_path: Path, root: Path, name: str
+) -> None:
+    draft = drafted(name, [(add_request, "colour")])
+    path = saved(draft, tmp_path)
+    done = run("-q", "--schema", path, "--runtime", "installed", "-o", tmp_path / "pkg")
+    assert done.code == 0, done.err
+    assert python(tmp_path, DRAFT, root / "generated").stdout == "draft red\n"
+
+
+PAINT = Path(__file__).parent / "extensions" / "paint.json"
+TASKS = "io.modelcontextprotocol/tasks"
+
+
+def test_an_extension_has_its_modules_in_the_package(tmp_path: Path, root: Path) -> None:
+    words = ("--revision", NEWEST, "--runtime", "installed", "-o", tmp_path / "pkg")
+    assert run("-q", *words, "--extension", PAINT).code == 0
+    [module] = (tmp_path / "pkg").glob("r2*/*/client.py")
+    name = ".".join(module.relative_to(tmp_path).with_suffix("").parts)
+    code = f"import {name}, {name}_sync, {name.removesuffix('client')}server"
+    assert python(tmp_path, code, root / "generated").stderr == ""
+
+
+def test_an_extension_with_modules_of_its_own_is_refused(tmp_path: Path) -> None:
+    words = ("--revision", NEWEST, "--runtime", "installed", "-o", tmp_path / "pkg")
+    done = run("-q", *words, "--extension", f"{TASKS}={PAINT}")
+    text = "expected --runtime vendored, since mcp-protocol lacks its modules"
+    assert (done.code, done.err) == (2, f"mcpgen: error: extension {TASKS}: {text}\n")
