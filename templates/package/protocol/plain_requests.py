@@ -19,7 +19,6 @@ from msgspec import Raw
 
 from .._wire import UNREADABLE
 from ..channel import RequestId
-from ..errors import ProtocolError
 from ..facts import Method, Revision
 from . import jsonrpc
 from .connection import Connection
@@ -67,6 +66,22 @@ class PlainRequest(msgspec.Struct, frozen=True):
         )
 
 
+class _Plan(msgspec.Struct, frozen=True):
+    """What requests of one revision have in common.
+
+    Attributes:
+        description: The description of the server that declares the methods.
+        methods: The requests that are declared, by wire name.
+        own_meta: `_meta` of every result; empty for none.
+        encoded_meta: The same as JSON.
+    """
+
+    description: Description
+    methods: Mapping[str, Method]
+    own_meta: Mapping[str, Any]
+    encoded_meta: Any
+
+
 class PlainRequests:
     """Reads the requests of one server's clients, and encodes the responses to these.
 
@@ -78,8 +93,7 @@ class PlainRequests:
     def __init__(self, describe: Callable[[Revision], Description], meta: MetaCache) -> None:
         self._describe = describe
         self._meta = meta
-        # Methods that a description declares, which change with it.
-        self._declared: dict[str, tuple[Description, Mapping[str, Method]]] = {}
+        self._plans: dict[str, _Plan] = {}
 
     def read(self, message: jsonrpc.Request) -> PlainRequest | None:
         """A request that repeats the `_meta` of the last one; `None` for any other."""
@@ -87,9 +101,14 @@ class PlainRequests:
         stated, meta, raw = reader.last, reader.last_meta, message.params
         if stated is None or raw is None:
             return None
-        method = self._methods(stated.revision).get(message.method)
-        params = None if method is None else _decode(method, raw)
-        if method is None or params is None or getattr(params, "meta", None) != meta:
+        method = self._plan(stated.revision).methods.get(message.method)
+        if method is None:
+            return None
+        try:
+            params = method.decode_params(raw)
+        except (*UNREADABLE, RecursionError):
+            return None
+        if getattr(params, "meta", None) != meta:
             return None
         return PlainRequest(message.id, method, params, raw, params.meta, stated)
 
@@ -101,53 +120,56 @@ class PlainRequests:
         if session is None or session.state is not State.READY or raw is None:
             return None
         method = session.admitted.get(message.method)
-        if method is None or message.method in _STATEFUL or connection.is_open(message.id):
+        if (
+            method is None
+            or method.params is None
+            or message.method in _STATEFUL
+            or connection.is_open(message.id)
+            or not lacks_meta(bytes(raw))
+        ):
             return None
-        params = _decode(method, raw) if lacks_meta(bytes(raw)) else None
-        if params is None:
+        try:
+            params = method.decode_params(raw)
+        except (*UNREADABLE, RecursionError):
             return None
         return PlainRequest(message.id, method, params, raw, NO_META, session.metadata)
 
     def encode(self, request: PlainRequest, result: Any) -> bytes | None:
         """The success response to a request; `None` if a connection has to refuse the result."""
         stated = request.stated
-        revision = stated.revision
-        own = NO_META
-        if revision.facts.meta.server_info is not None:
-            own = self._meta.own("server", revision, self._describe)
+        plan = self._plan(stated.revision)
         try:
             return encode_response(
                 request.id,
                 result,
                 request.method,
-                revision,
+                stated.revision,
                 stated.peer_capabilities,
-                own,
-                self._meta.encoded(revision, own) if own else own,
+                plan.own_meta,
+                plan.encoded_meta,
             )
-        except ProtocolError:
+        except Exception:
             return None
 
-    def _methods(self, revision: Revision) -> Mapping[str, Method]:
-        """The requests of a revision that the server declares now, by wire name."""
+    def _plan(self, revision: Revision) -> _Plan:
+        """The plan of a revision, made anew when the description of the server has changed."""
         description = self._describe(revision)
-        known = self._declared.get(revision.name)
-        if known is None or known[0] is not description:
-            left_out = _STATEFUL | {revision.facts.behaviour.listen}
-            methods = {
-                name: method
-                for name, method in revision.client_requests.items()
-                if name not in left_out
-                and method.params is not None
-                and (not method.capability or declared(description.capabilities, method.capability))
-            }
-            known = self._declared[revision.name] = (description, methods)
-        return known[1]
+        plan = self._plans.get(revision.name)
+        if plan is None or plan.description is not description:
+            plan = self._plans[revision.name] = self._new_plan(revision, description)
+        return plan
 
-
-def _decode(method: Method, raw: Raw) -> Any:
-    """Typed params; `None` if they can't be decoded."""
-    try:
-        return method.decode_params(raw)
-    except (*UNREADABLE, RecursionError):
-        return None
+    def _new_plan(self, revision: Revision, description: Description) -> _Plan:
+        left_out = _STATEFUL | {revision.facts.behaviour.listen}
+        methods = {
+            name: method
+            for name, method in revision.client_requests.items()
+            if name not in left_out
+            and method.params is not None
+            and (not method.capability or declared(description.capabilities, method.capability))
+        }
+        own = NO_META
+        if revision.facts.meta.server_info is not None:
+            own = self._meta.own("server", revision, self._describe)
+        encoded = self._meta.encoded(revision, own) if own else own
+        return _Plan(description, methods, own, encoded)
