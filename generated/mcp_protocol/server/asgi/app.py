@@ -416,7 +416,11 @@ class LifespanState:
         self.quotas = Quotas(settings.limits)
         self.bodies = RequestBodies(settings.limits)
         self.background = TaskScope(
-            service.lifespan, self._ended, self._watch_sessions, self._drain_with_host
+            service.lifespan,
+            self._ended,
+            self._watch_stateless,
+            self._watch_sessions,
+            self._drain_with_host,
         )
         self.stateless = stateless_endpoint(service, settings, self.background, self.quotas)
         self.sessions = session_endpoint(service, settings, self.background, self.quotas)
@@ -481,6 +485,10 @@ class LifespanState:
         self.over = True
         if self.trace is not None:
             self.trace.close()
+
+    async def _watch_stateless(self) -> None:
+        if self.stateless is not None:
+            await self.stateless.watch()
 
     async def _watch_sessions(self) -> None:
         if self.sessions is not None:

@@ -9,7 +9,7 @@ basic/patterns/subscriptions (2026-07-28).
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, TypeAlias
 
@@ -64,6 +64,7 @@ _ARGUMENTS = "arguments"
 _META = "_meta"
 _decode_any = decoder(Any)
 _UNAVAILABLE = 503
+_WATCH_INTERVAL = 0.25  # seconds between two looks at the calls that wait, at most
 
 
 class StatelessEndpoint:
@@ -90,13 +91,17 @@ class StatelessEndpoint:
         facts = self.headers.facts or Facts()
         self._statuses = _statuses(facts)
         self._http = facts.http
-        self._calls: set[_Call] = set()
+        self._calls = _WaitingCalls(settings.keep_alive)
         self._plain = PlainRequests(service.describe, self.headers.meta_cache)
+
+    async def watch(self) -> None:
+        """Watch the clients of calls that wait for long, until cancelled."""
+        await self._calls.watch()
 
     async def fail_all(self, text: str) -> None:
         """Respond to all calls with an error, and cancel them."""
         async with anyio.create_task_group() as tasks:
-            for call in list(self._calls):
+            for call in self._calls:
                 tasks.start_soon(call.fail, text)
 
     async def post(
@@ -195,7 +200,7 @@ class StatelessEndpoint:
         scope: anyio.CancelScope,
         handler: Awaitable[Any] | None = None,
     ) -> None:
-        """Serve a request, and watch its client once the handler has to wait.
+        """Serve a request.
 
         Args:
             peer: The protocol of the request.
@@ -207,9 +212,9 @@ class StatelessEndpoint:
         response.other_status = 200
         call = _Call(self._calls, self._background, peer, event.id, response)
         try:
-            await pausing(peer.handle(event, scope, handler), call.watch)
+            await pausing(peer.handle(event, scope, handler), call.wait)
         finally:
-            if call.watched or not response.done:
+            if call.waits or not response.done:
                 await call.end()
 
     async def _take(
@@ -308,25 +313,71 @@ class StatelessEndpoint:
         return error_response(identifier, error, self.headers.revisions.newest())
 
 
+class _WaitingCalls:
+    """The calls whose handlers wait.
+
+    Most handlers wait for a short time. A task that waits for the client to disconnect would cost
+    more than the call, so one task looks at all calls from time to time, and has those watched that
+    it meets.
+
+    Args:
+        keep_alive: Seconds of silence after which a stream is opened, or gets a comment; `None` for
+            never.
+    """
+
+    def __init__(self, keep_alive: float | None) -> None:
+        self._interval = (
+            _WATCH_INTERVAL if keep_alive is None else min(_WATCH_INTERVAL, keep_alive / 2)
+        )
+        self._calls: set[_Call] = set()
+        self._added: anyio.Event | None = None
+
+    def __iter__(self) -> Iterator[_Call]:
+        return iter(list(self._calls))
+
+    def add(self, call: _Call) -> None:
+        """Add a call."""
+        self._calls.add(call)
+        if self._added is not None:
+            self._added.set()
+            self._added = None
+
+    def discard(self, call: _Call) -> None:
+        """Remove a call."""
+        self._calls.discard(call)
+
+    async def watch(self) -> None:
+        """Have calls watched, until cancelled."""
+        while True:
+            if not self._calls:
+                self._added = anyio.Event()
+                await self._added.wait()
+            await anyio.sleep(self._interval)
+            for call in self._calls:
+                if not call.watched:
+                    call.watch()
+
+
 class _Call:
     """A request that is being served.
 
     Args:
-        calls: The calls that are watched.
+        calls: The calls whose handlers wait.
         background: Runs the tasks that watch and cancel.
         peer: The protocol of the request.
         identifier: Id of the request.
         response: The response.
 
     Attributes:
+        waits: Whether the handler had to wait.
         watched: Whether a task waits for the client to disconnect.
     """
 
-    __slots__ = ("_background", "_calls", "_id", "_peer", "_response", "watched")
+    __slots__ = ("_background", "_calls", "_id", "_peer", "_response", "waits", "watched")
 
     def __init__(
         self,
-        calls: set[_Call],
+        calls: _WaitingCalls,
         background: TaskScope,
         peer: Peer,
         identifier: RequestId,
@@ -337,12 +388,18 @@ class _Call:
         self._peer = peer
         self._id = identifier
         self._response = response
-        self.watched = False
+        self.waits = self.watched = False
+
+    def wait(self) -> None:
+        """Record that the handler has to wait; a call that waits for long is watched."""
+        self.waits = True
+        self._calls.add(self)
+        if self._response.events_only:  # the stream begins at once
+            self.watch()
 
     def watch(self) -> None:
-        """Wait for the client to disconnect: the handler has to wait for something."""
+        """Wait for the client to disconnect."""
         self.watched = True
-        self._calls.add(self)
         self._response.sse.on_abort = self._on_abort
         self._background.start_soon(self._response.watch)
 
