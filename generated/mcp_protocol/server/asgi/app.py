@@ -437,7 +437,12 @@ class LifespanState:
         self._draining = False
 
     def free_memory(self) -> None:
-        """Free memory for request bodies: cancel an abandoned call, end the largest stream."""
+        """Free memory for request bodies: cancel an abandoned call, end the largest stream.
+
+        Calls without session whose clients disconnect are found at once from now on.
+        """
+        if self.stateless is not None:
+            self.stateless.watch_all()
         if self.sessions is not None:
             self.sessions.posts.cancel_first_abandoned("bodies")
         self.quotas.memory.end_largest(SHORT_BODY)

@@ -271,7 +271,7 @@ class PostsInFlight:
         self._places = 0  # of abandoned POSTs that are not cancelled
         self._added = anyio.Event()
         self._next_search = 0.0
-        quotas.find_disconnected = self._find_disconnected
+        quotas.find_disconnected.append(self._find_disconnected)
 
     def add(self, response: PostResponse, post: SessionPost) -> None:
         """Count a POST; its first place is counted already."""

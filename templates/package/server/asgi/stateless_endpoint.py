@@ -92,11 +92,16 @@ class StatelessEndpoint:
         self._statuses = _statuses(facts)
         self._http = facts.http
         self._calls = _WaitingCalls(settings.keep_alive)
+        quotas.find_disconnected.append(self._calls.watch_all)
         self._plain = PlainRequests(service.describe, self.headers.meta_cache)
 
     async def watch(self) -> None:
         """Watch the clients of calls that wait for long, until cancelled."""
         await self._calls.watch()
+
+    def watch_all(self) -> None:
+        """Watch the clients of all calls that wait now."""
+        self._calls.watch_all()
 
     async def fail_all(self, text: str) -> None:
         """Respond to all calls with an error, and cancel them."""
@@ -353,9 +358,13 @@ class _WaitingCalls:
                 self._added = anyio.Event()
                 await self._added.wait()
             await anyio.sleep(self._interval)
-            for call in self._calls:
-                if not call.watched:
-                    call.watch()
+            self.watch_all()
+
+    def watch_all(self) -> None:
+        """Have all calls watched that wait now."""
+        for call in self._calls:
+            if not call.watched:
+                call.watch()
 
 
 class _Call:
@@ -394,13 +403,13 @@ class _Call:
         """Record that the handler has to wait; a call that waits for long is watched."""
         self.waits = True
         self._calls.add(self)
+        self._response.call_on_abort(self._on_abort)
         if self._response.events_only:  # the stream begins at once
             self.watch()
 
     def watch(self) -> None:
         """Wait for the client to disconnect."""
         self.watched = True
-        self._response.sse.on_abort = self._on_abort
         self._background.start_soon(self._response.watch)
 
     async def end(self) -> None:
