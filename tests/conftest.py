@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import importlib
 import os
 import shutil
 import socket
@@ -98,6 +99,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--newest", action="store_true", help=text)
     text = "all names and schedules where tests take a sample"
     parser.addoption("--every", action="store_true", help=text)
+    text = "requests over HTTP go the whole way, those that could go the plain way too"
+    parser.addoption("--whole-way", action="store_true", help=text)
     text = "what the models of the tested package are written for"
     parser.addoption("--models", choices=LIBRARIES, default=LIBRARIES[0], help=text)
 
@@ -121,6 +124,9 @@ def pytest_configure(config: pytest.Config) -> None:
         if is_first:
             os.environ[PACKAGE_VARIABLE] = package_with(models, config.stash[FOLDER])
         sys.path.insert(0, os.environ[PACKAGE_VARIABLE])
+    if config.getoption("--whole-way"):
+        plain_calls = importlib.import_module("mcp_protocol.server.asgi.plain_calls")
+        plain_calls.ENABLED = False
 
 
 def package_with(models: str, folder: str) -> str:

@@ -204,6 +204,11 @@ class Receiver:
         self.result_decoder = extra_result_decoder if state.extra else result_decoder
         self._handshakes = state.revisions.of(Lifecycle.HANDSHAKE)
 
+    @classmethod
+    def own_requests(cls, role: Role) -> frozenset[str]:
+        """The requests that a connection handles itself, by its role."""
+        return frozenset(cls._OWN_REQUESTS[role])
+
     def receive(self, data: bytes, now: float) -> list[Event]:
         """Receive one message, or several in a revision with batches."""
         session = self._state.session
@@ -278,14 +283,7 @@ class Receiver:
         except RecursionError as error:
             deep = InvalidRequestError(f"{safe_text(message.method)}: {error_text(error)}")
             return [self._refuse(message.id, deep, revision or self._session_revision())]
-        state.inbound[message.id] = InboundRequest(
-            event.method,
-            revision,
-            event.params,
-            progress_token_of(meta) if meta else None,
-            stated.log_level,
-            stated.peer_capabilities,
-        )
+        self.register(event, stated)
         handler = self._OWN_REQUESTS[state.role].get(message.method)
         if handler is None:
             if message.method != revision.facts.behaviour.listen or state.role == "client":
@@ -300,6 +298,22 @@ class Receiver:
         except ProtocolError as error:
             self._drop(message.id)
             return [self._refuse(message.id, error, revision)]
+
+    def register(self, event: RequestReceived, stated: RequestMetadata) -> None:
+        """Make a request of the peer an open one.
+
+        Args:
+            event: The request.
+            stated: Its metadata.
+        """
+        self._state.inbound[event.id] = InboundRequest(
+            event.method,
+            event.revision,
+            event.params,
+            progress_token_of(event.meta) if event.meta else None,
+            stated.log_level,
+            stated.peer_capabilities,
+        )
 
     def _decode_like_last(self, message: jsonrpc.Request) -> Any:
         """The params together with `_meta`, if `_meta` is that of the last request; else `None`.

@@ -78,12 +78,17 @@ def read_meta(params: Raw | None) -> Mapping[str, Any]:
     return _read(_raw_meta(params))
 
 
+def lacks_meta(params: bytes) -> bool:
+    """Whether params are certainly an object without `_meta`."""
+    return params[:1] == b"{" and b'"_meta"' not in params
+
+
 def _raw_meta(params: Raw | None) -> bytes | None:
     """The JSON of `_meta`; `None` if absent."""
     if params is None:
         return None
     raw = bytes(params)
-    if raw == b"null" or (raw[:1] == b"{" and b'"_meta"' not in raw):
+    if raw == b"null" or lacks_meta(raw):
         return None
     try:
         meta = _find_meta(raw).meta

@@ -16,7 +16,7 @@ from __future__ import annotations
 import logging
 import math
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import nullcontext
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -247,7 +247,12 @@ class Peer:
         self.stop_serving()
         self._scopes.clear()
 
-    async def handle(self, event: Event, scope: anyio.CancelScope | None = None) -> None:
+    async def handle(
+        self,
+        event: Event,
+        scope: anyio.CancelScope | None = None,
+        handler: Awaitable[Any] | None = None,
+    ) -> None:
         """Handle an event completely, in this task.
 
         For transports that receive each message in a task of its own: they pass the events of
@@ -256,10 +261,11 @@ class Peer:
         Args:
             event: The event.
             scope: The scope that a cancellation of the request cancels; a new one by default.
+            handler: Gives the result of a request, or raises, if its handler was begun already.
         """
         if isinstance(event, RequestReceived):
             if scope is not None:
-                await self._serve(event, scope)
+                await self._serve(event, scope, handler)
             else:
                 with anyio.CancelScope() as scope:
                     await self._serve(event, scope)
@@ -358,13 +364,19 @@ class Peer:
             self._events += self.connection.receive(data, now)
         return True
 
-    async def _serve(self, event: RequestReceived, scope: anyio.CancelScope) -> None:
+    async def _serve(
+        self,
+        event: RequestReceived,
+        scope: anyio.CancelScope,
+        handler: Awaitable[Any] | None = None,
+    ) -> None:
         """Run the handler of a request and send its response, unless it is cancelled.
 
         Args:
             event: The request.
             scope: The scope of this task. Before a cancellation can be read, another task reads,
                 and this one does nothing else.
+            handler: Gives the result, if the handler was begun already.
         """
         scopes = self._scopes
         scopes[event.id] = scope
@@ -373,7 +385,9 @@ class Peer:
             failure: ProtocolError | None = None
             # After a cancellation the peer may reuse the id, for a request with another scope.
             try:
-                result = await self._application.handle(context_of(self.callers, event))
+                if handler is None:
+                    handler = self._application.handle(context_of(self.callers, event))
+                result = await handler
                 if scopes.get(event.id) is not scope:
                     return
                 message = self.connection.respond(event.id, result)

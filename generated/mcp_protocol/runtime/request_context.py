@@ -13,7 +13,7 @@ Source: basic/authorization.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from contextvars import ContextVar
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
@@ -124,6 +124,9 @@ know clients by: an IPv4 address, or the network of an IPv6 address; `None` else
 class RequestContext:
     """A request or notification with everything a handler needs.
 
+    Args:
+        peer: Sends to the peer; or a function that returns the sender, called at first use.
+
     Attributes:
         method: Its row in the revision's table.
         params: Typed params, or `None`.
@@ -133,14 +136,13 @@ class RequestContext:
         request_id: Its id, or `None` for a notification.
         peer_info: The peer's implementation info as wire object, if stated.
         peer_capabilities: What the peer declared, as wire object.
-        peer: Sends requests and notifications to the peer.
     """
 
     __slots__ = (
+        "_peer",
         "meta",
         "method",
         "params",
-        "peer",
         "peer_capabilities",
         "peer_info",
         "raw_params",
@@ -157,7 +159,7 @@ class RequestContext:
 
     def __init__(
         self,
-        peer: PendingRequests,
+        peer: PendingRequests | Callable[[], PendingRequests],
         method: Method,
         params: Any,
         raw_params: Raw | None,
@@ -167,7 +169,7 @@ class RequestContext:
         peer_info: Mapping[str, Any] | None,
         peer_capabilities: Mapping[str, Any],
     ) -> None:
-        self.peer = peer
+        self._peer = peer
         self.method = method
         self.params = params
         self.raw_params = raw_params
@@ -176,6 +178,14 @@ class RequestContext:
         self.request_id = request_id
         self.peer_info = peer_info
         self.peer_capabilities = peer_capabilities
+
+    @property
+    def peer(self) -> PendingRequests:
+        """Sends requests and notifications to the peer."""
+        peer = self._peer
+        if not isinstance(peer, PendingRequests):
+            peer = self._peer = peer()
+        return peer
 
     @property
     def principal(self) -> Principal:

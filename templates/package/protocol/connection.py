@@ -35,7 +35,14 @@ from ..facts import Method, Revision, Revisions, Role
 from ..foreign_text import safe_repr, safe_text
 from . import jsonrpc
 from .jsonrpc import Message
-from .lifecycle import INITIALIZE, INITIALIZED, Description, Session, declared
+from .lifecycle import (
+    INITIALIZE,
+    INITIALIZED,
+    Description,
+    RequestMetadata,
+    Session,
+    declared,
+)
 from .negotiation import Step, VersionNegotiation, with_extensions
 from .notifications import (
     CANCELLED,
@@ -54,6 +61,7 @@ from .receiver import (
     OpenFailed,
     Receiver,
     RequestFailed,
+    RequestReceived,
     ResponseReceived,
     Send,
 )
@@ -562,6 +570,14 @@ class Connection:
         """
         events = self._receiver.receive(data, now)
         return events if self._negotiation is None else self._with_negotiation(events)
+
+    def is_open(self, identifier: RequestId) -> bool:
+        """Whether a request of the peer with this id has no response yet."""
+        return identifier in self._state.inbound
+
+    def register(self, request: RequestReceived, stated: RequestMetadata) -> None:
+        """Make a request of the peer, which was read without this connection, an open one."""
+        self._receiver.register(request, stated)
 
     def receive_message(self, message: Message, now: float = 0.0) -> list[Event]:
         """Receive one message that `jsonrpc.parse` returned; see `receive`."""

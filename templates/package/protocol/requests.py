@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import msgspec
 from msgspec import UNSET, Raw
 
+from .._structs import replace
 from .._wire import (
     STRUCTS,
     UNWRITABLE,
@@ -24,7 +25,6 @@ from .._wire import (
     encode,
     error_text,
     is_object,
-    replace,
     to_builtins,
 )
 from ..channel import OutgoingMessage, RequestId
@@ -387,18 +387,19 @@ def success_response(
     request = state.inbound.get(identifier)
     if request is None:
         return None
-    typed = result
-    if type(result) not in request.method.result_structs:
-        typed = _typed_result(request.method, result)
-    if state.role == "server" and request.revision.facts.meta.server_info is not None:
-        typed = _with_server_meta(state, typed, request.revision)
-    if (input_requests := getattr(typed, "input_requests", None)) is not None:
-        _check_input_requests(request, input_requests)
-    try:
-        data = jsonrpc.encode_result(identifier, typed)
-    except UNWRITABLE as error:
-        text = f"{request.method.name}: result: no JSON form: {error_text(error)}"
-        raise InternalError(text) from error
+    revision = request.revision
+    own: Mapping[str, Any] = NO_META
+    if state.role == "server" and revision.facts.meta.server_info is not None:
+        own = state.meta.own("server", revision, state.describe)
+    data = encode_response(
+        identifier,
+        result,
+        request.method,
+        revision,
+        request.peer_capabilities,
+        own,
+        state.meta.encoded(revision, own),
+    )
     del state.inbound[identifier]
     if state.session is not None:
         if request.method.name == SUBSCRIBE:
@@ -406,6 +407,44 @@ def success_response(
         elif request.method.name == UNSUBSCRIBE:
             state.session.subscriptions.discard(request.params.uri)
     return OutgoingMessage(data, "response", identifier, "", request.revision, identifier)
+
+
+def encode_response(
+    identifier: RequestId,
+    result: Any,
+    method: Method,
+    revision: Revision,
+    peer_capabilities: Mapping[str, Any],
+    own_meta: Mapping[str, Any],
+    encoded_meta: Any,
+) -> bytes:
+    """The JSON of a success response.
+
+    Args:
+        identifier: The request's id.
+        result: The typed result, or a wire object; `None` for a result without members.
+        method: The row of the request in the method table.
+        revision: The revision by which the request is served.
+        peer_capabilities: What the sender of the request declared.
+        own_meta: `_meta` of every result of this side; empty for none.
+        encoded_meta: The same, possibly as JSON.
+
+    Raises:
+        InternalError: The result does not fit the method, or has no JSON form.
+        MissingCapabilityError: An input request requires what the peer did not declare.
+    """
+    typed = result
+    if type(result) not in method.result_structs:
+        typed = _typed_result(method, result)
+    if own_meta:
+        typed = _with_own_meta(typed, own_meta, encoded_meta)
+    if (input_requests := getattr(typed, "input_requests", None)) is not None:
+        _check_input_requests(revision, peer_capabilities, input_requests)
+    try:
+        return jsonrpc.encode_result(identifier, typed)
+    except UNWRITABLE as error:
+        text = f"{method.name}: result: no JSON form: {error_text(error)}"
+        raise InternalError(text) from error
 
 
 def error_response(
@@ -457,27 +496,26 @@ def _typed_result(method: Method, result: Any) -> Any:
         raise InternalError(f"{method.name}: result: {error_text(error)}") from None
 
 
-def _with_server_meta(state: ConnectionState, result: Any, revision: Revision) -> Any:
+def _with_own_meta(result: Any, own: Mapping[str, Any], encoded: Any) -> Any:
     """A result with the `_meta` that every result of a server has."""
-    own = state.meta.own("server", revision, state.describe)
-    name = meta_name(type(result)) if own and isinstance(result, STRUCTS) else None
-    if name is not None:
-        existing: Any = getattr(result, name, None)
-        meta = {**own, **existing} if existing else state.meta.encoded(revision, own)
-        return replace(result, **{name: meta})
-    return result
+    name = meta_name(type(result)) if isinstance(result, STRUCTS) else None
+    if name is None:
+        return result
+    existing: Any = getattr(result, name, None)
+    return replace(result, **{name: {**own, **existing} if existing else encoded})
 
 
-def _check_input_requests(request: InboundRequest, input_requests: Mapping[str, Any]) -> None:
+def _check_input_requests(
+    revision: Revision, peer_capabilities: Mapping[str, Any], input_requests: Mapping[str, Any]
+) -> None:
     """Check that the client declared what each input request requires.
 
     Source: basic/patterns/mrtr (2026-07-28).
     """
     for input_request in input_requests.values():
         wire = to_builtins(input_request)
-        method = request.revision.input_requests[wire["method"]]
-        params = wire.get("params")
-        check_required_capabilities(method, request.revision, params, request.peer_capabilities)
+        method = revision.input_requests[wire["method"]]
+        check_required_capabilities(method, revision, wire.get("params"), peer_capabilities)
 
 
 def _code(error: ProtocolError, facts: Facts) -> int:

@@ -52,6 +52,25 @@ def _driven(
         result: Result = end.value
         return result
     on_wait()
+    result = yield from _resumed(coroutine, awaited, step)
+    return result
+
+
+@types.coroutine
+def resumed(coroutine: Coroutine[Any, Any, Result], awaited: Any) -> Generator[Any, Any, Result]:
+    """Run a coroutine to its end that was begun in this task, and has suspended.
+
+    Args:
+        coroutine: The coroutine.
+        awaited: What it yielded.
+    """
+    result = yield from _resumed(coroutine, awaited, call)
+    return result
+
+
+def _resumed(
+    coroutine: Coroutine[Any, Any, Result], awaited: Any, step: _Step
+) -> Generator[Any, Any, Result]:
     while True:
         thrown: BaseException | None = None
         value: Any = None
@@ -67,7 +86,7 @@ def _driven(
                 step(coroutine.send, value) if thrown is None else step(coroutine.throw, thrown)
             )
         except StopIteration as end:
-            result = end.value
+            result: Result = end.value
             return result
 
 

@@ -66,6 +66,7 @@ class TaskScope:
     Attributes:
         state: What the lifespan yielded.
         running: Whether the lifespan was entered, and not left.
+        on_asyncio: Whether the event loop is one of asyncio.
     """
 
     def __init__(
@@ -81,7 +82,7 @@ class TaskScope:
         self._starting: anyio.Event | None = None
         self._stopping = anyio.Event()
         self._stopped = anyio.Event()
-        self._asyncio = _on_asyncio()
+        self.on_asyncio = _on_asyncio()
         self._failure: Exception | None = None
         self.state: Any = None
         self.running = False
@@ -136,7 +137,7 @@ class TaskScope:
         Raises:
             Exception: Whatever it raised, unless the calling task was cancelled before that.
         """
-        if self._tasks is None or self._asyncio:
+        if self._tasks is None or self.on_asyncio:
             scope.shield = True
             return function(scope)
         return self._in_own_task(self._tasks, function)

@@ -33,7 +33,7 @@ from ...runtime.task_scope import TaskScope, running_loop, scope_type
 from ...runtime.tracing import Trace, trace_of
 from ..request_head import HTTP_REQUEST
 from ..serving import Service
-from . import http_response
+from . import http_response, plain_calls
 from .endpoints import (
     authentication_of,
     check_sse_paths,
@@ -43,6 +43,7 @@ from .endpoints import (
 )
 from .host_origin import HostOriginValidator
 from .http_response import SHUTTING_DOWN, HttpResponse
+from .plain_calls import PlainEndpoint
 from .quotas import Quotas, starts_work
 from .request import (
     SHORT_BODY,
@@ -337,8 +338,9 @@ class AsgiApplication:
                 try:
                     if state.trace is not None:
                         state.trace.received(body)
-                    messages = jsonrpc.parse_messages(body)
-                    message = None if jsonrpc.is_batch(body) else messages[0]
+                    is_batch = jsonrpc.is_batch(body)
+                    messages = jsonrpc.parse_batch(body) if is_batch else (jsonrpc.parse(body),)
+                    message = None if is_batch else messages[0]
                     if state.authenticator is not None:
                         refused = state.authenticator.authorize(request, messages)
                         if refused is not None:
@@ -348,6 +350,12 @@ class AsgiApplication:
                     if not quotas.has_room(0) and (message is None or starts_work(message)):
                         await http_response.over_limit("in_flight").send(send)
                         return
+                    if isinstance(message, jsonrpc.Request) and plain_calls.ENABLED:
+                        for endpoint in state.plain_endpoints:
+                            response = endpoint.post_plainly(request, message, receive, send, scope)
+                            if response is not None:
+                                await response
+                                return
                     values = None if stateless is None else stateless.headers.values_of(message)
                     if stateless is not None and (
                         sessions is None or stateless.headers.applies(request, message, values)
@@ -396,6 +404,7 @@ class LifespanState:
         background: Runs tasks that no request owns.
         stateless: Serves the revisions without sessions, if there are any.
         sessions: Serves the revisions with sessions, if there are any.
+        plain_endpoints: Those of `sessions` and `stateless` that are there.
         sse: Serves HTTP+SSE, if that is enabled.
         authenticator: Authenticates and authorizes requests, if the application is protected.
         trace: Records the messages, if a trace is wanted.
@@ -407,10 +416,16 @@ class LifespanState:
         self.quotas = Quotas(settings.limits)
         self.bodies = RequestBodies(settings.limits)
         self.background = TaskScope(
-            service.lifespan, self._ended, self._watch_sessions, self._drain_with_host
+            service.lifespan,
+            self._ended,
+            self._watch_stateless,
+            self._watch_sessions,
+            self._drain_with_host,
         )
         self.stateless = stateless_endpoint(service, settings, self.background, self.quotas)
         self.sessions = session_endpoint(service, settings, self.background, self.quotas)
+        endpoints: tuple[PlainEndpoint | None, ...] = (self.sessions, self.stateless)
+        self.plain_endpoints = [each for each in endpoints if each is not None]
         self.sse = sse_endpoints(service, settings, self.quotas, self.bodies)
         self.authenticator = authentication_of(service, settings.protected, settings.path)
         self.trace = trace_of("server", service.secret_names_of)
@@ -422,7 +437,12 @@ class LifespanState:
         self._draining = False
 
     def free_memory(self) -> None:
-        """Free memory for request bodies: cancel an abandoned call, end the largest stream."""
+        """Free memory for request bodies: cancel an abandoned call, end the largest stream.
+
+        Calls without session whose clients disconnect are found at once from now on.
+        """
+        if self.stateless is not None:
+            self.stateless.watch_all()
         if self.sessions is not None:
             self.sessions.posts.cancel_first_abandoned("bodies")
         self.quotas.memory.end_largest(SHORT_BODY)
@@ -470,6 +490,10 @@ class LifespanState:
         self.over = True
         if self.trace is not None:
             self.trace.close()
+
+    async def _watch_stateless(self) -> None:
+        if self.stateless is not None:
+            await self.stateless.watch()
 
     async def _watch_sessions(self) -> None:
         if self.sessions is not None:

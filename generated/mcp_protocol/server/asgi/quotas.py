@@ -206,19 +206,21 @@ class Quotas:
         in_flight: Messages being served for connected clients.
         memory: Bytes kept for sessions and streams.
         streams: Open streams.
-        find_disconnected: Looks for clients that have disconnected, whose messages no longer count.
+        find_disconnected: Functions that look for clients that have disconnected, whose messages
+            no longer count.
     """
 
     def __init__(self, limits: Limits) -> None:
         self.in_flight = 0
         self.memory = MemoryQuota(limits.session_bytes)
         self.streams = StreamQuota(limits.streams)
-        self.find_disconnected: Callable[[], object] | None = None
+        self.find_disconnected: list[Callable[[], object]] = []
         self._limit = limits.in_flight
 
     def has_room(self, messages: int = 1) -> bool:
         """Whether more messages may be served."""
         total = self.in_flight + messages
-        if 2 * total > self._limit and self.find_disconnected is not None:
-            self.find_disconnected()
+        if 2 * total > self._limit:
+            for find in self.find_disconnected:
+                find()
         return total <= self._limit

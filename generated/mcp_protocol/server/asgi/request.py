@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from ipaddress import IPv6Address
 from typing import Any, Protocol, TypeAlias
 
@@ -33,7 +33,7 @@ from ...framing.http_headers import JSON, media_type
 from ...framing.sse import MEDIA_TYPE as SSE
 from ...protocol import jsonrpc
 from ...protocol.lifecycle import DISCOVER
-from ...runtime.concurrency import pausing
+from ...runtime.concurrency import resumed
 from .http_response import HttpResponse, over_limit, refusal
 from .settings import Answers, Limits
 
@@ -253,15 +253,24 @@ class RequestBodies:
         Raises:
             Disconnected: The client disconnected before the end of the body.
         """
+        gathering = self._gather(scope, receive)
+        waits = False
         try:
-            body = await pausing(self._gather(scope, receive), partial(self._wait, scope))
+            try:
+                awaited = gathering.send(None)
+            except StopIteration as end:  # the body has arrived with its head, as most do
+                body: bytes | RejectedBody = end.value
+            else:
+                waits = True
+                self._wait(scope)
+                body = await resumed(gathering, awaited)
         except Disconnected:
             self._cancelled.pop(scope, None)
             raise
         finally:
             if self._incomplete and scope in self._incomplete:
                 self._size -= self._incomplete.pop(scope)
-        if scope.deadline != math.inf:
+        if waits:
             scope.deadline = math.inf
             if scope.cancel_called:  # although the last part had arrived
                 return self.timed_out(scope)

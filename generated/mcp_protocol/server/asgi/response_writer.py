@@ -292,8 +292,8 @@ class PostResponse(Channel):
     """
 
     __slots__ = (
-        *("_batch", "_created", "_documents", "_headers", "_json_only", "_left", "_receive"),
-        *("_request", "_send", "_session", "_settings", "_sse", "_statuses", "_stream"),
+        *("_batch", "_created", "_documents", "_headers", "_json_only", "_left", "_on_abort"),
+        *("_receive", "_request", "_send", "_session", "_settings", "_sse", "_statuses", "_stream"),
         *("_streaming", "_watching", "attended", "done", "events_only", "other_status", "watched"),
     )
 
@@ -329,6 +329,7 @@ class PostResponse(Channel):
         self._stream: _SessionStream | None = None
         self._watching: anyio.CancelScope | None = None
         self._created = monotonic()
+        self._on_abort: Callable[[], object] | None = None
         self.done = False
         self.other_status = other_status
         self.watched = False
@@ -340,7 +341,14 @@ class PostResponse(Channel):
         if self._sse is None:
             since = anyio.current_time() - (monotonic() - self._created)
             self._sse = SseResponse(self._send, self._settings.limits.send_seconds, since)
+            self._sse.on_abort = self._on_abort
         return self._sse
+
+    def call_on_abort(self, on_abort: Callable[[], object] | None) -> None:
+        """Have a function called once when the client is known to be gone."""
+        self._on_abort = on_abort
+        if self._sse is not None:
+            self._sse.on_abort = on_abort
 
     @property
     def unfinished(self) -> bool:
@@ -485,8 +493,7 @@ class PostResponse(Channel):
         """Wait no longer for the client to disconnect."""
         if self._watching is not None:
             self._watching.cancel()
-        if self._sse is not None:
-            self._sse.on_abort = None
+        self.call_on_abort(None)
 
     async def close(self) -> None:
         """End the response of a request without session. Idempotent."""

@@ -17,6 +17,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from typing import Any
 
 import anyio
 from msgspec import Struct
@@ -24,6 +25,7 @@ from msgspec import Struct
 from ...errors import InternalError
 from ...protocol import jsonrpc
 from ...protocol.notifications import FOLLOWING
+from ...protocol.plain_requests import PlainRequest
 from ...protocol.receiver import CancelReceived, Event, RequestReceived, Send
 from ...runtime.concurrency import pausing
 from ...runtime.pending_requests import PARTING_SECONDS
@@ -107,6 +109,13 @@ class SessionPost:
         if not self.expected and self.response is None:
             self.response = HttpResponse(self._session.revision.facts.http.accepted)
 
+    def take_plain(self, plain: PlainRequest) -> None:
+        """Take a request that came the plain way, and make it an open one."""
+        event = plain.event()
+        self._session.peer.connection.register(event, plain.stated)
+        self._events = self._requests = (event,)
+        self.expected = 1
+
     async def handle(self, on_wait: Callable[[], object]) -> None:
         """Handle the messages of a POST without requests.
 
@@ -120,21 +129,27 @@ class SessionPost:
         finally:
             self._session.handling -= 1
 
-    async def serve(self, scope: anyio.CancelScope) -> None:
+    def begin(self) -> None:
+        """Have responses to the requests, and what precedes them, sent to this POST."""
+        assert self.carrier is not None
+        for request in self._requests:
+            self._session.responses[request.id] = self.carrier
+
+    async def serve(self, scope: anyio.CancelScope, handler: Awaitable[Any] | None = None) -> None:
         """Serve the requests, and count the POST no more.
 
         Args:
             scope: The scope of this task. The cancellation of a single request cancels it.
+            handler: Gives the result of the only request, if its handler was begun already.
         """
         session, requests, carrier = self._session, self._requests, self.carrier
         assert carrier is not None
-        for request in requests:
-            session.responses[request.id] = carrier
+        self.begin()
         try:
             if carrier.events_only:
                 await carrier.start()
             if len(self._events) == len(requests) == 1:
-                await session.peer.handle(requests[0], scope)
+                await session.peer.handle(requests[0], scope, handler)
             else:
                 for event in self._events:
                     if isinstance(event, Send):
@@ -261,7 +276,7 @@ class PostsInFlight:
         self._places = 0  # of abandoned POSTs that are not cancelled
         self._added = anyio.Event()
         self._next_search = 0.0
-        quotas.find_disconnected = self._find_disconnected
+        quotas.find_disconnected.append(self._find_disconnected)
 
     def add(self, response: PostResponse, post: SessionPost) -> None:
         """Count a POST; its first place is counted already."""

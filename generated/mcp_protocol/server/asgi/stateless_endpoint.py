@@ -14,7 +14,7 @@ basic/patterns/subscriptions (2026-07-28).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, TypeAlias
 
@@ -40,19 +40,21 @@ from ...framing import http_headers
 from ...protocol import jsonrpc
 from ...protocol.connection import Connection
 from ...protocol.param_headers import ParamHeadersOf, value_at
+from ...protocol.plain_requests import PlainRequest, PlainRequests
 from ...protocol.receiver import CancelReceived, NotificationReceived, RequestReceived, Send
 from ...protocol.request_meta import MetaCache
 from ...protocol.requests import error_response
 from ...revision_facts import Facts, Headers
 from ...runtime.concurrency import pausing
 from ...runtime.peer import Peer
-from ...runtime.pending_requests import PARTING_SECONDS
+from ...runtime.pending_requests import PARTING_SECONDS, PendingRequests
 from ...runtime.request_context import NETWORK
 from ...runtime.task_scope import TaskScope
 from ..serving import AnnouncementQueue, Service
 from . import http_response
 from . import request as http
 from .http_response import SHUTTING_DOWN, HttpResponse
+from .plain_calls import ObservedCall, serve_plainly
 from .quotas import Quotas, StreamMemory
 from .response_writer import PostResponse
 from .settings import ServerHttpSettings
@@ -67,6 +69,7 @@ _ARGUMENTS = "arguments"
 _META = "_meta"
 _decode_any = decoder(Any)
 _UNAVAILABLE = 503
+_WATCH_INTERVAL = 0.25  # seconds between two looks at the calls that wait, at most
 
 
 class StatelessEndpoint:
@@ -93,12 +96,22 @@ class StatelessEndpoint:
         facts = self.headers.facts or Facts()
         self._statuses = _statuses(facts)
         self._http = facts.http
-        self._calls: set[_Call] = set()
+        self._calls = _WaitingCalls(settings.keep_alive)
+        quotas.find_disconnected.append(self._calls.watch_all)
+        self._plain = PlainRequests(service.describe, self.headers.meta_cache)
+
+    async def watch(self) -> None:
+        """Watch the clients of calls that wait for long, until cancelled."""
+        await self._calls.watch()
+
+    def watch_all(self) -> None:
+        """Watch the clients of all calls that wait now."""
+        self._calls.watch_all()
 
     async def fail_all(self, text: str) -> None:
         """Respond to all calls with an error, and cancel them."""
         async with anyio.create_task_group() as tasks:
-            for call in list(self._calls):
+            for call in self._calls:
                 tasks.start_soon(call.fail, text)
 
     async def post(
@@ -123,10 +136,7 @@ class StatelessEndpoint:
         if not isinstance(message, jsonrpc.Request):
             await (await self._take(request, message)).send(send)
             return
-        rejected = self._http.rejected
-        response = PostResponse(
-            request, receive, send, self._settings, statuses=self._statuses, other_status=rejected
-        )
+        response = self.response_of(request, receive, send)
         try:
             self.headers.check(request, message, values)
         except ProtocolError as error:
@@ -137,17 +147,85 @@ class StatelessEndpoint:
         NETWORK.set(http.network_of(request.client))
         for event in connection.receive_message(message):
             if isinstance(event, RequestReceived):
-                response.other_status = 200
-                call = _Call(self._calls, self._background, peer, event.id, response)
-                try:
-                    await pausing(peer.handle(event, scope), call.watch)
-                finally:
-                    if call.watched or not response.done:
-                        await call.end()
+                await self.serve(peer, response, event, scope)
             elif isinstance(event, Send) and connection.inbound_requests:
                 await self._listen(peer, message, event.message, request, receive, response)
             else:
                 await peer.handle(event)
+
+    def post_plainly(
+        self,
+        request: http.HttpRequest,
+        message: jsonrpc.Request,
+        receive: http.Receive,
+        send: http.Send,
+        scope: anyio.CancelScope,
+    ) -> Awaitable[None] | None:
+        """Responds to a POST the plain way; see `PlainEndpoint`."""
+        plain = self._plain.read(message)
+        if (
+            plain is None
+            or not self.headers.agree(request, plain)
+            or http.response_forms(request, self._settings.answers)[1]
+        ):
+            return None
+        NETWORK.set(http.network_of(request.client))
+        call = _PlainCall(self, plain, request, receive, send, scope)
+        return serve_plainly(self._service.application, self._plain, plain, call, send)
+
+    def open_plain(
+        self, plain: PlainRequest, response: PostResponse, *, done: bool
+    ) -> tuple[Peer, RequestReceived]:
+        """The peer of a request that came the plain way, and the event of the request.
+
+        Args:
+            plain: The request.
+            response: Its response.
+            done: Whether the response was sent, so that the request is not an open one any more.
+        """
+        connection = self._connection()
+        event = plain.event()
+        if not done:
+            connection.register(event, plain.stated)
+        return Peer(connection, response, self._service.application), event
+
+    def response_of(
+        self, request: http.HttpRequest, receive: http.Receive, send: http.Send
+    ) -> PostResponse:
+        """The response to a request, for errors of its head at first."""
+        return PostResponse(
+            request,
+            receive,
+            send,
+            self._settings,
+            statuses=self._statuses,
+            other_status=self._http.rejected,
+        )
+
+    async def serve(
+        self,
+        peer: Peer,
+        response: PostResponse,
+        event: RequestReceived,
+        scope: anyio.CancelScope,
+        handler: Awaitable[Any] | None = None,
+    ) -> None:
+        """Serve a request.
+
+        Args:
+            peer: The protocol of the request.
+            response: The response.
+            event: The request.
+            scope: The scope of the caller.
+            handler: Gives the result, if the handler was begun already.
+        """
+        response.other_status = 200
+        call = _Call(self._calls, self._background, peer, event.id, response)
+        try:
+            await pausing(peer.handle(event, scope, handler), call.wait)
+        finally:
+            if call.waits or not response.done:
+                await call.end()
 
     async def _take(
         self, request: http.HttpRequest, message: jsonrpc.Message | None
@@ -245,25 +323,75 @@ class StatelessEndpoint:
         return error_response(identifier, error, self.headers.revisions.newest())
 
 
+class _WaitingCalls:
+    """The calls whose handlers wait.
+
+    Most handlers wait for a short time. A task that waits for the client to disconnect would cost
+    more than the call, so one task looks at all calls from time to time, and has those watched that
+    it meets.
+
+    Args:
+        keep_alive: Seconds of silence after which a stream is opened, or gets a comment; `None` for
+            never.
+    """
+
+    def __init__(self, keep_alive: float | None) -> None:
+        self._interval = (
+            _WATCH_INTERVAL if keep_alive is None else min(_WATCH_INTERVAL, keep_alive / 2)
+        )
+        self._calls: set[_Call] = set()
+        self._added: anyio.Event | None = None
+
+    def __iter__(self) -> Iterator[_Call]:
+        return iter(list(self._calls))
+
+    def add(self, call: _Call) -> None:
+        """Add a call."""
+        self._calls.add(call)
+        if self._added is not None:
+            self._added.set()
+            self._added = None
+
+    def discard(self, call: _Call) -> None:
+        """Remove a call."""
+        self._calls.discard(call)
+
+    async def watch(self) -> None:
+        """Have calls watched, until cancelled."""
+        while True:
+            if not self._calls:
+                self._added = anyio.Event()
+                await self._added.wait()
+            await anyio.sleep(self._interval)
+            self.watch_all()
+
+    def watch_all(self) -> None:
+        """Have all calls watched that wait now."""
+        for call in self._calls:
+            if not call.watched:
+                call.watch()
+
+
 class _Call:
     """A request that is being served.
 
     Args:
-        calls: The calls that are watched.
+        calls: The calls whose handlers wait.
         background: Runs the tasks that watch and cancel.
         peer: The protocol of the request.
         identifier: Id of the request.
         response: The response.
 
     Attributes:
+        waits: Whether the handler had to wait.
         watched: Whether a task waits for the client to disconnect.
     """
 
-    __slots__ = ("_background", "_calls", "_id", "_peer", "_response", "watched")
+    __slots__ = ("_background", "_calls", "_id", "_peer", "_response", "waits", "watched")
 
     def __init__(
         self,
-        calls: set[_Call],
+        calls: _WaitingCalls,
         background: TaskScope,
         peer: Peer,
         identifier: RequestId,
@@ -274,13 +402,19 @@ class _Call:
         self._peer = peer
         self._id = identifier
         self._response = response
-        self.watched = False
+        self.waits = self.watched = False
+
+    def wait(self) -> None:
+        """Record that the handler has to wait; a call that waits for long is watched."""
+        self.waits = True
+        self._calls.add(self)
+        self._response.call_on_abort(self._on_abort)
+        if self._response.events_only:  # the stream begins at once
+            self.watch()
 
     def watch(self) -> None:
-        """Wait for the client to disconnect: the handler has to wait for something."""
+        """Wait for the client to disconnect."""
         self.watched = True
-        self._calls.add(self)
-        self._response.sse.on_abort = self._on_abort
         self._background.start_soon(self._response.watch)
 
     async def end(self) -> None:
@@ -315,6 +449,54 @@ class _Call:
     async def _cancel(self) -> None:
         for event in self._peer.connection.stream_closed(self._id):
             await self._peer.handle(event)
+
+
+class _PlainCall(ObservedCall):
+    """A request that came the plain way: what the endpoint needs to serve it the whole way.
+
+    Args:
+        endpoint: Serves it.
+        plain: The request.
+        request: The POST.
+        receive: The ASGI receive callable.
+        send: The ASGI send callable.
+        scope: The scope of the POST.
+    """
+
+    __slots__ = ("_endpoint", "_opened", "_plain", "_receive", "_request", "_scope", "_send")
+
+    def __init__(
+        self,
+        endpoint: StatelessEndpoint,
+        plain: PlainRequest,
+        request: http.HttpRequest,
+        receive: http.Receive,
+        send: http.Send,
+        scope: anyio.CancelScope,
+    ) -> None:
+        self._endpoint = endpoint
+        self._plain = plain
+        self._request = request
+        self._receive = receive
+        self._send = send
+        self._scope = scope
+        self._opened: tuple[Peer, PostResponse, RequestReceived] | None = None
+        self.observed = self.done = False
+
+    def observe(self) -> PendingRequests:
+        return self._open()[0].callers
+
+    async def finish(self, handler: Awaitable[Any]) -> None:
+        await self._endpoint.serve(*self._open(), self._scope, handler)
+
+    def _open(self) -> tuple[Peer, PostResponse, RequestReceived]:
+        if self._opened is None:
+            self.observed = True
+            response = self._endpoint.response_of(self._request, self._receive, self._send)
+            response.done = self.done
+            peer, event = self._endpoint.open_plain(self._plain, response, done=self.done)
+            self._opened = peer, response, event
+        return self._opened
 
 
 class _NoChannel(Channel):
@@ -436,6 +618,26 @@ class HeaderValidator:
             if param_headers:
                 arguments = _decoded(values.arguments)
                 _check_arguments(request, headers.param_prefix, param_headers, arguments)
+
+    def agree(self, request: http.HttpRequest, plain: PlainRequest) -> bool:
+        """Whether the header fields of a request are certainly those that `check` wants."""
+        headers, revision = request.headers, plain.stated.revision
+        method = plain.method.name
+        if (
+            headers.get(self._version_key) != revision.name.encode()
+            or headers.get(self._method_key) != method.encode()
+        ):
+            return False
+        stated = revision.facts.method(method)
+        if stated.named_by is None:
+            return True
+        name = getattr(plain.params, stated.named_by, None)
+        return (
+            isinstance(name, str)
+            and _is_plain(name)
+            and headers.get(self._name_key) == name.encode()
+            and not (stated.param_headers and self._param_headers_of(name))
+        )
 
     def check_notification(self, request: http.HttpRequest, message: jsonrpc.Notification) -> None:
         """Compare the header fields that a notification has with its body.

@@ -11,9 +11,10 @@ Source: basic/transports#streamable-http (2025-03-26 to 2025-11-25).
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from typing import TypeAlias
+from functools import partial
+from typing import Any, TypeAlias
 
 import anyio
 from msgspec.structs import replace
@@ -24,8 +25,11 @@ from ...protocol import jsonrpc
 from ...protocol.connection import Connection
 from ...protocol.lifecycle import INITIALIZE, Description
 from ...protocol.negotiation import without_session
+from ...protocol.plain_requests import PlainRequest, PlainRequests
 from ...protocol.receiver import Send
+from ...protocol.request_meta import MetaCache
 from ...revision_facts import Facts
+from ...runtime.pending_requests import PendingRequests
 from ...runtime.request_context import PRINCIPAL
 from ...runtime.task_scope import TaskScope
 from ..serving import Service
@@ -33,6 +37,7 @@ from . import http_response
 from . import request as http
 from .http_response import HttpResponse
 from .http_session import HttpSession, ResumableStream, SessionRegistry
+from .plain_calls import ObservedCall, serve_plainly
 from .quotas import Quotas, decoded_size
 from .request import field_key
 from .response_writer import PostResponse, SseResponse
@@ -87,6 +92,7 @@ class SessionEndpoint:
         self._versions = frozenset(name.encode() for name in revisions)
         drafts = [each.facts.draft for each in revisions.values()]
         draft_fields = {name for draft in drafts for name in (draft.method, draft.name) if name}
+        self._plain = PlainRequests(service.describe, MetaCache(revisions))
         self._draft_keys = frozenset(map(field_key, draft_fields))
 
     async def watch(self) -> None:
@@ -153,11 +159,78 @@ class SessionEndpoint:
             request, receive, send, self._settings, session, post.expected, post.batch
         )
         self.posts.add(carrier, post)
+        await self.serve(post, scope)
+
+    async def serve(
+        self, post: SessionPost, scope: anyio.CancelScope, handler: Awaitable[Any] | None = None
+    ) -> None:
+        """Serve the requests of a POST, also if its client disconnects.
+
+        Args:
+            post: The POST.
+            scope: The scope of the caller.
+            handler: Gives the result of the only request, if its handler was begun already.
+        """
         try:
-            # A client that disconnects does not cancel its requests.
-            await self._background.outlive(scope, post.serve)
+            await self._background.outlive(scope, partial(post.serve, handler=handler))
         finally:
             self._quotas.in_flight += 1  # returned by the caller
+
+    def post_plainly(
+        self,
+        request: http.HttpRequest,
+        message: jsonrpc.Request,
+        receive: http.Receive,
+        send: http.Send,
+        scope: anyio.CancelScope,
+    ) -> Awaitable[None] | None:
+        """Responds to a POST the plain way; see `PlainEndpoint`.
+
+        On trio a task of its own serves a POST, and could not go on with a handler that was begun
+        here.
+        """
+        headers = request.headers
+        if self._session_key not in headers or self._stateless or not self._background.on_asyncio:
+            return None
+        session = self._session(request)
+        if isinstance(session, HttpResponse) or not self._draft_keys.isdisjoint(headers):
+            return None
+        most = self._settings.limits.per_session
+        plain = self._plain.read_in_session(message, session.peer.connection)
+        if (
+            plain is None
+            or len(session.responses) >= most
+            or session.handling >= most
+            or http.response_forms(request, self._settings.answers)[1]
+        ):
+            return None
+        call = _PlainCall(self, session, plain, message, (request, receive, send), scope)
+        return self._serve_plainly(session, plain, call, send)
+
+    async def _serve_plainly(
+        self, session: HttpSession, plain: PlainRequest, call: ObservedCall, send: http.Send
+    ) -> None:
+        session.enter()
+        try:
+            await serve_plainly(self._service.application, self._plain, plain, call, send)
+        finally:
+            if not call.observed:  # else the response has counted the connection
+                session.leave()
+
+    def open_plain(
+        self,
+        session: HttpSession,
+        plain: PlainRequest,
+        message: jsonrpc.Request,
+        http_request: tuple[http.HttpRequest, http.Receive, http.Send],
+    ) -> SessionPost:
+        """The POST of a request that came the plain way, which is an open one from now on."""
+        post = SessionPost(session, self.posts, message, (message,))
+        post.take_plain(plain)
+        self.posts.add(PostResponse(*http_request, self._settings, session), post)
+        session.leave()  # counted by the response now
+        post.begin()
+        return post
 
     async def get(self, request: http.HttpRequest, receive: http.Receive, send: http.Send) -> None:
         """Open a stream of the session, or resume one."""
@@ -413,6 +486,55 @@ class SessionEndpoint:
             f"{facts.headers.protocol_version}: expected one of {', '.join(self._revisions)}, "
             f"got {safe_repr(named)}",
         )
+
+
+class _PlainCall(ObservedCall):
+    """A request that came the plain way: what the endpoint needs to serve it the whole way.
+
+    Args:
+        endpoint: Serves it.
+        session: The session of the request.
+        plain: The request.
+        message: The request as JSON-RPC message.
+        http_request: The POST, and its ASGI callables.
+        scope: The scope of the POST.
+    """
+
+    __slots__ = ("_endpoint", "_http", "_message", "_plain", "_post", "_scope", "_session")
+
+    def __init__(
+        self,
+        endpoint: SessionEndpoint,
+        session: HttpSession,
+        plain: PlainRequest,
+        message: jsonrpc.Request,
+        http_request: tuple[http.HttpRequest, http.Receive, http.Send],
+        scope: anyio.CancelScope,
+    ) -> None:
+        self._endpoint = endpoint
+        self._session = session
+        self._plain = plain
+        self._message = message
+        self._http = http_request
+        self._scope = scope
+        self._post: SessionPost | None = None
+        self.observed = self.done = False
+
+    def observe(self) -> PendingRequests:
+        if not self.done:
+            self._open()
+        return self._session.peer.callers
+
+    async def finish(self, handler: Awaitable[Any]) -> None:
+        await self._endpoint.serve(self._open(), self._scope, handler)
+
+    def _open(self) -> SessionPost:
+        if self._post is None:
+            self.observed = True
+            self._post = self._endpoint.open_plain(
+                self._session, self._plain, self._message, self._http
+            )
+        return self._post
 
 
 def _initialize_request(message: jsonrpc.Message | None) -> jsonrpc.Request | None:

@@ -11,6 +11,7 @@ from typing import Any
 import anyio
 import pytest
 
+from mcp_protocol.server.asgi import plain_calls
 from mcp_protocol.server.asgi.app import AsgiApplication
 from mcp_protocol.server.toolkit.server import Server
 from package.asgi_client import Http, asgi, fields_of
@@ -18,7 +19,7 @@ from package.wire import HANDSHAKE, LISTEN, STREAMABLE, encoded, request
 
 pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("revision", STREAMABLE)]
 
-MOST_CALLS = 215
+MOST_CALLS = 160
 STREAMS = 5
 
 
@@ -39,7 +40,10 @@ async def open_session(http: Http, revision: str) -> None:
 
 @pytest.mark.structs("a model of pydantic takes a few calls more to be read and written")
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])  # on trio a task of its own serves
-async def test_a_short_call_makes_few_function_calls(revision: str) -> None:
+async def test_a_short_call_makes_few_function_calls(
+    revision: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plain_calls, "ENABLED", True)  # with `--whole-way` too
     app: AsgiApplication = adding_server().asgi()
     calls = 0
     answers: list[Any] = []
@@ -70,6 +74,25 @@ async def test_a_short_call_makes_few_function_calls(revision: str) -> None:
             sys.setprofile(None)
     assert b'"3"' in answers[1]["body"]
     assert calls <= MOST_CALLS, calls
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])  # on trio a task of its own serves
+async def test_a_call_that_waits_for_a_moment_takes_no_task(revision: str) -> None:
+    server, tasks = Server("costs"), list[int]()
+
+    @server.tool()
+    async def wait() -> str:
+        await anyio.wait_all_tasks_blocked()
+        tasks.append(len(anyio.get_running_tasks()))
+        return "waited"
+
+    async with asgi(server.asgi()) as http:
+        await open_session(http, revision)
+        before = len(anyio.get_running_tasks())
+        message = request(revision, "tools/call", {"name": "wait"})
+        for _ in range(2):
+            await http.post(message, **fields_of(revision, message))
+    assert tasks[-1] - before == 1  # that of the request
 
 
 async def test_an_open_stream_takes_no_task_besides_its_request(revision: str) -> None:

@@ -1,0 +1,175 @@
+"""Requests that are read, and answered, without a connection of their own.
+
+Most requests state nothing new: they repeat the `_meta` of the request before them, or belong to a
+session that has admitted their method. Reading such a request changes no state, so its typed params
+are all that is needed until a handler waits, fails or asks for its peer. `Connection.register` then
+makes it an open request like any other.
+
+Nothing is refused here. A request that is not certainly one of these is left to a `Connection`,
+which also has the errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from .._wire import UNREADABLE
+from ..channel import RequestId
+from ..facts import Method, Revision
+from . import jsonrpc
+from .connection import Connection
+from .lifecycle import Description, RequestMetadata, State, declared
+from .notifications import FOLLOWING
+from .receiver import Receiver, RequestReceived
+from .request_meta import NO_META, MetaCache, lacks_meta
+from .requests import encode_response
+
+_STATEFUL = FOLLOWING | Receiver.own_requests("server")
+"""Requests that change or read the state of a connection."""
+
+
+class PlainRequest(msgspec.Struct, frozen=True):
+    """A request that was read without a connection.
+
+    Attributes:
+        id: The request's id.
+        method: Its row in the method table.
+        params: Typed params.
+        raw_params: The params as received.
+        meta: Its `_meta`, empty if absent.
+        stated: Its metadata: what it states itself, or what its session agreed.
+    """
+
+    id: RequestId
+    method: Method
+    params: Any
+    raw_params: Raw
+    meta: Mapping[str, Any]
+    stated: RequestMetadata
+
+    def event(self) -> RequestReceived:
+        """The event that a connection makes of the request."""
+        stated = self.stated
+        return RequestReceived(
+            self.id,
+            self.method,
+            self.params,
+            self.raw_params,
+            self.meta,
+            stated.revision,
+            stated.peer_info,
+            stated.peer_capabilities,
+        )
+
+
+class _Plan(msgspec.Struct, frozen=True):
+    """What requests of one revision have in common.
+
+    Attributes:
+        description: The description of the server that declares the methods.
+        methods: The requests that are declared, by wire name.
+        own_meta: `_meta` of every result; empty for none.
+        encoded_meta: The same as JSON.
+    """
+
+    description: Description
+    methods: Mapping[str, Method]
+    own_meta: Mapping[str, Any]
+    encoded_meta: Any
+
+
+class PlainRequests:
+    """Reads the requests of one server's clients, and encodes the responses to these.
+
+    Args:
+        describe: The description of the server, by revision.
+        meta: `_meta` shared with the connections of the same requests.
+    """
+
+    def __init__(self, describe: Callable[[Revision], Description], meta: MetaCache) -> None:
+        self._describe = describe
+        self._meta = meta
+        self._plans: dict[str, _Plan] = {}
+
+    def read(self, message: jsonrpc.Request) -> PlainRequest | None:
+        """A request that repeats the `_meta` of the last one; `None` for any other."""
+        reader = self._meta.reader
+        stated, meta, raw = reader.last, reader.last_meta, message.params
+        if stated is None or raw is None:
+            return None
+        method = self._plan(stated.revision).methods.get(message.method)
+        if method is None:
+            return None
+        try:
+            params = method.decode_params(raw)
+        except (*UNREADABLE, RecursionError):
+            return None
+        if getattr(params, "meta", None) != meta:
+            return None
+        return PlainRequest(message.id, method, params, raw, params.meta, stated)
+
+    def read_in_session(
+        self, message: jsonrpc.Request, connection: Connection
+    ) -> PlainRequest | None:
+        """A request without `_meta` whose method the session has admitted; `None` for any other."""
+        session, raw = connection.session, message.params
+        if session is None or session.state is not State.READY or raw is None:
+            return None
+        method = session.admitted.get(message.method)
+        if (
+            method is None
+            or method.params is None
+            or message.method in _STATEFUL
+            or connection.is_open(message.id)
+            or not lacks_meta(bytes(raw))
+        ):
+            return None
+        try:
+            params = method.decode_params(raw)
+        except (*UNREADABLE, RecursionError):
+            return None
+        return PlainRequest(message.id, method, params, raw, NO_META, session.metadata)
+
+    def encode(self, request: PlainRequest, result: Any) -> bytes | None:
+        """The success response to a request; `None` if a connection has to refuse the result."""
+        stated = request.stated
+        plan = self._plan(stated.revision)
+        try:
+            return encode_response(
+                request.id,
+                result,
+                request.method,
+                stated.revision,
+                stated.peer_capabilities,
+                plan.own_meta,
+                plan.encoded_meta,
+            )
+        except Exception:
+            return None
+
+    def _plan(self, revision: Revision) -> _Plan:
+        """The plan of a revision, made anew when the description of the server has changed."""
+        description = self._describe(revision)
+        plan = self._plans.get(revision.name)
+        if plan is None or plan.description is not description:
+            plan = self._plans[revision.name] = self._new_plan(revision, description)
+        return plan
+
+    def _new_plan(self, revision: Revision, description: Description) -> _Plan:
+        left_out = _STATEFUL | {revision.facts.behaviour.listen}
+        methods = {
+            name: method
+            for name, method in revision.client_requests.items()
+            if name not in left_out
+            and method.params is not None
+            and (not method.capability or declared(description.capabilities, method.capability))
+        }
+        own = NO_META
+        if revision.facts.meta.server_info is not None:
+            own = self._meta.own("server", revision, self._describe)
+        encoded = self._meta.encoded(revision, own) if own else own
+        return _Plan(description, methods, own, encoded)
