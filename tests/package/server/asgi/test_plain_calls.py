@@ -15,7 +15,6 @@ from mcp_protocol import Context, Server, ToolError
 from mcp_protocol.errors import InvalidParamsError
 from mcp_protocol.runtime.peer import Peer
 from mcp_protocol.server.asgi import plain_calls
-from mcp_protocol.server.toolkit.server import Server as ToolkitServer
 from package.asgi_client import Http, asgi, fields_of
 from package.wire import HANDSHAKE, STREAMABLE, encoded, request
 
@@ -138,7 +137,7 @@ async def answers(
     monkeypatch.setattr(plain_calls, "ENABLED", enabled)
     async with asgi(varied_server().asgi()) as http:
         await begin(http, revision)
-        replies = []
+        replies = list[tuple[int, bytes]]()
         for message in messages:
             for _ in range(2):  # the second repeats what the first stated
                 reply = await http.post(message, **fields_of(revision, message))
@@ -227,8 +226,7 @@ async def test_header_fields_are_compared_on_both_ways(revision: str, plain: boo
 
 
 async def test_a_call_leaves_nothing_behind(revision: str, plain: bool) -> None:
-    server: ToolkitServer[Any] = varied_server()
-    async with asgi(server.asgi()) as http:
+    async with asgi(varied_server().asgi()) as http:
         await begin(http, revision)
         for name in ("add", "waits", "reports"):
             arguments = ADD["arguments"] if name == "add" else {}
