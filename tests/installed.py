@@ -24,7 +24,7 @@ BESIDE = ("README.md", "docs", "generated", "generator", "schema", "templates")
 """What tests find beside their folder."""
 
 _LEFT_OUT = shutil.ignore_patterns("__pycache__", "__snapshots__", "interop", "node_modules")
-_OF_REVISIONS = re.compile(rf"\b{runtime.PACKAGE}\.(?=\{{FOLDERS|r\{{)")
+_OF_REVISIONS = re.compile(rf"\b{runtime.PACKAGE}\.(?=\{{(?:FOLDERS|folder)|r\{{)")
 _COMMAND = re.compile(rf'"-m", "{runtime.PACKAGE}"')
 CHANGED = ("package", "typing")
 """Folders of the tests that are run on the package."""
@@ -37,6 +37,8 @@ def write(folder: Path) -> None:
     shutil.copy(ROOT / "pyproject.toml", folder)  # pytest and mypy look from where it lies
     for name in BESIDE:
         (folder / name).symlink_to(ROOT / name)
+    # Processes of tests look where the package is, and find its runtime there too.
+    (folder / "tests" / runtime.PACKAGE).symlink_to(ROOT / "generated" / runtime.PACKAGE)
     options = ("-q", "--revision", "all", "--features", "all", "--runtime", "installed")
     package = folder / "tests" / NAME
     command = (sys.executable, "-m", "mcpgen", *options, "-o", f"{package}")

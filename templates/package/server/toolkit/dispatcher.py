@@ -181,7 +181,7 @@ class Dispatcher:
     """
 
     revisions: Revisions = REVISIONS
-    """What it serves. Packages on an installed runtime derive a class with revisions of their own."""
+    """The revisions that it serves; those of packages on an installed runtime are their own."""
 
     _is_open: ClassVar[bool] = False
     """Whether it has items that are not registered: it is asked for them, and for what they are."""
