@@ -146,7 +146,7 @@ EXPORTS = (
     _export(".server.server_session", "server", "ServerSession"),
     _export(
         ".server.toolkit.client_features.elicitation",
-        "server",
+        "elicitation",
         "Accepted",
         "Cancelled",
         "Declined",
@@ -154,14 +154,14 @@ EXPORTS = (
     ),
     _export(
         ".server.toolkit.client_features.input_required",
-        "server",
+        "elicitation",
         "InputRequired",
         "URLElicitation",
         "URLElicitationRequiredError",
     ),
     _export(
         ".server.toolkit.client_features.sampling_and_roots",
-        "server",
+        "elicitation",
         "ModelPreferences",
         "Root",
         "Sampled",

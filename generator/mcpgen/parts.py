@@ -36,6 +36,8 @@ class Feature:
         brings: Features that come with it.
         server_members: Members of `Server` that it adds.
         client_members: Members of open clients that it adds.
+        context_members: Members of `Context` that it adds.
+        extensions: Extensions whose servers need it.
     """
 
     name: str
@@ -43,12 +45,25 @@ class Feature:
     brings: tuple[str, ...] = ()
     server_members: tuple[str, ...] = ()
     client_members: tuple[str, ...] = ()
+    context_members: tuple[str, ...] = ()
+    extensions: frozenset[str] = frozenset()
 
 
 FEATURES = (
     Feature(
         "auth",
         frozenset({"http"}),
+    ),
+    Feature(
+        "elicitation",
+        frozenset({"server"}),
+        server_members=("elicitation_complete",),
+        context_members=("ask_all", "elicit", "elicit_url", "list_roots", "once", "sample"),
+        extensions=frozenset({"io.modelcontextprotocol/tasks"}),
+    ),
+    Feature(
+        "schemas",
+        frozenset(),
     ),
     Feature(
         "groups",
@@ -58,6 +73,7 @@ FEATURES = (
     Feature(
         "openapi",
         frozenset({"server"}),
+        brings=("schemas",),
         server_members=("from_openapi",),
     ),
     Feature(
@@ -352,5 +368,6 @@ def _chosen(names: Sequence[str], has: Features) -> frozenset[str]:
         if feature.name in names and feature.name not in possible:
             needs = " and ".join(sorted(feature.parts)) or "client or server"
             raise UsageError(f"--features: {feature.name} needs {needs} in the package")
-    brought = (name for each in names for name in possible[each].brings)
+    brought = {name for each in names for name in possible[each].brings}
+    brought |= {each.name for each in has.absent if each.extensions & has.extensions}
     return frozenset(names).union(brought)

@@ -103,7 +103,9 @@ def new(console: Console, wanted: NewProject) -> None:
     """
     module = projects.module_name(wanted.name)
     sources = build_request.named_sources(wanted.revisions)
-    chosen = selection((), wanted.transports)
+    is_mirrored = wanted.from_file is not None or wanted.from_server is not None
+    features = ("schemas",) if is_mirrored else ()
+    chosen = selection((), wanted.transports, features=features)
     if Path.cwd().is_relative_to(wanted.directory.resolve()):
         raise UsageError(f"-o {wanted.directory} holds the current directory; name a new one")
     writing.expect_free(wanted.directory)
@@ -121,6 +123,7 @@ def new(console: Console, wanted: NewProject) -> None:
             mirror is not None and mirror.expands,
             _own_schemas(wanted.directory.resolve(), revisions),
             wanted.mcpgen,
+            chosen.features,
         )
         files = projects.user_files(project, mirror)
     own = len(files)
@@ -202,7 +205,7 @@ def _every_revision(request: BuildRequest, package: Mapping[str, str]) -> Mappin
     That is the package of the project, if it has all of them; else one is made for the moment.
     """
     sources = build_request.named_sources(("all",))
-    if request.sources == sources and request.selection == selection():
+    if request.sources == sources and request.selection.transports == selection().transports:
         return package
     return package_cache.built(
         BuildRequest("peer", sources, selection=selection(("client",))), _ignore

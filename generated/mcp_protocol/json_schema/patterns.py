@@ -141,9 +141,9 @@ def _is_separated(items: Sequence[tuple[str, bool]]) -> bool:
     for at in (0, -1):
         separator, is_repeated = items[at]
         others = [text for index, (text, _) in enumerate(items) if index != at % len(items)]
-        if not is_repeated and _LITERAL.fullmatch(separator):
-            if not any(re.fullmatch(text, separator[-1], re.ASCII) for text in others):
-                return True
+        can_separate = not is_repeated and _LITERAL.fullmatch(separator) is not None
+        if can_separate and not any(re.fullmatch(o, separator[-1], re.ASCII) for o in others):
+            return True
     return False
 
 
