@@ -80,7 +80,7 @@ EXPORTS = (
     _export(".client.tasks", f"{_TASKS}+client", "TaskClient", "TaskHandle"),
     _export(".client.client_settings", "client", "ClientLimits", "Timeouts"),
     _export(".client.client_settings", "client+stdio", "Restart"),
-    _export(".client.server_config", "groups", "ConfigInput"),
+    _export(".client.client_settings", "groups", "ConfigInput"),
     _export(".client.sync", "client", "SyncStartedCall"),
     _export(".client.sync_client", "client", "SyncClient", "SyncClientHandlers", "connect_sync"),
     _export(".client.sync_group", "groups", "SyncClientGroup"),

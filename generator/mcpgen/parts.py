@@ -71,6 +71,10 @@ FEATURES = (
         client_members=("tools_for", "call_from"),
     ),
     Feature(
+        "migration",
+        frozenset(),
+    ),
+    Feature(
         "openapi",
         frozenset({"server"}),
         brings=("schemas",),
