@@ -190,7 +190,7 @@ EXPORTS = (
     _export(".server.toolkit.context", "server", "Context"),
     _export(
         ".server.toolkit.middleware",
-        "server",
+        "middleware",
         "Middleware",
         "MiddlewareRequest",
         "Next",
@@ -225,6 +225,7 @@ _ENTRIES = (
     ("protocol", "revisions.py"),
     ("protocol", "protocol/connection.py"),
     ("peer", "__main__.py"),
+    ("server", "models.py"),
     ("inspector", "inspector/page.html"),
     ("testing", "testing.py"),
     ("proxy", "proxy/proxy_server.py"),

@@ -71,6 +71,19 @@ FEATURES = (
         client_members=("tools_for", "call_from"),
     ),
     Feature(
+        "middleware",
+        frozenset({"server"}),
+        server_members=("middleware", "add_middleware"),
+    ),
+    Feature(
+        "direct",
+        frozenset({"server"}),
+        server_members=(
+            *("call_tool", "get_prompt", "list_prompts", "list_resources", "list_tools"),
+            "read_resource",
+        ),
+    ),
+    Feature(
         "migration",
         frozenset(),
     ),
@@ -99,6 +112,7 @@ FEATURES = (
     Feature(
         "telemetry",
         frozenset(),
+        brings=("middleware",),
     ),
     Feature(
         "trace",
@@ -374,4 +388,4 @@ def _chosen(names: Sequence[str], has: Features) -> frozenset[str]:
             raise UsageError(f"--features: {feature.name} needs {needs} in the package")
     brought = {name for each in names for name in possible[each].brings}
     brought |= {each.name for each in has.absent if each.extensions & has.extensions}
-    return frozenset(names).union(brought)
+    return frozenset(names).union(brought & possible.keys())

@@ -31,8 +31,6 @@ UNUSED: Mapping[str, str] = {
     "server/toolkit/banner.py": "a start on a terminal",
     "server/toolkit/completion.py": "completions",
     "server/toolkit/dependencies.py": "tools with dependencies",
-    "server/toolkit/direct_requests.py": "calls without a client",
-    "server/toolkit/middleware.py": "middleware",
     "server/toolkit/prompts.py": "prompts",
     "server/toolkit/resources.py": "resources",
     "server/toolkit/sessions.py": "state of a session",
