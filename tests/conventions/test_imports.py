@@ -62,7 +62,7 @@ GENERATOR_LAYERS: Layers = (
 
 PACKAGE_LAYERS: Layers = (
     ("sdk_names",),
-    ("foreign_text", "method_facts", "missing_features", "other_sdks", "_unions"),
+    ("foreign_text", "method_facts", "missing_features", "other_sdks", "scopes", "_unions"),
     ("_structs",),
     ("revision_facts",),
     ("command_masking",),

@@ -97,7 +97,11 @@ def test_what_was_not_chosen_says_how_to_add_it(tmp_path: Path) -> None:
     of_context = {member: each.name for each in FEATURES for member in each.context_members}
     command = [sys.executable, "-I", "-c", USES_EACH, str(folder), ",".join(missing)]
     done = subprocess.run(
-        [*command, ",".join(members), ",".join(of_context)], capture_output=True, text=True, check=False, cwd=tmp_path
+        [*command, ",".join(members), ",".join(of_context)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
     )
     assert done.returncode == 0, done.stderr
     told = done.stdout.splitlines()

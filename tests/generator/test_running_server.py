@@ -33,8 +33,7 @@ UNUSED: Mapping[str, str] = {
     "server/toolkit/dependencies.py": "tools with dependencies",
     "server/toolkit/prompts.py": "prompts",
     "server/toolkit/resources.py": "resources",
-    "server/toolkit/sessions.py": "state of a session",
-    "server/toolkit/visibility.py": "items that a tool shows or hides",
+    "server/toolkit/sessions.py": "state of a session, and what it shows",
     "values/secret_members.py": "masks of a trace",
 }
 """Modules of the package that it does not import, each with what does."""

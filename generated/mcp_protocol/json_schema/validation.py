@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import anyio
 import anyio.lowlevel
 import anyio.to_thread
+
 from .._wire import is_many, is_object
 from ..errors import MissingExtraError
 from ..foreign_text import SHOWN_TEXT, joined_errors, safe_repr, safe_text

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import importlib
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from functools import lru_cache, partial
 from itertools import islice
@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import anyio
 import anyio.lowlevel
 import anyio.to_thread
+
 from .._wire import is_many, is_object
 from ..errors import MissingExtraError
 from ..foreign_text import SHOWN_TEXT, joined_errors, safe_repr, safe_text

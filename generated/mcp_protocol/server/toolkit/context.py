@@ -154,19 +154,19 @@ class Context(ClientQuestions, Generic[StateT]):
             LocalProtocolError: The request belongs to no session, as in 2026-07-28 and with
                 `stateless=True`.
         """
-        from .visibility import switch_in_session  # used by few tools
+        from .sessions import switch_in_session  # used by few tools
 
         await switch_in_session(self._lists, self.request_context, names, tags, enabled=True)
 
     async def disable_components(self, *names: str, tags: Collection[str] = ()) -> None:
         """Hide items in the client's session alone; see `enable_components`."""
-        from .visibility import switch_in_session
+        from .sessions import switch_in_session
 
         await switch_in_session(self._lists, self.request_context, names, tags, enabled=False)
 
     async def reset_visibility(self) -> None:
         """Undo `enable_components` and `disable_components` in the client's session."""
-        from .visibility import reset_in_session
+        from .sessions import reset_in_session
 
         await reset_in_session(self._lists, self.request_context)
 
