@@ -79,7 +79,7 @@ EXPORTS = (
     _export(".client.response_cache", "client", "Caching"),
     _export(".client.tasks", f"{_TASKS}+client", "TaskClient", "TaskHandle"),
     _export(".client.client_settings", "client", "ClientLimits", "Timeouts"),
-    _export(".client.client_settings", "client+stdio", "Restart"),
+    _export(".client.client_settings", "restart", "Restart"),
     _export(".client.client_settings", "groups", "ConfigInput"),
     _export(".client.sync", "client", "SyncStartedCall"),
     _export(".client.sync_client", "client", "SyncClient", "SyncClientHandlers", "connect_sync"),

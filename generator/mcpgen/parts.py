@@ -32,7 +32,8 @@ class Feature:
 
     Attributes:
         name: Its word of `--features`.
-        parts: What a package needs for it beside a client or a server: `client`, `server`, `http`.
+        parts: What a package needs for it beside a client or a server: `client`, `server`,
+            `http`, `stdio`.
         brings: Features that come with it.
         server_members: Members of `Server` that it adds.
         client_members: Members of open clients that it adds.
@@ -69,6 +70,10 @@ FEATURES = (
         "groups",
         frozenset({"client"}),
         client_members=("tools_for", "call_from"),
+    ),
+    Feature(
+        "restart",
+        frozenset({"client", "stdio"}),
     ),
     Feature(
         "middleware",
@@ -193,7 +198,12 @@ class Features:
         return any(each.client_members for each in self.absent)
 
     def _can_have(self, feature: Feature) -> bool:
-        has = {"client": self.client, "server": self.server, "http": self.any_http}
+        has = {
+            "client": self.client,
+            "server": self.server,
+            "http": self.any_http,
+            "stdio": self.stdio,
+        }
         return (self.client or self.server) and all(has[part] for part in feature.parts)
 
     @property

@@ -79,6 +79,11 @@ try:
 except pkg.MissingExtraError as error:
     errors.append(str(error))
 try:
+    with pkg.connect_sync([sys.executable, "-c", "input()"], restart=True):
+        pass
+except TypeError as error:
+    errors.append(str(error))
+try:
     pkg.connect({"mcpServers": {}})
 except TypeError as error:
     errors.append(str(error))
@@ -106,7 +111,7 @@ def test_what_was_not_chosen_says_how_to_add_it(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     told = done.stdout.splitlines()
     expected = [of for of in missing.values() for _ in range(2)]
-    expected += [*members.values(), *of_context.values(), "schemas", "groups", "auth"]
+    expected += [*members.values(), *of_context.values(), "schemas", "restart", "groups", "auth"]
     assert len(told) == len(expected)
     for line, feature in zip(told, expected, strict=True):
         assert line.endswith(

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import importlib
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from functools import lru_cache, partial
 from itertools import islice

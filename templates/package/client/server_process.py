@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import anyio
 
@@ -27,7 +27,6 @@ from .connect import PROBED, beside, explained, new_peer, probe_advice
 
 if TYPE_CHECKING:  # starting processes costs import time
     from ..transports.process import ProcessChannel
-    from .restart import RestartingChannel
 
 _logger = logging.getLogger(__name__)
 
@@ -48,15 +47,15 @@ async def open_with_process(
     timeouts = application.settings.timeouts
     whole = TimeLimit(timeouts.opening, max(timeouts.opening, timeouts.longest_opening))
     first: _FirstProcess | None = None
-    restarting: RestartingChannel | None = None
+    restarting: Any = None  # a `RestartingChannel`, in packages that have it
     while True:
         async with _process(argv, env, cwd, first) as process:
             channel: Channel = process
             if restart is not None:
-                from .restart import RestartingChannel  # few clients use it
+                from .feature_calls import restarting_channel  # few clients use it
 
                 start = partial(open_process, argv, env=env, cwd=cwd)
-                channel = restarting = RestartingChannel(process, start, application, restart)
+                channel = restarting = restarting_channel(process, start, application, restart)
             peer = new_peer(channel, revisions, application)
             async with beside(peer.run, peer.close):
                 try:
