@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
 
 from .client_settings import ConfigInput
 from .model_calls import ModelCalls
@@ -29,10 +30,3 @@ async def read_server(
     from .server_config import read_server  # few commands have a configuration
 
     return await read_server(path, name, ask)
-
-
-def restarting_channel(*arguments: Any) -> Any:
-    """A channel to one process after the other; see `RestartingChannel`."""
-    from .restart import RestartingChannel  # few clients use it
-
-    return RestartingChannel(*arguments)

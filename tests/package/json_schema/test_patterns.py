@@ -6,7 +6,7 @@ import re
 import sys
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mcp_protocol.json_schema.patterns import PATTERN_CHARACTERS, Pattern, PatternError
@@ -184,6 +184,7 @@ PARTS = st.recursive(
 )
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow])  # the first text makes a table of Unicode
 @given(
     pattern=PARTS,
     start=st.sampled_from(["", "^"]),
