@@ -139,9 +139,7 @@ class ClientQuestions:
         Source: client/elicitation.
         """
         if others:
-            from ....other_sdks import keyword_error  # for the error only
-
-            raise keyword_error("ctx.elicit", others)
+            raise _keyword_error("ctx.elicit", others)
         from . import elicitation  # used by few tools, as are the modules below
 
         elicitation_form = elicitation.form_of(form)
@@ -327,3 +325,9 @@ class ClientQuestions:
         return elicitation.required_result(
             error, self.request_context, self.multi_round_trip(), self._url_elicitations
         )
+
+
+def _keyword_error(call: str, names: Collection[str]) -> TypeError:
+    from ....other_sdks import keyword_error  # for the error only
+
+    return keyword_error(call, names)
