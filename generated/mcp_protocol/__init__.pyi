@@ -62,8 +62,8 @@ from .client.client_settings import (
     ClientLimits as ClientLimits,
     Timeouts as Timeouts,
     Restart as Restart,
+    ConfigInput as ConfigInput,
 )
-from .client.server_config import ConfigInput as ConfigInput
 from .client.sync import SyncStartedCall as SyncStartedCall
 from .client.sync_client import (
     SyncClient as SyncClient,

@@ -17,14 +17,16 @@ class MissingFeature:
 
     Args:
         feature: Name of the feature.
+        owner: Name of the class that users know; that of the class itself by default.
     """
 
-    def __init__(self, feature: str) -> None:
+    def __init__(self, feature: str, owner: str = "") -> None:
         self._feature = feature
+        self._owner = owner
         self._member = ""
 
     def __set_name__(self, owner: type, name: str) -> None:
-        self._member = f"{owner.__name__}.{name}"
+        self._member = f"{self._owner or owner.__name__}.{name}"
 
     if not TYPE_CHECKING:  # a type checker says that it can't be called
 

@@ -31,7 +31,7 @@ MAY_NAME_METHODS: Mapping[str, str] = {
     "protocol/receiver.py": "requests and notifications that a connection serves itself",
     "proxy/upstream.py": "asks the server behind a proxy for the log messages of clients",
     "runtime/observability.py": "names spans by the tool or the prompt that they are about",
-    "other_sdks.py": "what to use instead of names of other SDKs",
+    "sdk_names.py": "what to use instead of names of other SDKs",
     "errors.py": "tells callers whether an error is about a resource that is not there",
     "server/toolkit/dispatcher.py": "handlers of tools, resources, prompts, completion",
     "server/toolkit/item_scopes.py": "scopes of what a request is about",

@@ -35,7 +35,8 @@ GENERATOR_LAYERS: Layers = (
 )
 
 PACKAGE_LAYERS: Layers = (
-    ("foreign_text", "method_facts", "missing_features", "other_sdks", "_unions"),
+    ("sdk_names",),
+    ("foreign_text", "method_facts", "missing_features", "other_sdks", "scopes", "_unions"),
     ("_structs",),
     ("revision_facts",),
     ("command_masking",),

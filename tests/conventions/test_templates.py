@@ -65,7 +65,8 @@ PROJECT_VALUES = {
         "project.mirror",
         "project.module",
     ),
-    *("project.name", "project.requirements", "project.revisions", "project.side"),
+    *("project.features", "project.name", "project.requirements", "project.revisions"),
+    "project.side",
     *("project.schemas_dir", "project.transports"),
 }
 """What a file of a project that is no Python may hold: checked names, and TOML as TOML is written.

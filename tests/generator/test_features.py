@@ -20,10 +20,10 @@ NAMES = tuple(each.name for each in FEATURES)
 NONE = ("none",)
 
 SIZES = {
-    ("server", "stdio"): (98, 25_200),
-    ("server", "http"): (113, 30_200),
-    ("client", "all"): (110, 27_500),
-    ("all", "all"): (170, 44_000),
+    ("server", "stdio"): (90, 20_900),
+    ("server", "http"): (105, 26_000),
+    ("client", "all"): (106, 24_800),
+    ("all", "all"): (161, 39_200),
 }
 """The most files and lines of a package of one revision without features, headers included."""
 
@@ -70,6 +70,20 @@ for member in sys.argv[3].split(","):
         getattr(server, member)()
     except AttributeError as error:
         errors.append(str(error))
+for member in sys.argv[4].split(","):
+    try:
+        getattr(pkg.Context, member)("text")
+    except AttributeError as error:
+        errors.append(str(error))
+try:
+    server.tool("a", input_schema={"type": "object", "minProperties": 1})(lambda **arguments: "")
+except pkg.MissingExtraError as error:
+    errors.append(str(error))
+try:
+    with pkg.connect_sync([sys.executable, "-c", "input()"], restart=True):
+        pass
+except TypeError as error:
+    errors.append(str(error))
 try:
     pkg.connect({"mcpServers": {}})
 except TypeError as error:
@@ -86,14 +100,19 @@ def test_what_was_not_chosen_says_how_to_add_it(tmp_path: Path) -> None:
     folder = written(made("all", "all", (NEWEST,), features=NONE), tmp_path)
     missing = exports.missing(features(selection(features=NONE), [spec_of(NEWEST).facts]))
     members = {member: each.name for each in FEATURES for member in each.server_members}
+    of_context = {member: each.name for each in FEATURES for member in each.context_members}
     command = [sys.executable, "-I", "-c", USES_EACH, str(folder), ",".join(missing)]
     done = subprocess.run(
-        [*command, ",".join(members)], capture_output=True, text=True, check=False, cwd=tmp_path
+        [*command, ",".join(members), ",".join(of_context)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
     )
     assert done.returncode == 0, done.stderr
     told = done.stdout.splitlines()
     expected = [of for of in missing.values() for _ in range(2)]
-    expected += [*members.values(), "groups", "auth"]
+    expected += [*members.values(), *of_context.values(), "schemas", "restart", "groups", "auth"]
     assert len(told) == len(expected)
     for line, feature in zip(told, expected, strict=True):
         assert line.endswith(

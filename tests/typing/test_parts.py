@@ -23,7 +23,8 @@ from generator.selections import LAST_WITH_SESSIONS, MIDDLE, NEWEST, PAIRWISE, m
 pytestmark = [pytest.mark.typing, pytest.mark.timeout(900)]
 
 ALL, NONE = ("all",), ("none",)
-SOME, OTHERS = ("auth", "mount", "inspector"), ("groups", "proxy", "openapi", "telemetry")
+SOME = ("auth", "mount", "inspector", "elicitation", "direct")
+OTHERS = ("groups", "proxy", "openapi", "telemetry", "restart", "migration")
 CHOICES: tuple[tuple[str, str, tuple[str, ...], str, tuple[str, ...]], ...] = (
     *((*choice, "", ALL) for choice in PAIRWISE),
     ("all", "all", (MIDDLE, NEWEST), "pydantic", ALL),

@@ -20,6 +20,7 @@ from typing import Any, TypeGuard
 from ..errors import AuthorizationError
 from ..facts import Revision
 from ..foreign_text import safe_text
+from ..scopes import OFFLINE_ACCESS, parse_scopes, union
 from .address_rules import AddressCheck
 from .challenges import Challenge
 from .identifiers import (
@@ -33,7 +34,6 @@ from .identifiers import (
 )
 from .json_documents import parse_object
 from .jwt_signing import ProofKey
-from .scopes import OFFLINE_ACCESS, parse_scopes, union
 from .steps import Fetch, Fetched, Flow
 
 DOCUMENT_LIMIT = 512 * 1024

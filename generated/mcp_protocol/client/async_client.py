@@ -11,6 +11,7 @@ import importlib
 from os import PathLike
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, overload
 
 from ..runtime.stubs import HandlersBase, Value
@@ -1330,7 +1331,14 @@ async def open_client(
     elif http != UrlOptions():
         raise TypeError("transport, headers, auth and http_client are for a URL as target")
     elif isinstance(target, Sequence):
-        session = open_with_process(client_class, target, revisions, application, env, cwd, restart)
+        restarting: Any = None
+        if restart is not None:
+            from .restart import RestartingChannel  # few clients use it
+
+            restarting = partial(RestartingChannel, application, restart)
+        session = open_with_process(
+            client_class, target, revisions, application, env, cwd, restarting
+        )
         async with session as client:
             yield client
         return

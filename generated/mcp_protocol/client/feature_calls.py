@@ -7,8 +7,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+
+from .client_settings import ConfigInput
 from .model_calls import ModelCalls
+
+if TYPE_CHECKING:
+    from .server_config import ServerEntry
 
 
 class FeatureCalls(ModelCalls):
     """The methods of the features that this package has; for those of others, how to add them."""
+
+
+async def read_server(
+    path: Path, name: str, ask: Callable[[ConfigInput], str | None] | None
+) -> ServerEntry:
+    """A server of a configuration; see `server_config.read_server`."""
+    from .server_config import read_server  # few commands have a configuration
+
+    return await read_server(path, name, ask)

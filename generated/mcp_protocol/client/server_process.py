@@ -13,11 +13,11 @@ client waits for it, or raises its failure. Output on standard error is a sign o
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import anyio
 
@@ -27,12 +27,11 @@ from ..facts import Revisions
 from ..runtime.concurrency import TimeLimit
 from ..runtime.peer import Peer
 from .base import AnyClient, ClientApplication
-from .client_settings import Restart, Timeouts
+from .client_settings import Timeouts
 from .connect import PROBED, beside, explained, new_peer, probe_advice
 
 if TYPE_CHECKING:  # starting processes costs import time
     from ..transports.process import ProcessChannel
-    from .restart import RestartingChannel
 
 _logger = logging.getLogger(__name__)
 
@@ -45,23 +44,26 @@ async def open_with_process(
     application: ClientApplication,
     env: Mapping[str, str] | None,
     cwd: str | None,
-    restart: Restart | None,
+    restarting: Callable[..., Any] | None,
 ) -> AsyncGenerator[AnyClient, None]:
-    """Start a server, twice if necessary, and open a session with it; see `open_client`."""
+    """Start a server, twice if necessary, and open a session with it; see `open_client`.
+
+    Args:
+        restarting: Makes a `RestartingChannel` of the process and a function that starts another
+            one; `None` if the process is not started again when it ends.
+    """
     from ..transports.process import ShutdownTimeouts, open_process
 
     timeouts = application.settings.timeouts
     whole = TimeLimit(timeouts.opening, max(timeouts.opening, timeouts.longest_opening))
     first: _FirstProcess | None = None
-    restarting: RestartingChannel | None = None
+    lasting: Any = None
     while True:
         async with _process(argv, env, cwd, first) as process:
             channel: Channel = process
-            if restart is not None:
-                from .restart import RestartingChannel  # few clients use it
-
+            if restarting is not None:
                 start = partial(open_process, argv, env=env, cwd=cwd)
-                channel = restarting = RestartingChannel(process, start, application, restart)
+                channel = lasting = restarting(process, start)
             peer = new_peer(channel, revisions, application)
             async with beside(peer.run, peer.close):
                 try:
@@ -77,8 +79,8 @@ async def open_with_process(
                     revisions = handshakes
                 else:
                     process.timeouts = ShutdownTimeouts()
-                    if restarting is not None:
-                        restarting.session_opened(peer)
+                    if lasting is not None:
+                        lasting.session_opened(peer)
                     yield client_class(peer, application)
                     return
         from ..command_masking import masked_command  # its patterns take long to compile

@@ -27,13 +27,8 @@ from .._wire import UNSET, Raw, decoder, is_many, is_object, to_builtins
 from ..errors import McpError, MissingExtraError, RemoteProtocolError
 from ..facts import Method
 from ..foreign_text import safe_repr
-from ..json_schema.validation import (
-    Complaint,
-    Deadline,
-    JsonSchema,
-    complaint_in_time,
-    validator_in_time,
-)
+from ..json_schema import Complaint, Deadline, JsonSchema
+from ..json_schema.checks import complaint_in_time, validator_in_time
 from ..method_facts import MethodFacts
 from ..protocol.notifications import RESOURCE_UPDATED, SUBSCRIBE, UNSUBSCRIBE
 from ..protocol.tool_annotations import hints_of

@@ -18,30 +18,24 @@ from __future__ import annotations
 
 import importlib
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from functools import lru_cache, partial
 from itertools import islice
 from threading import local
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
 import anyio.lowlevel
 import anyio.to_thread
-import msgspec
 
 from .._wire import is_many, is_object
 from ..errors import MissingExtraError
 from ..foreign_text import SHOWN_TEXT, joined_errors, safe_repr, safe_text
+from . import CheckedSchema, Complaint, Deadline, JsonSchema
 
 if TYPE_CHECKING:  # imported where they are used: they load slowly, and few programs need them
     from .keywords import Keyword
-
-JsonSchema: TypeAlias = Mapping[str, Any]
-"""A JSON Schema as decoded JSON."""
-
-Complaint: TypeAlias = Callable[[Any], str | None]
-"""Returns the errors of a value in one line, or `None` if the value is valid."""
 
 STEPS = 50_000
 """Steps allowed for any value: keywords applied, or work that takes as long."""
@@ -163,10 +157,6 @@ _work = _Work()
 _limiter: anyio.lowlevel.RunVar[anyio.CapacityLimiter] = anyio.lowlevel.RunVar("json_schema")
 
 
-class CheckedSchema(dict[str, Any]):
-    """A schema whose form its maker has checked: `validator` compiles it when it is used first."""
-
-
 def validator(schema: JsonSchema, feature: str) -> Complaint:
     """Compile a schema. If a reference can't be resolved, no value is valid.
 
@@ -212,28 +202,6 @@ def _compiled(library: Any, schema: JsonSchema) -> Any:
         raise _SchemaError("it is nested too deep") from None
     except Exception as error:
         raise _SchemaError(_named(error)) from error
-
-
-class Deadline(msgspec.Struct, frozen=True):
-    """The deadline of a validation.
-
-    Attributes:
-        seconds: The time limit.
-        setting: The setting of the time limit, for error texts.
-        end: The deadline, by the monotonic clock.
-    """
-
-    seconds: float
-    setting: str
-    end: float
-
-    @classmethod
-    def after(cls, seconds: float, setting: str) -> Deadline:
-        """A deadline so many seconds from now."""
-        return cls(seconds, setting, time.monotonic() + seconds)
-
-    def __str__(self) -> str:
-        return f"{self.seconds:g} s ({self.setting})"
 
 
 async def validator_in_time(schema: JsonSchema, feature: str, deadline: Deadline) -> Complaint:

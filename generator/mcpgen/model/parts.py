@@ -33,10 +33,13 @@ class Feature:
 
     Attributes:
         name: Its word of `--features`.
-        parts: What a package needs for it beside a client or a server: `client`, `server`, `http`.
+        parts: What a package needs for it beside a client or a server: `client`, `server`,
+            `http`, `stdio`.
         brings: Features that come with it.
         server_members: Members of `Server` that it adds.
         client_members: Members of open clients that it adds.
+        context_members: Members of `Context` that it adds.
+        extensions: Extensions whose servers need it.
         is_rendered: Whether modules of it are: an installed runtime has all other features.
     """
 
@@ -45,6 +48,8 @@ class Feature:
     brings: tuple[str, ...] = ()
     server_members: tuple[str, ...] = ()
     client_members: tuple[str, ...] = ()
+    context_members: tuple[str, ...] = ()
+    extensions: frozenset[str] = frozenset()
     is_rendered: bool = False
 
 
@@ -54,14 +59,47 @@ FEATURES = (
         frozenset({"http"}),
     ),
     Feature(
+        "elicitation",
+        frozenset({"server"}),
+        server_members=("elicitation_complete",),
+        context_members=("ask_all", "elicit", "elicit_url", "list_roots", "once", "sample"),
+        extensions=frozenset({"io.modelcontextprotocol/tasks"}),
+    ),
+    Feature(
+        "schemas",
+        frozenset(),
+    ),
+    Feature(
         "groups",
         frozenset({"client"}),
         client_members=("tools_for", "call_from"),
         is_rendered=True,
     ),
     Feature(
+        "restart",
+        frozenset({"client", "stdio"}),
+    ),
+    Feature(
+        "middleware",
+        frozenset({"server"}),
+        server_members=("middleware", "add_middleware"),
+    ),
+    Feature(
+        "direct",
+        frozenset({"server"}),
+        server_members=(
+            *("call_tool", "get_prompt", "list_prompts", "list_resources", "list_tools"),
+            "read_resource",
+        ),
+    ),
+    Feature(
+        "migration",
+        frozenset(),
+    ),
+    Feature(
         "openapi",
         frozenset({"server"}),
+        brings=("schemas",),
         server_members=("from_openapi",),
     ),
     Feature(
@@ -83,6 +121,7 @@ FEATURES = (
     Feature(
         "telemetry",
         frozenset(),
+        brings=("middleware",),
     ),
     Feature(
         "trace",
@@ -174,7 +213,12 @@ class Features:
         return any(each.client_members for each in self.absent)
 
     def _can_have(self, feature: Feature) -> bool:
-        has = {"client": self.client, "server": self.server, "http": self.any_http}
+        has = {
+            "client": self.client,
+            "server": self.server,
+            "http": self.any_http,
+            "stdio": self.stdio,
+        }
         return (self.client or self.server) and all(has[part] for part in feature.parts)
 
     @property
@@ -383,5 +427,6 @@ def _chosen(names: Sequence[str], has: Features) -> frozenset[str]:
         if feature.name in names and feature.name not in possible:
             needs = " and ".join(sorted(feature.parts)) or "client or server"
             raise UsageError(f"--features: {feature.name} needs {needs} in the package")
-    brought = (name for each in names for name in possible[each].brings)
-    return frozenset(names).union(brought)
+    brought = {name for each in names for name in possible[each].brings}
+    brought |= {each.name for each in has.absent if each.extensions & has.extensions}
+    return frozenset(names).union(brought & possible.keys())

@@ -105,7 +105,9 @@ def new(console: Console, wanted: NewProject) -> None:
     """
     module = projects.module_name(wanted.name)
     sources = schema_sources.named(wanted.revisions)
-    chosen = selection((), wanted.transports)
+    is_mirrored = wanted.from_file is not None or wanted.from_server is not None
+    features = ("schemas",) if is_mirrored else ()
+    chosen = selection((), wanted.transports, features=features)
     if Path.cwd().is_relative_to(wanted.directory.resolve()):
         raise UsageError(f"-o {wanted.directory} holds the current directory; name a new one")
     writing.expect_free(wanted.directory)
@@ -123,6 +125,7 @@ def new(console: Console, wanted: NewProject) -> None:
             mirror is not None and mirror.expands,
             _own_schemas(wanted.directory.resolve(), revisions),
             wanted.mcpgen,
+            chosen.features,
         )
         files = projects.user_files(project, mirror)
     own = len(files)
@@ -204,7 +207,7 @@ def _every_revision(request: BuildRequest, package: Mapping[str, str]) -> Mappin
     That is the package of the project, if it has all of them; else one is made for the moment.
     """
     sources = schema_sources.named(("all",))
-    if request.sources == sources and request.selection == selection():
+    if request.sources == sources and request.selection.transports == selection().transports:
         return package
     return package_cache.built(
         BuildRequest("peer", sources, selection=selection(("client",))), _ignore

@@ -109,6 +109,7 @@ class Project:
         needs_uritemplate: Whether the mirrored server has resource templates.
         schemas_dir: The user's folder of revisions as TOML, from the project; `None` for none.
         mcpgen: What pip installs mcpgen from in CI; `None` for CI without mcpgen.
+        feature_names: The features of its package.
     """
 
     name: str
@@ -119,6 +120,7 @@ class Project:
     needs_uritemplate: bool = False
     schemas_dir: Code | None = None
     mcpgen: str | None = None
+    feature_names: tuple[str, ...] = ()
 
     @property
     def module(self) -> str:
@@ -149,6 +151,11 @@ class Project:
     def transports(self) -> Code:
         """The transports as TOML."""
         return toml(list(self.transport_names))
+
+    @property
+    def features(self) -> Code | None:
+        """The features as TOML; `None` for none."""
+        return toml(list(self.feature_names)) if self.feature_names else None
 
     @property
     def requirements(self) -> Code:

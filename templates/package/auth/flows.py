@@ -19,6 +19,7 @@ from typing import Any, TypeAlias
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from ..errors import AuthorizationError, OAuthError
+from ..scopes import OFFLINE_ACCESS
 from .discovery import AuthorizationServer, FlowContext
 from .json_documents import finite_number
 from .jwt_signing import base64url_sha256, random_base64url
@@ -30,7 +31,6 @@ from .registration import (
     limit_scopes,
     load_registration,
 )
-from .scopes import OFFLINE_ACCESS
 from .steps import Call, DeviceCode, Flow, Pause, PrepareRedirect, ShowCode, Visit
 from .token_endpoint import ClientIdentity, Grant, new_grant, post_form, read_success, request_token
 

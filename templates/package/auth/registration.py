@@ -16,11 +16,11 @@ import msgspec
 
 from ..errors import AuthorizationError, OAuthError
 from ..foreign_text import safe_text
+from ..scopes import parse_scopes, union
 from .address_rules import is_loopback
 from .discovery import AuthorizationServer, FlowContext
 from .json_documents import finite_number
 from .jwt_signing import PrivateKey
-from .scopes import parse_scopes, union
 from .steps import Fetch, Fetched, Flow, Load, Save
 from .token_endpoint import (
     AuthMethod,

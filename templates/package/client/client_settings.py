@@ -128,3 +128,24 @@ class Identity:
 
     info: Mapping[str, Any]
     capabilities: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class ConfigInput:
+    """A value that a configuration has its user asked for, by `${input:id}`.
+
+    Attributes:
+        id: The id.
+        type: `promptString`, `pickString` or `command`.
+        description: The question; empty if the configuration has none.
+        default: What to suggest; `None` if there is nothing.
+        options: The values to choose from; empty for a text of any kind.
+        password: Whether the value must not be shown.
+    """
+
+    id: str
+    type: str = "promptString"
+    description: str = ""
+    default: str | None = None
+    options: tuple[str, ...] = ()
+    password: bool = False

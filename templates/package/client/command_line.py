@@ -38,7 +38,6 @@ if TYPE_CHECKING:  # what serves only does not load the client
     from ..facts import Revisions
     from .base import ClientBase
     from .callbacks import LogMessage
-    from .server_config import ServerEntry
 
 DONE, FAILED, WRONG = 0, 1, 2
 
@@ -253,9 +252,9 @@ async def _opening(chosen: argparse.Namespace, revision: str | None) -> tuple[An
     served = _in_config(chosen.target)
     if served is None:
         return _target(chosen.target, chosen.package.name), _options(chosen, revision)
-    server: ServerEntry | None = getattr(chosen, "server_entry", None)
+    server: Any = getattr(chosen, "server_entry", None)
     if server is None:
-        from .server_config import read_server
+        from .feature_calls import read_server
         from .terminal_handlers import ask_input
 
         ask = ask_input if sys.stdin.isatty() else None

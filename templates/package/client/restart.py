@@ -47,20 +47,20 @@ class RestartingChannel(Channel):
     """A channel to one process after the other, from the moment that `session_opened` is called.
 
     Args:
-        process: The channel to the first process.
-        start: Starts another one.
         application: The client's side.
         restart: How often.
+        process: The channel to the first process.
+        start: Starts another one.
     """
 
     transport = "stdio"
 
     def __init__(
         self,
-        process: ProcessChannel,
-        start: Callable[[], Awaitable[ProcessChannel]],
         application: ClientApplication,
         restart: Restart,
+        process: ProcessChannel,
+        start: Callable[[], Awaitable[ProcessChannel]],
     ) -> None:
         self._process = process
         self._start = start

@@ -29,30 +29,10 @@ from .._wire import UNREADABLE, is_many, is_object
 from ..errors import MissingExtraError
 from ..foreign_text import safe_list
 from .callbacks import in_thread
+from .client_settings import ConfigInput
 
 Config: TypeAlias = Mapping[str, Any] | PathLike[str]
 """A configuration of servers: `{"mcpServers": {...}}`, or the path of a JSON file with it."""
-
-
-@dataclass(frozen=True)
-class ConfigInput:
-    """A value that a configuration has its user asked for, by `${input:id}`.
-
-    Attributes:
-        id: The id.
-        type: `promptString`, `pickString` or `command`.
-        description: The question; empty if the configuration has none.
-        default: What to suggest; `None` if there is nothing.
-        options: The values to choose from; empty for a text of any kind.
-        password: Whether the value must not be shown.
-    """
-
-    id: str
-    type: str = "promptString"
-    description: str = ""
-    default: str | None = None
-    options: tuple[str, ...] = ()
-    password: bool = False
 
 
 Inputs: TypeAlias = Mapping[str, str] | Callable[[ConfigInput], str | Awaitable[str | None] | None]

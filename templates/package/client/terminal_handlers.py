@@ -25,8 +25,8 @@ from ..foreign_text import safe_text
 from ..protocol.client_features import field_complaint
 from ..protocol.uris import WEB_SCHEMES
 from ..runtime.request_context import RequestContext
+from .client_settings import ConfigInput
 from .handler_validation import ELICITATION, SAMPLING
-from .server_config import ConfigInput
 
 CAPABILITIES: Mapping[str, Any] = {"elicitation": {"form": {}, "url": {}}}
 """What can be asked at a terminal, besides what the handlers imply."""

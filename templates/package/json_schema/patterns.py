@@ -1,14 +1,14 @@
-"""Regular expressions of JSON Schemas: searched in linear time, or refused.
+"""Regular expressions of JSON Schemas: searched in bounded time, or refused.
 
 A backtracking engine can take exponential time for a short pattern and a short text, and that of
 Python holds the interpreter's lock meanwhile. So a pattern is parsed here first. A text is searched
 
 1. by `re`, if the number of steps is small in the worst case;
-2. by `re2` (the package google-re2), if it is installed and supports the pattern;
-3. by an automaton of this module, if the pattern has no lookaround, backreference or `\\b`.
+2. by `re2` (the package google-re2), if it is installed and supports the pattern.
 
-The syntax is that of ECMA-262; `\\d`, `\\w` and `\\s` match ASCII alone. Where `re2` is installed,
-its own syntax is accepted too.
+A pattern that neither can search is refused, with a text that says so. The syntax is that of
+ECMA-262; `\\d`, `\\w` and `\\s` match ASCII alone. Where `re2` is installed, its own syntax is
+accepted too.
 
 Source: JSON Schema 2020-12, core, section 6.4 (regular expressions).
 """
@@ -17,33 +17,26 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import chain
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 PATTERN_CHARACTERS = 10_000
 """Most characters of a pattern."""
 
-PATTERN_POSITIONS = 10_000
-"""Most positions of an automaton: characters, classes and anchors, repeated ones repeatedly."""
+BACKTRACKING_STEPS = 1_000_000
+"""Most steps of `re` in the worst case, some ten milliseconds, beyond the length of the text."""
 
-BACKTRACKING_STEPS = 100_000
-"""Most steps of `re` in the worst case, a few milliseconds, beyond the length of the text."""
-
-_RE2_WORK = 200_000_000  # characters times the pattern's size; about two seconds in the worst case
-_CACHED_POSITIONS = 10_000  # in all cached states of one automaton
+_RE2_WORK = 200_000_000  # characters times instructions; about two seconds in the worst case
 _ENDLESS = 10**15  # more steps than any search may take
-_BEGIN, _END = "begin", "end"  # positions that match no character
 
 Take: TypeAlias = Callable[[int], None]
 """Counts steps of some microseconds before they are run; may raise."""
 
 
 class PatternError(Exception):
-    """Not a regular expression, or one that can't be searched in linear time."""
+    """Not a regular expression, or one that can't be searched in bounded time."""
 
 
 class _Effort(NamedTuple):
@@ -58,300 +51,98 @@ class _Effort(NamedTuple):
     steps: int
 
 
-class _Node(Protocol):
-    """A part of a pattern."""
-
-    def text(self, end: str) -> str:
-        """The part in the syntax of `re` and `re2`; `end` matches the end of the text."""
-        ...
-
-    def effort(self, length: int) -> _Effort:
-        """The cost of matching the part in a text of this length."""
-        ...
-
-    def size(self) -> int:
-        """Number of positions of the part in an automaton."""
-        ...
-
-    def add_to(self, automaton: _Automaton) -> _Span:
-        """Add the positions of the part to an automaton."""
-        ...
-
-
-class _Span(NamedTuple):
-    """The positions of a part in an automaton.
+@dataclass(frozen=True)
+class _Part:
+    """A part of a pattern.
 
     Attributes:
-        empty: Whether the part matches the empty text.
-        first: Positions where a match can start.
-        last: Positions where a match can end.
+        text: The part in the syntax of `re` or `re2`.
+        effort: The cost of matching it in a text of some length.
+        anchored: Whether it can match at the start of the text only.
+        items: The characters and classes that it is a sequence of, each with whether it is
+            repeated; `None` for a part that is more than that.
     """
 
-    empty: bool
-    first: list[int]
-    last: list[int]
+    text: str
+    effort: Callable[[int], _Effort]
+    anchored: bool = False
+    items: Sequence[tuple[str, bool]] | None = None
 
 
-@dataclass(frozen=True)
-class _Atom:
-    """One character: a literal, a class or an escape, in the syntax of `re`."""
-
-    pattern: str
-
-    def text(self, end: str) -> str:
-        return self.pattern
-
-    def effort(self, length: int) -> _Effort:
-        return _Effort(1, 1)
-
-    def size(self) -> int:
-        return 1
-
-    def add_to(self, automaton: _Automaton) -> _Span:
-        return automaton.position(self.pattern)
+def _atom(text: str) -> _Part:
+    """One character: a literal, a class or an escape."""
+    return _Part(text, lambda length: _Effort(1, 1), items=[(text, False)])
 
 
-@dataclass(frozen=True)
-class _Anchor:
-    """The start of the text (`^`) or its end (`$`)."""
+def _joined(parts: Sequence[_Part]) -> _Part:
+    """Parts in sequence."""
 
-    sign: str
-
-    def text(self, end: str) -> str:
-        return end if self.sign == "$" else "^"
-
-    def effort(self, length: int) -> _Effort:
-        return _Effort(1, 1)
-
-    def size(self) -> int:
-        return 1
-
-    def add_to(self, automaton: _Automaton) -> _Span:
-        return automaton.position(_END if self.sign == "$" else _BEGIN)
-
-
-@dataclass(frozen=True)
-class _Irregular:
-    """A part that an automaton can't match: a backreference, or `\\b`."""
-
-    pattern: str
-
-    def text(self, end: str) -> str:
-        return self.pattern
-
-    def effort(self, length: int) -> _Effort:
-        return _Effort(1, length)
-
-    def size(self) -> int:
-        return 1
-
-    def add_to(self, automaton: _Automaton) -> _Span:
-        raise PatternError(f"it has {self.pattern}")
-
-
-@dataclass(frozen=True)
-class _Sequence:
-    parts: Sequence[_Node]
-
-    def text(self, end: str) -> str:
-        return "".join(part.text(end) for part in self.parts)
-
-    def effort(self, length: int) -> _Effort:
+    def effort(length: int) -> _Effort:
         ways, steps = 1, 1
-        for part in self.parts:
+        for part in parts:
             each = part.effort(length)
             steps = min(steps + ways * each.steps, _ENDLESS)
             ways = min(ways * each.ways, _ENDLESS)
         return _Effort(ways, steps)
 
-    def size(self) -> int:
-        return sum(part.size() for part in self.parts)
+    items: list[tuple[str, bool]] | None = []
+    for part in parts:
+        items = None if items is None or part.items is None else [*items, *part.items]
+    anchored = bool(parts) and parts[0].anchored
+    return _Part("".join(part.text for part in parts), effort, anchored, items)
 
-    def add_to(self, automaton: _Automaton) -> _Span:
-        return automaton.joined(part.add_to(automaton) for part in self.parts)
 
+def _choice(parts: Sequence[_Part]) -> _Part:
+    """Alternatives."""
 
-@dataclass(frozen=True)
-class _Choice:
-    parts: Sequence[_Node]
-
-    def text(self, end: str) -> str:
-        return "|".join(part.text(end) for part in self.parts)
-
-    def effort(self, length: int) -> _Effort:
-        efforts = [part.effort(length) for part in self.parts]
+    def effort(length: int) -> _Effort:
+        efforts = [part.effort(length) for part in parts]
         return _Effort(sum(each.ways for each in efforts), sum(each.steps for each in efforts))
 
-    def size(self) -> int:
-        return sum(part.size() for part in self.parts)
-
-    def add_to(self, automaton: _Automaton) -> _Span:
-        spans = [part.add_to(automaton) for part in self.parts]
-        return _Span(
-            any(span.empty for span in spans),
-            [position for span in spans for position in span.first],
-            [position for span in spans for position in span.last],
-        )
+    return _Part("|".join(part.text for part in parts), effort, all(p.anchored for p in parts))
 
 
-@dataclass(frozen=True)
-class _Group:
-    opening: str
-    inner: _Node
-
-    def text(self, end: str) -> str:
-        return f"{self.opening}{self.inner.text(end)})"
-
-    def effort(self, length: int) -> _Effort:
-        return self.inner.effort(length)
-
-    def size(self) -> int:
-        return self.inner.size()
-
-    def add_to(self, automaton: _Automaton) -> _Span:
-        return self.inner.add_to(automaton)
-
-
-@dataclass(frozen=True)
-class _Lookaround(_Group):
+def _lookaround(opening: str, inner: _Part) -> _Part:
     """A group that consumes nothing. After a match no other way is tried."""
-
-    def effort(self, length: int) -> _Effort:
-        return _Effort(1, self.inner.effort(length).steps)
-
-    def add_to(self, automaton: _Automaton) -> _Span:
-        raise PatternError(f"it has {self.opening}...)")
+    return _Part(f"{opening}{inner.text})", lambda length: _Effort(1, inner.effort(length).steps))
 
 
-@dataclass(frozen=True)
-class _Repeat:
-    inner: _Node
-    least: int
-    most: int | None
-    sign: str
+def _repeated(inner: _Part, least: int, most: int | None, sign: str) -> _Part:
+    """A part several times: exponential cost if one repetition can match in several ways."""
+    is_separated = _is_separated(inner.items or ())
 
-    def text(self, end: str) -> str:
-        return self.inner.text(end) + self.sign
-
-    def effort(self, length: int) -> _Effort:
-        """The cost is exponential if one repetition can match in several ways."""
-        each = self.inner.effort(length)
-        rounds = max(length, self.least)
-        if self.most is not None:
-            rounds = min(rounds, self.most)
+    def effort(length: int) -> _Effort:
+        each = inner.effort(length)
+        rounds = max(length, least) if most is None else min(max(length, least), most)
         if each.ways == 1:
-            return _Effort(rounds - min(self.least, rounds) + 1, rounds * each.steps + 1)
+            return _Effort(rounds - min(least, rounds) + 1, rounds * each.steps + 1)
+        if is_separated:
+            return _Effort(length + 1, 2 * length + 1)
         if rounds * each.ways.bit_length() > _ENDLESS.bit_length() * 2:
             return _Effort(_ENDLESS, _ENDLESS)
         ways = (rounds + 1) * each.ways**rounds
         return _Effort(min(ways, _ENDLESS), min(ways * each.steps, _ENDLESS))
 
-    def size(self) -> int:
-        return self.inner.size() * max(self.least if self.most is None else self.most, 1)
-
-    def add_to(self, automaton: _Automaton) -> _Span:
-        return automaton.repeated(self)
+    is_item = inner.items is not None and len(inner.items) == 1 and not inner.items[0][1]
+    items = [(inner.text, True)] if is_item else None
+    return _Part(inner.text + sign, effort, items=items)
 
 
-class _Automaton:
-    """Searches a regular pattern in one pass; its states are made on first use.
-
-    Each character of the pattern is a position; a state is the set of positions that a match can
-    have reached. The start and the end of the text count as characters.
-
-    Raises:
-        PatternError: The pattern is not regular, or too large.
-    """
-
-    def __init__(self, tree: _Node, take: Take) -> None:
-        if tree.size() > PATTERN_POSITIONS:
-            raise PatternError(f"it has more than {PATTERN_POSITIONS} characters to match")
-        self._take = take
-        self._kinds: list[str] = []
-        self._follow: list[list[int]] = []
-        self._matches: dict[str, re.Pattern[str]] = {}
-        span = tree.add_to(self)
-        self._empty, self._first = span.empty, span.first
-        self._last = frozenset(span.last)
-        self._states: dict[tuple[frozenset[int], str], frozenset[int]] = {}
-        self._cached = 0
-
-    def position(self, kind: str) -> _Span:
-        """Add a position for one kind of characters: `_BEGIN`, `_END`, or a pattern for `re`."""
-        self._take(1)
-        self._kinds.append(kind)
-        self._follow.append([])
-        if kind not in (_BEGIN, _END, *self._matches):
-            self._matches[kind] = re.compile(kind, re.ASCII)
-        here = [len(self._kinds) - 1]
-        return _Span(False, here, here)
-
-    def joined(self, spans: Iterable[_Span]) -> _Span:
-        """Concatenate spans."""
-        empty, first, last = True, list[int](), list[int]()
-        for span in spans:
-            self._connect(last, span.first)
-            first = first + span.first if empty else first
-            last = last + span.last if span.empty else span.last
-            empty = empty and span.empty
-        return _Span(empty, first, last)
-
-    def repeated(self, repeat: _Repeat) -> _Span:
-        """Copy a part for each repetition; the last copy of an unbounded one follows itself."""
-        copies = max(repeat.least, 1) if repeat.most is None else repeat.most
-        empty, first, last = True, list[int](), list[int]()
-        ends: list[int] = []
-        for number in range(1, copies + 1):
-            span = repeat.inner.add_to(self)
-            self._connect(last, span.first)
-            first = first + span.first if empty else first
-            last = last + span.last if span.empty else span.last
-            empty = empty and span.empty
-            if number >= repeat.least:
-                ends += last if number == repeat.least else span.last
-            if repeat.most is None and number == copies:
-                self._connect(span.last, span.first)
-        return _Span(empty or repeat.least == 0, first, ends)
-
-    def _connect(self, ends: Sequence[int], starts: Sequence[int]) -> None:
-        self._take(1 + len(ends) * len(starts) // 10)
-        for position in ends:
-            self._follow[position] += starts
-            if self._kinds[position] in (_BEGIN, _END):
-                following = {self._kinds[start] for start in starts}
-                if _BEGIN in following or self._kinds[position] in following:
-                    raise PatternError("it has several ^ or $ in one place")
-
-    def search(self, text: str, take: Take) -> bool:
-        """Whether the pattern matches anywhere in a text."""
-        if self._empty:
-            return True
-        take(1 + len(text) // 50)
-        state: frozenset[int] = frozenset()
-        for symbol in chain((_BEGIN,), text, (_END,)):
-            following = self._states.get((state, symbol))
-            state = self._next(state, symbol, take) if following is None else following
-            if not state.isdisjoint(self._last):
-                return True
+def _is_separated(items: Sequence[tuple[str, bool]]) -> bool:
+    """Whether a literal at one end shows where each repetition ends, as in `(-[a-z]+)*`."""
+    variable = [is_repeated for _, is_repeated in items]
+    if variable.count(True) != 1 or len(items) < 2:
         return False
+    for at in (0, -1):
+        separator, is_repeated = items[at]
+        others = [text for index, (text, _) in enumerate(items) if index != at % len(items)]
+        can_separate = not is_repeated and _LITERAL.fullmatch(separator) is not None
+        if can_separate and not any(re.fullmatch(o, separator[-1], re.ASCII) for o in others):
+            return True
+    return False
 
-    def _next(self, state: frozenset[int], symbol: str, take: Take) -> frozenset[int]:
-        """The state after a character, or after the start or the end of the text."""
-        candidates = set(self._first).union(*(self._follow[position] for position in state))
-        take(1 + (len(self._first) + len(candidates)) // 10)
-        kinds = {kind for kind in {self._kinds[at] for at in candidates} if self._is(kind, symbol)}
-        following = frozenset(at for at in candidates if self._kinds[at] in kinds)
-        self._cached += 1 + len(following)
-        if self._cached > _CACHED_POSITIONS:
-            self._states, self._cached = {}, 0
-        self._states[state, symbol] = following
-        return following
 
-    def _is(self, kind: str, symbol: str) -> bool:
-        if kind in (_BEGIN, _END) or len(symbol) > 1:
-            return kind == symbol
-        return self._matches[kind].match(symbol) is not None
-
+_LITERAL = re.compile(r"\\[^0-9A-Za-z]|[^.\[\\]", re.DOTALL)
 
 _TOKEN = re.compile(
     r"""
@@ -369,44 +160,52 @@ _IN_CLASS = re.compile(r"\\u[0-9A-Fa-f]{4}|\\.|[\[&~|]", re.DOTALL)
 
 
 class _Parser:
-    """Parses a pattern into a tree.
+    """Parses a pattern.
+
+    Args:
+        pattern: The pattern.
+        end: The sign for the end of a text.
 
     Raises:
         PatternError: The pattern is incomplete, or not of the syntax of ECMA-262.
     """
 
-    def __init__(self, pattern: str) -> None:
+    def __init__(self, pattern: str, end: str) -> None:
         self._pattern = pattern
+        self._anchors = {
+            "^": _Part("^", lambda length: _Effort(1, 1), anchored=True),
+            "$": _Part(end, lambda length: _Effort(1, 1)),
+        }
         self._at = 0
-        self.tree = self._choice()
+        self.parsed = self._choice()
         if self._at < len(pattern):
             raise self._wrong()
 
     def _wrong(self) -> PatternError:
         return PatternError(f"no regular expression from character {self._at + 1} on")
 
-    def _choice(self) -> _Node:
+    def _choice(self) -> _Part:
         parts = [self._sequence()]
         while self._pattern.startswith("|", self._at):
             self._at += 1
             parts.append(self._sequence())
-        return parts[0] if len(parts) == 1 else _Choice(parts)
+        return parts[0] if len(parts) == 1 else _choice(parts)
 
-    def _sequence(self) -> _Node:
-        parts: list[_Node] = []
+    def _sequence(self) -> _Part:
+        parts: list[_Part] = []
+        can_repeat = False
         while self._at < len(self._pattern) and self._pattern[self._at] not in "|)":
             token = _TOKEN.match(self._pattern, self._at)
-            if token is None:
+            if token is None or (token.lastgroup == "repeat" and not can_repeat):
                 raise self._wrong()
             if token.lastgroup == "repeat":
-                if not parts or isinstance(parts[-1], _Anchor | _Repeat):
-                    raise self._wrong()
                 parts[-1] = self._repeat(parts[-1], token)
             else:
                 parts.append(self._part(token))
-        return parts[0] if len(parts) == 1 else _Sequence(parts)
+            can_repeat = token.lastgroup not in ("repeat", "anchor")
+        return parts[0] if len(parts) == 1 else _joined(parts)
 
-    def _repeat(self, inner: _Node, token: re.Match[str]) -> _Node:
+    def _repeat(self, inner: _Part, token: re.Match[str]) -> _Part:
         least, most = _SIGNS.get(token[0][0], (int(token["least"] or 0), None))
         if token["least"] is not None and token["most"] is not None:
             most = int(token["most"])
@@ -415,22 +214,22 @@ class _Parser:
         if most is not None and most < least:
             raise self._wrong()
         self._at = token.end()
-        return _Repeat(inner, least, most, token[0])
+        return _repeated(inner, least, most, token[0])
 
-    def _part(self, token: re.Match[str]) -> _Node:
+    def _part(self, token: re.Match[str]) -> _Part:
         text = token[0]
         if token.lastgroup == "group":
             return self._group(text, token.end())
         self._at = token.end()
         if token.lastgroup == "class":
-            return _Atom(_class(text))
+            return _atom(_class(text))
         if token.lastgroup == "anchor":
-            return _Anchor(text)
+            return self._anchors[text]
         if token.lastgroup == "escape":
             return _escape(text)
-        return _Atom("." if text == "." else re.escape(text))
+        return _atom("." if text == "." else re.escape(text))
 
-    def _group(self, opening: str, end: int) -> _Node:
+    def _group(self, opening: str, end: int) -> _Part:
         start, self._at = self._at, end
         inner = self._choice()
         if not self._pattern.startswith(")", self._at):
@@ -438,8 +237,8 @@ class _Parser:
             raise self._wrong()
         self._at += 1
         if opening[-1] in "=!":
-            return _Lookaround(opening, inner)
-        return _Group(opening.replace("?<", "?P<"), inner)
+            return _lookaround(opening, inner)
+        return replace(inner, text=f"{opening.replace('?<', '?P<')}{inner.text})")
 
 
 _SIGNS: Mapping[str, tuple[int, int | None]] = {"*": (0, None), "+": (1, None), "?": (0, 1)}
@@ -465,14 +264,13 @@ def _character(code: str) -> str:
     return re.escape(chr(int.from_bytes(bytes.fromhex(code[2:]), "big")))
 
 
-def _escape(text: str) -> _Node:
+def _escape(text: str) -> _Part:
     if _CODE.fullmatch(text):
-        return _Atom(_character(text))
-    if text[1] == "k" and len(text) > 2:
-        return _Irregular(f"(?P={text[3:-1]})")
-    if text[1] in "bB123456789":
-        return _Irregular(text)
-    return _Atom(text if text[1].isalnum() else re.escape(text[1]))
+        return _atom(_character(text))
+    if text[1] in "bB123456789" or (text[1] == "k" and len(text) > 2):
+        irregular = f"(?P={text[3:-1]})" if text[1] == "k" else text
+        return _Part(irregular, lambda length: _Effort(1, length))
+    return _atom(text if text[1].isalnum() else re.escape(text[1]))
 
 
 class Pattern:
@@ -488,20 +286,20 @@ class Pattern:
     def __init__(self, source: str) -> None:
         if len(source) > PATTERN_CHARACTERS:
             raise PatternError(f"longer than {PATTERN_CHARACTERS} characters")
-        self._tree: _Node | None = None
+        self._parsed: _Part | None = None
         self._re: re.Pattern[str] | None = None
-        self._wrong = ""
+        wrong, linear = "", source
         try:
-            self._tree = _Parser(source).tree
-            self._re = re.compile(self._tree.text(r"\Z"), re.ASCII)
+            self._parsed = _Parser(source, r"\Z").parsed
+            linear = _Parser(source, r"\z").parsed.text
+            self._re = re.compile(self._parsed.text, re.ASCII)
         except (PatternError, re.error, OverflowError) as error:
-            self._wrong = str(error)
-        self._linear = _linear(source if self._tree is None else self._tree.text(r"\z"))
+            wrong = str(error)
+        self._linear = _linear(linear)
         if self._re is None and self._linear is None:
-            raise PatternError(f"not a regular expression: {self._wrong}{_advice()}")
+            raise PatternError(f"not a regular expression: {wrong}{_advice()}")
         self._nodes = 1 + len(source) // 10
-        self._efforts: dict[int, int] = {}
-        self._automaton: _Automaton | None = None
+        self._steps: dict[int, int] = {}
 
     def search(self, text: str, take: Take) -> bool:
         """Whether the pattern matches anywhere in a text.
@@ -511,62 +309,36 @@ class Pattern:
             take: Counts the steps.
 
         Raises:
-            PatternError: The pattern can't be searched in linear time, or is too large.
+            PatternError: The pattern can't be searched in bounded time.
         """
-        if self._re is not None:
-            steps = self._backtracking(len(text), take)
+        if self._re is not None and self._parsed is not None:
+            steps = self._backtracking(self._parsed, len(text), take)
             if steps <= BACKTRACKING_STEPS + 20 * len(text):
                 take(1 + steps // 5000)
                 return self._re.search(text) is not None
-        size = PATTERN_CHARACTERS if self._tree is None else self._tree.size()
-        if self._linear is not None and size * len(text) <= _RE2_WORK:
-            take(1 + len(text) // 500)
-            with suppress(UnicodeEncodeError):  # a lone surrogate
-                return self._linear.search(text) is not None
-        if self._automaton is None:
-            self._automaton = self._made(take)
-        return self._automaton.search(text, take)
+        if self._linear is None or self._linear.programsize * len(text) > _RE2_WORK:
+            raise PatternError(f"can't be searched for in linear time{_advice()}")
+        take(1 + len(text) // 500)
+        try:
+            return self._linear.search(text) is not None
+        except UnicodeEncodeError:  # a lone surrogate; U+FFFD takes its place
+            readable = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+            return self._linear.search(readable) is not None
 
-    def _backtracking(self, length: int, take: Take) -> int:
+    def _backtracking(self, parsed: _Part, length: int, take: Take) -> int:
         """Most steps that `re` can take for a text of this length."""
         bits = length.bit_length()
-        if bits not in self._efforts and self._tree is not None:
+        if bits not in self._steps:
             take(self._nodes)
-            steps = self._tree.effort(1 << bits).steps
-            self._efforts[bits] = (steps if _is_anchored(self._tree) else steps << bits) + length
-        return self._efforts[bits]
-
-    def _made(self, take: Take) -> _Automaton:
-        try:
-            if self._tree is None:
-                raise PatternError("the text is too long")
-            return _Automaton(self._tree, take)
-        except (PatternError, re.error) as error:
-            reason = f"can't be searched for in linear time: {error}"
-            raise PatternError(f"{reason}{_advice()}") from None
+            steps = parsed.effort(1 << bits).steps
+            self._steps[bits] = (steps if parsed.anchored else steps << bits) + length
+        return self._steps[bits]
 
 
 @lru_cache(maxsize=64)
 def pattern_of(source: str) -> Pattern:
     """A compiled pattern from the cache; see `Pattern`."""
     return Pattern(source)
-
-
-def _is_anchored(node: _Node) -> bool:
-    """Whether a match can start only at the start of the text."""
-    match node:
-        case _Anchor():
-            return node.sign == "^"
-        case _Sequence(parts):
-            return bool(parts) and _is_anchored(parts[0])
-        case _Choice(parts):
-            return all(map(_is_anchored, parts))
-        case _Lookaround():
-            return False
-        case _Group():
-            return _is_anchored(node.inner)
-        case _:
-            return False
 
 
 def _linear(pattern: str) -> Any:

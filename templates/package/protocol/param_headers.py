@@ -17,7 +17,7 @@ from .._wire import is_many, is_object
 from ..foreign_text import safe_repr, safe_text
 
 if TYPE_CHECKING:  # loaded only to validate
-    from ..json_schema.validation import JsonSchema
+    from ..json_schema import JsonSchema
 
 KEYWORD = "x-mcp-header"
 

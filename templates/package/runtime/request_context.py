@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from msgspec import Raw
 
-from ..auth.scopes import checked_scopes
 from ..channel import RequestId
 from ..facts import Method, Revision
 from ..protocol.receiver import NotificationReceived, RequestReceived
+from ..scopes import checked_scopes
 from .pending_requests import OnProgress, PendingRequests
 
 Identity: TypeAlias = tuple[str | None, str, str | None]

@@ -55,7 +55,7 @@ class Start:
 async def opened(process: Any, start: Start) -> AsyncIterator[RestartingChannel]:
     """A channel with an open session, which is read until its end."""
     application = ClientApplication(None, Identity({"name": "test", "version": "1"}, {}))
-    channel = RestartingChannel(process, start, application, Restart(limit=1, pauses=()))
+    channel = RestartingChannel(application, Restart(limit=1, pauses=()), process, start)
     channel.session_opened(new_peer(channel, REVISIONS, application))
 
     async def read() -> None:

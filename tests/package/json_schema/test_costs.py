@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 
 from mcp_protocol import Server, Timeouts, connect
 from mcp_protocol.errors import McpError, RemoteProtocolError
+from mcp_protocol.json_schema import Deadline
 from mcp_protocol.json_schema.keywords import ID_CHARACTERS, MULTIPLE_BITS
 from mcp_protocol.json_schema.validation import (
     SCHEMA_PARTS,
-    Deadline,
     complaint_in_time,
     validator,
     validator_in_time,

@@ -6,10 +6,9 @@ import re
 import sys
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mcp_protocol.json_schema import patterns
 from mcp_protocol.json_schema.patterns import PATTERN_CHARACTERS, Pattern, PatternError
 
 MANY = 20_000
@@ -94,10 +93,40 @@ SLOW = [
 
 
 @pytest.mark.parametrize(("pattern", "text", "found"), SLOW)
-def test_a_backtracking_pattern_is_searched_in_linear_time(
-    pattern: str, text: str, found: bool, engine: str
+def test_a_slow_pattern_is_searched_by_re2_in_linear_time(
+    pattern: str, text: str, found: bool
+) -> None:
+    pytest.importorskip("re2")
+    assert search(pattern, text) is found
+
+
+@pytest.mark.parametrize(("pattern", "text"), [(pattern, text) for pattern, text, _ in SLOW])
+def test_a_slow_pattern_is_refused_without_re2(pattern: str, text: str, without_re2: None) -> None:
+    with pytest.raises(PatternError, match=r"linear time.*pip install google-re2"):
+        search(pattern, text)
+
+
+SEPARATED = [
+    ("^[a-z]+(-[a-z]+)*$", "a-long-slug" * 10, True),
+    ("^[a-z]+(-[a-z]+)*$", "a-long-slug-" * 10, False),
+    (r"^(\w+\.)+\w+$", "pkg.module.name" * 10, True),
+    (r"^([^,]*,)*x$", "a,b,,c," * 20 + "x", True),
+    (r"^[^@]+@[^@]+\.[^@]+$", "somebody.with.a.name@mail.example.com", True),
+    (r"^(\/[^\/]+)+$", "/usr/share/doc" * 10, True),
+]
+
+
+@pytest.mark.parametrize(("pattern", "text", "found"), SEPARATED)
+def test_words_with_a_separator_need_no_re2(
+    pattern: str, text: str, found: bool, without_re2: None
 ) -> None:
     assert search(pattern, text) is found
+
+
+@pytest.mark.parametrize("pattern", ["^(-[a-z-]+)*$", "^(-[a-z]+[a-z]+)*$", "^([^x]+-)*$"])
+def test_a_separator_that_words_may_contain_is_none(pattern: str, without_re2: None) -> None:
+    with pytest.raises(PatternError, match="linear time"):
+        search(pattern, "-a" * 20)
 
 
 @pytest.mark.parametrize(
@@ -137,36 +166,13 @@ def test_a_pattern_has_a_length(engine: str) -> None:
         Pattern("a" * (PATTERN_CHARACTERS + 1))
 
 
-def test_a_lone_surrogate_is_a_character(engine: str) -> None:
+def test_a_lone_surrogate_is_a_character() -> None:
+    pytest.importorskip("re2")
     assert search("^(.+)+$", "a" * 50 + "\ud800")
 
 
-def search_by_automaton(pattern: str, text: str) -> bool:
-    """Whether a pattern is found, without `re` and without re2."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(sys.modules, "re2", None)
-        patch.setattr(patterns, "BACKTRACKING_STEPS", -1_000)
-        return search(pattern, text)
-
-
-@pytest.mark.parametrize(
-    ("sign", "counts"),
-    [
-        ("*", {0, 1, 2, 3}),
-        ("+", {1, 2, 3}),
-        ("?", {0, 1}),
-        ("{2}", {2}),
-        ("{2,}", {2, 3}),
-        ("{1,2}", {1, 2}),
-    ],
-)
-def test_the_automaton_counts_repetitions(sign: str, counts: set[int]) -> None:
-    found = {count for count in range(4) if search_by_automaton(f"^(ab){sign}$", "ab" * count)}
-    assert found == counts
-
-
-SIMPLE = st.recursive(
-    st.sampled_from(["a", "b", ".", "[ab]", "[^a]", r"\d"]),
+PARTS = st.recursive(
+    st.sampled_from(["a", "b", "-", ".", "[ab]", "[^a]", r"\d"]),
     lambda inner: st.one_of(
         st.lists(inner, min_size=1, max_size=3).map("".join),
         st.lists(inner, min_size=2, max_size=3).map(lambda parts: f"(?:{'|'.join(parts)})"),
@@ -178,12 +184,13 @@ SIMPLE = st.recursive(
 )
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow])  # the first text makes a table of Unicode
 @given(
-    pattern=SIMPLE,
+    pattern=PARTS,
     start=st.sampled_from(["", "^"]),
     end=st.sampled_from(["", "$"]),
-    text=st.text("ab1c", max_size=8),
+    text=st.text("ab1c-", max_size=8),
 )
-def test_the_automaton_finds_what_re_finds(pattern: str, start: str, end: str, text: str) -> None:
+def test_a_pattern_matches_what_re_matches(pattern: str, start: str, end: str, text: str) -> None:
     whole = f"{start}{pattern}{end}"
-    assert search_by_automaton(whole, text) is bool(re.search(whole, text))
+    assert search(whole, text) is bool(re.search(whole, text))

@@ -18,7 +18,7 @@ from typing import Any
 from ...auth.address_rules import checked_https_url
 from ...auth.challenges import Challenge, format_challenge
 from ...auth.identifiers import comparable_uri, protected_resource_url
-from ...auth.scopes import OFFLINE_ACCESS, checked_scopes, union
+from ...scopes import OFFLINE_ACCESS, checked_scopes, union
 from ..serving import ProcessLimit
 from .dpop_validation import DpopValidation
 from .verifiers import TokenVerifier, TrustedIssuers, VerifyToken

@@ -14,9 +14,9 @@ and returns its result. In the event loop it returns a coroutine as ever, so
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar, Unpack
 
 import anyio
 from msgspec import Raw
@@ -24,13 +24,9 @@ from msgspec import Raw
 from ..._wire import UNSET
 from ...channel import RequestId
 from ...protocol.negotiation import settings_of
-from ...protocol.uris import WEB_SCHEMES
 from ...runtime.request_context import Principal, RequestContext
-from .client_features.input_required import (
-    OpenURLElicitations,
-    RequestStateSigner,
-    URLElicitationRequiredError,
-)
+from .client_features.input_required import OpenURLElicitations, RequestStateSigner
+from .client_questions import ClientQuestions
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar as TypeVarWithDefault  # type checkers have it built in
@@ -38,16 +34,6 @@ if TYPE_CHECKING:
     from ...other_sdks import NoOptions
     from ..request_head import RequestHead
     from ..server_session import ServerSession
-    from .client_features.elicitation import Accepted, Cancelled, Declined
-    from .client_features.multi_round_trip import MultiRoundTrip
-    from .client_features.sampling_and_roots import (
-        IncludeContext,
-        MessageLike,
-        ModelPreferences,
-        Root,
-        Sampled,
-        ToolChoice,
-    )
     from .registry import Registry
 
 LogLevel: TypeAlias = Literal[
@@ -61,23 +47,14 @@ else:
     StateT = TypeVar("StateT")
 
 _T = TypeVar("_T")
-_T1 = TypeVar("_T1")
-_T2 = TypeVar("_T2")
-_T3 = TypeVar("_T3")
 
 
-class Context(Generic[StateT]):
+class Context(ClientQuestions, Generic[StateT]):
     """The request being served.
 
     A parameter annotated with this class receives it, whatever its name; `Context[AppState]` says
     what the lifespan yields, so that `state` has this type. A plain function, which runs in a
     worker thread, calls the coroutine functions without `await`.
-
-    `elicit`, `elicit_url`, `sample` and `list_roots` ask the client. In some revisions that is a
-    request to the client. In others the handler is left at the question, and runs again from the
-    start when the answer has arrived: side effects belong after the last question, and values that
-    differ between runs belong in `once`. Answers so far are kept by the client; they are signed but
-    not encrypted.
 
     Args:
         request_context: The request.
@@ -96,15 +73,7 @@ class Context(Generic[StateT]):
         InvalidParamsError: The request state is invalid.
     """
 
-    __slots__ = (
-        "_lists",
-        "_session_of",
-        "_signer",
-        "_url_elicitations",
-        "questions",
-        "request_context",
-        "state",
-    )
+    __slots__ = ("_lists", "_session_of", "state")
 
     def __init__(
         self,
@@ -121,17 +90,9 @@ class Context(Generic[StateT]):
         self._session_of = session_of
         self._signer = signer
         self._url_elicitations = url_elicitations
-        self.questions: MultiRoundTrip | None = None
+        self.questions = None
         if getattr(request_context.params, "request_state", None) is not None:
             self.multi_round_trip()  # an invalid state is refused, whatever the handler does
-
-    def multi_round_trip(self) -> MultiRoundTrip:
-        """The questions and answers of the request, created if there are none yet."""
-        if self.questions is None:
-            from .client_features.multi_round_trip import MultiRoundTrip  # few servers need it
-
-            self.questions = MultiRoundTrip(self.request_context, self._signer)
-        return self.questions
 
     if not TYPE_CHECKING:
 
@@ -146,25 +107,6 @@ class Context(Generic[StateT]):
         params = self.request_context.params
         values = getattr(params, "input_responses", None), getattr(params, "request_state", None)
         return values != (None, None)
-
-    @property
-    def input_responses(self) -> Mapping[str, Any]:
-        """Answers to an earlier `InputRequired`, as wire objects by its keys.
-
-        Source: basic/patterns/mrtr (2026-07-28).
-        """
-        return self.multi_round_trip().responses
-
-    @property
-    def request_state(self) -> str | None:
-        """State of an earlier `InputRequired`; `None` if there is none.
-
-        A request with a state that this server did not sign for it, that was altered or that has
-        expired, is refused before the handler runs.
-
-        Source: basic/patterns/mrtr (2026-07-28).
-        """
-        return self.multi_round_trip().state
 
     @property
     def request_id(self) -> RequestId | None:
@@ -215,19 +157,19 @@ class Context(Generic[StateT]):
             LocalProtocolError: The request belongs to no session, as in 2026-07-28 and with
                 `stateless=True`.
         """
-        from .visibility import switch_in_session  # used by few tools
+        from .sessions import switch_in_session  # used by few tools
 
         await switch_in_session(self._lists, self.request_context, names, tags, enabled=True)
 
     async def disable_components(self, *names: str, tags: Collection[str] = ()) -> None:
         """Hide items in the client's session alone; see `enable_components`."""
-        from .visibility import switch_in_session
+        from .sessions import switch_in_session
 
         await switch_in_session(self._lists, self.request_context, names, tags, enabled=False)
 
     async def reset_visibility(self) -> None:
         """Undo `enable_components` and `disable_components` in the client's session."""
-        from .visibility import reset_in_session
+        from .sessions import reset_in_session
 
         await reset_in_session(self._lists, self.request_context)
 
@@ -389,244 +331,6 @@ class Context(Generic[StateT]):
             RequestTimeoutError: No response in time.
         """
         return await self.request_context.request(method, params, timeout=timeout)
-
-    @overload
-    async def elicit(
-        self, message: str, form: type[_T], *, key: str | None = ..., timeout: float | None = ...
-    ) -> Accepted[_T] | Declined | Cancelled: ...
-
-    @overload
-    async def elicit(
-        self,
-        message: str,
-        form: Mapping[str, Any],
-        *,
-        key: str | None = ...,
-        timeout: float | None = ...,
-    ) -> Accepted[dict[str, Any]] | Declined | Cancelled: ...
-
-    async def elicit(
-        self,
-        message: str,
-        form: Any = None,
-        *,
-        key: str | None = None,
-        timeout: float | None = None,
-        **others: Unpack[NoOptions],
-    ) -> Accepted[Any] | Declined | Cancelled:
-        """Ask the user to fill in a form.
-
-        Use `elicit_url` for secrets.
-
-        Args:
-            message: What is asked, and why.
-            form: A dataclass, TypedDict, Struct or pydantic model of strings, numbers, booleans,
-                dates, and choices (Literal, Enum, lists of them; see `titles`); one of these types,
-                for a single value; or a flat JSON Schema, which is sent unchanged.
-            key: Key of the input request, visible to the client; generated if `None`.
-            timeout: Seconds to wait where a request is sent; `None` for no limit.
-
-        Returns:
-            `Accepted` with the content as a value of the type (a dict for a schema),
-            `Declined` or `Cancelled`.
-
-        Raises:
-            TypeError: The type can't be a form.
-            MissingCapabilityError: The client did not declare form elicitation.
-            LocalProtocolError: The revision has no such form, or the method can't ask.
-            RemoteError: The client refused.
-            RemoteProtocolError: The content does not fit the form.
-            RequestTimeoutError: No response in time.
-
-        Source: client/elicitation.
-        """
-        if others:
-            raise _keyword_error("ctx.elicit", others)
-        from .client_features import elicitation  # used by few tools, as are the modules below
-
-        elicitation_form = elicitation.form_of(form)
-        question = elicitation.form_question(message, elicitation_form, self.request_context)
-        result = await self.multi_round_trip().ask(question, key, timeout)
-        return elicitation.answer_of(result, elicitation_form.content)
-
-    async def elicit_url(
-        self,
-        message: str,
-        url: str,
-        *,
-        elicitation_id: str | None = None,
-        schemes: Collection[str] = WEB_SCHEMES,
-        key: str | None = None,
-        timeout: float | None = None,
-    ) -> Accepted[None] | Declined | Cancelled:
-        """Ask the user to visit a web page, for data that must not pass through the client.
-
-        `Accepted` means that the user agreed to the visit, not that the page has been completed:
-        check that, and ask again if necessary. Where ids exist,
-        `Server.elicitation_complete` notifies the client of the completion.
-
-        Args:
-            message: Why the visit is needed.
-            url: URL of the page, without secrets, the same in each run (see `once`).
-            elicitation_id: Id in revisions that have one; generated if `None`.
-            schemes: Allowed schemes of the URL; most clients open http and https only.
-            key: Key of the input request, visible to the client; generated if `None`.
-            timeout: Seconds to wait where a request is sent; `None` for no limit.
-
-        Raises:
-            ValueError: Not a URL of an allowed scheme, or the id is in use.
-            MissingCapabilityError: The client did not declare URL elicitation.
-            LocalProtocolError: The method of the request can't ask.
-            RemoteError: The client refused.
-            RequestTimeoutError: No response in time.
-
-        Source: client/elicitation#url-mode-elicitation-requests.
-        """
-        from .client_features import elicitation
-
-        question = elicitation.url_question(
-            message, url, elicitation_id, self.request_context, self._url_elicitations, schemes
-        )
-        result = await self.multi_round_trip().ask(question, key, timeout)
-        return elicitation.answer_of(result, lambda _: None)
-
-    async def sample(
-        self,
-        messages: str | Sequence[MessageLike],
-        *,
-        max_tokens: int = 1024,
-        system_prompt: str | None = None,
-        temperature: float | None = None,
-        stop_sequences: Sequence[str] | None = None,
-        model_preferences: ModelPreferences | Mapping[str, Any] | None = None,
-        include_context: IncludeContext | None = None,
-        tools: Sequence[Any] | None = None,
-        tool_choice: ToolChoice | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        key: str | None = None,
-        timeout: float | None = None,
-    ) -> Sampled:
-        """Ask the client's model for a message.
-
-        Args:
-            messages: The conversation so far, oldest first; a string is one user message. It may
-                hold return values of `sample`, followed by tool results.
-            max_tokens: Most tokens to generate.
-            system_prompt: Instructions; the client may change them.
-            temperature: Randomness, on the scale of the model's provider.
-            stop_sequences: Texts that end the generation.
-            model_preferences: Advice for the choice of the model.
-            include_context: Servers whose context the client adds.
-            tools: Tools that the model may use, typed or as wire objects: name, description,
-                inputSchema. They need not be tools of this server.
-            tool_choice: Whether the model has to use a tool.
-            metadata: Parameters for the model's provider.
-            key: Key of the input request, visible to the client; generated if `None`.
-            timeout: Seconds to wait where a request is sent; `None` for no limit.
-
-        Raises:
-            MissingCapabilityError: The client did not declare sampling, or its tools or context.
-            LocalProtocolError: The revision lacks a param, or the messages break its rules.
-            RemoteError: The client refused.
-            RequestTimeoutError: No response in time.
-
-        Source: client/sampling.
-        """
-        from .client_features import sampling_and_roots
-
-        options = {
-            "maxTokens": max_tokens,
-            "systemPrompt": system_prompt,
-            "temperature": temperature,
-            "stopSequences": stop_sequences,
-            "modelPreferences": model_preferences,
-            "includeContext": include_context,
-            "tools": tools,
-            "toolChoice": tool_choice,
-            "metadata": metadata,
-        }
-        question = sampling_and_roots.sampling_question(messages, self.request_context, options)
-        answer = await self.multi_round_trip().ask(question, key, timeout)
-        return sampling_and_roots.sampled_of(answer)
-
-    async def list_roots(
-        self, *, key: str | None = None, timeout: float | None = None
-    ) -> list[Root]:
-        """The directories and files that the client wants the server to work on.
-
-        Args:
-            key: Key of the input request, visible to the client; generated if `None`.
-            timeout: Seconds to wait where a request is sent; `None` for no limit.
-
-        Raises:
-            MissingCapabilityError: The client did not declare roots; nothing was sent.
-            LocalProtocolError: The method of the request can't ask.
-            RemoteError: The client refused.
-            RequestTimeoutError: No response in time.
-
-        Source: client/roots.
-        """
-        from .client_features import sampling_and_roots
-
-        question = sampling_and_roots.ROOTS_QUESTION
-        answer = await self.multi_round_trip().ask(question, key, timeout)
-        return sampling_and_roots.roots_of(answer)
-
-    @overload
-    async def ask_all(
-        self, first: Awaitable[_T1], second: Awaitable[_T2], /
-    ) -> tuple[_T1, _T2]: ...
-
-    @overload
-    async def ask_all(
-        self, first: Awaitable[_T1], second: Awaitable[_T2], third: Awaitable[_T3], /
-    ) -> tuple[_T1, _T2, _T3]: ...
-
-    @overload
-    async def ask_all(self, *questions: Awaitable[_T]) -> tuple[_T, ...]: ...
-
-    async def ask_all(self, *questions: Awaitable[Any]) -> tuple[Any, ...]:
-        """Ask several questions at once, in one round trip where the handler is left.
-
-            name, roots = await ctx.ask_all(ctx.elicit("Who?", Name), ctx.list_roots())
-
-        Args:
-            questions: Coroutines of this context, or coroutines that await some.
-
-        Raises:
-            Exception: The first failure; the other questions are cancelled.
-        """
-        from .client_features.multi_round_trip import gather
-
-        return tuple(await gather(questions))
-
-    @overload
-    async def once(self, key: str, function: Callable[[], Awaitable[_T]]) -> _T: ...
-
-    @overload
-    async def once(self, key: str, function: Callable[[], _T]) -> _T: ...
-
-    async def once(self, key: str, function: Callable[[], Any]) -> Any:
-        """The value that a function returned in the first run of the handler for this request.
-
-            token = await ctx.once("token", lambda: secrets.token_urlsafe(16))
-
-        Args:
-            key: Key of the value in this request.
-            function: Returns a JSON value. The client can read it.
-
-        Raises:
-            TypeError: Not a JSON value.
-        """
-        return await self.multi_round_trip().once(key, function)
-
-    def url_elicitation_result(self, error: URLElicitationRequiredError) -> dict[str, Any]:
-        """The result for a handler that raised this error; see `elicitation.required_result`."""
-        from .client_features import elicitation
-
-        return elicitation.required_result(
-            error, self.request_context, self.multi_round_trip(), self._url_elicitations
-        )
 
 
 def _keyword_error(call: str, names: Collection[str]) -> TypeError:

@@ -18,9 +18,9 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, Unpack, overload
 
-from ...auth.scopes import checked_scopes
 from ...protocol.negotiation import CAPABILITY, check_extensions
 from ...protocol.requests import Admit
+from ...scopes import checked_scopes
 from ..serving import ProcessLimit
 from .callables import local_names
 from .content import Annotations, Icon, ToolAnnotations, present, wire_of

@@ -703,11 +703,11 @@ class Server(Decorators):
 
     def _application(self) -> Application:
         """The server, behind its middleware if it has some."""
-        if not self._middleware:
-            return self
-        from .middleware import MiddlewareChain  # few servers have some
+        if self._middleware:
+            from .middleware import MiddlewareChain  # few servers have some
 
-        return MiddlewareChain(self, self._middleware, self._state.get)
+            return MiddlewareChain(self, self._middleware, self._state.get)
+        return self
 
     def _service(self) -> serving.Service:
         lifespan: Callable[[], AbstractAsyncContextManager[Any]] = nullcontext

@@ -31,7 +31,6 @@ from ...auth.discovery import (
 )
 from ...auth.identifiers import canonical_resource
 from ...auth.jwt_signing import USE_NONCE, PrivateKey, ProofKey
-from ...auth.scopes import union
 from ...auth.steps import Flow
 from ...auth.token_endpoint import (
     ClientIdentity,
@@ -44,6 +43,7 @@ from ...auth.token_endpoint import (
 from ...errors import AuthorizationError, TransportError
 from ...facts import Revision, Revisions
 from ...runtime.concurrency import paused
+from ...scopes import union
 from ...transports.http.http_libraries import same_origin
 from .flow_driver import AuthFetcher, FlowDriver
 from .interactions import Interaction, PromptLimit

@@ -29,21 +29,19 @@ import binascii
 import types
 import typing
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, Union
+from typing import Annotated, Any, Literal, TypeAlias, Union
 
 import msgspec
 
 from ..._wire import UNSET, convert, encode, is_many, is_object
 from ...errors import InternalError
+from ...json_schema import Complaint, Deadline
 from ...tool_results import WRAPPED_MARKER, WRAPPER
 from ...values.value_types import ValueType, to_json, value_type
 from . import signatures
 from .client_features.input_required import without_input_required
 from .content import ToolResult, is_content, is_content_type, is_tool_result_type, wire_block
 from .revision_types import content_types, field_type, requires, struct_with, structs_in
-
-if TYPE_CHECKING:  # loaded only if a tool has a user-defined schema
-    from ...json_schema.validation import Complaint, Deadline
 
 Blocks: TypeAlias = list[dict[str, Any]]
 Form: TypeAlias = Literal["content", "object", "wrapped", "text", "by value", "unstructured"]
@@ -145,7 +143,7 @@ class Output(msgspec.Struct, frozen=True):
         """
         if self.complaint is None:
             return
-        from ...json_schema.validation import complaint_in_time  # loaded already
+        from ...json_schema.checks import complaint_in_time  # loaded already
 
         error = await complaint_in_time(self.complaint, structured, deadline)
         if error:
@@ -241,7 +239,7 @@ def from_schema(schema: Mapping[str, Any]) -> Output:
         MissingExtraError: `jsonschema` is not installed.
         ValueError: Not a JSON Schema.
     """
-    from ...json_schema.validation import validator  # few tools have a schema of their own
+    from ...json_schema.checks import validator  # few tools have a schema of their own
 
     return Output("by value", None, dict(schema), validator(schema, "an output_schema"))
 

@@ -9,12 +9,13 @@ import logging
 import re
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 import anyio
 
 from ..._wire import is_object
 from ...errors import InvalidParamsError, ProtocolError, ToolError
+from ...json_schema import CheckedSchema, Complaint, Deadline
 from . import output_conversion, signatures
 from .callables import source_name
 from .client_features.input_required import InputRequired
@@ -22,9 +23,6 @@ from .content import as_tool_result, present
 from .context import Context
 from .declared_headers import param_headers_of
 from .output_conversion import ToolResultBuilder
-
-if TYPE_CHECKING:  # loaded only if a tool has a user-defined schema
-    from ...json_schema.validation import Complaint, Deadline
 
 FromSignature: TypeAlias = Literal["from signature"]
 FROM_SIGNATURE: FromSignature = "from signature"
@@ -204,7 +202,7 @@ class Tool:
         self, arguments: Mapping[str, Any], complaint: Complaint
     ) -> dict[str, Any]:
         """The arguments, after validation against the user-defined schema."""
-        from ...json_schema.validation import complaint_in_time  # loaded already
+        from ...json_schema.checks import complaint_in_time  # loaded already
 
         error = await complaint_in_time(complaint, arguments, self._deadline())
         if error:
@@ -212,8 +210,6 @@ class Tool:
         return dict(arguments)
 
     def _deadline(self) -> Deadline:
-        from ...json_schema.validation import Deadline  # loaded already
-
         return Deadline.after(self._validation_seconds, "validation_seconds of the server")
 
     def _input_schema(
@@ -226,7 +222,7 @@ class Tool:
                 raise TypeError(f"{self.label}: **kwargs needs an input_schema")
             return signature.schema() | closed
         given, schema = schema, _object_schema(schema, f"{self.label}: input_schema")
-        from ...json_schema.validation import CheckedSchema, validator  # few tools have schemas
+        from ...json_schema.checks import validator  # few tools have schemas
 
         if isinstance(given, CheckedSchema) and not closed:  # arguments are checked by the other
             schema.pop(_ADDITIONAL, None)

@@ -10,7 +10,7 @@ import pytest
 from msgspec import UNSET
 
 from mcp_protocol._wire import ValidationError, to_builtins
-from mcp_protocol.json_schema.validation import Deadline
+from mcp_protocol.json_schema import Deadline
 from mcp_protocol.revisions import REVISIONS
 from mcp_protocol.server.toolkit import output_conversion, revision_types
 from mcp_protocol.server.toolkit.content import Annotations, Image, Text, ToolResult

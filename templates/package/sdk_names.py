@@ -1,19 +1,8 @@
-"""Names of FastMCP and of the official SDK that this package lacks, and what takes their place.
-
-Imported only for the error of an import, an attribute or a keyword that does not exist.
-"""
+"""Names of FastMCP and of the official SDK that this package lacks, and what takes their place."""
 
 from __future__ import annotations
 
-import importlib
-import re
-from collections.abc import Collection, Iterable, Mapping
-from typing import TypedDict
-
-
-class NoOptions(TypedDict):
-    """No further keywords. At run time they are collected, so that an error can name another."""
-
+from collections.abc import Mapping
 
 _ADDRESS = "run(http='127.0.0.1:8000')"
 _AUTH = "asgi(auth=Protected(...)) or run(http=..., auth=Protected(...))"
@@ -27,8 +16,8 @@ _RESULT = "a return annotation, or ToolResult"
 _TAGS = "server.disable(tags=...)"
 _SECURITY = "a check of the values in your function"
 _PRINCIPAL = "Context, which has principal"
-_ERRORS = "errors, a module"
-_TYPES = "models, a module"
+ERRORS = "errors, a module"
+TYPES = "models, a module"
 _STATE = "state_key=, and state_seconds="
 _ITEM = {
     "app": "meta=, which may hold what an extension defines",
@@ -70,9 +59,9 @@ NAMES: Mapping[str, str] = {
     "ClientSession": "connect",
     "ClientSessionGroup": "connect({'mcpServers': {...}})",
     "ClientTransport": "Channel",
-    "CompletionArgument": _TYPES,
-    "CompletionContext": _TYPES,
-    "CreateMessageResultWithTools": _TYPES,
+    "CompletionArgument": TYPES,
+    "CompletionContext": TYPES,
+    "CreateMessageResultWithTools": TYPES,
     "CurrentAccessToken": _PRINCIPAL,
     "CurrentContext": _CONTEXT,
     "CurrentFastMCP": "Server of your module",
@@ -85,7 +74,7 @@ NAMES: Mapping[str, str] = {
     "Dependency": "Depends",
     "DirectoryResource": "Server.resource",
     "Elicit": "Context, which has elicit()",
-    "ElicitRequestedSchema": _TYPES,
+    "ElicitRequestedSchema": TYPES,
     "ElicitationHandler": "ClientHandlers, with elicit()",
     "ElicitationResult": "Accepted | Declined | Cancelled",
     "ErrorData": "ProtocolError",
@@ -105,9 +94,9 @@ NAMES: Mapping[str, str] = {
     "FunctionTool": "Server.tool",
     "HEADER_MISMATCH": "ProtocolError",
     "HttpResource": "Server.resource",
-    "INTERNAL_ERROR": _ERRORS,
-    "INVALID_PARAMS": _ERRORS,
-    "INVALID_REQUEST": _ERRORS,
+    "INTERNAL_ERROR": ERRORS,
+    "INVALID_PARAMS": ERRORS,
+    "INVALID_REQUEST": ERRORS,
     "IdentityAssertion": "EnterpriseManaged",
     "InMemoryResponseCacheStore": "Caching",
     "InMemorySubscriptionBus": "Server.resource_updated",
@@ -127,7 +116,7 @@ NAMES: Mapping[str, str] = {
     "LoggingMiddleware": "log_requests",
     "MCPError": "McpError",
     "MCPServer": "Server",
-    "METHOD_NOT_FOUND": _ERRORS,
+    "METHOD_NOT_FOUND": ERRORS,
     "MISSING_REQUIRED_CLIENT_CAPABILITY": "MissingCapabilityError",
     "MessageHandler": "ClientHandlers, with a method for each message",
     "MethodBinding": "Server.method",
@@ -148,7 +137,7 @@ NAMES: Mapping[str, str] = {
     "OIDCProxy": "Protected(issuers=[...])",
     "OnEvent": "Client, whose listen() is a block",
     "OpenAPIProvider": "Server.from_openapi(spec, http_client)",
-    "PARSE_ERROR": _ERRORS,
+    "PARSE_ERROR": ERRORS,
     "PrivateKeyJWTOAuthProvider": "ClientCredentials",
     "Progress": "Context, which has progress()",
     "ProgressHandler": "Client, which has on_progress()",
@@ -218,7 +207,7 @@ NAMES: Mapping[str, str] = {
     "authenticated_principal": _PRINCIPAL,
     "client_supports_extension": "Context, which has client_extension()",
     "create_proxy": "Server.proxy(target)",
-    "exceptions": _ERRORS,
+    "exceptions": ERRORS,
     "fastmcp": "Server",
     "get_access_token": _PRINCIPAL,
     "get_context": _CONTEXT,
@@ -246,7 +235,7 @@ NAMES: Mapping[str, str] = {
     "streamable_http_client": "connect(url)",
     "streamablehttp_client": "connect(url)",
     "tool": "Server.tool",
-    "types": _TYPES,
+    "types": TYPES,
 }
 """Names that a package of another SDK has. The first word is a name of this package."""
 
@@ -273,7 +262,7 @@ MODULES: Mapping[str, str] = {
     "client.telemetry": "trace_requests",
     "client.transports": "connect(target)",
     "dependencies": "Depends, and Context",
-    "exceptions": _ERRORS,
+    "exceptions": ERRORS,
     "mcp_config": "connect({'mcpServers': {...}})",
     "prompts": "Server.prompt, and Message",
     "resources": "Server.resource, and Contents",
@@ -312,11 +301,11 @@ MODULES: Mapping[str, str] = {
     "server.transport_security": "Server.asgi(hosts=..., origins=...)",
     "settings": "Server and its run(), by their arguments",
     "shared": "connect and Server",
-    "shared.exceptions": _ERRORS,
+    "shared.exceptions": ERRORS,
     "shared.memory": "connect(server)",
     "telemetry": "trace_requests",
     "tools": "Server.tool, and ToolResult",
-    "types": _TYPES,
+    "types": TYPES,
     "utilities": "the names of the package itself",
     "utilities.types": "Image, Audio and File",
 }
@@ -615,111 +604,10 @@ ATTRIBUTES: Mapping[str, Mapping[str, str]] = {
 }
 """Attributes by class."""
 
-_CALLS: Mapping[str, str] = {
+CALLS: Mapping[str, str] = {
     "Client": "connect(target)",
     "server.mount": "server.mount(other, prefix='name')",
     "server.run": "run() for stdio, run(http='127.0.0.1:8000') for HTTP",
     "auth": "auth=OAuth(...), or auth=Bearer(token) for a token",
 }
 """Calls whose arguments are of another type there."""
-
-
-NOT_EXPORTED = frozenset({"TypeError", "errors", "models", "the"})
-"""First words of alternatives that are no public names."""
-
-
-def keyword_error(call: str, names: Iterable[str]) -> TypeError:
-    """The error of keywords that a function does not take.
-
-    Args:
-        call: The function, such as `server.tool`, perhaps with parentheses and more text.
-        names: The keywords.
-    """
-    alternatives = KEYWORDS.get(call.partition("(")[0].replace("_sync", ""), {})
-    texts = [
-        _text(f"unexpected keyword argument {name!r}", alternatives.get(name)) for name in names
-    ]
-    return TypeError(f"{call}: {'; '.join(texts)}")
-
-
-def call_error(call: str, expected: str) -> TypeError:
-    """The error of an argument of another type.
-
-    Args:
-        call: The function, such as `server.run`.
-        expected: The expected and the actual value.
-    """
-    return TypeError(_text(f"{call}: {expected}", _CALLS.get(call)))
-
-
-def attribute_error(value: object, kind: str, name: str) -> AttributeError:
-    """The error of an attribute that an object or a class does not have.
-
-    Args:
-        value: The object or the class.
-        kind: Name of the class that the documents describe.
-        name: The attribute.
-    """
-    owner = value if isinstance(value, type) else type(value)
-    text = f"{owner.__name__!r} object has no attribute {name!r}"
-    return AttributeError(_text(text, ATTRIBUTES[kind].get(name)), name=name, obj=value)
-
-
-def name_error_text(name: str, package: str, names: Collection[str], types: str) -> str | None:
-    """The error text for a name that a package lacks; `None` if no other SDK has the name.
-
-    Args:
-        name: The name.
-        package: The package.
-        names: The public names of the package.
-        types: The module of its message types, such as `.models`.
-    """
-    alternative = _alternative(name, package, names, types)
-    return None if alternative is None else _text(f"{package} has no {name}", alternative)
-
-
-def module_error(name: str, package: str, names: Collection[str], types: str) -> ImportError | None:
-    """The error of an import that works with another SDK; `None` for any other.
-
-    Args:
-        name: Full name of a module, or of what is imported from a subpackage: Python looks for a
-            module of that name then.
-        package: The package.
-        names: The public names of the package.
-        types: The module of its message types, such as `.models`.
-    """
-    module = name.removeprefix(f"{package}.")
-    while module and module not in MODULES:
-        module = module.rpartition(".")[0]
-    if module:
-        text = f"{package} has no module {name}"
-        alternative = _present(MODULES[module], package, names, types)
-    else:
-        parent, _, last = name.rpartition(".")
-        text = f"{parent} has no {last}"
-        public = f"{package}.{last}" if last in names else None
-        alternative = public or _alternative(last, package, names, types)
-    return None if alternative is None else ImportError(_text(text, alternative), name=name)
-
-
-def _alternative(name: str, package: str, names: Collection[str], types: str) -> str | None:
-    """What takes the place of a name of another SDK; `None` for any other name."""
-    if name in NAMES:
-        return _present(NAMES[name], package, names, types)
-    if name[:1].isupper() and hasattr(importlib.import_module(types, package), name):
-        return f"{package}{types}.{name}"
-    return None
-
-
-def _present(alternative: str, package: str, names: Collection[str], types: str) -> str | None:
-    """The alternative, unless it is a public name that the package was written without."""
-    if alternative == _TYPES:
-        return f"{package}{types}"
-    if alternative == _ERRORS:
-        return f"{package}.errors"
-    words = re.findall(r"\w+", alternative)
-    return alternative if words[0] in names or words[0] in NOT_EXPORTED else None
-
-
-def _text(text: str, alternative: str | None) -> str:
-    return text if alternative is None else f"{text}: use {alternative}"
