@@ -88,8 +88,8 @@ def addition(path: Path, name: str, status: Status, stated: Path | None = None) 
     file = schema.read_file(path)
     base = _base(file, name, stated)
     known = corrections.read_errata(base.folder / "errata.toml")
-    errata = corrections.fitting(file.document, known)
-    loaded = file.corrected(errata, name)
+    errata = corrections.select_fitting(file.document, known)
+    loaded = file.corrected_schema(errata, name)
     texts = docs.load()
     found = _facts(loaded, base, stated)
     built = pipeline.revision_spec(loaded, found.facts, texts)
@@ -135,7 +135,7 @@ def _facts(loaded: Schema, base: RevisionEntry, stated: Path | None) -> FittedFa
     carried = found.carried
     if loaded.digest == base.digest:  # the schema says nothing new, and its pages may
         methods = fitting.methods_of(loaded)
-        rows = schema_facts.carried_over(found.facts, facts.load(base.name), (), methods)
+        rows = schema_facts.carried_facts(found.facts, facts.load(base.name), (), methods)
         carried = tuple(rows)
     own_draft = stated is not None and schema_facts.read(stated).has("/draft")
     return replace(

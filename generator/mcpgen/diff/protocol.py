@@ -199,7 +199,7 @@ def _read(word: str, errata: bool) -> _Input:
         newer = schema_sources.newer_than(source.base, loaded)
         marks = _marks(source.file.document) if source.file is not None else frozenset[str]()
         return _Input(word, loaded, stated, newer, marks)
-    (source,) = schema_sources.named((word,))
+    (source,) = schema_sources.by_name((word,))
     loaded = schema_sources.load(source, errata)
     stated = facts.with_constants(facts.load(source.revision), loaded)
     newer = schema_sources.newer_than(source.revision, loaded)

@@ -268,7 +268,7 @@ class RenamedExport:
     new: str
 
 
-def renamed(old_names: Iterable[str], rows: Iterable[Export]) -> tuple[RenamedExport, ...]:
+def renamed_exports(old_names: Iterable[str], rows: Iterable[Export]) -> tuple[RenamedExport, ...]:
     """Those of the old names that a package can still offer, sorted: their new names are in it."""
     current = {name for row in rows for name in row.names}
     return tuple(
@@ -324,8 +324,8 @@ def public_names(module: str) -> tuple[str, ...]:
     return tuple(sorted(names))
 
 
-def exported(features: Features, *, unset: bool) -> tuple[Export, ...]:
-    """What a package shows; `unset` where null is a value of optional members."""
+def exports_of(features: Features, *, unset: bool) -> tuple[Export, ...]:
+    """The exports of a package; `unset` where null is a value of optional members."""
     rows = (*_UNSET, *EXPORTS) if unset else EXPORTS
     return tuple(row for row in rows if row.parts & features.parts)
 
@@ -364,7 +364,7 @@ def entries(
         folders: The folder of each revision.
         extensions: The folder of each extension.
     """
-    for row in exported(features, unset=True):
+    for row in exports_of(features, unset=True):
         yield row.module.removeprefix(".").replace(".", "/") + ".py"
     for part, path in _ENTRIES:
         if part in features.parts:

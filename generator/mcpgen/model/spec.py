@@ -347,7 +347,7 @@ class PackageSpec:
     @property
     def exports(self) -> tuple[Export, ...]:
         """Its public names, by module."""
-        rows = exports.exported(self.has, unset=self.has_unset)
+        rows = exports.exports_of(self.has, unset=self.has_unset)
         types = exports.exported_types(
             self.has, self.types_module, (each.name for each in self.types), rows
         )
@@ -379,7 +379,7 @@ class PackageSpec:
     @property
     def deprecated(self) -> tuple[RenamedExport, ...]:
         """Public names of earlier packages, with those that took their place."""
-        return exports.renamed(self.old_names, self.exports)
+        return exports.renamed_exports(self.old_names, self.exports)
 
     @property
     def deprecated_types(self) -> tuple[RenamedExport, ...]:
@@ -550,7 +550,7 @@ def _qualified(tables: Tables, core: frozenset[str]) -> Tables:
     types = replace(HELD, core=core)
 
     def typed(name: str | None) -> str | None:
-        return None if name is None else types.named(name)
+        return None if name is None else types.type_named(name)
 
     def rows(group: Sequence[Row]) -> tuple[Row, ...]:
         return tuple(

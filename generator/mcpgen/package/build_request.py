@@ -200,7 +200,7 @@ def _recorded(directory: Path, name: str, origin: Origin) -> Source:
             f"{safe_text(str(path))}: expected the schema of revision {name}, got"
             f" {source.revision}; generate anew to change the revision"
         )
-    return replace(source, revision=name).recorded_in(directory)
+    return replace(source, revision=name).with_recorded_paths(directory)
 
 
 def recorded_overrides(directory: Path, record: Manifest) -> Overrides | None:

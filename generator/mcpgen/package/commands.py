@@ -114,7 +114,7 @@ def _sources(
     wanted: Wanted, directory: Path, record: manifest.Manifest | None
 ) -> tuple[Source, ...]:
     """The sources of what is wanted, oldest first."""
-    named = [(source, "--revision") for source in schema_sources.named(wanted.revisions)] + [
+    named = [(source, "--revision") for source in schema_sources.by_name(wanted.revisions)] + [
         (source, "--schema") for source in _named(wanted, directory, record)
     ]
     options: dict[str, str] = {}
@@ -137,7 +137,9 @@ def _named(wanted: Wanted, directory: Path, record: manifest.Manifest | None) ->
         raise UsageError(f"expected one --schema FILE with --facts, got {came}")
     files = [schema_sources.of_file(path, wanted.facts) for path in wanted.schemas]
     return [
-        build_request.named_by_manifest(file, directory, record).recorded_in(directory.resolve())
+        build_request.named_by_manifest(file, directory, record).with_recorded_paths(
+            directory.resolve()
+        )
         for file in files
     ]
 

@@ -100,7 +100,9 @@ def _exported(source: Source, loaded: schema.Schema, beside: Sequence[ExtensionF
     normal, roles = normalize.with_roles(normalize.normalize(loaded, stated, newer))
     found = methods.derive(normal, stated)
     definitions, notes, rows = dict(loaded.definitions), [*found.normal.notes], [*found.all]
-    core = extensions.Core(loaded, schema_sources.published(loaded), stated, newer, found, roles)
+    core = extensions.Core(
+        loaded, schema_sources.published_definitions(loaded), stated, newer, found, roles
+    )
     for each in extensions.merge_all(beside, core).fitting:
         definitions |= each.schema.definitions
         notes += each.methods.normal.notes

@@ -197,7 +197,7 @@ def revision_spec(
     plain = normalize.normalize(loaded, stated, newer)
     complete, held_by_role = normalize.with_roles(plain)
     found = methods.derive(complete, stated)
-    decided = unions.decided(found.normal, _params_and_results(found))
+    decided = unions.decide_all(found.normal, _params_and_results(found))
     found = replace(found, normal=decided.normal)
     prose = Texts(loaded, texts)
     built = spec.of_revision(
@@ -211,7 +211,7 @@ def revision_spec(
     )
     if not extension_files:
         return built
-    before = schema_sources.published(loaded)
+    before = schema_sources.published_definitions(loaded)
     core = extensions.Core(loaded, before, stated, newer, found, held_by_role)
     beside = extensions.merge_all(extension_files, core)
     fitting = tuple(_extension_spec(each, stated) for each in beside.fitting)

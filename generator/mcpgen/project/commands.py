@@ -104,7 +104,7 @@ def new(console: Console, wanted: NewProject) -> None:
             cannot be read; nothing is written then.
     """
     module = projects.module_name(wanted.name)
-    sources = schema_sources.named(wanted.revisions)
+    sources = schema_sources.by_name(wanted.revisions)
     chosen = selection((), wanted.transports)
     if Path.cwd().is_relative_to(wanted.directory.resolve()):
         raise UsageError(f"-o {wanted.directory} holds the current directory; name a new one")
@@ -203,7 +203,7 @@ def _every_revision(request: BuildRequest, package: Mapping[str, str]) -> Mappin
 
     That is the package of the project, if it has all of them; else one is made for the moment.
     """
-    sources = schema_sources.named(("all",))
+    sources = schema_sources.by_name(("all",))
     if request.sources == sources and request.selection == selection():
         return package
     return package_cache.built(

@@ -166,7 +166,7 @@ class ToolRow:
         return self.result or Code("ToolOutput")
 
     @property
-    def returned(self) -> Code:
+    def return_type(self) -> Code:
         """What a call returns."""
         return self.result or Code("models.CallToolResult")
 
@@ -181,9 +181,9 @@ class ToolRow:
         return Code(f"mirror.{self.output}")
 
     @property
-    def handler_returned(self) -> Code:
+    def handler_return_type(self) -> Code:
         """What a call returns, likewise."""
-        return Code(f"mirror.{self.result}") if self.result else self.returned
+        return Code(f"mirror.{self.result}") if self.result else self.return_type
 
     @property
     def words(self) -> Code:
