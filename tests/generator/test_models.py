@@ -77,7 +77,7 @@ def wire(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReques
     shutil.copy(paths.PACKAGE / "schema" / "method_facts.py", package)
     if library == "pydantic":
         types_alone = {"has": {"protocol": False}}
-        text = templates.rendered("for_pydantic/_structs.py.jinja", package=types_alone)
+        text = templates.render("for_pydantic/_structs.py.jinja", package=types_alone)
         (package / "_structs.py").write_text(text, encoding="utf-8")
     sys.path.insert(0, str(folder))
     try:

@@ -31,7 +31,7 @@ from mcpgen.project.tool_types import (
     field_names,
 )
 from mcpgen.render import templates
-from mcpgen.render.formatting import LEFT_ALONE, formatted
+from mcpgen.render.formatting import LEFT_ALONE, format_modules
 
 DATA = "mirror.json"
 MODULE = "__init__.py"
@@ -425,8 +425,8 @@ def _number(row: ToolRow | ItemRow) -> int:
 
 def module_text(mirror: Mirror) -> str:
     """The module of a mirror."""
-    text = templates.rendered("project/mirror/mirror.py.jinja", mirror=mirror)
-    return _ORIGIN + LEFT_ALONE + formatted({MODULE: text})[MODULE]
+    text = templates.render("project/mirror/mirror.py.jinja", mirror=mirror)
+    return _ORIGIN + LEFT_ALONE + format_modules({MODULE: text})[MODULE]
 
 
 def files(mirror: Mirror, snapshot: Snapshot) -> dict[str, str]:

@@ -22,7 +22,7 @@ from mcpgen.literals import Code
 from mcpgen.package.build_request import RUNTIME
 from mcpgen.project.mirror import Mirror
 from mcpgen.render import templates
-from mcpgen.render.formatting import formatted
+from mcpgen.render.formatting import format_modules
 from mcpgen.toml_records import toml_value
 
 Side: TypeAlias = Literal["server", "client"]
@@ -236,7 +236,7 @@ def user_files(project: Project, mirror: Mirror | None = None) -> dict[str, str]
             template = _MIRRORED.get(template, template)
         files[_placed(path, project)] = _text(template, project, mirror)
     modules = {path: text for path, text in files.items() if path.endswith(".py")}
-    return files | formatted(modules) | {_placed(_EMPTY, project): ""}
+    return files | format_modules(modules) | {_placed(_EMPTY, project): ""}
 
 
 def _placed(path: str, project: Project) -> str:
@@ -245,7 +245,7 @@ def _placed(path: str, project: Project) -> str:
 
 def _text(source: str, project: Project, mirror: Mirror | None) -> str:
     if source.endswith(".jinja"):
-        return templates.rendered(f"project/{source}", project=project, mirror=mirror)
+        return templates.render(f"project/{source}", project=project, mirror=mirror)
     return (paths.templates_dir() / "project" / source).read_text(encoding="utf-8")
 
 

@@ -18,7 +18,7 @@ from mcpgen.model.spec import ExtensionSpec, PackageSpec, RevisionSpec, package
 from mcpgen.names import Library
 from mcpgen.render import closure, models, templates
 from mcpgen.render.datamodel import Job, Worker
-from mcpgen.render.formatting import Header, formatted
+from mcpgen.render.formatting import Header, format_modules
 
 _SUFFIX = ".jinja"
 _PER_REVISION = "revision"
@@ -65,11 +65,11 @@ def render_package(
     def text_of(path: str) -> str:
         return makers[path]()
 
-    files = closure.needed(spec.entries, makers, text_of, jobs)
+    files = closure.needed_files(spec.entries, makers, text_of, jobs)
     files |= {path: text_of(path) for path in ("__init__.py", "__init__.pyi")}
     rendered = {path for path, _ in _of_library(spec.has.models)}
     copied = {path for path in files if is_copied(path) and path not in rendered}
-    files |= formatted({path: text for path, text in files.items() if path not in copied})
+    files |= format_modules({path: text for path, text in files.items() if path not in copied})
     header = Header.of(spec)
     return {path: header.above(path, files[path]) for path in sorted(files)}
 
@@ -82,25 +82,25 @@ def is_copied(path: str) -> bool:
 def _makers(
     spec: PackageSpec, jobs: Mapping[str, Job], worker: Worker | None, overrides: Path | None
 ) -> dict[str, Callable[[], str]]:
-    """What makes the text of each file that a package may have, by its path."""
+    """The function that makes the text of each file that a package may have, by the file's path."""
     makers: dict[str, Callable[[], str]] = {}
     for file in _verbatim():
         makers[file.relative_to(_root()).as_posix()] = partial(file.read_text, encoding="utf-8")
     for name in _SHARED:
         makers[name] = partial((paths.PACKAGE / "schema" / name).read_text, encoding="utf-8")
     for path, source in (*_templates(""), *_of_library(spec.has.models)):
-        makers[path] = partial(templates.rendered, source, overrides, package=spec)
+        makers[path] = partial(templates.render, source, overrides, package=spec)
     for revision in spec.revisions:
         for path, source in _templates(_PER_REVISION):
-            made = partial(templates.rendered, source, overrides, package=spec, revision=revision)
-            makers[f"{revision.folder}/{path}"] = made
+            maker = partial(templates.render, source, overrides, package=spec, revision=revision)
+            makers[f"{revision.folder}/{path}"] = maker
         path = f"{revision.folder}/models.py"
         normal = revision.models.normal
         makers[path] = partial(models.render, normal, jobs[path], worker, path)
     for revision, extension, folder in _extensions(spec):
         for path, source in _templates(_PER_EXTENSION):
             makers[f"{folder}/{path}"] = partial(
-                templates.rendered,
+                templates.render,
                 source,
                 overrides,
                 package=spec,
