@@ -140,7 +140,7 @@ def _alike(each: Explanation) -> Iterator[tuple[str, Verdict]]:
 
     def explanation_of(verdict: Verdict) -> tuple[object, ...]:
         wrong = verdict.violation
-        reason = None if wrong is None else (wrong.path, wrong.expected, wrong.came)
+        reason = None if wrong is None else (wrong.path, wrong.expected, wrong.actual)
         repaired = each.repairs.get(verdict.revision)
         return reason, verdict.ignored, None if repaired is None else repaired.edits
 
@@ -169,7 +169,7 @@ def _verdict_text(
 
 
 def _difference(wrong: Violation) -> str:
-    return f"expected {safe_text(wrong.expected)}, got {safe_text(wrong.came)}"
+    return f"expected {safe_text(wrong.expected)}, got {safe_text(wrong.actual)}"
 
 
 def _explanation_record(each: Explanation) -> dict[str, Any]:
@@ -197,7 +197,7 @@ def _verdict_record(verdict: Verdict, mended: repair.Repair | None) -> dict[str,
         "senders": list(verdict.senders),
         "pointer": None if wrong is None else wrong.pointer,
         "expected": None if wrong is None else wrong.expected,
-        "came": None if wrong is None else wrong.came,
+        "came": None if wrong is None else wrong.actual,
         "ignored": list(verdict.ignored),
         "nearest": None if mended is None else mended.message,
         "edits": None if mended is None else list(mended.edits),

@@ -27,14 +27,14 @@ class Violation:
     Attributes:
         path: Names and indices on the way to the place.
         expected: What should be there.
-        came: What is there.
+        actual: What is there.
         keyword: The keyword of JSON Schema that is broken; empty for a rule of the protocol.
         schema: The schema that holds the keyword.
     """
 
     path: tuple[object, ...]
     expected: str
-    came: str
+    actual: str
     keyword: str = ""
     schema: Json = None
 
