@@ -196,7 +196,7 @@ class Collected:
             confidence=confidence,
         )
 
-    def sorted(self) -> tuple[Change, ...]:
+    def in_order(self) -> tuple[Change, ...]:
         """All changes: the gravest first, then by rule and place."""
         return tuple(
             sorted(

@@ -53,7 +53,7 @@ def compare(old: Protocol, new: Protocol, severities: Mapping[str, Severity] | N
     comparison.messages()
     comparison.types()
     fact_changes.compare(old, new, collected)
-    return Diff(old.name, new.name, collected.sorted())
+    return Diff(old.name, new.name, collected.in_order())
 
 
 @dataclass
