@@ -1,4 +1,4 @@
-"""What earlier runs worked out, by digest, below the user's cache directory.
+"""Results of earlier runs, by digest, below the user's cache directory.
 
 An entry never changes: its key is a digest of all that it was made from. So processes need no lock:
 each thread writes a file of its own, which one rename puts into place. An entry is read only if its
@@ -90,8 +90,8 @@ def _path(kind: str, key: str) -> Path:
 
 
 def _remove_oldest(place: Path) -> None:
-    with os.scandir(place) as found:
-        files = [(entry.stat(), entry.path) for entry in found]
+    with os.scandir(place) as entries:
+        files = [(entry.stat(), entry.path) for entry in entries]
     files.sort(key=lambda row: row[0].st_mtime, reverse=True)
     total = 0
     for status, path in files:

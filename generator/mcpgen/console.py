@@ -1,4 +1,4 @@
-"""What a user sees: rich output on a terminal, plain lines in a pipe, nothing extra when quiet.
+"""The output for users: rich on a terminal, plain lines in a pipe, nothing extra when quiet.
 
 Results go to standard output, progress to standard error. rich is imported on a terminal only.
 """

@@ -109,14 +109,14 @@ def json_pointer(path: Iterable[object]) -> str:
 
 
 def _object(pairs: Sequence[tuple[str, Json]]) -> Node:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    members = dict(pairs)
+    if len(members) < len(pairs):
         seen: set[str] = set()
         for name, _ in pairs:
             if name in seen:
-                found[name] = _REPEATED
+                members[name] = _REPEATED
             seen.add(name)
-    return found
+    return members
 
 
 def _integer(digits: str) -> float:

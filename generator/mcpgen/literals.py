@@ -94,7 +94,8 @@ def ascii_source(source: str) -> Code:
 
 
 def checked(value: object) -> str:
-    """What a template may write for a value: source made here, a number, or names and types.
+    """The text that a template may write for a value: source made here, a number, or names and
+    types.
 
     Raises:
         ValueError: The value is a text that may hold anything, so it has to be a literal.

@@ -18,7 +18,7 @@ from typing import Literal, TypeAlias, get_args
 from anyascii import anyascii
 
 Library: TypeAlias = Literal["msgspec", "pydantic"]
-"""What models may be written for."""
+"""The library that models are written for."""
 
 LIBRARIES: tuple[Library, ...] = get_args(Library)
 """The first is that of packages that name none."""
@@ -166,11 +166,11 @@ def class_names(published: Collection[str], taken: Collection[str] = ()) -> Mapp
     capital: `Record<string,string>` is `RecordStringString`. What is taken gets a number, in the
     order of the schema.
     """
-    found = {name: name for name in published if is_class_name(name) and name not in taken}
+    names = {name: name for name in published if is_class_name(name) and name not in taken}
     for name in published:
-        if name not in found:
-            found[name] = free_name(_class_name(name), {*found.values(), *taken})
-    return found
+        if name not in names:
+            names[name] = free_name(_class_name(name), {*names.values(), *taken})
+    return names
 
 
 def free_name(name: str, taken: Collection[str]) -> str:
@@ -192,7 +192,7 @@ def members(wires: Iterable[str], reserved: Collection[str] = ()) -> Mapping[str
     A name that is taken gets an underscore at its end, or two, then a number: the first of the
     members keeps it plain.
     """
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     taken: set[str] = set()
     counts: Counter[str] = Counter()
     for wire in wires:
@@ -203,5 +203,5 @@ def members(wires: Iterable[str], reserved: Collection[str] = ()) -> Mapping[str
             number = counts[plain]
             name = plain + "_" * number if number < 3 else f"{plain}_{number}"
         taken.add(name)
-        found[wire] = name
-    return found
+        names[wire] = name
+    return names

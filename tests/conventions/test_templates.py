@@ -15,7 +15,7 @@ NAMES = {
     *("argument", "argument.name", "argument.type"),
     *("method.name", "method.parameters", "method.python_name", "method.returns"),
     *("alias.name", "alias.type", "class.name", "member.default", "member.name", "member.type"),
-    *("call.answer", "call.params", "call.python_name", "call.returned"),
+    *("call.answer", "call.params", "call.python_name", "call.return_type"),
     *("class_name", "base_class", "check.name", "constraint", "tag.name", "variant.type"),
     *("field.annotated or field.type_hint", "field.field", "field.name", "field.type_hint"),
     *("field.represented_default", "fields[0].type_hint"),
@@ -39,13 +39,13 @@ NAMES = {
         "member",
         "mirror.abc_imports",
         "mirror.calls_class",
-        "mirror.example.handler_returned",
+        "mirror.example.handler_return_type",
     ),
     *("mirror.example.method", "mirror.example_words", "mirror.msgspec_imports"),
     *("mirror.protocol", "mirror.typing_imports", "prompt.method", "resource.method"),
     *("resource.number", "prompt.number", "tool.arguments", "tool.checks"),
     *("tool.handler_arguments", "tool.handler_output", "tool.method", "tool.number"),
-    *("tool.output", "tool.result", "tool.returned"),
+    *("tool.output", "tool.result", "tool.return_type"),
 }
 """Expressions for names and types: made by the generator, never text of a schema."""
 

@@ -1,7 +1,8 @@
 """The vocabulary: words of a dialect that are not to come back, in names and in prose.
 
 A name is a module, a class, a function, a parameter, a variable or an attribute. Each word has a
-standard one in its place, which the table gives.
+standard one in its place, which the table gives. In the generator, docstrings state what a thing is
+or returns, values have nouns and functions have verbs.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from conventions.sources import PACKAGE, TEMPLATES, python_files, shown, tree_of
+from conventions.sources import GENERATOR, PACKAGE, TEMPLATES, python_files, shown, tree_of
 
 STANDARD: Mapping[str, str] = {
     "agreement": "initialization",
@@ -40,6 +41,22 @@ STANDARD: Mapping[str, str] = {
     "wakeup": "one-shot event",
 }
 """The word that is not used, and the one that is."""
+
+COPIED = GENERATOR / "schema" / "revision_facts.py"
+"""The module of the generator whose text is that of packages."""
+
+VERBS_ROOMS = ("adding", "check_server", "diff", "explain", "model", "project", "render", "schema")
+"""The rooms of the generator whose functions are read; in the others, participles are left."""
+
+VERBS_UNREAD = ("model/parts.py", "model/spec.py")
+"""Modules of those rooms whose functions are not read yet."""
+
+VERBS_IN_ED = frozenset({"embed", "exceed", "feed", "need", "proceed", "seed", "shed", "succeed"})
+IRREGULAR = re.compile(
+    "asked|begun|broken|brought|built|chosen|drawn|found|given|gone|held|hidden|kept|known|left"
+    "|lost|made|meant|said|seen|sent|shown|spoken|taken|told|written"
+)
+"""Participles without a regular ending, unless a verb has the same form, such as `read`."""
 
 WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
@@ -70,7 +87,72 @@ def dialect_in(path: Path) -> Iterator[str]:
 
 
 def test_no_name_has_a_word_of_the_old_dialect() -> None:
-    assert [found for path in python_files(TEMPLATES) for found in dialect_in(path)] == []
+    assert [name for path in python_files(TEMPLATES) for name in dialect_in(path)] == []
+
+
+def worded_modules() -> list[Path]:
+    """The modules of the generator whose docstrings and variables are read."""
+    return [path for path in python_files(GENERATOR) if path != COPIED]
+
+
+def verb_modules() -> list[Path]:
+    """The modules of the generator whose functions are read."""
+    unread = {GENERATOR / name for name in VERBS_UNREAD}
+    paths = python_files(*(GENERATOR / room for room in VERBS_ROOMS))
+    return [path for path in paths if path not in unread]
+
+
+def riddles_in(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Docstrings that begin with "What", those of attributes included, with their lines."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Expr(value=ast.Constant(value=str(text))) if re.match(r"\s*What\b", text):
+                yield node.lineno, text.strip().split("\n", 1)[0]
+
+
+def is_participle(name: str) -> bool:
+    """Whether a name is one word, and a past participle."""
+    return "_" not in name and (
+        IRREGULAR.fullmatch(name) is not None or (name.endswith("ed") and name not in VERBS_IN_ED)
+    )
+
+
+def participles_in(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Public functions and methods that a lone participle names, with their lines.
+
+    A property is a value, which an adjective may name. So may a function within a function.
+    """
+    bodies = [tree.body, *(node.body for node in ast.walk(tree) if isinstance(node, ast.ClassDef))]
+    for node in (node for body in bodies for node in body):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and is_participle(node.name):
+            decorators = {ast.unparse(each) for each in node.decorator_list}
+            if not decorators & {"property", "cached_property"}:
+                yield node.lineno, node.name
+
+
+def test_no_docstring_of_the_generator_begins_with_what() -> None:
+    assert [
+        f"{shown(path)}:{line}: {text}"
+        for path in worded_modules()
+        for line, text in riddles_in(tree_of(path))
+    ] == []
+
+
+def test_no_value_of_the_generator_is_called_found() -> None:
+    assert [
+        f"{shown(path)}:{line}"
+        for path in worded_modules()
+        for line, name in defined_names(path)
+        if name == "found"
+    ] == []
+
+
+def test_no_function_of_the_generator_is_a_lone_participle() -> None:
+    assert [
+        f"{shown(path)}:{line}: {name}"
+        for path in verb_modules()
+        for line, name in participles_in(tree_of(path))
+    ] == []
 
 
 def classes_of_the_package() -> Counter[str]:
@@ -109,3 +191,32 @@ def test_no_two_modules_of_the_package_share_a_name() -> None:
 )
 def test_names_are_read_word_by_word(name: str, words: list[str]) -> None:
     assert WORD.findall(name) == words
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ('"""What a module says."""', [1]),
+        ('x = 1\n"""What x is."""', [2]),
+        ('def f():\n    """What f returns.\n\n    More.\n    """', [2]),
+        ('def f():\n    """Whatever is left."""', []),
+        ('text = "What a text says."', []),
+    ],
+)
+def test_docstrings_that_begin_with_what_are_seen(source: str, expected: list[int]) -> None:
+    assert [line for line, _ in riddles_in(ast.parse(source))] == expected
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("def needed(): ...", ["needed"]),
+        ("async def built(): ...", ["built"]),
+        ("class A:\n    def merged(self): ...", ["merged"]),
+        ("class A:\n    @property\n    def required(self): ...", []),
+        ("def need(): ...\ndef read(): ...\ndef needed_files(): ...\ndef _needed(): ...", []),
+        ("def f():\n    def needed(): ...", []),
+    ],
+)
+def test_functions_that_a_participle_names_are_seen(source: str, expected: list[str]) -> None:
+    assert [name for _, name in participles_in(ast.parse(source))] == expected

@@ -153,7 +153,7 @@ def judged_tasks(_: Path) -> Judged:
     normal = extension.models.normal
     request = build_request.BuildRequest(
         "pkg",
-        schema_sources.named((revision,)),
+        schema_sources.by_name((revision,)),
         extensions=(file,),
         selection=parts.selection(("types",)),
     )

@@ -20,7 +20,7 @@ datamodel.import_library()  # else each package that a test builds starts a proc
 @pytest.fixture(scope="session")
 def built() -> Mapping[str, str]:
     """The files of a package with the smallest revision."""
-    return pipeline.build(build_request.BuildRequest("pkg", schema_sources.named((REVISION,))))
+    return pipeline.build(build_request.BuildRequest("pkg", schema_sources.by_name((REVISION,))))
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from textwrap import dedent
 
 import pytest
 
-from mcpgen.model.blocking import BlockingMethod, blocking_methods, derived
+from mcpgen.model.blocking import BlockingMethod, blocking_methods, derive_methods
 
 SOURCE = '''
 class ClientBase:
@@ -40,12 +40,12 @@ class ClientBase:
 
 def only(source: str) -> BlockingMethod:
     """The single method of a class body."""
-    (method,) = derived(f"class ClientBase:\n{source}")
+    (method,) = derive_methods(f"class ClientBase:\n{source}")
     return method
 
 
 def test_public_methods_are_derived_in_their_order() -> None:
-    kinds = {method.name: method.kind for method in derived(SOURCE)}
+    kinds = {method.name: method.kind for method in derive_methods(SOURCE)}
     assert kinds == {
         "revision": "property",
         "supports": "function",
@@ -55,7 +55,7 @@ def test_public_methods_are_derived_in_their_order() -> None:
 
 
 def test_a_blocking_method_has_the_original_signature_and_docs() -> None:
-    request = {method.name: method for method in derived(SOURCE)}["request"]
+    request = {method.name: method for method in derive_methods(SOURCE)}["request"]
     assert request.parameters == (
         "self, name: str, *, timeout: float | None=None, on_progress: OnProgress | None=None"
     )
@@ -64,7 +64,7 @@ def test_a_blocking_method_has_the_original_signature_and_docs() -> None:
 
 
 def test_arguments_pass_by_name_and_callbacks_run_in_threads() -> None:
-    request = {method.name: method for method in derived(SOURCE)}["request"]
+    request = {method.name: method for method in derive_methods(SOURCE)}["request"]
     assert request.arguments == (
         "name=name",
         "timeout=timeout",
@@ -82,7 +82,7 @@ def test_a_method_without_annotation_returns_none() -> None:
 
 def test_a_module_without_the_class_is_an_error() -> None:
     with pytest.raises(LookupError, match="ClientBase"):
-        list(derived("class Other: ..."))
+        list(derive_methods("class Other: ..."))
 
 
 def test_the_client_of_the_package_has_methods_to_derive() -> None:

@@ -208,7 +208,7 @@ def test_another_schema_is_told_from_an_edit(package: Path, keys: list[str], wha
 
 
 def test_options_are_those_of_the_manifest(tmp_path: Path) -> None:
-    sources = schema_sources.named((REVISION,))
+    sources = schema_sources.by_name((REVISION,))
     request = build_request.BuildRequest("pkg", sources, errata=False)
     output.write(tmp_path / "pkg", pipeline.build(request))
     (tmp_path / "pkg" / "errors.py").write_text("mine")

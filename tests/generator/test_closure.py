@@ -18,7 +18,7 @@ MODULES = {
 
 @pytest.mark.parametrize("late", [(), ("slow.py",)])
 def test_what_is_imported_is_needed(late: tuple[str, ...]) -> None:
-    found = closure.needed(["start.py"], MODULES, MODULES.__getitem__, late)
+    found = closure.needed_files(["start.py"], MODULES, MODULES.__getitem__, late)
     assert found == {path: text for path, text in MODULES.items() if path != "other.py"}
 
 
@@ -29,7 +29,7 @@ def test_a_slow_file_comes_after_all_that_are_surely_needed() -> None:
         order.append(path)
         return MODULES[path]
 
-    closure.needed(["slow.py", "start.py", "other.py"], MODULES, text_of, ["slow.py"])
+    closure.needed_files(["slow.py", "start.py", "other.py"], MODULES, text_of, ["slow.py"])
     assert sorted(order) == sorted(MODULES)
     assert order[-2:] == ["slow.py", "_deep.py"]
 

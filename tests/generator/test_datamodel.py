@@ -14,7 +14,7 @@ from mcpgen.errors import SchemaError
 from mcpgen.literals import docstring
 from mcpgen.model.docstrings import Doc
 from mcpgen.model.normalized import NormalizedSchema
-from mcpgen.model.unions import decided
+from mcpgen.model.unions import decide_all
 from mcpgen.render import models
 from mcpgen.render.datamodel import Job, Worker, source_of
 
@@ -30,7 +30,7 @@ def job_of(**definitions: Any) -> tuple[NormalizedSchema, Job]:
     """Definitions, and the job to make their models."""
     normal = normal_of(**definitions)
     docs = {name: Doc(docstring(f"About {name}."), {}) for name in normal.definitions}
-    return normal, models.job(normal, decided(normal).tests, docs, "Models.", {"Near": ("far",)})
+    return normal, models.job(normal, decide_all(normal).tests, docs, "Models.", {"Near": ("far",)})
 
 
 def test_a_process_makes_the_same_source() -> None:

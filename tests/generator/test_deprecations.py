@@ -19,7 +19,7 @@ def marked(old: str, new: str) -> list[tuple[str, str, tuple[str, ...]]]:
     """The deprecations that a comparison shows, with those whom they concern."""
     found = diff.compare(*diff.load(old, new)).changes
     return [
-        (change.rule.id, change.place, change.affected)
+        (change.rule.id, change.place, change.affected_parties)
         for change in found
         if change.rule.category == "DEPRECATION"
     ]

@@ -116,7 +116,7 @@ def test_the_page_shows_every_change_and_needs_no_other_file() -> None:
 def test_changes_of_the_page_can_be_filtered_by_affected_side() -> None:
     found = small()
     held = re.findall(r'data-severity="(\w+)" data-parties="([^"]*)"', page.html(found))
-    expected = sorted((c.severity, ";".join(c.affected)) for c in found.changes)
+    expected = sorted((c.severity, ";".join(c.affected_parties)) for c in found.changes)
     assert sorted((severity, escapes.unescape(parties)) for severity, parties in held) == expected
 
 

@@ -270,7 +270,7 @@ def test_a_mirror_has_the_opposite_kind() -> None:
 
 def test_a_tightened_request_field_affects_the_sending_client() -> None:
     (change,) = changes(protocol(), protocol(**params("color size", size=COUNT)))
-    assert change.affected == ("client that sends",)
+    assert change.affected_parties == ("client that sends",)
     assert change.directions == ("client to server",)
     assert [message.text for message in change.messages] == ["wall/paint"]
     assert change.is_breaking
@@ -279,7 +279,7 @@ def test_a_tightened_request_field_affects_the_sending_client() -> None:
 def test_a_loosened_result_field_affects_the_receiving_client() -> None:
     (change,) = changes(protocol(), protocol(PaintResult=obj("", area=COUNT)))
     assert change.rule.id == "FIELD_MADE_OPTIONAL"
-    assert change.affected == ("client that receives",)
+    assert change.affected_parties == ("client that receives",)
     assert [message.text for message in change.messages] == ["wall/paint result"]
 
 
@@ -289,7 +289,7 @@ def test_a_type_that_both_sides_send_affects_both() -> None:
     new = protocol(**both, **field(ref("Tool")), Tool=obj("name", name=TEXT))
     (change,) = changes(old, new)
     assert change.place == "Tool.name"
-    assert change.affected == ("client that sends", "server that sends")
+    assert change.affected_parties == ("client that sends", "server that sends")
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,9 @@ def generated(folder: Path, *words: object, revision: str = HAVING) -> Done:
 def files_of(*paths: Path, revision: str = HAVING) -> Mapping[str, str]:
     """The files of a package of all parts."""
     found = build_request.named_extensions([str(path) for path in paths])
-    return pipeline.build(BuildRequest("pkg", schema_sources.named((revision,)), extensions=found))
+    return pipeline.build(
+        BuildRequest("pkg", schema_sources.by_name((revision,)), extensions=found)
+    )
 
 
 def test_an_extension_adds_only_its_modules_and_method_rows() -> None:
@@ -350,7 +352,7 @@ def test_what_a_schema_of_an_extension_leaves_open_is_noted(tmp_path: Path) -> N
     assert done.code == 0, done.err
     request = BuildRequest(
         "pkg",
-        schema_sources.named((HAVING,)),
+        schema_sources.by_name((HAVING,)),
         extensions=build_request.named_extensions([str(path)]),
     )
     notes: list[str] = []

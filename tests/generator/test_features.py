@@ -45,8 +45,8 @@ def test_a_feature_adds_its_public_names_alone(name: str) -> None:
     facts = [spec_of(NEWEST).facts]
     without = features(selection(features=NONE), facts)
     chosen = features(selection(features=[name]), facts)
-    added = {each for row in exports.exported(chosen, unset=True) for each in row.names}
-    added -= {each for row in exports.exported(without, unset=True) for each in row.names}
+    added = {each for row in exports.exports_of(chosen, unset=True) for each in row.names}
+    added -= {each for row in exports.exports_of(without, unset=True) for each in row.names}
     brought = chosen.chosen
     assert added == {each for each, of in exports.missing(without).items() if of in brought}
     assert name in brought

@@ -33,7 +33,7 @@ TOOLS = {
 @computed_once
 def types_of_a_revision() -> Mapping[str, str]:
     """A package with rendered and copied modules: all modules have the same lines above."""
-    sources = schema_sources.named((REVISION,))
+    sources = schema_sources.by_name((REVISION,))
     return pipeline.build(BuildRequest("pkg", sources, selection=Selection(("types",))))
 
 
@@ -55,7 +55,7 @@ def test_a_tool_of_the_users_project_changes_nothing(tmp_path: Path, tool: str) 
 
 def test_modules_are_formatted_each_at_its_path() -> None:
     sources = {"a.py": "x = {  'a':1 }\n", "r/b.py": "def f( ):\n  return 1\n"}
-    assert formatting.formatted(sources) == {
+    assert formatting.format_modules(sources) == {
         "a.py": 'x = {"a": 1}\n',
         "r/b.py": "def f():\n    return 1\n",
     }
@@ -83,22 +83,22 @@ MODULES = {
 def test_a_module_in_pieces_is_formatted_as_the_whole_is(case: str) -> None:
     source = MODULES[case]
     whole = black.format_str(source, mode=black.Mode(line_length=100))
-    assert formatting.formatted({"a.py": source}) == {"a.py": whole}
+    assert formatting.format_modules({"a.py": source}) == {"a.py": whole}
 
 
 def test_many_modules_are_formatted_by_two_processes() -> None:
     text = "long " * 5_000
     sources = {f"{name}.py": f"{name} =  '{text}'\n" for name in "abcd"}
     expected = {f"{name}.py": f'{name} = "{text}"\n' for name in "abcd"}
-    assert formatting.formatted(sources) == expected
-    assert [*formatting.formatted(sources)] == [*sources]
+    assert formatting.format_modules(sources) == expected
+    assert [*formatting.format_modules(sources)] == [*sources]
 
 
 @pytest.mark.parametrize("count", [0, 30_000])
 def test_what_is_no_python_is_one_error(count: int) -> None:
     sources = {"long.py": f"x = '{'long ' * count}'\n", "b.py": "def", "c.py": "y = 1\n"}
     with pytest.raises(OutputError, match=r"^black could not format b\.py: "):
-        formatting.formatted(sources)
+        formatting.format_modules(sources)
 
 
 def test_a_long_module_is_kept_on_disk_in_pieces(
@@ -107,7 +107,7 @@ def test_a_long_module_is_kept_on_disk_in_pieces(
     monkeypatch.delenv(cache.VARIABLE, raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     parts = [f"def f{number}( ):\n    return '{'long ' * 400}'\n" for number in range(3)]
-    formatting.formatted({"a.py": "\n\n".join(parts)})
+    formatting.format_modules({"a.py": "\n\n".join(parts)})
     code = (
         "import sys; sys.modules['black'] = None; from mcpgen.render.formatting import formatted;"
         "print(formatted({'a.py': sys.stdin.read()})['a.py'], end='')"
@@ -115,17 +115,17 @@ def test_a_long_module_is_kept_on_disk_in_pieces(
     source = "\n\n".join((parts[2], parts[0]))
     command = [sys.executable, "-c", code]  # it needs no Black for what this process formatted
     done = subprocess.run(command, input=source, capture_output=True, text=True, check=False)
-    assert done.stdout == formatting.formatted({"a.py": source})["a.py"], done.stderr
+    assert done.stdout == formatting.format_modules({"a.py": source})["a.py"], done.stderr
 
 
 def test_a_long_module_is_formatted_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(cache.VARIABLE, raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     sources = {"long.py": "x = [  1 ]\n" * 1_000, "short.py": "x = [  1 ]\n"}
-    first = formatting.formatted(sources)
+    first = formatting.format_modules(sources)
     [entry] = cache.folder().glob("formatted-*")
     before = entry.stat().st_ino
-    assert formatting.formatted(sources) == first
+    assert formatting.format_modules(sources) == first
     assert entry.stat().st_ino == before
 
 

@@ -17,7 +17,7 @@ from mcpgen import paths
 from mcpgen.errors import SchemaError
 from mcpgen.literals import docstring
 from mcpgen.model.docstrings import Doc
-from mcpgen.model.unions import decided
+from mcpgen.model.unions import decide_all
 from mcpgen.names import LIBRARIES, Library
 from mcpgen.render import models, templates
 
@@ -77,7 +77,7 @@ def wire(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReques
     shutil.copy(paths.PACKAGE / "schema" / "method_facts.py", package)
     if library == "pydantic":
         types_alone = {"has": {"protocol": False}}
-        text = templates.rendered("for_pydantic/_structs.py.jinja", package=types_alone)
+        text = templates.render("for_pydantic/_structs.py.jinja", package=types_alone)
         (package / "_structs.py").write_text(text, encoding="utf-8")
     sys.path.insert(0, str(folder))
     try:
@@ -92,7 +92,7 @@ def rendered(library: Library = "msgspec", title: str = "Models.") -> str:
     """The models of these definitions; those of the same title are made once."""
     normal = normal_of(facts=facts_of(defaults={"*": {"resultType": "done"}}), **DEFINITIONS)
     docs = {name: Doc(docstring(f"About {name}."), {}) for name in normal.definitions}
-    job = models.job(normal, decided(normal).tests, docs, title, library=library)
+    job = models.job(normal, decide_all(normal).tests, docs, title, library=library)
     return models.render(normal, job)
 
 

@@ -27,7 +27,7 @@ from mcpgen.package import settings
 from mcpgen.project import skeleton as projects
 from mcpgen.project import writing
 from mcpgen.project.skeleton import Project
-from mcpgen.render.formatting import formatted
+from mcpgen.render.formatting import format_modules
 
 REVISIONS = tuple(row.name for row in schema.revisions())
 
@@ -85,7 +85,7 @@ def test_modules_are_formatted_below_a_folder_that_git_ignores(
     (tmp_path / ".git").mkdir()
     (tmp_path / ".gitignore").write_text("*\n")
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    assert formatted({"a.py": "x = 'y'\n"}) == {"a.py": 'x = "y"\n'}
+    assert format_modules({"a.py": "x = 'y'\n"}) == {"a.py": 'x = "y"\n'}
 
 
 @pytest.mark.parametrize("side", ["server", "client"])

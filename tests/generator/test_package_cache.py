@@ -25,7 +25,7 @@ from mcpgen.render import models
 
 OLDEST = schema.revisions()[0].name
 TYPES = selection(("types",))
-REQUEST = BuildRequest("pkg", schema_sources.named((OLDEST,)), selection=TYPES)
+REQUEST = BuildRequest("pkg", schema_sources.by_name((OLDEST,)), selection=TYPES)
 KEY = "0" * 64
 
 

@@ -31,13 +31,13 @@ NAMES = [row.name for row in schema.revisions()]
 def test_revisions_are_chosen_by_name_once_and_in_order(
     names: list[str], chosen: list[str]
 ) -> None:
-    assert [source.revision for source in schema_sources.named(tuple(names))] == chosen
+    assert [source.revision for source in schema_sources.by_name(tuple(names))] == chosen
 
 
 @pytest.mark.parametrize("name", ["newest", "2025", ""])
 def test_an_unknown_name_is_refused(name: str) -> None:
     with pytest.raises(UsageError, match="unknown revision"):
-        schema_sources.named((name,))
+        schema_sources.by_name((name,))
 
 
 @pytest.mark.parametrize("name", ["pkg", "my_protocol", "_x", "r2d2"])
@@ -118,7 +118,7 @@ def test_a_package_is_python_with_a_manifest_of_every_file(built: Mapping[str, s
 
 
 def test_the_same_request_gives_the_same_bytes(built: Mapping[str, str]) -> None:
-    request = build_request.BuildRequest("pkg", schema_sources.named((NAMES[0],)))
+    request = build_request.BuildRequest("pkg", schema_sources.by_name((NAMES[0],)))
     assert pipeline.build(request) == built
 
 
@@ -151,7 +151,7 @@ def undocumented(text: str) -> Iterator[str]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_field_has_a_docstring_unless_its_name_says_all(name: str) -> None:
-    request = build_request.BuildRequest("pkg", schema_sources.named((name,)))
+    request = build_request.BuildRequest("pkg", schema_sources.by_name((name,)))
     models = [text for path, text in pipeline.build(request).items() if path.endswith("/models.py")]
     assert len(models) == 1
     fields = list(undocumented(models[0]))
@@ -178,7 +178,7 @@ def code_of(files: Mapping[str, str], same: AbstractSet[str]) -> dict[str, str]:
 @pytest.mark.parametrize("name", NAMES)
 def test_an_official_file_gives_the_code_of_its_revision(spec: Path, name: str) -> None:
     official = schema_sources.of_file(spec / "schema" / name / "schema.json")
-    ours = build_request.BuildRequest("pkg", schema_sources.named((name,)))
+    ours = build_request.BuildRequest("pkg", schema_sources.by_name((name,)))
     theirs = build_request.BuildRequest("pkg", (official,))
     package, official_package = pipeline.build(ours), pipeline.build(theirs)
     same = {path for path, text in package.items() if official_package.get(path) == text}

@@ -117,7 +117,7 @@ def test_an_object_may_be_passed_as_a_wire_object_only() -> None:
         ("c", "Sequence[models.A | Mapping[str, Any]]", True),
         ("d", "models.Word", True),
     ]
-    assert call.returned == "models.AskResult | Mapping[str, Any]"
+    assert call.return_type == "models.AskResult | Mapping[str, Any]"
 
 
 def test_a_handler_gets_none_where_params_may_be_absent() -> None:

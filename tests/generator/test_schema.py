@@ -12,7 +12,7 @@ import pytest
 from mcpgen import schema
 from mcpgen.errors import SchemaError, UsageError
 from mcpgen.json_types import is_object
-from mcpgen.schema.structure import replaced, subschemas
+from mcpgen.schema.structure import replace_at, subschemas
 
 NAMES = [row.name for row in schema.revisions()]
 
@@ -123,7 +123,7 @@ def test_an_unknown_structure_gets_the_nearest_corrections(
     path = saved(tmp_path, document)
     file = schema.read_file(path)
     assert (file.nearest.entry, file.errata) == (row, (first, *others))
-    corrected = replaced(document, first.pointer, first.new)
+    corrected = replace_at(document, first.pointer, first.new)
     path = saved(tmp_path, corrected)
     file = schema.read_file(path)
     assert (file.nearest.entry, file.errata) == (row, tuple(others))

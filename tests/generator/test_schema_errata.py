@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 
 from mcpgen import schema
 from mcpgen.errors import ErrataError
-from mcpgen.schema.errata import Erratum, apply, fitting, read_errata
+from mcpgen.schema.errata import Erratum, apply, read_errata, select_fitting
 from mcpgen.schema.structure import resolve
 
 NAMES = [row.name for row in schema.revisions()]
@@ -120,8 +120,8 @@ def test_corrections_that_find_their_old_value_fit_other_schemas() -> None:
     first = Erratum(pointer="/a", old=1, new=[0, 1], reason="r", source="s")
     then = Erratum(pointer="/a/1", old=1, new="x", reason="r", source="s")
     gone = Erratum(pointer="/b/c", old=1, new=2, reason="r", source="s")
-    assert fitting({"a": 1}, [first, gone, then]) == (first, then)
-    assert fitting({"a": 2, "b": []}, [first, gone, then]) == ()
+    assert select_fitting({"a": 1}, [first, gone, then]) == (first, then)
+    assert select_fitting({"a": 2, "b": []}, [first, gone, then]) == ()
 
 
 def test_an_empty_file_has_no_entries(tmp_path: Path) -> None:

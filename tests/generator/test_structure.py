@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpgen import schema
-from mcpgen.schema.structure import prose, replaced, resolve, subschemas
+from mcpgen.schema.structure import prose, replace_at, resolve, subschemas
 
 PROSE = {"description": "says", "title": "Says", "$comment": "hm", "examples": [1]}
 
@@ -146,6 +146,6 @@ def test_a_pointer_into_nothing_is_an_error(pointer: str) -> None:
 
 def test_a_replacement_leaves_the_original_alone() -> None:
     document = {"a": [1, {"b~c": 2}]}
-    assert replaced(document, "/a/1/b~0c", 3) == {"a": [1, {"b~c": 3}]}
-    assert replaced(document, "", 3) == 3
+    assert replace_at(document, "/a/1/b~0c", 3) == {"a": [1, {"b~c": 3}]}
+    assert replace_at(document, "", 3) == 3
     assert document == {"a": [1, {"b~c": 2}]}

@@ -9,12 +9,12 @@ import pytest
 from generator.schemas import COUNT, TEXT, any_of, const, facts_of, normal_of, obj, ref
 from mcpgen.errors import SchemaError
 from mcpgen.model.normalized import NormalizedSchema
-from mcpgen.model.unions import Variant, decide, decided, member_names
+from mcpgen.model.unions import Variant, decide, decide_all, member_names
 
 
 def chosen_tests(**definitions: Any) -> tuple[Variant, ...]:
     """The tests for the union `U`, which a message holds."""
-    found = decided(normal_of(**definitions, Message=obj(content=ref("U"))))
+    found = decide_all(normal_of(**definitions, Message=obj(content=ref("U"))))
     assert found.normal.notes == ()
     return found.tests.get("U", ())
 
@@ -108,7 +108,7 @@ def test_unions_in_unions_are_laid_out() -> None:
         U=any_of("Inner", "C"),
         Message=obj(content=ref("U")),
     )
-    assert [variant.type for variant in decided(normal).tests["U"]] == ["A", "B", "C"]
+    assert [variant.type for variant in decide_all(normal).tests["U"]] == ["A", "B", "C"]
     assert member_names(normal, normal.definitions["U"]) == ("A", "B", "C")
 
 
@@ -155,7 +155,7 @@ UNDECIDED: dict[str, tuple[dict[str, Any], list[Any], str]] = {
 def test_an_undecided_member_is_json_and_its_place_is_noted(case: str) -> None:
     definitions, members, why = UNDECIDED[case]
     normal = normal_of(**definitions, U={"anyOf": members}, Message=obj(content=ref("U")))
-    found = decided(normal)
+    found = decide_all(normal)
     assert found.normal.definitions["U"].node == {}
     assert found.tests == {}
     (note,) = found.normal.notes
@@ -168,7 +168,7 @@ def test_a_result_that_nothing_decides_is_refused_with_its_place(case: str) -> N
     definitions, members, why = UNDECIDED[case]
     normal = normal_of(**definitions, U={"anyOf": members}, PaintResult=ref("U"))
     with pytest.raises(SchemaError) as caught:
-        decided(normal, ["PaintResult"])
+        decide_all(normal, ["PaintResult"])
     assert (caught.value.pointer, caught.value.came) == ("/$defs/U", why)
 
 
@@ -176,7 +176,7 @@ def test_a_result_that_nothing_decides_is_refused_with_its_place(case: str) -> N
 def test_a_union_that_nothing_refers_to_may_stay_undecided(case: str) -> None:
     definitions, members, _ = UNDECIDED[case]
     normal: NormalizedSchema = normal_of(**definitions, U={"anyOf": members})
-    decision = decided(normal)
+    decision = decide_all(normal)
     assert not any(variant.decides for variant in decision.tests.get("U", ()))
     assert (
         ("U" in decision.tests)
@@ -193,7 +193,7 @@ def test_a_union_around_an_undecided_one_also_takes_any_json() -> None:
         U={"anyOf": [ref("A"), ref("B"), ref("Inner")]},
         Message=obj(content=ref("U")),
     )
-    found = decided(normal)
+    found = decide_all(normal)
     assert [note.pointer for note in found.normal.notes] == ["/$defs/Inner"]
     assert found.tests == {}
 

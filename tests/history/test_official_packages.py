@@ -40,7 +40,7 @@ def test_the_schema_of_apps_becomes_typed_messages(packages: Path, file: str) ->
     word = f"io.modelcontextprotocol/ui={packages / APPS / file}"
     request = build_request.BuildRequest(
         "pkg",
-        schema_sources.named(("2026-07-28",)),
+        schema_sources.by_name(("2026-07-28",)),
         extensions=build_request.named_extensions([word]),
     )
     files = pipeline.build(request)

@@ -1333,7 +1333,7 @@ async def open_client(
     elif isinstance(target, Sequence):
         restarting: Any = None
         if restart is not None:
-            from .restart import RestartingChannel  # few clients use it
+            from ..client.restart import RestartingChannel  # few clients use it
 
             restarting = partial(RestartingChannel, application, restart)
         session = open_with_process(

@@ -27,7 +27,7 @@ _NAMES = 8
 
 @dataclass(frozen=True)
 class Options:
-    """What the command line asks for.
+    """The options of the command line.
 
     Attributes:
         schema: The schema file.
@@ -75,8 +75,8 @@ def _expect_date(word: str) -> None:
             raise ValueError
         date.fromisoformat(word)
     except ValueError:
-        came = shown(word)
-        raise UsageError(f"--revision: expected a date as YYYY-MM-DD, got {came}") from None
+        actual = shown(word)
+        raise UsageError(f"--revision: expected a date as YYYY-MM-DD, got {actual}") from None
 
 
 def _folder() -> Path:
@@ -90,7 +90,7 @@ def _folder() -> Path:
 
 
 def _lines(added: Addition, folder: Path) -> Iterator[str]:
-    """What was added, and what is left to do."""
+    """The report: the added files, and the work that is left."""
     name = added.entry.name
     place = paths.shown_path(folder / name)
     yield f"{place}: added, {added.entry.status}"

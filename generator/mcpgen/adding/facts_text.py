@@ -54,9 +54,9 @@ def text(facts: Facts, base: str, reviews: Sequence[Review], methods: frozenset[
 
 
 def _own_methods(facts: Facts, methods: frozenset[str]) -> Node:
-    """What the facts say of methods otherwise than `schema/facts.toml`."""
+    """The facts about methods that differ from `schema/facts.toml`."""
     shared = facts_module.shared_methods()
-    found: Node = {}
+    own_facts: Node = {}
     for name in sorted({*methods, *facts.methods}):
         row = facts.method(name)
         if name not in methods and not row.extension:
@@ -64,8 +64,8 @@ def _own_methods(facts: Facts, methods: frozenset[str]) -> Node:
         below = asdict(shared.get(name, UNSTATED))
         own = {key: _toml(value) for key, value in asdict(row).items() if value != below[key]}
         if own:
-            found[name] = own
-    return found
+            own_facts[name] = own
+    return own_facts
 
 
 def _toml(value: Json) -> Json:
@@ -91,14 +91,14 @@ class _Lines:
             elif name == "pages":
                 yield from self._pages(rows)
             elif defaults[name] and name != "results":
-                yield from self._fixed(name, rows, defaults[name])
+                yield from self._fixed_table(name, rows, defaults[name])
             elif name in ("capabilities", "renamed"):
                 yield from self._by_name(name, rows)
             else:
                 for key, inner in rows.items():
                     yield from self._by_name(f"{name}/{escape(key)}", inner)
 
-    def _fixed(self, name: str, rows: Node, defaults: Node) -> Iterator[str]:
+    def _fixed_table(self, name: str, rows: Node, defaults: Node) -> Iterator[str]:
         """A table whose keys are the same in every revision."""
         lines: list[str] = []
         for key, value in rows.items():
@@ -118,7 +118,7 @@ class _Lines:
         yield from lines
 
     def _pages(self, rows: Node) -> Iterator[str]:
-        """What the pages state for readers, carried over as it is."""
+        """The statements of the pages for readers, carried over as they are."""
         if rows["unstated"]:
             yield from ("", "[pages]", f"unstated = {toml_value(rows['unstated'])}")
         for name in ("rules", "deprecated"):

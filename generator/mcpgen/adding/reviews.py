@@ -51,16 +51,16 @@ class Review:
         return self.pointer.split("/")[1]
 
 
-def reviews(found: FittedFacts, loaded: Schema, texts: Docs) -> tuple[Review, ...]:
+def reviews(fitted: FittedFacts, loaded: Schema, texts: Docs) -> tuple[Review, ...]:
     """The facts to check: guesses first, then what is carried over.
 
     Args:
-        found: The facts for a schema.
+        fitted: The facts for a schema.
         loaded: The schema.
         texts: Documentation, which knows the pages of types.
     """
     pages = _Pages(loaded, texts)
-    return tuple(pages.review(fact) for fact in (*found.guesses, *found.carried))
+    return tuple(pages.review(fact) for fact in (*fitted.guesses, *fitted.carried))
 
 
 class _Pages:
@@ -112,18 +112,18 @@ def _sources(kind: Any) -> Iterable[str]:
 def by_pages(
     carried: Iterable[Review],
 ) -> list[tuple[Mapping[str, int], tuple[str, ...]]]:
-    """How many facts of which tables are to be checked, with the pages.
+    """The number of facts to be checked per table, with the pages.
 
     Facts about methods come last, with no page: each is on the page of its method.
     """
-    found: dict[tuple[str, ...], Counter[str]] = {}
+    counters: dict[tuple[str, ...], Counter[str]] = {}
     by_method = Counter[str]()
     for review in carried:
         if review.table in BY_METHOD:
             by_method[review.table] += 1
         else:
-            found.setdefault(review.pages, Counter())[review.table] += 1
+            counters.setdefault(review.pages, Counter())[review.table] += 1
     groups: list[tuple[Mapping[str, int], tuple[str, ...]]] = [
-        (counts, pages) for pages, counts in found.items()
+        (counts, pages) for pages, counts in counters.items()
     ]
     return [*groups, (by_method, ())] if by_method else groups

@@ -88,18 +88,18 @@ def addition(path: Path, name: str, status: Status, stated: Path | None = None) 
     file = schema.read_file(path)
     base = _base(file, name, stated)
     known = corrections.read_errata(base.folder / "errata.toml")
-    errata = corrections.fitting(file.document, known)
-    loaded = file.corrected(errata, name)
+    errata = corrections.select_fitting(file.document, known)
+    loaded = file.corrected_schema(errata, name)
     texts = docs.load()
-    found = _facts(loaded, base, stated)
-    built = pipeline.revision_spec(loaded, found.facts, texts)
-    to_review = reviews(found, loaded, texts)
+    fitted = _facts(loaded, base, stated)
+    built = pipeline.revision_spec(loaded, fitted.facts, texts)
+    to_review = reviews(fitted, loaded, texts)
     unmatched = tuple(erratum for erratum in known if erratum not in errata)
     document = schema.structure(file.document)
     files = {
         "schema.json": json.dumps(document, indent=2, ensure_ascii=False) + "\n",
         "facts.toml": facts_text.text(
-            found.facts, base.name, to_review, fitting.methods_of(loaded)
+            fitted.facts, base.name, to_review, fitting.methods_of(loaded)
         ),
         "errata.toml": _errata_text(name, base.name, errata, unmatched),
     }
@@ -111,9 +111,9 @@ def addition(path: Path, name: str, status: Status, stated: Path | None = None) 
         to_review,
         errata,
         unmatched,
-        tuple(_undocumented(built, name, texts)),
+        tuple(_undocumented_names(built, name, texts)),
         tuple(f"{note.pointer}: {note.text}" for note in loaded.notes),
-        _compared(loaded, found.facts),
+        _changes(loaded, fitted.facts),
     )
 
 
@@ -126,24 +126,24 @@ def _base(file: SchemaFile, name: str, stated: Path | None) -> RevisionEntry:
 
 
 def _facts(loaded: Schema, base: RevisionEntry, stated: Path | None) -> FittedFacts:
-    """The facts of the revision; what a draft after another revision added is not carried over."""
-    found = schema_facts.facts_for(loaded, base.name, stated)
+    """The facts of the revision; those of a draft after another revision are not carried over."""
+    fitted = schema_facts.facts_for(loaded, base.name, stated)
     if stated is not None:
         schema_facts.expect_methods(loaded, base.name, stated)
     if loaded.revision == base.name:
-        return found
-    carried = found.carried
+        return fitted
+    carried = fitted.carried
     if loaded.digest == base.digest:  # the schema says nothing new, and its pages may
         methods = fitting.methods_of(loaded)
-        rows = schema_facts.carried_over(found.facts, facts.load(base.name), (), methods)
+        rows = schema_facts.carried_facts(fitted.facts, facts.load(base.name), (), methods)
         carried = tuple(rows)
     own_draft = stated is not None and schema_facts.read(stated).has("/draft")
     return replace(
-        found,
+        fitted,
         facts=replace(
-            found.facts,
+            fitted.facts,
             revision=loaded.revision,
-            draft=found.facts.draft if own_draft else Draft(),
+            draft=fitted.facts.draft if own_draft else Draft(),
         ),
         carried=tuple(fact for fact in carried if not fact.pointer.startswith("/draft/")),
     )
@@ -167,23 +167,23 @@ def _errata_text(
     return schema.errata_text(Disagreements(errata, tuple(others))) + "\n"
 
 
-def _undocumented(built: RevisionSpec, revision: str, texts: Docs) -> list[str]:
+def _undocumented_names(built: RevisionSpec, revision: str, texts: Docs) -> list[str]:
     """Types and fields about which docs.toml says nothing."""
-    found: list[str] = []
+    undocumented: list[str] = []
     for name, definition in built.models.normal.definitions.items():
         if not texts.type_doc(revision, name):
-            found.append(name)
+            undocumented.append(name)
         members: Node = definition.node.get("properties", {})
-        found += (
+        undocumented += (
             f"{name}.{wire}"
             for wire in members
             if wire not in _ENVELOPE and not texts.field_doc(revision, name, wire)
         )
-    return found
+    return undocumented
 
 
-def _compared(loaded: Schema, stated: Facts) -> Diff | None:
-    """What changes from the revision before."""
+def _changes(loaded: Schema, stated: Facts) -> Diff | None:
+    """The changes from the revision before; `None` for the first."""
     older = [row for row in schema.revisions() if row.name < loaded.revision]
     if not older:
         return None

@@ -93,8 +93,8 @@ async def _calls(session: Session) -> list[Call]:
     applies(bool(allowed), "no tool says that it only reads; --call-tools calls them all")
     if not session.has_handshake and session.transport == "http":
         allowed = [tool for tool in allowed if _PARAM_HEADER not in json.dumps(tool)]
-    found = [(tool, arguments_for(tool.get("inputSchema"))) for tool in allowed]
-    calls = [Call(tool, arguments) for tool, arguments in found if arguments is not None]
+    pairs = [(tool, arguments_for(tool.get("inputSchema"))) for tool in allowed]
+    calls = [Call(tool, arguments) for tool, arguments in pairs if arguments is not None]
     applies(bool(calls), "no arguments can be built from the schemas of the tools")
     return calls[:MAX_CALLS]
 
@@ -109,13 +109,13 @@ async def _call(session: Session, name: str, arguments: Json) -> Reply:
 
 
 async def _results(session: Session) -> list[tuple[Call, Node]]:
-    found: list[tuple[Call, Node]] = []
+    results: list[tuple[Call, Node]] = []
     for call in await _calls(session):
         result: Json = (await _call(session, call.name, call.arguments)).result
         complete = is_object(result) and result.get("resultType") != "input_required"
-        found += [(call, result)] if complete else []
-    applies(bool(found), "no tool gives a complete result without more input")
-    return found
+        results += [(call, result)] if complete else []
+    applies(bool(results), "no tool gives a complete result without more input")
+    return results
 
 
 @TABLE.add("tools.call-result-content-required")
@@ -131,19 +131,19 @@ async def a_call_has_content(session: Session) -> None:
 
 async def _blocks(session: Session, kind: str) -> list[tuple[str, Node]]:
     """The content blocks of a type, in all results; with the names of the tools."""
-    found: list[tuple[str, Node]] = []
+    matching: list[tuple[str, Node]] = []
     for call, result in await _results(session):
         content: Json = result.get("content")
         blocks = [each for each in content if is_object(each)] if is_array(content) else []
-        found += [(call.name, each) for each in blocks if each.get("type") == kind]
-    return found
+        matching += [(call.name, each) for each in blocks if each.get("type") == kind]
+    return matching
 
 
-def _shaped(kind: str, type: str) -> Run:
+def _shape_check(kind: str, type: str) -> Run:
     async def blocks_have_their_shape(session: Session) -> None:
-        found = await _blocks(session, kind)
-        applies(bool(found), f"no result has a block of type {kind}")
-        for name, block in found:
+        blocks = await _blocks(session, kind)
+        applies(bool(blocks), f"no result has a block of type {kind}")
+        for name, block in blocks:
             require_valid(session.revision.violation(type, block), f"{kind} of {name}")
 
     return blocks_have_their_shape
@@ -157,31 +157,31 @@ def _absent(kind: str) -> Run:
     return blocks_do_not_exist_yet
 
 
-TABLE.add("content.text-shape")(_shaped("text", "TextContent"))
-TABLE.add("content.image-shape")(_shaped("image", "ImageContent"))
-TABLE.add("content.audio-shape")(_shaped("audio", "AudioContent"))
-TABLE.add("content.resource-link-shape")(_shaped("resource_link", "ResourceLink"))
-TABLE.add("content.embedded-shape")(_shaped("resource", "EmbeddedResource"))
+TABLE.add("content.text-shape")(_shape_check("text", "TextContent"))
+TABLE.add("content.image-shape")(_shape_check("image", "ImageContent"))
+TABLE.add("content.audio-shape")(_shape_check("audio", "AudioContent"))
+TABLE.add("content.resource-link-shape")(_shape_check("resource_link", "ResourceLink"))
+TABLE.add("content.embedded-shape")(_shape_check("resource", "EmbeddedResource"))
 TABLE.add("content.no-audio-2024")(_absent("audio"))
 TABLE.add("content.no-resource-link-before-2025-06")(_absent("resource_link"))
 
 
 @TABLE.add("content.structured-object")
 async def structured_content_is_an_object(session: Session) -> None:
-    for call, content in await _structured(session):
+    for call, content in await _structured_results(session):
         require(
             is_object(content), f"an object as structuredContent of {call.name}", shown(content)
         )
 
 
-async def _structured(session: Session) -> list[tuple[Call, Json]]:
-    found = [
+async def _structured_results(session: Session) -> list[tuple[Call, Json]]:
+    structured = [
         (call, result["structuredContent"])
         for call, result in await _results(session)
         if "structuredContent" in result
     ]
-    applies(bool(found), "no result has structuredContent")
-    return found
+    applies(bool(structured), "no result has structuredContent")
+    return structured
 
 
 @TABLE.add("tools.output-conforms")
@@ -221,7 +221,7 @@ def _same_json(text: Json, value: Json) -> bool:
         return False
 
 
-async def _refused(session: Session) -> list[tuple[Call, Reply]]:
+async def _incomplete_calls(session: Session) -> list[tuple[Call, Reply]]:
     """Calls without the arguments that are required."""
     calls = [call for call in await _calls(session) if call.arguments]
     calls = [call for call in calls if call.tool["inputSchema"].get("required")]
@@ -231,7 +231,7 @@ async def _refused(session: Session) -> list[tuple[Call, Reply]]:
 
 @TABLE.add("tools.invalid-arguments-protocol-error")
 async def missing_arguments_are_refused(session: Session) -> None:
-    for call, reply in await _refused(session):
+    for call, reply in await _incomplete_calls(session):
         failed = is_object(reply.result) and reply.result.get("isError") is True
         expected = f"an error, or isError, for {call.name} without arguments"
         require(failed or is_object(reply.error), expected, reply.text)
@@ -239,6 +239,6 @@ async def missing_arguments_are_refused(session: Session) -> None:
 
 @TABLE.add("tools.input-validation-is-execution-error")
 async def missing_arguments_are_told_to_the_model(session: Session) -> None:
-    for call, reply in await _refused(session):
+    for call, reply in await _incomplete_calls(session):
         failed = is_object(reply.result) and reply.result.get("isError") is True
         require(failed, f"isError for {call.name} without arguments", reply.text)

@@ -1,4 +1,4 @@
-"""What every connection to a server has in common: payloads out, replies in, all of it recorded."""
+"""Connections to a server: payloads out, replies in, all of it recorded."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Received:
 
 @dataclass
 class Reply:
-    """What came back for a payload.
+    """The reply to a payload.
 
     Attributes:
         received: Messages in order.
@@ -97,7 +97,7 @@ class Reply:
 
     @property
     def text(self) -> str:
-        """What came, in words for a report."""
+        """The reply, in words for a report."""
         status = f"status {self.status} with " if self.status is not None else ""
         if self.answer is None:
             return f"{status}{self.reason or 'no answer'}"
@@ -155,7 +155,7 @@ class Connection(Protocol):
         ...
 
 
-def received(data: bytes, event_id: str | None = None) -> list[Received]:
+def parse_messages(data: bytes, event_id: str | None = None) -> list[Received]:
     """The messages in a line, an event or a body; the elements of a batch one by one."""
     try:
         value: Json = json.loads(data.decode("utf-8"), parse_constant=_no_constant)
@@ -192,6 +192,6 @@ def refusal(message: Node) -> Node | None:
     return {**envelope, "error": {"code": -32601, "message": "method not found"}}
 
 
-def encoded(message: Json) -> bytes:
+def encode(message: Json) -> bytes:
     """A message as bytes."""
     return json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode()

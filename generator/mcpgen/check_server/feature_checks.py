@@ -73,19 +73,19 @@ async def prompts_are_listed(session: Session) -> None:
 
 async def _entries(session: Session, capability: str) -> list[Node]:
     applies(session.declares(capability), f"the server declares no {capability}")
-    found = await session.entries(*LISTS[capability])
-    applies(bool(found), f"the server lists no {capability}")
-    return found
+    entries = await session.entries(*LISTS[capability])
+    applies(bool(entries), f"the server lists no {capability}")
+    return entries
 
 
 async def _templates(session: Session) -> list[Node]:
     applies(session.declares("resources"), "the server declares no resources")
-    found = await session.entries("resources/templates/list", "resourceTemplates")
-    applies(bool(found), "the server lists no templates")
-    return found
+    templates = await session.entries("resources/templates/list", "resourceTemplates")
+    applies(bool(templates), "the server lists no templates")
+    return templates
 
 
-def _repeated(values: Sequence[Json]) -> list[Json]:
+def _repeated_values(values: Sequence[Json]) -> list[Json]:
     return [value for value, number in Counter(map(str, values)).items() if number > 1]
 
 
@@ -105,8 +105,8 @@ def _schemas(tools: Sequence[Node], member: str) -> list[tuple[str, Node]]:
 @TABLE.add("tools.input-schema-root-object")
 async def arguments_are_an_object(session: Session) -> None:
     for name, schema in _schemas(await _entries(session, "tools"), "inputSchema"):
-        came: Json = schema.get("type")
-        require(came == "object", f"type object in the inputSchema of {name}", shown(came))
+        actual: Json = schema.get("type")
+        require(actual == "object", f"type object in the inputSchema of {name}", shown(actual))
 
 
 @TABLE.add("tools.input-schema-property-objects")
@@ -122,11 +122,11 @@ async def properties_are_schemas(session: Session) -> None:
 
 @TABLE.add("tools.output-schema-root-object")
 async def structured_results_are_objects(session: Session) -> None:
-    found = _schemas(await _entries(session, "tools"), "outputSchema")
-    applies(bool(found), "no tool has an outputSchema")
-    for name, schema in found:
-        came: Json = schema.get("type")
-        require(came == "object", f"type object in the outputSchema of {name}", shown(came))
+    schemas = _schemas(await _entries(session, "tools"), "outputSchema")
+    applies(bool(schemas), "no tool has an outputSchema")
+    for name, schema in schemas:
+        actual: Json = schema.get("type")
+        require(actual == "object", f"type object in the outputSchema of {name}", shown(actual))
 
 
 @TABLE.add("json-schema.schema-valid")
@@ -160,7 +160,7 @@ async def names_of_tools_are_plain(session: Session) -> None:
 
 @TABLE.add("tools.name-unique")
 async def names_of_tools_are_unique(session: Session) -> None:
-    repeated = _repeated([tool.get("name") for tool in await _entries(session, "tools")])
+    repeated = _repeated_values([tool.get("name") for tool in await _entries(session, "tools")])
     require(not repeated, "each name once", f"{shown(repeated)} more than once")
 
 
@@ -169,8 +169,8 @@ async def tools_keep_their_order(session: Session) -> None:
     await _entries(session, "tools")
     orders: list[Json] = []
     for _ in range(3):
-        found: Json = result_of(await session.ask("tools/list")).get("tools")
-        orders.append([tool.get("name") for tool in found if is_object(tool)])
+        tools: Json = result_of(await session.ask("tools/list")).get("tools")
+        orders.append([tool.get("name") for tool in tools if is_object(tool)])
     require(orders[0] == orders[1] == orders[2], "the same order each time", shown(orders[1:]))
 
 
@@ -191,7 +191,7 @@ async def a_resource_has_uri_and_name(session: Session) -> None:
 
 @TABLE.add("resources.uri-unique")
 async def uris_are_unique(session: Session) -> None:
-    repeated = _repeated([each.get("uri") for each in await _entries(session, "resources")])
+    repeated = _repeated_values([each.get("uri") for each in await _entries(session, "resources")])
     require(not repeated, "each URI once", f"{shown(repeated)} more than once")
 
 
@@ -204,19 +204,19 @@ async def templates_can_be_expanded(session: Session) -> None:
         require(kept, "a template of RFC 6570", shown(text))
 
 
-async def _read(session: Session) -> list[tuple[str, Node]]:
+async def _read_resources(session: Session) -> list[tuple[str, Node]]:
     resources = (await _entries(session, "resources"))[:MAX_READ]
     uris = [str(each.get("uri")) for each in resources]
     replies = [(uri, await session.ask_once("resources/read", {"uri": uri})) for uri in uris]
-    found = [(uri, reply.result) for uri, reply in replies if is_object(reply.result)]
-    found = [row for row in found if row[1].get("resultType") != "input_required"]
-    applies(bool(found), "no listed resource can be read as it is")
-    return found
+    results = [(uri, reply.result) for uri, reply in replies if is_object(reply.result)]
+    results = [row for row in results if row[1].get("resultType") != "input_required"]
+    applies(bool(results), "no listed resource can be read as it is")
+    return results
 
 
 @TABLE.add("resources.read-result-shape", "resources.read-result-shape-2026")
 async def contents_are_an_array(session: Session) -> None:
-    for uri, result in await _read(session):
+    for uri, result in await _read_resources(session):
         hints = {} if session.has_handshake else _NO_CACHE
         emptied: Node = {"contents": []} if is_array(result.get("contents")) else {}
         wrong = session.revision.violation("ReadResourceResult", {**result, **hints, **emptied})
@@ -224,12 +224,12 @@ async def contents_are_an_array(session: Session) -> None:
 
 
 async def _contents(session: Session) -> list[tuple[str, Node]]:
-    found: list[tuple[str, Node]] = []
-    for uri, result in await _read(session):
+    contents: list[tuple[str, Node]] = []
+    for uri, result in await _read_resources(session):
         parts: Json = result.get("contents")
-        found += [(uri, part) for part in parts if is_object(part)] if is_array(parts) else []
-    applies(bool(found), "the resources are empty")
-    return found
+        contents += [(uri, part) for part in parts if is_object(part)] if is_array(parts) else []
+    applies(bool(contents), "the resources are empty")
+    return contents
 
 
 @TABLE.add("resources.contents-text-or-blob")
@@ -294,17 +294,17 @@ async def subscriptions_can_be_ended(session: Session) -> None:
 # ---- prompts
 @TABLE.add("prompts.name-required")
 async def a_prompt_has_a_name(session: Session) -> None:
-    found = await _entries(session, "prompts")
-    for prompt in found:
+    prompts = await _entries(session, "prompts")
+    for prompt in prompts:
         wrong = session.revision.violation("Prompt", prompt)
         require_valid(wrong, f"prompt {prompt.get('name')}")
-    repeated = _repeated([prompt.get("name") for prompt in found])
+    repeated = _repeated_values([prompt.get("name") for prompt in prompts])
     require(not repeated, "each name once", f"{shown(repeated)} more than once")
 
 
 def _arguments(prompt: Node) -> list[Node]:
-    found: Json = prompt.get("arguments")
-    return [each for each in found if is_object(each)] if is_array(found) else []
+    arguments: Json = prompt.get("arguments")
+    return [each for each in arguments if is_object(each)] if is_array(arguments) else []
 
 
 @TABLE.add("prompts.get-result-shape")
@@ -331,38 +331,38 @@ async def an_unknown_prompt_has_its_code(session: Session) -> None:
 
 @TABLE.add("prompts.missing-arguments-error")
 async def a_missing_argument_has_its_code(session: Session) -> None:
-    found = [
+    prompts = [
         prompt
         for prompt in await _entries(session, "prompts")
         if any(each.get("required") is True for each in _arguments(prompt))
     ]
-    applies(bool(found), "no prompt requires an argument")
-    reply = await session.ask("prompts/get", {"name": found[0]["name"]})
-    expected = f"for {found[0]['name']} without its arguments"
+    applies(bool(prompts), "no prompt requires an argument")
+    reply = await session.ask("prompts/get", {"name": prompts[0]["name"]})
+    expected = f"for {prompts[0]['name']} without its arguments"
     require_error(reply, INVALID_PARAMS, what=expected)
 
 
 # ---- completion
 async def _references(session: Session) -> list[tuple[Node, str]]:
-    """What can be completed: a reference, and the name of an argument."""
+    """The references that can be completed, each with the name of an argument."""
     applies(session.declares("completions"), "the server declares no completions")
-    found: list[tuple[Node, str]] = []
+    references: list[tuple[Node, str]] = []
     if session.declares("prompts"):
         for prompt in await session.entries(*LISTS["prompts"]):
             reference = {"type": "ref/prompt", "name": prompt.get("name")}
-            found += [(reference, str(each.get("name"))) for each in _arguments(prompt)]
+            references += [(reference, str(each.get("name"))) for each in _arguments(prompt)]
     if session.declares("resources"):
         for template in await session.entries("resources/templates/list", "resourceTemplates"):
             text = str(template.get("uriTemplate"))
             names = uritemplate.variables(text)
-            found += [({"type": "ref/resource", "uri": text}, name) for name in names]
-    applies(bool(found), "nothing that the server lists has arguments")
-    return found
+            references += [({"type": "ref/resource", "uri": text}, name) for name in names]
+    applies(bool(references), "nothing that the server lists has arguments")
+    return references
 
 
 @TABLE.add("completion.result-shape")
 async def a_completion_has_values(session: Session) -> None:
-    for result in await _completed(session):
+    for result in await _completions(session):
         completion: Json = result.get("completion")
         values: Json = completion.get("values") if is_object(completion) else None
         shortened: Node = result
@@ -373,21 +373,21 @@ async def a_completion_has_values(session: Session) -> None:
 
 @TABLE.add("completion.max-100-values")
 async def a_completion_has_few_values(session: Session) -> None:
-    for result in await _completed(session):
+    for result in await _completions(session):
         completion: Json = result.get("completion")
         values: Json = completion.get("values") if is_object(completion) else None
         number = len(values) if is_array(values) else 0
         require(number <= MAX_VALUES, f"{MAX_VALUES} values at most", f"{number} values")
 
 
-async def _completed(session: Session) -> list[Node]:
-    found: list[Node] = []
+async def _completions(session: Session) -> list[Node]:
+    completions: list[Node] = []
     for reference, name in (await _references(session))[:MAX_READ]:
         params = {"ref": reference, "argument": {"name": name, "value": ""}}
         result: Json = (await session.ask_once("completion/complete", params)).result
-        found += [result] if is_object(result) else []
-    applies(bool(found), "nothing that the server lists can be completed")
-    return found
+        completions += [result] if is_object(result) else []
+    applies(bool(completions), "nothing that the server lists can be completed")
+    return completions
 
 
 async def _complete(session: Session, params: Node) -> Reply:
@@ -451,9 +451,9 @@ async def an_unknown_level_is_refused(session: Session) -> None:
 
 # ---- pages and caching
 async def _declared_lists(session: Session) -> list[tuple[str, str]]:
-    found = [row for name, row in LISTS.items() if session.declares(name)]
-    applies(bool(found), "the server declares no lists")
-    return found
+    lists = [row for name, row in LISTS.items() if session.declares(name)]
+    applies(bool(lists), "the server declares no lists")
+    return lists
 
 
 @TABLE.add("pagination.next-cursor-if-more")
@@ -491,11 +491,11 @@ async def an_unknown_cursor_has_its_code(session: Session) -> None:
 async def _cacheable(session: Session) -> list[tuple[str, Node]]:
     """The results of lists and of discovery, by their method."""
     methods = [row[0] for name, row in LISTS.items() if session.declares(name)]
-    found: list[tuple[str, Node]] = [(session.liveness, session.opening.result)]
+    results: list[tuple[str, Node]] = [(session.liveness, session.opening.result)]
     for method in methods:
         result: Json = (await session.ask(method)).result
-        found += [(method, result)] if is_object(result) else []
-    return found
+        results += [(method, result)] if is_object(result) else []
+    return results
 
 
 @TABLE.add("caching.hints-required")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import re
 
-from mcpgen.check_server.connections import Reply, encoded
+from mcpgen.check_server.connections import Reply, encode
 from mcpgen.check_server.http_connection import JSON, STREAM
 from mcpgen.check_server.jsonrpc_checks import UNKNOWN_METHOD, UNKNOWN_NOTIFICATION
 from mcpgen.check_server.lifecycle_checks import ANCIENT
@@ -44,8 +44,8 @@ async def get_is_a_stream_or_not_allowed(session: Session) -> None:
     reply = await _get(session)
     applies(reply.status != 404, "the endpoint does not know GET: http.endpoint-post-get")
     kept = reply.status == 405 or (reply.status == 200 and reply.media_type == STREAM)
-    came = f"{_status(reply)} with {reply.media_type or 'no type'}"
-    require(kept, f"{STREAM}, or status 405, for GET", came)
+    actual = f"{_status(reply)} with {reply.media_type or 'no type'}"
+    require(kept, f"{STREAM}, or status 405, for GET", actual)
 
 
 @TABLE.add("http-compat.get-delete-405", on=HTTP)
@@ -68,13 +68,13 @@ async def a_notification_is_accepted_without_a_body(session: Session) -> None:
     reply = await session.post({"jsonrpc": "2.0", "method": known})
     refused = not session.has_handshake and (reply.status or 0) >= 400
     applies(not refused, "the server refuses unknown notifications")
-    came = f"{_status(reply)} with {len(reply.body)} bytes"
-    require(reply.status == 202 and not reply.body, "status 202 without a body", came)
+    actual = f"{_status(reply)} with {len(reply.body)} bytes"
+    require(reply.status == 202 and not reply.body, "status 202 without a body", actual)
 
 
 @TABLE.add("http.post-unacceptable-status", on=HTTP)
 async def what_is_no_message_has_an_error_status(session: Session) -> None:
-    reply = await session.post(encoded({"jsonrpc": "2.0"}))
+    reply = await session.post(encode({"jsonrpc": "2.0"}))
     kept = reply.status is not None and 400 <= reply.status < 600
     require(kept, "an error status for a message without method", _status(reply))
 
@@ -82,8 +82,8 @@ async def what_is_no_message_has_an_error_status(session: Session) -> None:
 @TABLE.add("http.request-reply-type", on=HTTP)
 async def a_response_is_json_or_a_stream(session: Session) -> None:
     reply = await session.ask(session.liveness)
-    came = f"{_status(reply)} with {reply.media_type or 'no type'}"
-    require(reply.media_type in (JSON, STREAM), f"{JSON} or {STREAM}", came)
+    actual = f"{_status(reply)} with {reply.media_type or 'no type'}"
+    require(reply.media_type in (JSON, STREAM), f"{JSON} or {STREAM}", actual)
     require(reply.answer is not None, "the response in it", reply.text)
 
 
@@ -314,8 +314,8 @@ async def a_name_that_cannot_be_decoded_is_refused(session: Session) -> None:
 @TABLE.add("http.no-sessions", on=HTTP)
 async def no_session_is_assigned(session: Session) -> None:
     reply = await session.ask(session.liveness)
-    came = reply.fields.get("mcp-session-id")
-    require(came is None, "no session id in the response", shown(came))
+    actual = reply.fields.get("mcp-session-id")
+    require(actual is None, "no session id in the response", shown(actual))
 
 
 @TABLE.add("http-compat.session-header-ignored", on=HTTP)
@@ -335,7 +335,7 @@ async def _listening(session: Session) -> tuple[Reply, Node]:
     """The reply to a request for changes that stays open, and the request."""
     method = session.revision.protocol.facts.behaviour.listen
     request = session.request(str(method), {"notifications": {"toolsListChanged": True}})
-    reply = await session.http.listen(encoded(request), request["id"], session.fields_of(request))
+    reply = await session.http.listen(encode(request), request["id"], session.fields_of(request))
     unsupported = reply.code == -32601 and not session.declares("tools.listChanged")
     applies(not unsupported, "the server has no changes to announce")
     return reply, request
@@ -344,8 +344,8 @@ async def _listening(session: Session) -> tuple[Reply, Node]:
 @TABLE.add("http.listen-response-stream", on=HTTP)
 async def changes_come_on_a_stream(session: Session) -> None:
     reply, request = await _listening(session)
-    came = f"{_status(reply)} with {reply.media_type or 'no type'}"
-    require(reply.media_type == STREAM, f"{STREAM} for {request['method']}", came)
+    actual = f"{_status(reply)} with {reply.media_type or 'no type'}"
+    require(reply.media_type == STREAM, f"{STREAM} for {request['method']}", actual)
 
 
 def _first(reply: Reply) -> Node:
@@ -359,8 +359,8 @@ def _first(reply: Reply) -> Node:
 @TABLE.add("subscriptions.ack-first", on=HTTP)
 async def an_acknowledgement_comes_first(session: Session) -> None:
     message = _first((await _listening(session))[0])
-    came: Json = message.get("method")
-    kept = came == "notifications/subscriptions/acknowledged"
+    actual: Json = message.get("method")
+    kept = actual == "notifications/subscriptions/acknowledged"
     require(kept, "notifications/subscriptions/acknowledged first", shown(message))
 
 
@@ -370,13 +370,13 @@ async def an_acknowledgement_names_its_request(session: Session) -> None:
     params: Json = _first(reply).get("params")
     meta: Json = params.get("_meta") if is_object(params) else None
     key = str(session.revision.protocol.facts.meta.subscription_id)
-    came: Json = meta.get(key) if is_object(meta) else None
-    require(came == request["id"], f"{request['id']} as {key}", shown(came))
+    actual: Json = meta.get(key) if is_object(meta) else None
+    require(actual == request["id"], f"{request['id']} as {key}", shown(actual))
 
 
 @TABLE.add("http.x-accel-buffering", on=HTTP)
 async def streams_are_not_buffered(session: Session) -> None:
     reply, _ = await _listening(session)
     applies(reply.media_type == STREAM, "the reply is no stream: http.listen-response-stream")
-    came = reply.fields.get("x-accel-buffering")
-    require(came == "no", "X-Accel-Buffering: no on a stream", shown(came))
+    actual = reply.fields.get("x-accel-buffering")
+    require(actual == "no", "X-Accel-Buffering: no on a stream", shown(actual))

@@ -18,8 +18,8 @@ from mcpgen.check_server.connections import (
     Reply,
     Transport,
     answer_to,
-    encoded,
-    received,
+    encode,
+    parse_messages,
     refusal,
 )
 from mcpgen.errors import ServerError, safe_text
@@ -86,7 +86,7 @@ class HttpConnection:
         """Why the connection ended; empty while it is open."""
         return self._end
 
-    def _merged(self, fields: Fields | None) -> list[tuple[str, str]]:
+    def _merge_fields(self, fields: Fields | None) -> list[tuple[str, str]]:
         """The header fields of a request; a later field replaces one of the same name."""
         rows: dict[str, tuple[str, str | None]] = {}
         for part in (_OWN_FIELDS, self._headers, self.fields, fields or {}):
@@ -104,7 +104,7 @@ class HttpConnection:
         """POST a payload, and read the response; see `Connection`."""
         reply = Reply(ended=False)
         await self._read("POST", payload, fields, reply, awaited, to_end=to_end)
-        if reply.status in (307, 308) and self._redirected(reply.fields.get("location", "")):
+        if reply.status in (307, 308) and self._follow_redirect(reply.fields.get("location", "")):
             reply = Reply(ended=False)
             await self._read("POST", payload, fields, reply, awaited, to_end=to_end)
         if awaited or not reply.reason:
@@ -115,7 +115,7 @@ class HttpConnection:
             reply.reason = f"no response in a body of type {reply.media_type or 'none'}"
         return reply
 
-    def _redirected(self, location: str) -> bool:
+    def _follow_redirect(self, location: str) -> bool:
         """Move to where the server points, if that is on the same host."""
         target = urljoin(self._address, location)
         same = urlsplit(target)[:2] == urlsplit(self._address)[:2]
@@ -144,7 +144,7 @@ class HttpConnection:
 
         headers = [
             (name.encode(), value.encode("latin-1", "replace"))
-            for name, value in self._merged(fields)
+            for name, value in self._merge_fields(fields)
         ]
         try:
             with anyio.fail_after(self._timeout):
@@ -180,12 +180,14 @@ class HttpConnection:
                     reply.body += chunk
                     _check_size(len(reply.body))
                 if reply.body.strip():
-                    await self._take(received(reply.body), reply)
+                    await self._take(parse_messages(reply.body), reply)
                 reply.ended = True
                 return
             async for data, event_id in _events(response.aiter_bytes()):
-                found = received(data, event_id) if data else [Received(b"", event_id=event_id)]
-                await self._take(found, reply)
+                messages = (
+                    parse_messages(data, event_id) if data else [Received(b"", event_id=event_id)]
+                )
+                await self._take(messages, reply)
                 if _is_answered(awaited, reply) and deadline.deadline > anyio.current_time():
                     if not to_end:
                         return
@@ -194,16 +196,16 @@ class HttpConnection:
             if not _is_answered(awaited, reply):
                 reply.reason = "the stream ended without the response"
 
-    async def _take(self, found: Sequence[Received], reply: Reply) -> None:
+    async def _take(self, messages: Sequence[Received], reply: Reply) -> None:
         """Record messages, and answer those that are requests of the server."""
-        reply.received += found
-        self.received += found
+        reply.received += messages
+        self.received += messages
         if len(reply.received) > FLOOD_MESSAGES:
             raise ValueError(f"more than {FLOOD_MESSAGES} messages")
-        for each in found:
+        for each in messages:
             answer = refusal(each.message) if is_object(each.message) else None
             if answer is not None:
-                await self._read("POST", encoded(answer), None, Reply(), None)
+                await self._read("POST", encode(answer), None, Reply(), None)
 
     async def listen(self, payload: bytes, id: Json, fields: Fields | None) -> Reply:
         """POST a request whose stream stays open, and read up to its first message."""

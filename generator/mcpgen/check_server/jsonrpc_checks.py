@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mcpgen.check_server.connections import Reply, encoded
+from mcpgen.check_server.connections import Reply, encode
 from mcpgen.check_server.outcomes import applies, require, require_error, result_of
 from mcpgen.check_server.session import Session
 from mcpgen.check_server.table import Table
@@ -38,8 +38,8 @@ async def strings_and_integers_are_ids(session: Session) -> None:
 async def a_response_repeats_the_id(session: Session) -> None:
     for id in ("7001", 7001):
         reply = await session.ask(session.liveness, id=id)
-        came: Json = reply.answer.get("id") if reply.answer is not None else None
-        same = came == id and type(came) is type(id)
+        actual: Json = reply.answer.get("id") if reply.answer is not None else None
+        same = actual == id and type(actual) is type(id)
         require(same, f"a response with the id {shown(id)}", _id_text(reply.answer))
 
 
@@ -68,14 +68,16 @@ async def an_error_repeats_a_readable_id(session: Session) -> None:
     message = session.request(UNKNOWN_METHOD)
     reply = await session.send(message)
     applies(reply.error is not None, "the server does not answer with an error")
-    came: Json = reply.answer.get("id") if reply.answer is not None else None
-    require(came == message["id"], f"an error with the id {message['id']}", _id_text(reply.answer))
+    actual: Json = reply.answer.get("id") if reply.answer is not None else None
+    require(
+        actual == message["id"], f"an error with the id {message['id']}", _id_text(reply.answer)
+    )
 
 
 @TABLE.add("jsonrpc.error-id-omitted-if-unreadable")
 async def an_error_about_unreadable_text_has_no_id(session: Session) -> None:
     reply = await session.post(b"{]")
-    _answered(reply)
+    _expect_answer(reply)
     has_id = reply.answer is not None and "id" in reply.answer
     require(not has_id, "an error without the member id", _id_text(reply.answer))
 
@@ -91,12 +93,13 @@ async def a_notification_is_not_answered(session: Session) -> None:
 @TABLE.add("jsonrpc.code-parse-error")
 async def text_that_is_no_json_is_a_parse_error(session: Session) -> None:
     reply = await session.post(b"{]")
-    _answered(reply)
+    _expect_answer(reply)
     require_error(reply, PARSE_ERROR, what="for text that is no JSON")
 
 
-def _answered(reply: Reply) -> None:
-    """Go on if there is a response to what is no request: silence is not forbidden.
+def _expect_answer(reply: Reply) -> None:
+    """Skip a check unless the server answers a message that is no request: silence is not
+    forbidden.
 
     A response needs an id, which such a message does not have in all revisions.
     """
@@ -107,7 +110,7 @@ def _answered(reply: Reply) -> None:
 async def a_message_that_is_no_request_is_invalid(session: Session) -> None:
     message = {**session.request(session.liveness), "method": 5}
     reply = await session.post(message, session.fields_of(session.request(session.liveness)))
-    _answered(reply)
+    _expect_answer(reply)
     require_error(reply, INVALID_REQUEST, what="for a method that is a number")
 
 
@@ -152,13 +155,13 @@ def _batch(session: Session) -> tuple[list[Node], list[Json]]:
 @TABLE.add("jsonrpc.batch-receive")
 async def requests_of_a_batch_are_answered(session: Session) -> None:
     batch, ids = _batch(session)
-    reply = await session.connection.send(encoded(batch), ids)
-    came = [
+    reply = await session.connection.send(encode(batch), ids)
+    actual = [
         each.message for each in reply.received if each.is_response and "result" in each.message
     ]
-    served = {str(message.get("id")) for message in came}
+    served = {str(message.get("id")) for message in actual}
     expected = f"results for the ids {shown(ids)} of a batch"
-    require(set(map(str, ids)) <= served, expected, _ids_text(came, reply.text))
+    require(set(map(str, ids)) <= served, expected, _ids_text(actual, reply.text))
 
 
 def _ids_text(messages: list[Node], text: str) -> str:
@@ -169,12 +172,12 @@ def _ids_text(messages: list[Node], text: str) -> str:
 @TABLE.add("jsonrpc.batch-response")
 async def each_request_of_a_batch_has_one_response(session: Session) -> None:
     batch, ids = _batch(session)
-    reply = await session.connection.send(encoded(batch), ids)
-    came = [each.message for each in reply.received if each.is_response]
-    served = len(came) >= len(ids)
+    reply = await session.connection.send(encode(batch), ids)
+    actual = [each.message for each in reply.received if each.is_response]
+    served = len(actual) >= len(ids)
     applies(served, "the server does not serve batches: jsonrpc.batch-receive")
     expected = f"one response for each of {shown(ids)}, and none for the notification"
-    require(len(came) == len(ids), expected, _ids_text(came, reply.text))
+    require(len(actual) == len(ids), expected, _ids_text(actual, reply.text))
     reply = await session.post(b"[]")
     if reply.answer is not None:
         require_error(reply, INVALID_REQUEST, what="for an empty batch")
@@ -185,13 +188,13 @@ async def a_batch_is_not_processed(session: Session) -> None:
     request = session.request(session.liveness)
     fields, id = session.fields_of(request), request["id"]
     if session.transport == "http":
-        reply = await session.connection.send(encoded([request]), [id], fields)
+        reply = await session.connection.send(encode([request]), [id], fields)
     else:
-        reply = await session.post(encoded([request]))
+        reply = await session.post(encode([request]))
     own = [each for each in reply.received if each.is_response]
     served = [each for each in own if "result" in each.message and each.message.get("id") == id]
-    came = served[0].text if served else ""
-    require(not served, "no result for the request of a batch", came)
+    actual = served[0].text if served else ""
+    require(not served, "no result for the request of a batch", actual)
 
 
 @TABLE.add("cancellation.invalid-ignored")
@@ -216,15 +219,15 @@ async def strings_and_integers_are_progress_tokens(session: Session) -> None:
 
 @TABLE.add("capabilities.server-features-advertised")
 async def declared_features_are_there(session: Session) -> None:
-    asked: list[tuple[str, str, Node | None]] = [
+    probes: list[tuple[str, str, Node | None]] = [
         (name, method, None) for name, (method, _) in LISTS.items()
     ]
     reference = {"type": "ref/prompt", "name": "mcpgen-no-such-prompt"}
     argument = {"name": "mcpgen", "value": ""}
-    asked.append(("completions", "completion/complete", {"ref": reference, "argument": argument}))
+    probes.append(("completions", "completion/complete", {"ref": reference, "argument": argument}))
     if session.has_handshake:
-        asked.append(("logging", "logging/setLevel", {"level": "warning"}))
-    declared = [row for row in asked if session.declares(row[0])]
+        probes.append(("logging", "logging/setLevel", {"level": "warning"}))
+    declared = [row for row in probes if session.declares(row[0])]
     applies(bool(declared), "the server declares no feature")
     for name, method, params in declared:
         reply = await session.ask(method, params)
@@ -244,4 +247,4 @@ async def capabilities_have_their_shape(session: Session) -> None:
     capabilities: Json = result.get("capabilities") if is_object(result) else None
     wrong = session.revision.violation("ServerCapabilities", capabilities)
     if wrong is not None:
-        require(False, f"{wrong.expected} at capabilities{wrong.pointer}", wrong.came)
+        require(False, f"{wrong.expected} at capabilities{wrong.pointer}", wrong.actual)

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from mcpgen.check_server.connections import Received, encoded
+from mcpgen.check_server.connections import Received, encode
 from mcpgen.check_server.jsonrpc_checks import INVALID_PARAMS, LISTS, METHOD_NOT_FOUND
 from mcpgen.check_server.outcomes import applies, require, require_error, require_valid, result_of
 from mcpgen.check_server.session import Session
@@ -59,12 +59,14 @@ async def nothing_is_sent_before_initialize(session: Session) -> None:
     # else at first: refusing a request that comes too early is not asked of it.
     async with session.another(is_open=False) as other:
         result_of(await other.initialize(session.version), "initialize")
-        early = next((each for each in _sent_first(other) if not _may_come_early(each)), None)
+        early = next(
+            (each for each in _messages_before_response(other) if not _may_come_early(each)), None
+        )
         expected = "nothing but ping and log messages before the result of initialize"
         require(early is None, expected, early.text if early else "")
 
 
-def _sent_first(session: Session) -> Iterator[Received]:
+def _messages_before_response(session: Session) -> Iterator[Received]:
     """The messages of the server before its first response."""
     sent = (each for each in session.connection.received if is_object(each.message))
     return itertools.takewhile(lambda each: not each.is_response, sent)
@@ -84,7 +86,7 @@ async def a_supported_version_is_answered_as_it_is(session: Session) -> None:
         require(requested not in supported or answered == requested, expected, shown(answered))
 
 
-async def _offered(session: Session, version: str) -> Json:
+async def _offered_version(session: Session, version: str) -> Json:
     async with session.another(is_open=False) as other:
         result: Json = result_of(await other.initialize(version), f"initialize for {version}")
         return result.get("protocolVersion")
@@ -101,7 +103,7 @@ def _versions(session: Session, *, handshake: bool) -> list[str]:
 
 @TABLE.add("versioning.server-counter-offer")
 async def an_unknown_version_gets_another_one(session: Session) -> None:
-    offered = await _offered(session, ANCIENT)
+    offered = await _offered_version(session, ANCIENT)
     known = _versions(session, handshake=True)
     require(
         offered in known, f"a version that the server speaks ({', '.join(known)})", shown(offered)
@@ -110,7 +112,7 @@ async def an_unknown_version_gets_another_one(session: Session) -> None:
 
 @TABLE.add("versioning.server-latest")
 async def the_other_version_is_the_latest(session: Session) -> None:
-    offered = await _offered(session, FUTURE)
+    offered = await _offered_version(session, FUTURE)
     known = _versions(session, handshake=True)
     applies(offered in known, "the server offers a version that it does not speak")
     require(offered == max(known), f"the latest version, {max(known)}", shown(offered))
@@ -120,7 +122,7 @@ async def the_other_version_is_the_latest(session: Session) -> None:
 async def initialize_settles_on_a_version_that_has_it(session: Session) -> None:
     modern = _versions(session, handshake=False)
     applies(bool(modern), "the server speaks no revision without initialize")
-    offered = await _offered(session, modern[-1])
+    offered = await _offered_version(session, modern[-1])
     require(offered not in modern, f"a version other than {modern[-1]}", shown(offered))
 
 
@@ -141,12 +143,12 @@ async def the_server_ends_with_its_input(session: Session) -> None:
 @TABLE.add("stdio.newline-delimited", on=STDIO)
 async def a_line_is_a_message(session: Session) -> None:
     requests = [session.request(session.liveness) for _ in range(2)]
-    both = b"\n".join(map(encoded, requests))
+    both = b"\n".join(map(encode, requests))
     reply = await session.connection.send(both, [each["id"] for each in requests])
-    came = [each.message.get("id") for each in reply.received if each.is_response]
+    actual = [each.message.get("id") for each in reply.received if each.is_response]
     ids = [each["id"] for each in requests]
     expected = f"responses with the ids {shown(ids)} to two requests in one write"
-    require(set(map(str, ids)) <= set(map(str, came)), expected, f"the ids {shown(came)}")
+    require(set(map(str, ids)) <= set(map(str, actual)), expected, f"the ids {shown(actual)}")
 
 
 @TABLE.add("stdio.utf8", on=STDIO)
@@ -154,8 +156,8 @@ async def a_line_is_a_message(session: Session) -> None:
 async def messages_are_utf8(session: Session) -> None:
     id = "mcpgen \u00e9\u4e16\U0001f600"
     reply = await session.ask(session.liveness, id=id)
-    came: Json = reply.answer.get("id") if reply.answer is not None else reply.text
-    require(came == id, f"a response with the id {shown(id)}", shown(came))
+    actual: Json = reply.answer.get("id") if reply.answer is not None else reply.text
+    require(actual == id, f"a response with the id {shown(id)}", shown(actual))
     bad = next((each for each in _records(session) if each.error.startswith("not UTF-8")), None)
     require(bad is None, "UTF-8", bad.text if bad else "")
 
@@ -250,7 +252,7 @@ async def each_request_is_judged_by_its_own_version(session: Session) -> None:
 async def initialize_is_refused_where_it_is_gone(session: Session) -> None:
     applies(not _versions(session, handshake=True), "the server speaks revisions with initialize")
     async with session.another(is_open=False) as other:
-        reply = await other.connection.send(encoded(_initialize(other)), ["legacy"])
+        reply = await other.connection.send(encode(_initialize(other)), ["legacy"])
         require_error(reply, what="for initialize")
 
 
@@ -258,7 +260,7 @@ async def initialize_is_refused_where_it_is_gone(session: Session) -> None:
 async def the_refusal_names_the_versions(session: Session) -> None:
     applies(not _versions(session, handshake=True), "the server speaks revisions with initialize")
     async with session.another(is_open=False) as other:
-        reply = await other.connection.send(encoded(_initialize(other)), ["legacy"])
+        reply = await other.connection.send(encode(_initialize(other)), ["legacy"])
         applies(is_object(reply.error), "the server does not refuse initialize by an error")
         named = session.version in json.dumps(reply.error)
         require(named, f"{session.version} in the error to initialize", reply.text)

@@ -1,4 +1,4 @@
-"""What a check finds: a rule that is kept, broken, or that does not apply, each with its reason."""
+"""The outcomes of checks: rules are kept, are broken, or do not apply, each with its reason."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ class BrokenRuleError(Exception):
 
     Args:
         expected: What a correct server does.
-        came: What this one did.
+        actual: What this one did.
     """
 
-    def __init__(self, expected: str, came: str) -> None:
-        super().__init__(f"expected {expected}, got {came}")
+    def __init__(self, expected: str, actual: str) -> None:
+        super().__init__(f"expected {expected}, got {actual}")
         self.expected = expected
-        self.came = came
+        self.actual = actual
 
 
 class NotApplicableError(Exception):
@@ -34,14 +34,14 @@ class NotApplicableError(Exception):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one check found in one revision.
+    """The outcome of one check in one revision.
 
     Attributes:
         rule: The rule.
         revision: The revision.
         state: Whether it is kept.
         expected: What a correct server does, if it is broken.
-        came: What this one did, if it is broken.
+        actual: What this one did, if it is broken.
         why: Why it does not apply, if so.
     """
 
@@ -49,18 +49,18 @@ class Outcome:
     revision: str
     state: State
     expected: str = ""
-    came: str = ""
+    actual: str = ""
     why: str = ""
 
 
-def require(kept: bool, expected: str, came: str) -> None:
+def require(kept: bool, expected: str, actual: str) -> None:
     """Go on if a rule is kept.
 
     Raises:
         BrokenRuleError: It is broken.
     """
     if not kept:
-        raise BrokenRuleError(expected, came)
+        raise BrokenRuleError(expected, actual)
 
 
 def applies(whether: bool, why: str) -> None:
@@ -106,4 +106,4 @@ def require_valid(violation: Violation | None, of: str) -> None:
     """
     if violation is not None:
         at = f"{of}{violation.pointer}"
-        raise BrokenRuleError(f"{violation.expected} at {shown(at)[1:-1]}", violation.came)
+        raise BrokenRuleError(f"{violation.expected} at {shown(at)[1:-1]}", violation.actual)

@@ -1,4 +1,4 @@
-"""What the checks found, as text, Markdown and JSON."""
+"""The findings of the checks, as text, Markdown and JSON."""
 
 from __future__ import annotations
 
@@ -38,19 +38,19 @@ class Finding:
         return self.rule.page(self.outcome.revision)
 
 
-def broken(findings: Findings) -> list[Finding]:
+def broken_rules(findings: Findings) -> list[Finding]:
     """The broken rules, errors first, each with all revisions where the same was found."""
     groups: dict[tuple[str, str], list[Outcome]] = {}
     for outcome in findings.outcomes:
         if outcome.state == "broken":
             groups.setdefault((outcome.rule.id, outcome.expected), []).append(outcome)
-    found = [Finding(rows[-1], tuple(row.revision for row in rows)) for rows in groups.values()]
-    return sorted(found, key=lambda each: each.rule.severity != "error")
+    grouped = [Finding(rows[-1], tuple(row.revision for row in rows)) for rows in groups.values()]
+    return sorted(grouped, key=lambda each: each.rule.severity != "error")
 
 
 def text(findings: Findings, *, verbose: bool) -> str:
     """The findings for a terminal."""
-    lines = [line for each in broken(findings) for line in _finding_text(each)]
+    lines = [line for each in broken_rules(findings) for line in _finding_text(each)]
     if verbose:
         lines += [
             f"{outcome.state}: {outcome.revision}: {outcome.rule.id}"
@@ -67,7 +67,7 @@ def _finding_text(each: Finding) -> Iterator[str]:
     yield f"{rule.severity}: {rule.id}: {rule.keyword} in {', '.join(each.revisions)}"
     yield from textwrap.wrap(rule.sentence, _WIDTH, initial_indent="  ", subsequent_indent="  ")
     yield f"  expected: {each.outcome.expected}"
-    yield f"  got:      {each.outcome.came}"
+    yield f"  got:      {each.outcome.actual}"
     yield f"  {each.page}"
     yield ""
 
@@ -76,7 +76,7 @@ def summary(findings: Findings) -> str:
     """One line about the run."""
     named = f"{findings.name}, " if findings.name else ""
     states = [outcome.state for outcome in findings.outcomes]
-    severities = [each.rule.severity for each in broken(findings)]
+    severities = [each.rule.severity for each in broken_rules(findings)]
     parts = (
         f"{len({outcome.rule.id for outcome in findings.outcomes})} rules",
         f"{states.count('passed')} checks passed",
@@ -97,9 +97,9 @@ def markdown(findings: Findings) -> str:
             f"[{each.rule.id}]({each.page})",
             ", ".join(each.revisions),
             _cell(each.outcome.expected),
-            _cell(each.outcome.came),
+            _cell(each.outcome.actual),
         )
-        for each in broken(findings)
+        for each in broken_rules(findings)
     ]
     if rows:
         heads = ("Severity", "Rule", "Revisions", "Expected", "Got")
@@ -134,10 +134,10 @@ def document(findings: Findings) -> dict[str, Any]:
                 **_rule_record(each.rule),
                 "in": list(each.revisions),
                 "expected": each.outcome.expected,
-                "came": each.outcome.came,
+                "came": each.outcome.actual,
                 "page": each.page,
             }
-            for each in broken(findings)
+            for each in broken_rules(findings)
         ],
         "outcomes": [
             {
@@ -145,7 +145,7 @@ def document(findings: Findings) -> dict[str, Any]:
                 "revision": outcome.revision,
                 "state": outcome.state,
                 "expected": outcome.expected or None,
-                "came": outcome.came or None,
+                "came": outcome.actual or None,
                 "why": outcome.why or None,
             }
             for outcome in findings.outcomes

@@ -19,7 +19,13 @@ from mcpgen.check_server import (
 )
 from mcpgen.check_server.connections import Received, Transport
 from mcpgen.check_server.outcomes import BrokenRuleError, NotApplicableError, Outcome
-from mcpgen.check_server.session import Server, ServerSilentError, Session, names_version, opened
+from mcpgen.check_server.session import (
+    Server,
+    ServerSilentError,
+    Session,
+    names_version,
+    open_session,
+)
 from mcpgen.check_server.table import Check
 from mcpgen.errors import ServerError, UsageError, safe_text
 from mcpgen.explain.revision import Revision, revision
@@ -46,7 +52,7 @@ _ATTEMPTS = 2
 
 @dataclass(frozen=True)
 class Wanted:
-    """What to check.
+    """The options of a run: the server, and the checks to make.
 
     Attributes:
         target: The server.
@@ -65,7 +71,7 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Findings:
-    """What the checks found.
+    """The findings of all checks.
 
     Attributes:
         target: The server, in the words of the user.
@@ -84,7 +90,7 @@ class Findings:
     lost: dict[str, str]
 
 
-def chosen(rules: Sequence[str]) -> tuple[Check, ...]:
+def select_checks(rules: Sequence[str]) -> tuple[Check, ...]:
     """The checks of some rules, by their ids and areas; all of them for none.
 
     Raises:
@@ -112,20 +118,22 @@ def run(
         ServerError: The server does not start or answer, or speaks none of the revisions.
         UsageError: A rule or a revision does not exist.
     """
-    checks = chosen(wanted.rules)
+    checks = select_checks(wanted.rules)
     names = wanted.revisions or tuple(row.name for row in schema.revisions())
     revisions = sorted((revision(name) for name in names), key=lambda each: each.version)
 
-    async def checked() -> Findings:
-        found: list[Findings] = []
+    async def check_all() -> Findings:
+        results: list[Findings] = []
         async with anyio.create_task_group() as tasks:
             server = Server(wanted.target, tasks, wanted.timeout, call_tools=wanted.call_tools)
-            found.append(await _Run(server, checks, progress, progress_of_rule).findings(revisions))
+            results.append(
+                await _Run(server, checks, progress, progress_of_rule).findings(revisions)
+            )
             tasks.cancel_scope.cancel()
-        return found[0]
+        return results[0]
 
     try:
-        return anyio.run(checked)
+        return anyio.run(check_all)
     except BaseException as error:  # a task group wraps what its tasks raise
         raise _only(error) from None
 
@@ -178,8 +186,8 @@ class _Run:
         name = ""
         for each in spoken:
             self._progress(f"checking {each.name} over {self._server.transport}")
-            found, name = await self._revision(each, name)
-            outcomes += found
+            own, name = await self._revision(each, name)
+            outcomes += own
         return Findings(
             self._server.target.shown,
             name,
@@ -225,15 +233,15 @@ class _Run:
                 if lost and check.id not in record_checks.TABLE.checks:
                     continue
                 if not lost and (session is None or session.connection.end):
-                    session, lost = await self._reopened(each, records, session)
+                    session, lost = await self._reopen(each, records, session)
                     name = name or (_name(session) if session is not None else "")
                 if session is None:
                     break
                 try:
                     outcomes.append(await _outcome(check, session))
                 except ServerSilentError as error:
-                    came, expected = f"silence: {error}", "an answer"
-                    outcomes.append(Outcome(check.rule, each.name, "broken", expected, came))
+                    actual, expected = f"silence: {error}", "an answer"
+                    outcomes.append(Outcome(check.rule, each.name, "broken", expected, actual))
                     lost = f"the server answers no longer: {error}"
         finally:
             if session is not None:
@@ -248,7 +256,7 @@ class _Run:
             if transport in check.transports and each.version in check.rule.revisions:
                 yield check
 
-    async def _reopened(
+    async def _reopen(
         self, each: Revision, records: list[list[Received]], old: Session | None
     ) -> tuple[Session | None, str]:
         """A new session in place of one that ended, or why there is none."""
@@ -257,7 +265,7 @@ class _Run:
         error: Exception | None = None
         for _ in range(_ATTEMPTS):
             try:
-                return await opened(self._server, each, records), ""
+                return await open_session(self._server, each, records), ""
             except (ServerError, ServerSilentError) as failure:
                 error = failure
         return None, f"no session can be opened any longer: {error}"
@@ -269,7 +277,7 @@ async def _outcome(check: Check, session: Session) -> Outcome:
     try:
         await check.run(session)
     except BrokenRuleError as broken:
-        return Outcome(rule, name, "broken", safe_text(broken.expected, 400), _line(broken.came))
+        return Outcome(rule, name, "broken", safe_text(broken.expected, 400), _line(broken.actual))
     except NotApplicableError as reason:
         return Outcome(rule, name, "not applicable", why=safe_text(str(reason), 400))
     except ServerError as error:
@@ -282,7 +290,7 @@ def _line(text: str) -> str:
 
 
 def _name(session: Session) -> str:
-    """What the server calls itself, with its version; empty if it does not."""
+    """The server's name for itself, with its version; empty if it has none."""
     result: Json = session.opening.result
     meta: Json = result.get("_meta")
     key = session.revision.protocol.facts.meta.server_info

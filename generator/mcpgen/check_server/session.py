@@ -1,4 +1,4 @@
-"""What checks ask a server with: a session of one revision, in its lifecycle, with raw messages.
+"""Sessions of one revision by which checks ask a server: in its lifecycle, with raw messages.
 
 A request that a correct server answers goes through `ask`, which waits for the response. Whatever a
 server may leave unanswered goes through `post`: over stdio, a request that is always answered
@@ -23,7 +23,7 @@ from mcpgen.check_server.connections import (
     Reply,
     Transport,
     answer_to,
-    encoded,
+    encode,
 )
 from mcpgen.check_server.http_connection import HttpConnection, open_http
 from mcpgen.check_server.outcomes import BrokenRuleError
@@ -168,10 +168,10 @@ class Session:
 
     @property
     def capabilities(self) -> Node:
-        """What the server declares; nothing if that is malformed."""
+        """The capabilities that the server declares; empty if they are malformed."""
         result: Json = self.opening.result
-        found: Json = result.get("capabilities") if is_object(result) else None
-        return found if is_object(found) else {}
+        declared: Json = result.get("capabilities") if is_object(result) else None
+        return declared if is_object(declared) else {}
 
     def declares(self, path: str) -> bool:
         """Whether the server declares a capability, such as `resources.subscribe`."""
@@ -211,7 +211,7 @@ class Session:
         if self.opening.error is not None or self.opening.answer is None:
             return
         self.connection.fields |= self.fields_after_opening()
-        await self.connection.send(encoded({**_ENVELOPE, "method": "notifications/initialized"}))
+        await self.connection.send(encode({**_ENVELOPE, "method": "notifications/initialized"}))
 
     def fields_after_opening(self) -> dict[str, str]:
         """Header fields of every request once a session is open."""
@@ -285,7 +285,7 @@ class Session:
         """Send a request as it is, and wait for its response."""
         id: Json = message.get("id") if is_object(message) else None
         merged = {**self.fields_of(message), **(fields or {})}
-        reply = await self.connection.send(encoded(message), [id], merged, to_end=to_end)
+        reply = await self.connection.send(encode(message), [id], merged, to_end=to_end)
         return self.server.count(reply)
 
     async def ask(
@@ -313,7 +313,7 @@ class Session:
         The reply's answer is a response to it, if one came, and its `received` has no other
         responses. Bytes are sent as they are.
         """
-        data = payload if isinstance(payload, bytes) else encoded(payload)
+        data = payload if isinstance(payload, bytes) else encode(payload)
         merged = {**self.fields_of(payload), **(fields or {})}
         if isinstance(payload, bytes) and not self.has_handshake:
             merged = {**self.fields_of(self.request(self.liveness)), **(fields or {})}
@@ -348,17 +348,17 @@ class Session:
     async def entries(self, method: str, member: str) -> list[Node]:
         """The entries of a list that are objects, from all its pages; empty if it cannot be had."""
         if method not in self._lists:
-            found: list[Node] = []
+            entries: list[Node] = []
             params: Node = {}
             for _ in range(MAX_PAGES):
                 result: Json = (await self.ask(method, params or None)).result
                 page: Json = result.get(member) if is_object(result) else None
-                found += [each for each in page if is_object(each)] if is_array(page) else []
+                entries += [each for each in page if is_object(each)] if is_array(page) else []
                 cursor: Json = result.get("nextCursor") if is_object(result) else None
                 if not isinstance(cursor, str) or params.get("cursor") == cursor:
                     break
                 params = {"cursor": cursor}
-            self._lists[method] = found
+            self._lists[method] = entries
         return self._lists[method]
 
     @asynccontextmanager
@@ -404,7 +404,9 @@ def names_version(result: Json, version: str) -> bool:
     return is_array(named) and version in named
 
 
-async def opened(server: Server, revision: Revision, records: list[list[Received]]) -> Session:
+async def open_session(
+    server: Server, revision: Revision, records: list[list[Received]]
+) -> Session:
     """A session past the beginning of its lifecycle.
 
     Raises:

@@ -24,8 +24,8 @@ from mcpgen.check_server.connections import (
     Reply,
     Transport,
     answer_to,
-    encoded,
-    received,
+    encode,
+    parse_messages,
     refusal,
 )
 from mcpgen.errors import ServerError, safe_text
@@ -150,13 +150,13 @@ class StdioConnection:
 
     async def _take(self, line: bytes) -> None:
         self._bytes += len(line)
-        found = received(line)
-        self.received += found
+        messages = parse_messages(line)
+        self.received += messages
         self._announce()
-        for each in found:
+        for each in messages:
             answer = refusal(each.message) if is_object(each.message) else None
             if answer is not None:
-                await self._write(encoded(answer))
+                await self._write(encode(answer))
 
     def _announce(self) -> None:
         self._change.set()
@@ -193,11 +193,11 @@ class StdioConnection:
             try:
                 await stdin.send(line + b"\n")
             except _BROKEN:
-                return await self._ended()
+                return await self._wait_for_end()
             return ""
         return f"the server read none of its input for {self._timeout:g} s"
 
-    async def _ended(self) -> str:
+    async def _wait_for_end(self) -> str:
         """The reason of the end, once it is known."""
         with anyio.move_on_after(2 * _EXIT_SECONDS):
             while not self._end:

@@ -55,8 +55,8 @@ class Table:
             on: The transports where they can be seen.
         """
 
-        def added(run: Run) -> Run:
+        def register(run: Run) -> Run:
             self.checks |= {id: Check(id, on, run) for id in ids}
             return run
 
-        return added
+        return register

@@ -367,9 +367,9 @@ def completion(context: click.Context, shell: str) -> None:
     """
     from click.shell_completion import get_completion_class
 
-    found = get_completion_class(shell)
-    assert found is not None  # click has these three
-    click.echo(found(cli, {}, "mcpgen", "_MCPGEN_COMPLETE").source())
+    completion_class = get_completion_class(shell)
+    assert completion_class is not None  # click has these three
+    click.echo(completion_class(cli, {}, "mcpgen", "_MCPGEN_COMPLETE").source())
 
 
 cli.add_lazy("mcpgen.cli.project", "generate", "new")

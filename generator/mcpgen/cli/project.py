@@ -27,7 +27,7 @@ def new_server(console: Console, /, **words: Any) -> None:
     """
     from mcpgen.project import commands as project_commands
 
-    project_commands.new(console, project_commands.answered("server", **words))
+    project_commands.new(console, project_commands.complete_options("server", **words))
 
 
 @new.command("client")
@@ -41,7 +41,7 @@ def new_client(console: Console, /, **words: Any) -> None:
     """
     from mcpgen.project import commands as project_commands
 
-    project_commands.new(console, project_commands.answered("client", **words))
+    project_commands.new(console, project_commands.complete_options("client", **words))
 
 
 @click.command()

@@ -96,7 +96,7 @@ def check_server(
 
     console.as_json |= form == "json"
     if list_rules:
-        checks = runner.chosen(rules)
+        checks = runner.select_checks(rules)
         console.record(report.rule_records(checks))
         console.table(("Rule", "Level", "Transports", "Revisions"), report.rule_rows(checks))
         return
@@ -109,7 +109,7 @@ def check_server(
     with console.steps(verbose=verbose) as steps:
         findings = runner.run(wanted, steps.begin, steps.step)
     _print(console, findings, form, verbose=verbose)
-    if findings.lost or {each.rule.severity for each in report.broken(findings)} & {
+    if findings.lost or {each.rule.severity for each in report.broken_rules(findings)} & {
         *_GRAVE[fail_on]
     }:
         sys.exit(BROKEN)

@@ -1,4 +1,4 @@
-"""What changes between two revisions of the protocol, in terms of the protocol.
+"""Changes between two revisions of the protocol, in terms of the protocol.
 
 `load` reads two revisions or schema files, `compare` gives the changes from one to another.
 Schemas are compared by the values that they allow, so a schema that says the same in another way

@@ -135,8 +135,8 @@ class Alternatives:
 
     def of(self, node: Json) -> tuple[Alternative, ...]:
         """The alternatives of a schema, each once."""
-        found = {alternative.key: alternative for alternative in self._alternatives(node, 0)}
-        return (ANY,) if ANY.key in found else tuple(found.values())
+        by_key = {alternative.key: alternative for alternative in self._alternatives(node, 0)}
+        return (ANY,) if ANY.key in by_key else tuple(by_key.values())
 
     def object(self, name: str) -> Object | None:
         """The object under a name; `None` for a type that is none."""
@@ -190,16 +190,16 @@ class Alternatives:
 
     def _at(self, pointer: str) -> Node:
         try:
-            found = resolve(self._published, pointer)
+            node = resolve(self._published, pointer)
         except (LookupError, TypeError):
             return {}  # made from several places, or by mcpgen
-        return found if is_object(found) else {}
+        return node if is_object(node) else {}
 
     def _alternatives(self, node: Json, depth: int) -> Iterator[Alternative]:
         if not is_object(node) or depth > _MAX_ALIASES:
             yield ANY
         elif "$ref" in node:
-            yield from self._referred(target(node), depth)
+            yield from self._behind_reference(target(node), depth)
         elif "const" in node:
             yield Literal(canonical(node["const"]))
         elif "enum" in node:
@@ -215,12 +215,12 @@ class Alternatives:
             for kind in kinds:
                 yield from self._of_type(kind, node)
 
-    def _referred(self, name: str, depth: int) -> Iterator[Alternative]:
+    def _behind_reference(self, name: str, depth: int) -> Iterator[Alternative]:
         definition = self._normal.definitions.get(name)
         if definition is None:
             yield ANY
-        elif (found := self.object(name)) is not None:
-            yield found
+        elif (named := self.object(name)) is not None:
+            yield named
         else:
             yield from self._alternatives(self._node(definition), depth + 1)
 
@@ -235,12 +235,12 @@ class Alternatives:
         elif kind != "object":
             yield Scalar(kind, bounds)
         elif (name := self._meta_types.get(canonical(node))) and node.get("properties"):
-            yield from self._referred(name, 0)
+            yield from self._behind_reference(name, 0)
         else:
             yield self._build(None, node.get("properties", {}), node.get("required", ()), node)
 
 
-def described(alternatives: Sequence[Alternative]) -> str:
+def describe(alternatives: Sequence[Alternative]) -> str:
     """Alternatives in words: `integer | string`, `TextContent | ImageContent`, `array`."""
     texts = list(dict.fromkeys(map(str, alternatives)))
     if "number" in texts and "integer" in texts:

@@ -71,7 +71,7 @@ class Change:
 
     @property
     def place(self) -> str:
-        """What changes, by its name in the new revision if that has it."""
+        """The name of the changed thing, in the new revision if that has it."""
         return self.new_place or self.old_place
 
     @property
@@ -85,15 +85,15 @@ class Change:
         return tuple(f"{sender} to {OTHER[sender]}" for sender in sorted(self.senders))
 
     @cached_property
-    def affected(self) -> tuple[str, ...]:
-        """Who has to look at it, of `PARTIES`."""
-        found: set[str] = set()
+    def affected_parties(self) -> tuple[str, ...]:
+        """The parties that have to look at the change, of `PARTIES`."""
+        parties: set[str] = set()
         for sender in self.senders:
             if self.rule.affects in ("sender", "both"):
-                found.add(f"{sender} that sends")
+                parties.add(f"{sender} that sends")
             if self.rule.affects in ("receiver", "both"):
-                found.add(f"{OTHER[sender]} that receives")
-        return tuple(party for party in PARTIES if party in found)
+                parties.add(f"{OTHER[sender]} that receives")
+        return tuple(party for party in PARTIES if party in parties)
 
     @property
     def reason(self) -> str:
@@ -108,11 +108,11 @@ class Change:
 
 
 def counts(changes: Iterable[Change]) -> dict[Severity, int]:
-    """How many changes there are of each severity."""
-    found: dict[Severity, int] = {"breaking": 0, "warning": 0, "compatible": 0}
+    """The number of changes of each severity."""
+    numbers: dict[Severity, int] = {"breaking": 0, "warning": 0, "compatible": 0}
     for change in changes:
-        found[change.severity] = found.get(change.severity, 0) + 1
-    return found
+        numbers[change.severity] = numbers.get(change.severity, 0) + 1
+    return numbers
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ class Spot:
         return replace(self, old=f"{self.old}.{old}", new=f"{self.new}.{new}")
 
     def below(self, suffix: str) -> Spot:
-        """What an array or a map holds here."""
+        """The place of the items of an array, or of the values of a map, at this place."""
         return replace(self, old=self.old + suffix, new=self.new + suffix)
 
 
@@ -196,7 +196,7 @@ class Collected:
             confidence=confidence,
         )
 
-    def sorted(self) -> tuple[Change, ...]:
+    def in_order(self) -> tuple[Change, ...]:
         """All changes: the gravest first, then by rule and place."""
         return tuple(
             sorted(

@@ -31,7 +31,7 @@ _GRAVE: Mapping[str, frozenset[str]] = {
 
 @dataclass(frozen=True)
 class Options:
-    """What the command line asks for.
+    """The options of the command line.
 
     Attributes:
         form: The form of the report.
@@ -99,7 +99,7 @@ def _affecting(diff: Diff, words: Sequence[str]) -> Diff:
     kept = tuple(
         change
         for change in diff.changes
-        if any(_is_meant(party, word) for party in change.affected for word in words)
+        if any(_is_meant(party, word) for party in change.affected_parties for word in words)
     )
     parties = tuple(party for party in PARTIES if any(_is_meant(party, word) for word in words))
     return replace(diff, changes=kept, parties=parties)

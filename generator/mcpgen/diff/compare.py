@@ -20,7 +20,7 @@ _SAME_TYPE = 0.8
 
 @dataclass(frozen=True)
 class Diff:
-    """What changes from one side to another.
+    """The changes from one side to another.
 
     Attributes:
         old: Name of the old side.
@@ -41,7 +41,7 @@ class Diff:
 
 
 def compare(old: Protocol, new: Protocol, severities: Mapping[str, Severity] | None = None) -> Diff:
-    """What changes from one side to another.
+    """Return the changes from one side to another.
 
     Args:
         old: The side that code is written for.
@@ -53,7 +53,7 @@ def compare(old: Protocol, new: Protocol, severities: Mapping[str, Severity] | N
     comparison.messages()
     comparison.types()
     fact_changes.compare(old, new, collected)
-    return Diff(old.name, new.name, collected.sorted())
+    return Diff(old.name, new.name, collected.in_order())
 
 
 @dataclass
@@ -152,7 +152,7 @@ class _Comparison:
         inline = self.values.extracted
         removed = sorted(self.old.types - self.new.normal.definitions.keys() - inline)
         added = sorted(self.new.types - self.old.normal.definitions.keys() - inline)
-        for one_name, other_name, score in self._renamed(removed, added):
+        for one_name, other_name, score in self._renamed_types(removed, added):
             spot = self._type_spot(one_name, other_name)
             self.collected.add("TYPE_RENAMED", spot, one_name, other_name, confidence=score)
             removed.remove(one_name)
@@ -165,7 +165,7 @@ class _Comparison:
         for name in added:
             self.collected.add("TYPE_ADDED", self._type_spot(name, name))
 
-    def _renamed(
+    def _renamed_types(
         self, removed: Sequence[str], added: Sequence[str]
     ) -> list[tuple[str, str, float]]:
         """Types that changed their name: at the same place, or nearly the same otherwise."""

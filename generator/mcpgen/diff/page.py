@@ -48,7 +48,7 @@ def html(diff: Diff) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    filters: Mapping[str, Any] = {"safe_text": _shown, "within": _within, "side": _side}
+    filters: Mapping[str, Any] = {"safe_text": _one_line, "within": _within, "side": _side}
     environment.filters.update(filters)
     return environment.get_template("page.html.jinja").render(
         diff=diff,
@@ -60,7 +60,7 @@ def html(diff: Diff) -> str:
     )
 
 
-def _shown(text: str) -> str:
+def _one_line(text: str) -> str:
     """A foreign text in one line, cut where it is very long."""
     return safe_text(text, _LONGEST)
 
@@ -71,7 +71,7 @@ def _within(place: str, owner: str) -> str:
 
 
 def _side(change: Change, which: str) -> str:
-    """What one revision has; its place too where that differs from the other one's."""
+    """The value in one revision; its place too where that differs from the other one's."""
     place, text = (
         (change.old_place, change.old) if which == "old" else (change.new_place, change.new)
     )

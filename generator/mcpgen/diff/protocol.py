@@ -24,7 +24,7 @@ _ENVELOPES: Sequence[tuple[str, tuple[str, ...]]] = (
     ("success response", ("JSONRPCResultResponse", "JSONRPCResponse")),
     ("error response", ("JSONRPCErrorResponse", "JSONRPCError")),
 )
-"""What a message of each kind looks like, under the names of different revisions."""
+"""The definitions of the messages of each kind, under their names in different revisions."""
 
 _CONTENT = frozenset({"params", "result"})
 """Members of a message that say more in the type of each method."""
@@ -45,7 +45,7 @@ class Slot:
 
 @dataclass(frozen=True)
 class Protocol:
-    """What a comparison knows of one side.
+    """One side of a comparison.
 
     Attributes:
         name: The revision, or what the user called the file.
@@ -93,7 +93,7 @@ class Protocol:
     @cached_property
     def envelopes(self) -> Mapping[str, Object]:
         """The objects that every message is, by its kind."""
-        found: dict[str, Object] = {}
+        by_kind: dict[str, Object] = {}
         for text, candidates in _ENVELOPES:
             objects = (
                 self.alternatives.object(name) for name in candidates if name in self.published
@@ -101,12 +101,12 @@ class Protocol:
             first = next((each for each in objects if each is not None), None)
             if first is not None:
                 fields = {wire: node for wire, node in first.fields.items() if wire not in _CONTENT}
-                found[text] = replace(first, fields=fields)
-        return found
+                by_kind[text] = replace(first, fields=fields)
+        return by_kind
 
     @cached_property
     def published(self) -> frozenset[str]:
-        """Names of types that the schema itself gives."""
+        """Names of types that the schema itself has."""
         return frozenset(self.normal.schema.definitions)
 
     @cached_property
@@ -121,33 +121,33 @@ class Protocol:
     @cached_property
     def errors(self) -> tuple[Object, ...]:
         """The types of error responses that have a code of their own."""
-        found = (self.alternatives.object(name) for name in sorted(self.published))
+        objects = (self.alternatives.object(name) for name in sorted(self.published))
         return tuple(
             each
-            for each in found
+            for each in objects
             if each is not None and {"error", "jsonrpc"} <= each.fields.keys() and each.name
         )
 
     @cached_property
     def users(self) -> Mapping[str, frozenset[Message]]:
         """The messages that hold an object, by the key of the object."""
-        found: dict[str, set[Message]] = {}
+        messages_by_key: dict[str, set[Message]] = {}
         for method in (*self.methods.all, *self.methods.inputs):
             for slot in self.slots(method):
-                for key in self._reached(self.alternatives.of(slot.node)):
-                    found.setdefault(key, set()).add(slot.message)
-        in_methods = frozenset(found)
+                for key in self._reachable(self.alternatives.of(slot.node)):
+                    messages_by_key.setdefault(key, set()).add(slot.message)
+        in_methods = frozenset(messages_by_key)
         others = [(each, [Message("server", "error response")]) for each in self.errors]
         others += [
             (each, [Message(sender, text) for sender in OTHER])
             for text, each in self.envelopes.items()
         ]
         for each, messages in others:
-            for key in self._reached((each,)) - in_methods:
-                found.setdefault(key, set()).update(messages)
-        return {key: frozenset(messages) for key, messages in found.items()}
+            for key in self._reachable((each,)) - in_methods:
+                messages_by_key.setdefault(key, set()).update(messages)
+        return {key: frozenset(messages) for key, messages in messages_by_key.items()}
 
-    def _reached(self, alternatives: Sequence[Alternative]) -> set[str]:
+    def _reachable(self, alternatives: Sequence[Alternative]) -> set[str]:
         seen: set[str] = set()
         pending = list(alternatives)
         while pending:
@@ -199,7 +199,7 @@ def _read(word: str, errata: bool) -> _Input:
         newer = schema_sources.newer_than(source.base, loaded)
         marks = _marks(source.file.document) if source.file is not None else frozenset[str]()
         return _Input(word, loaded, stated, newer, marks)
-    (source,) = schema_sources.named((word,))
+    (source,) = schema_sources.by_name((word,))
     loaded = schema_sources.load(source, errata)
     stated = facts.with_constants(facts.load(source.revision), loaded)
     newer = schema_sources.newer_than(source.revision, loaded)

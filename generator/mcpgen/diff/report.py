@@ -64,14 +64,14 @@ def _lines(changes: Sequence[Change]) -> Iterator[Line]:
     together: dict[tuple[object, ...], list[Change]] = {}
     for change in changes:
         member = change.place.partition(".")[2]
-        same = (member or change.place, change.sentence, change.affected)
+        same = (member or change.place, change.sentence, change.affected_parties)
         together.setdefault(same, []).append(change)
     for held in together.values():
         messages = dict.fromkeys(message.text for change in held for message in change.messages)
         yield Line(
             tuple(safe_text(change.place, _LONGEST) for change in held),
             safe_text(held[0].sentence, _LONGEST),
-            held[0].affected,
+            held[0].affected_parties,
             tuple(safe_text(message) for message in messages),
         )
 
@@ -88,7 +88,8 @@ def by_party(diff: Diff) -> dict[str, dict[Severity, int]]:
     return {
         party: {
             severity: sum(
-                change.severity == severity and party in change.affected for change in diff.changes
+                change.severity == severity and party in change.affected_parties
+                for change in diff.changes
             )
             for severity in SEVERITIES[:2]
         }
@@ -180,7 +181,7 @@ def _record(change: Change) -> dict[str, Any]:
         "text": change.sentence,
         "reason": change.rule.reason,
         "directions": list(change.directions),
-        "affected": list(change.affected),
+        "affected": list(change.affected_parties),
         "messages": [
             {"sender": message.sender, "message": message.text} for message in change.messages
         ],

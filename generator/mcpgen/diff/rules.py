@@ -25,7 +25,7 @@ Kind = Literal["added", "removed", "renamed", "tightened", "loosened", "changed"
 Affects = Literal["sender", "receiver", "both", "nobody"]
 
 SEVERITIES: tuple[Severity, ...] = ("breaking", "warning", "compatible", "ignore")
-"""What a rule can be set to; changes of an ignored rule are not reported."""
+"""The severities of rules; changes of an ignored rule are not reported."""
 
 
 @dataclass(frozen=True)
@@ -382,12 +382,12 @@ def severities(settings: Sequence[str]) -> Mapping[str, Severity]:
         name = name.strip().upper()
         ids = [rule.id for rule in RULES.values() if name in (rule.id, rule.category, "ALL")]
         if severity is None or not ids:
-            expected = f"RULE=SEVERITY, with a rule of mcpgen diff --rules and {_listed()}"
+            expected = f"RULE=SEVERITY, with a rule of mcpgen diff --rules and {_severity_list()}"
             raise UsageError(f"expected --severity {expected}, got {shown(setting)}")
         for rule in ids:
             chosen[rule] = severity
     return chosen
 
 
-def _listed() -> str:
+def _severity_list() -> str:
     return f"{', '.join(SEVERITIES[:-1])} or {SEVERITIES[-1]}"

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable
 from difflib import SequenceMatcher
 from typing import TypeVar
 
-from mcpgen.diff.alternatives import Alternatives, Object, described
+from mcpgen.diff.alternatives import Alternatives, Object, describe
 
 Thing = TypeVar("Thing")
 
 ENOUGH = 0.6
-"""What is less alike is not the same thing under another name."""
+"""The least similarity of one thing under two names."""
 
 
 _MOST_PAIRS = 10_000
@@ -35,8 +35,8 @@ def of_objects(
         return 1.0 if (old.rest is None) == (new.rest is None) else 0.0
     shared = 0.0
     for wire in old.fields.keys() & new.fields.keys():
-        one = described(old_alternatives.of(old.fields[wire]))
-        other = described(new_alternatives.of(new.fields[wire]))
+        one = describe(old_alternatives.of(old.fields[wire]))
+        other = describe(new_alternatives.of(new.fields[wire]))
         shared += 1.0 if one == other else 0.5
     return shared / len(every)
 
@@ -65,12 +65,12 @@ def pairs(
         return []
     scored = [(alike(one, other), one, other) for one in old for other in new]
     scored.sort(key=lambda row: (-row[0], *sorted((name(row[1]), name(row[2])))))
-    found: list[tuple[Thing, Thing, float]] = []
+    matches: list[tuple[Thing, Thing, float]] = []
     taken_old, taken_new = set[str](), set[str]()
     for score, one, other in scored:
         if score < least or name(one) in taken_old or name(other) in taken_new:
             continue
         taken_old.add(name(one))
         taken_new.add(name(other))
-        found.append((one, other, score))
-    return found
+        matches.append((one, other, score))
+    return matches

@@ -15,7 +15,7 @@ from mcpgen.diff.alternatives import (
     Literal,
     Object,
     Scalar,
-    described,
+    describe,
 )
 from mcpgen.diff.changes import Collected, Message, Spot
 from mcpgen.diff.protocol import Protocol
@@ -77,7 +77,7 @@ class Values:
         ours, theirs = self.old.alternatives.of(old), self.new.alternatives.of(new)
         if (ANY in ours) != (ANY in theirs):
             rule = "FIELD_TYPE_WIDENED" if ANY in theirs else "FIELD_TYPE_NARROWED"
-            self.collected.add(rule, spot, described(ours), described(theirs))
+            self.collected.add(rule, spot, describe(ours), describe(theirs))
             return
         fewer, more = self._values(ours, theirs, spot)
         old_kinds, new_kinds = _kinds_of(ours), _kinds_of(theirs)
@@ -86,7 +86,7 @@ class Values:
         more = more or unlike or bool(new_kinds - old_kinds)
         if fewer or more:
             rule = _TYPE_RULES[fewer, more]
-            self.collected.add(rule, spot, described(ours), described(theirs))
+            self.collected.add(rule, spot, describe(ours), describe(theirs))
         self._bounds(ours, theirs, spot)
         self._items(ours, theirs, spot)
 
@@ -107,9 +107,9 @@ class Values:
             removed.discard(one)
             added.discard(other)
         for text in sorted(removed):
-            self.collected.add("VALUE_REMOVED", spot, text, described(theirs))
+            self.collected.add("VALUE_REMOVED", spot, text, describe(theirs))
         for text in sorted(added):
-            self.collected.add("VALUE_ADDED", spot, described(ours), text)
+            self.collected.add("VALUE_ADDED", spot, describe(ours), text)
         return False, False
 
     def _bounds(
@@ -163,18 +163,18 @@ class Values:
             self.objects(one, other, spot)
             return False
         left, right = list(old), list(new)
-        for one, other, likeness in self._matched(old, new):
+        for one, other, likeness in self._match(old, new):
             left.remove(one)
             right.remove(other)
             self._note_name(one, other, likeness)
             self.objects(one, other, spot)
         for one in left:
-            self.collected.add("VARIANT_REMOVED", spot, str(one), described(theirs))
+            self.collected.add("VARIANT_REMOVED", spot, str(one), describe(theirs))
         for other in right:
-            self.collected.add("VARIANT_ADDED", spot, described(ours), str(other))
+            self.collected.add("VARIANT_ADDED", spot, describe(ours), str(other))
         return False
 
-    def _matched(
+    def _match(
         self, old: Sequence[Object], new: Sequence[Object]
     ) -> list[tuple[Object, Object, float]]:
         """Alternatives that are the same: by name, then by tag and likeness."""
@@ -195,10 +195,10 @@ class Values:
         )
 
     def _tags(self, side: Protocol, each: Object) -> Mapping[str, str]:
-        found = {wire: side.alternatives.of(each.fields[wire]) for wire in each.required}
+        by_wire = {wire: side.alternatives.of(each.fields[wire]) for wire in each.required}
         return {
             wire: alternatives[0].text
-            for wire, alternatives in found.items()
+            for wire, alternatives in by_wire.items()
             if len(alternatives) == 1 and isinstance(alternatives[0], Literal)
         }
 
@@ -245,11 +245,11 @@ class Values:
             added = [wire for wire in added if wire in new.required]
         for wire in removed:
             rule = "FIELD_REMOVED_REQUIRED" if wire in old.required else "FIELD_REMOVED_OPTIONAL"
-            text = described(self.old.alternatives.of(old.fields[wire]))
+            text = describe(self.old.alternatives.of(old.fields[wire]))
             self.collected.add(rule, spot.member(wire, wire), old=text)
         for wire in added:
             rule = "FIELD_ADDED_REQUIRED" if wire in new.required else "FIELD_ADDED_OPTIONAL"
-            text = described(self.new.alternatives.of(new.fields[wire]))
+            text = describe(self.new.alternatives.of(new.fields[wire]))
             self.collected.add(rule, spot.member(wire, wire), new=text)
         self._rest(old, new, spot, is_meta=is_meta)
 
@@ -273,7 +273,7 @@ class Values:
         def alike(one: str, other: str) -> float:
             before, after = old.fields[one], new.fields[other]
             ours, theirs = self.old.alternatives.of(before), self.new.alternatives.of(after)
-            same = described(ours) == described(theirs)
+            same = describe(ours) == describe(theirs)
             return similarity.of_names(one, other) if same else 0.0
 
         by_name = similarity.pairs(removed, added, alike, str, least=0.7)
@@ -334,16 +334,16 @@ def _opens(old: Object, new: Object) -> bool:
 def _by_content(
     each: Object, wires: Iterable[str], alternatives: Alternatives
 ) -> dict[tuple[bool, str], list[str]]:
-    """Members by what they may hold, and whether they must be there."""
-    found: dict[tuple[bool, str], list[str]] = {}
+    """Members by their possible values and by whether they are required."""
+    members: dict[tuple[bool, str], list[str]] = {}
     for wire in wires:
         values = alternatives.of(each.fields[wire])
         if ANY in values:
             continue  # what may be anything is not known again by its type
         bounds = sorted(_loosest(values).items())
-        content = (wire in each.required, f"{described(values)} {bounds}")
-        found.setdefault(content, []).append(wire)
-    return found
+        content = (wire in each.required, f"{describe(values)} {bounds}")
+        members.setdefault(content, []).append(wire)
+    return members
 
 
 def _presence(was_required: bool) -> tuple[str, str]:
@@ -370,16 +370,16 @@ def _is_covered(text: str, alternatives: Iterable[Alternative]) -> bool:
 
 def _loosest(alternatives: Iterable[Alternative]) -> dict[str, dict[str, Json]]:
     """The bounds that hold for all alternatives of a type, by type."""
-    found: dict[str, dict[str, Json]] = {}
+    bounds: dict[str, dict[str, Json]] = {}
     for alternative in alternatives:
         if isinstance(alternative, Scalar | Array):
-            before = found.get(str(alternative), dict(alternative.bounds))
-            found[str(alternative)] = {
+            before = bounds.get(str(alternative), dict(alternative.bounds))
+            bounds[str(alternative)] = {
                 keyword: _looser(keyword, before[keyword], value)
                 for keyword, value in alternative.bounds.items()
                 if keyword in before
             }
-    return found
+    return bounds
 
 
 def _looser(keyword: str, one: Json, other: Json) -> Json:

@@ -31,11 +31,11 @@ _LONG = 2000
 
 @dataclass(frozen=True)
 class Explanation:
-    """What is known of one message.
+    """The explanation of one message.
 
     Attributes:
         turn: The message in its conversation.
-        what: What it is, in words.
+        what: Its kind, in words.
         summary: What its type is for.
         verdicts: What each revision says, oldest first.
         repairs: The nearest valid form for revisions that refuse it and have one.
@@ -62,24 +62,24 @@ def explain(console: Console, source: str, names: Sequence[str]) -> None:
     chosen = [name for name in names if name != "all"] or [row.name for row in schema.revisions()]
     revisions = [revision(name) for name in chosen]
     recorded = recordings.read(source)
-    found = [
-        _explained(turn, revisions) for turn in conversation.follow(recorded, revisions[::-1]).turns
+    explanations = [
+        _explain(turn, revisions) for turn in conversation.follow(recorded, revisions[::-1]).turns
     ]
     if console.as_json:
-        console.record([_explanation_record(each) for each in found])
+        console.record([_explanation_record(each) for each in explanations])
         return
-    texts = [_explanation_text(each, alone=len(found) == 1) for each in found]
+    texts = [_explanation_text(each, alone=len(explanations) == 1) for each in explanations]
     click.echo("\n\n".join(texts))
 
 
-def _explained(turn: Turn, revisions: Sequence[Revision]) -> Explanation:
+def _explain(turn: Turn, revisions: Sequence[Revision]) -> Explanation:
     verdicts = [each.judge(turn.message, turn.sender, turn.request) for each in revisions]
     repairs: dict[str, repair.Repair] = {}
     for each, verdict in zip(revisions, verdicts, strict=True):
         if not verdict.is_accepted:
-            mended = repair.nearest(each, turn.message, turn.sender, turn.request)
-            if mended is not None:
-                repairs[each.name] = mended
+            repaired = repair.nearest(each, turn.message, turn.sender, turn.request)
+            if repaired is not None:
+                repairs[each.name] = repaired
     summary = _summary(revisions, verdicts)
     return Explanation(turn, _what(turn, revisions, verdicts), summary, tuple(verdicts), repairs)
 
@@ -138,13 +138,13 @@ def _explanation_text(each: Explanation, *, alone: bool) -> str:
 def _alike(each: Explanation) -> Iterator[tuple[str, Verdict]]:
     """The verdicts, those of neighbouring revisions that say the same as one."""
 
-    def said(verdict: Verdict) -> tuple[object, ...]:
+    def explanation_of(verdict: Verdict) -> tuple[object, ...]:
         wrong = verdict.violation
-        reason = None if wrong is None else (wrong.path, wrong.expected, wrong.came)
-        mended = each.repairs.get(verdict.revision)
-        return reason, verdict.ignored, None if mended is None else mended.edits
+        reason = None if wrong is None else (wrong.path, wrong.expected, wrong.actual)
+        repaired = each.repairs.get(verdict.revision)
+        return reason, verdict.ignored, None if repaired is None else repaired.edits
 
-    for _, held in groupby(each.verdicts, key=said):
+    for _, held in groupby(each.verdicts, key=explanation_of):
         verdicts = list(held)
         first, last = verdicts[0].revision, verdicts[-1].revision
         yield first if first == last else f"{first} to {last}", verdicts[-1]
@@ -169,7 +169,7 @@ def _verdict_text(
 
 
 def _difference(wrong: Violation) -> str:
-    return f"expected {safe_text(wrong.expected)}, got {safe_text(wrong.came)}"
+    return f"expected {safe_text(wrong.expected)}, got {safe_text(wrong.actual)}"
 
 
 def _explanation_record(each: Explanation) -> dict[str, Any]:
@@ -197,7 +197,7 @@ def _verdict_record(verdict: Verdict, mended: repair.Repair | None) -> dict[str,
         "senders": list(verdict.senders),
         "pointer": None if wrong is None else wrong.pointer,
         "expected": None if wrong is None else wrong.expected,
-        "came": None if wrong is None else wrong.came,
+        "came": None if wrong is None else wrong.actual,
         "ignored": list(verdict.ignored),
         "nearest": None if mended is None else mended.message,
         "edits": None if mended is None else list(mended.edits),
@@ -207,7 +207,7 @@ def _verdict_record(verdict: Verdict, mended: repair.Repair | None) -> dict[str,
 
 @dataclass(frozen=True)
 class Problem:
-    """What breaks a rule in a recording.
+    """A broken rule in a recording.
 
     Attributes:
         line: Where the message stands.
@@ -236,7 +236,7 @@ def validate(console: Console, source: str, name: str | None) -> None:
     recorded = recordings.without_ends(recordings.read(source))
     chosen = revision(name or _recorded_revision(recorded))
     if chosen.protocol.methods.batching:
-        recorded = tuple(conversation.unbatched(recorded))
+        recorded = tuple(conversation.split_batches(recorded))
     held = conversation.follow(recorded, [chosen])
     problems = [problem for turn in held.turns for problem in _problems(turn, chosen)]
     if console.as_json:
@@ -253,10 +253,10 @@ def validate(console: Console, source: str, name: str | None) -> None:
 def _recorded_revision(recorded: Sequence[recordings.Recorded]) -> str:
     """The revision that a recording agrees on."""
     known = {row.name for row in schema.revisions()}
-    found = [text for each in recorded for text in _versions(each.value) if text in known]
-    if not found:
+    versions = [text for each in recorded for text in _versions(each.value) if text in known]
+    if not versions:
         raise UsageError("expected --revision R, as no message names the revision; got none")
-    return found[-1]
+    return versions[-1]
 
 
 def _versions(message: Json) -> Iterator[str]:
@@ -287,7 +287,7 @@ def _problems(turn: Turn, chosen: Revision) -> Iterator[Problem]:
 
 def _validation_text(source: str, chosen: Revision, held: Conversation, problems: int) -> str:
     name = "standard input" if source == recordings.STDIN else safe_text(source)
-    parts = [_count(len(held.turns), "message"), _count(held.answered, "answered request")]
+    parts = [_count(len(held.turns), "message"), _count(held.answered_requests, "answered request")]
     if held.unanswered:
         parts.append(_count(len(held.unanswered), "unanswered request"))
     parts.append(_count(problems, "problem") if problems else "no problem")
@@ -304,7 +304,7 @@ def _validation_record(
     return {
         "revision": chosen.name,
         "messages": len(held.turns),
-        "answered": held.answered,
+        "answered": held.answered_requests,
         "unanswered": [turn.recorded.line for turn in held.unanswered],
         "problems": [
             {

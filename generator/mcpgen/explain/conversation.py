@@ -55,8 +55,8 @@ class Conversation:
     unanswered: tuple[Turn, ...]
 
     @property
-    def answered(self) -> int:
-        """How many responses have their request."""
+    def answered_requests(self) -> int:
+        """The number of responses whose request is known."""
         return sum(turn.request is not None for turn in self.turns)
 
 
@@ -124,12 +124,12 @@ def _roles(
         if sender is not None and each.direction is not None:
             own = sender if each.direction == "sent" else OTHER[sender]
             votes.setdefault(each.channel, Counter())[own] += 1
-    found: dict[tuple[str, Direction | None], Role] = {}
+    roles: dict[tuple[str, Direction | None], Role] = {}
     for channel, counter in votes.items():
         own = counter.most_common(1)[0][0]
-        found[channel, "sent"] = own
-        found[channel, "received"] = OTHER[own]
-    return found
+        roles[channel, "sent"] = own
+        roles[channel, "received"] = OTHER[own]
+    return roles
 
 
 def _only_sender(message: Json, revisions: Sequence[Revision]) -> Role | None:
@@ -142,7 +142,7 @@ def _only_sender(message: Json, revisions: Sequence[Revision]) -> Role | None:
     return None
 
 
-def unbatched(recorded: Sequence[Recorded]) -> Iterator[Recorded]:
+def split_batches(recorded: Sequence[Recorded]) -> Iterator[Recorded]:
     """The messages of a recording, those of batches one by one."""
     for each in recorded:
         if is_array(each.value):

@@ -51,12 +51,12 @@ def read(source: str) -> tuple[Recorded, ...]:
     name = _SHOWN_NAME if source == STDIN else source
     try:
         text = _stdin() if source == STDIN else read_text(Path(source), InputError, "JSON text")
-        found = tuple(_messages(text, name))
+        messages = tuple(_messages(text, name))
     except InputError as error:
         raise UsageError(str(error)) from error
-    if not found:
+    if not messages:
         raise UsageError(f"{name}: expected a message, got nothing")
-    return found
+    return messages
 
 
 def _stdin() -> str:
@@ -77,7 +77,7 @@ def without_ends(recorded: tuple[Recorded, ...]) -> tuple[Recorded, ...]:
 
 def _messages(text: str, name: str) -> Iterator[Recorded]:
     try:
-        whole = _parsed(text, name)
+        whole = _parse(text, name)
     except ValueError as error:
         yield from _lines(text, name, str(error))
         return
@@ -89,7 +89,7 @@ def _of_value(value: Json, line: int) -> Iterator[Recorded]:
         for number, item in enumerate(value, 1):
             yield from _of_value(item, number)
     elif is_object(value) and "message" in value and "direction" in value:
-        yield _traced(value, line)
+        yield _from_trace(value, line)
     elif is_object(value) and "error" in value and "direction" in value:
         yield Recorded(line, None, _direction(value), _channel(value), str(value["error"]))
     else:
@@ -106,7 +106,7 @@ def _lines(text: str, name: str, why: str) -> Iterator[Recorded]:
         raise UsageError(f"{name}: expected JSON text, got {why}")
     for number, line in lines:
         try:
-            value = _parsed(line, name)
+            value = _parse(line, name)
         except ValueError as error:
             raise UsageError(f"{name}:{number}: expected JSON text, got {error}") from error
         except InputError as error:  # one that is too large or too deep
@@ -115,7 +115,7 @@ def _lines(text: str, name: str, why: str) -> Iterator[Recorded]:
             yield from _of_value(value, number)
 
 
-def _parsed(text: str, name: str) -> Json:
+def _parse(text: str, name: str) -> Json:
     try:
         value: Json = json.loads(text)
     except RecursionError:
@@ -124,7 +124,7 @@ def _parsed(text: str, name: str) -> Json:
     return value
 
 
-def _traced(row: Node, line: int) -> Recorded:
+def _from_trace(row: Node, line: int) -> Recorded:
     return Recorded(line, row["message"], _direction(row), _channel(row))
 
 

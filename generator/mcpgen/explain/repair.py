@@ -9,7 +9,7 @@ from typing import Any
 
 from mcpgen.errors import shown
 from mcpgen.explain.revision import Revision
-from mcpgen.explain.violations import Violation, resolved
+from mcpgen.explain.violations import Violation, resolve
 from mcpgen.json_types import Json, Node, is_array, is_object
 from mcpgen.model.methods import Role
 
@@ -46,14 +46,14 @@ def nearest(revision: Revision, message: Json, sender: Role | None, request: Jso
         wrong = revision.judge(changed, sender, request).violation
         if wrong is None:
             return Repair(changed, tuple(edits)) if edits else None
-        edit = _repaired(revision, changed, wrong)
+        edit = _repair(revision, changed, wrong)
         if edit is None:
             return None
         edits.append(edit)
     return None
 
 
-def _repaired(revision: Revision, message: Json, wrong: Violation) -> str | None:
+def _repair(revision: Revision, message: Json, wrong: Violation) -> str | None:
     """Change a message in place; the change in words, or `None` if nothing helps."""
     if not wrong.path:
         return None
@@ -73,14 +73,14 @@ def _repaired(revision: Revision, message: Json, wrong: Violation) -> str | None
         held[last] = value
         return f"add {wrong.pointer}: {shown(value, 100)}"
     else:
-        value = _converted(revision, before, wrong, str(last))
+        value = _convert(revision, before, wrong, str(last))
     if value is None or value == before:
         return None
     held[last] = value
     return f"change {wrong.pointer} from {shown(before)} to {shown(value, 100)}"
 
 
-def _converted(revision: Revision, before: Json, wrong: Violation, name: str) -> Json:
+def _convert(revision: Revision, before: Json, wrong: Violation, name: str) -> Json:
     """The value of a schema that is nearest to another value."""
     schema = wrong.schema if is_object(wrong.schema) else {}
     match wrong.keyword:
@@ -94,7 +94,7 @@ def _converted(revision: Revision, before: Json, wrong: Violation, name: str) ->
         case "maxLength" | "maxItems":
             return before[: schema[wrong.keyword]]
         case "anyOf" | "oneOf":
-            options = [resolved(each, revision.definitions) for each in schema[wrong.keyword]]
+            options = [resolve(each, revision.definitions) for each in schema[wrong.keyword]]
             fits = [_as_type(before, each) for each in options if is_object(each)]
             nearby = next((value for value in fits if value is not None), None)
             return _least(revision, options[0], name) if nearby is None else nearby
@@ -127,7 +127,7 @@ def _as_type(value: Json, schema: Node) -> Json:
 
 def _least(revision: Revision, node: Json, name: str, depth: int = 0) -> Json:
     """The smallest value that a schema allows."""
-    node = resolved(node, revision.definitions)
+    node = resolve(node, revision.definitions)
     if not is_object(node) or depth > _DEPTH:
         return {}
     if "const" in node or "enum" in node:

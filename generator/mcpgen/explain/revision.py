@@ -1,4 +1,4 @@
-"""What one revision says of a message: what it is, and whether the revision accepts it."""
+"""The meaning of messages in one revision, and whether the revision accepts them."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _CODES: Mapping[int, str] = {
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a revision says of a message.
+    """The judgement of one revision on a message.
 
     Attributes:
         revision: The revision.
@@ -80,7 +80,7 @@ class Verdict:
 
 
 def kind_of(message: Json) -> Kind:
-    """What kind of message a JSON value is."""
+    """The kind of a message."""
     if not is_object(message):
         return "invalid message"
     if isinstance(message.get("method"), str):
@@ -103,7 +103,7 @@ class Revision:
 
     @property
     def version(self) -> str:
-        """What messages call it, and the pages of the specification."""
+        """The name of the revision in messages and on the pages of the specification."""
         return self.protocol.normal.schema.revision
 
     @cached_property
@@ -113,10 +113,10 @@ class Revision:
 
     @cached_property
     def _methods(self) -> Mapping[str, tuple[Method, ...]]:
-        found: dict[str, list[Method]] = {}
+        by_name: dict[str, list[Method]] = {}
         for method in (*self.protocol.methods.all, *self.protocol.methods.inputs):
-            found.setdefault(method.name, []).append(method)
-        return {name: tuple(methods) for name, methods in found.items()}
+            by_name.setdefault(method.name, []).append(method)
+        return {name: tuple(methods) for name, methods in by_name.items()}
 
     def methods(self, name: str, sender: Role | None = None) -> tuple[Method, ...]:
         """The methods of a name that one side sends, or any side."""
@@ -134,7 +134,7 @@ class Revision:
         return {"$ref": f"#/$defs/{name}", "$defs": self.definitions}
 
     def violation(self, name: str, value: Json) -> Violation | None:
-        """What is wrong with a value of a type."""
+        """The first violation in a value of a type; `None` if the value is valid."""
         if name not in self._validators:
             self._validators[name] = Draft202012Validator(self.schema_of(name))
         return violations.first(self._validators[name].iter_errors(value))
@@ -150,7 +150,7 @@ class Revision:
         return next((name for name in names if "properties" in self.definitions[name]), "")
 
     def judge(self, message: Json, sender: Role | None = None, request: Json = None) -> Verdict:
-        """What the revision says of a message.
+        """The verdict of the revision on a message.
 
         Args:
             message: The message.
@@ -241,20 +241,20 @@ class Revision:
         return next((each for each in verdicts if each.is_accepted), verdicts[0])
 
     def _as_result(self, method: Method, message: Node) -> Verdict:
-        found = [
+        candidates = [
             (self.violation(name, message["result"]), name)
-            for name in self._meant(method.results, message["result"])
+            for name in self._candidate_types(method.results, message["result"])
         ]
         senders: tuple[Role, ...] = (OTHER[method.sender],)
-        if not found:
+        if not candidates:
             return Verdict(self.name, "", "", senders, None)
         wrong, name = min(
-            found, key=lambda row: (row[0] is not None, -self._known(row[1], message))
+            candidates, key=lambda row: (row[0] is not None, -self._known_members(row[1], message))
         )
         wrong = None if wrong is None else wrong.below("result")
         return self._verdict(name, "result", senders, wrong, message)
 
-    def _meant(self, names: Sequence[str], result: Json) -> list[str]:
+    def _candidate_types(self, names: Sequence[str], result: Json) -> list[str]:
         """The types of a result that its `resultType` allows."""
         known = [name for name in names if name in self.definitions]
         stated = self.protocol.facts.defaults
@@ -276,15 +276,15 @@ class Revision:
         best, _ = min(
             verdicts,
             key=lambda row: (
-                -self._known(row[0].type, message),
+                -self._known_members(row[0].type, message),
                 not row[0].is_accepted,
                 len(row[0].ignored),
             ),
         )
         return best
 
-    def _known(self, name: str, message: Node) -> int:
-        """How many members of a result a type knows."""
+    def _known_members(self, name: str, message: Node) -> int:
+        """The number of members of a result that a type has."""
         held = self.protocol.alternatives.object(name) if name else None
         result: Json = message.get("result")
         if held is None or not is_object(result):
@@ -304,19 +304,19 @@ class Revision:
         return self.envelope("error response")
 
     def _wrong_code(self, message: Node) -> Violation | None:
-        """What is wrong with a code that the revision retired, or reserves and does not define."""
+        """The violation of a code that the revision retired, or reserves and does not define."""
         code: Json = message["error"]["code"]
         errors = self.protocol.facts.errors
-        came = shown(code)
+        actual = shown(code)
         if code in errors.retired:
-            return Violation(("error", "code"), "a code that the revision has not retired", came)
+            return Violation(("error", "code"), "a code that the revision has not retired", actual)
         if errors.defined is not None and code in _RESERVED and code not in errors.defined:
             expected = f"one of {shown(sorted(errors.defined))}, or one that is not reserved"
-            return Violation(("error", "code"), expected, came)
+            return Violation(("error", "code"), expected, actual)
         return None
 
     def code_meaning(self, code: Json) -> str:
-        """What a code of an error means; empty for an unknown one."""
+        """The meaning of an error code; empty for an unknown one."""
         errors = self.protocol.facts.errors
         named = [name for name in _CONDITIONS if getattr(errors, name) == code]
         meanings = [_CODES[code]] if isinstance(code, int) and code in _CODES else []
@@ -342,7 +342,7 @@ class Revision:
         return docs.address(self.version, page) if page else ""
 
     def summary(self, name: str) -> str:
-        """What a type is, in a sentence; empty if that is not known."""
+        """The description of a type, in a sentence; empty if there is none."""
         return _docs().type_doc(self.version, name)
 
     def _unknown(self, name: str, value: Json, path: tuple[object, ...]) -> Iterator[str]:

@@ -22,19 +22,19 @@ _TAGS = ("const", "enum")
 
 @dataclass(frozen=True)
 class Violation:
-    """What is wrong with a message.
+    """A broken rule, with its place in the message.
 
     Attributes:
         path: Names and indices on the way to the place.
         expected: What should be there.
-        came: What is there.
+        actual: What is there.
         keyword: The keyword of JSON Schema that is broken; empty for a rule of the protocol.
         schema: The schema that holds the keyword.
     """
 
     path: tuple[object, ...]
     expected: str
-    came: str
+    actual: str
     keyword: str = ""
     schema: Json = None
 
@@ -56,10 +56,10 @@ def first(errors: Iterable[ValidationError]) -> Violation | None:
 
 def _best(errors: Sequence[ValidationError]) -> ValidationError:
     """The reason with the fewest others beside it, in the order of the schema."""
-    return _descended(min(errors, key=lambda error: (_is_tag(error), len(error.absolute_path))))
+    return _descend(min(errors, key=lambda error: (_is_tag(error), len(error.absolute_path))))
 
 
-def _descended(error: ValidationError) -> ValidationError:
+def _descend(error: ValidationError) -> ValidationError:
     if error.validator not in _UNIONS or not error.context:
         return error
     branches: dict[object, list[ValidationError]] = {}
@@ -90,7 +90,7 @@ def _violation(error: ValidationError) -> Violation:
         case "required":
             missing = next(name for name in limit if name not in value)
             node: Json = schema.get("properties", {}).get(missing) if is_object(schema) else None
-            return Violation((*path, missing), _wanted(node), "nothing", keyword, schema)
+            return Violation((*path, missing), _requirement(node), "nothing", keyword, schema)
         case "type":
             kinds = [limit] if isinstance(limit, str) else limit
             return Violation(path, " or ".join(kinds), shown(value), keyword, schema)
@@ -100,7 +100,7 @@ def _violation(error: ValidationError) -> Violation:
             expected = f"one of {shown(limit, 200)}"
             return Violation(path, expected, shown(value), keyword, schema)
         case "anyOf" | "oneOf":
-            return Violation(path, _wanted(schema), shown(value), keyword, schema)
+            return Violation(path, _requirement(schema), shown(value), keyword, schema)
         case "additionalProperties":
             known: Node = schema.get("properties", {}) if is_object(schema) else {}
             extra = next((name for name in value if name not in known), "")
@@ -110,8 +110,8 @@ def _violation(error: ValidationError) -> Violation:
             return Violation(path, expected, shown(value), keyword, schema)
 
 
-def _wanted(node: Json) -> str:
-    """What a schema asks for, in a few words."""
+def _requirement(node: Json) -> str:
+    """The values that a schema asks for, in a few words."""
     if not is_object(node):
         return "a value"
     if "$ref" in node:
@@ -120,14 +120,14 @@ def _wanted(node: Json) -> str:
         return shown(node["const"])
     for keyword in _UNIONS:
         if keyword in node:
-            return " or ".join(dict.fromkeys(_wanted(each) for each in node[keyword]))
+            return " or ".join(dict.fromkeys(_requirement(each) for each in node[keyword]))
     if "enum" in node:
         return f"one of {shown(node['enum'], 200)}"
     kinds: Json = node.get("type", "a value")
     return kinds if isinstance(kinds, str) else " or ".join(map(str, kinds))
 
 
-def resolved(node: Json, definitions: Node) -> Json:
+def resolve(node: Json, definitions: Node) -> Json:
     """A schema without the references that it is made of."""
     for _ in range(len(definitions)):
         if not is_object(node) or "$ref" not in node:

@@ -70,26 +70,28 @@ def blocking_group_methods() -> tuple[BlockingMethod, ...]:
 
 def _methods(module: str, name: str) -> Iterator[BlockingMethod]:
     path = paths.templates_dir() / "package" / "client" / module
-    return derived(path.read_text(encoding="utf-8"), name)
+    return derive_methods(path.read_text(encoding="utf-8"), name)
 
 
-def derived(source: str, name: str = _CLIENT) -> Iterator[BlockingMethod]:
+def derive_methods(source: str, name: str = _CLIENT) -> Iterator[BlockingMethod]:
     """The blocking methods of a class in the text of a module.
 
     Raises:
         LookupError: The module has no such class.
     """
     classes = (node for node in ast.parse(source).body if isinstance(node, ast.ClassDef))
-    found = next((node for node in classes if node.name == name), None)
-    if found is None:
+    class_node = next((node for node in classes if node.name == name), None)
+    if class_node is None:
         raise LookupError(f"expected a class {name}, found none")
-    functions = [n for n in found.body if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
+    functions = [
+        n for n in class_node.body if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
     for node in functions:
         if not node.name.startswith("_") and node.name not in _WITHOUT:
-            yield _derived(node)
+            yield _derive_method(node)
 
 
-def _derived(node: ast.FunctionDef | ast.AsyncFunctionDef) -> BlockingMethod:
+def _derive_method(node: ast.FunctionDef | ast.AsyncFunctionDef) -> BlockingMethod:
     returns = ast.unparse(node.returns) if node.returns is not None else "None"
     names = [argument.arg for argument in (*node.args.args[1:], *node.args.kwonlyargs)]
     return BlockingMethod(

@@ -80,19 +80,19 @@ class _Check:
         message = self.base_methods.get(method, "")
         named = {name: wire for wire, name in _methods(self.schema.definitions)}
         own = named.get(message)
-        came = f"{message} with the method {shown(own)}" if own else "no request of this method"
+        actual = f"{message} with the method {shown(own)}" if own else "no request of this method"
         raise self.schema.error(
             f"/$defs/{message if own else 'ClientRequest'}",
             f"{method}, by which packages know the request; if the protocol has none,"
             f" [methods] {shown(method)} = false in --facts",
-            came,
+            actual,
         )
 
     def expect_members(self, method: str, core: CoreMethod) -> None:
         """Check the members of params and result that fixed modules read and write."""
         row = self.rows[method]
         for name, wires in ((row.params, core.params), (row.result, core.result)):
-            definition = None if name is None else self.normal.named(name)
+            definition = None if name is None else self.normal.definition(name)
             if definition is None:
                 continue
             known = {wire for each in self._objects(definition) for wire in each.properties}
@@ -109,7 +109,7 @@ class _Check:
 
     def _objects(self, definition: Definition) -> Iterator[Definition]:
         for name in member_names(self.normal, definition) or (definition.name,):
-            each = self.normal.named(name)
+            each = self.normal.definition(name)
             if each is not None:
                 yield each
 

@@ -46,22 +46,22 @@ class Doc:
 
 @dataclass(frozen=True)
 class Texts:
-    """What is said about the types of one revision."""
+    """The documentation of the types of one revision."""
 
     schema: Schema
     docs: Docs
 
     def summary(self, definition: Definition) -> str:
-        """What a type is, in one paragraph or more."""
-        told = self.docs.type_doc(self.schema.revision, definition.name)
-        said = self.schema.prose.get(definition.pointer, "")
-        return self._cut(said or told) or f"{_spaced(definition.name)}."
+        """The description of a type, in one paragraph or more."""
+        own_text = self.docs.type_doc(self.schema.revision, definition.name)
+        prose = self.schema.prose.get(definition.pointer, "")
+        return self._shorten(prose or own_text) or f"{_as_words(definition.name)}."
 
     def member(self, definition: Definition, wire: str) -> str:
-        """What a member of a type means, or an empty text."""
-        told = self.docs.field_doc(self.schema.revision, definition.name, wire)
+        """The description of a member of a type, or an empty text."""
+        own_text = self.docs.field_doc(self.schema.revision, definition.name, wire)
         pointer = f"{definition.pointer}/properties/{escape(wire)}"
-        return self._cut(self.schema.prose.get(pointer, "") or told)
+        return self._shorten(self.schema.prose.get(pointer, "") or own_text)
 
     def source(self, definition: Definition) -> str:
         """The sentence that names the page a type belongs to, or an empty text."""
@@ -74,7 +74,7 @@ class Texts:
         lengths = [min(len(text), MAX_TEXT) for text in self.schema.prose.values()]
         return MAX_TEXT if sum(lengths) <= MAX_PROSE else MAX_PROSE // len(lengths)
 
-    def _cut(self, text: str) -> str:
+    def _shorten(self, text: str) -> str:
         """A text within the limit, with a note where more is left out."""
         if len(text) <= self.limit:
             return text
@@ -97,16 +97,16 @@ def docstring(paragraphs: Iterable[str], indent: int, source: str = "") -> Code:
     if len(whole) == 1:
         text = escaped(_one_paragraph(whole[0].strip("\n"), source))
         if "\n" not in text and len(text) + indent + 2 * len(_QUOTES) <= WIDTH:
-            return _quoted(text)
+            return _quote(text)
     if source:
         whole.append(source)
     lines: list[str] = []
     for paragraph in whole:
         if lines:
             lines.append("")
-        lines += _wrapped(paragraph, indent, first=not lines)
+        lines += _wrap(paragraph, indent, first=not lines)
     head, *tail = lines
-    return _quoted("\n".join([head, *(margin + line if line else "" for line in tail), margin]))
+    return _quote("\n".join([head, *(margin + line if line else "" for line in tail), margin]))
 
 
 def _one_paragraph(text: str, source: str) -> str:
@@ -116,7 +116,7 @@ def _one_paragraph(text: str, source: str) -> str:
     return f"{text} {source}" if text.endswith((".", "!", "?")) else f"{text}\n{source}"
 
 
-def _quoted(text: str) -> Code:
+def _quote(text: str) -> Code:
     return Code(f"{_QUOTES}{text}{_QUOTES}")
 
 
@@ -125,22 +125,22 @@ def arguments(pairs: Sequence[tuple[str, str]]) -> str:
 
     Of a text in paragraphs, the first counts.
     """
-    told = [f"    {name}: {_line(text)}" for name, text in pairs if text]
-    return "\n".join(["Args:", *told]) if told else ""
+    rows = [f"    {name}: {_line(text)}" for name, text in pairs if text]
+    return "\n".join(["Args:", *rows]) if rows else ""
 
 
 def _line(text: str) -> str:
     return " ".join(text.split("\n\n")[0].split())
 
 
-def _wrapped(paragraph: str, indent: int, *, first: bool) -> list[str]:
+def _wrap(paragraph: str, indent: int, *, first: bool) -> list[str]:
     """A paragraph in lines; one that has line breaks of its own keeps them."""
-    found: list[str] = []
+    lines: list[str] = []
     for line in escaped(paragraph.strip("\n")).split("\n"):
         lead = " " * (len(line) - len(line.lstrip()))
-        room = WIDTH - indent - (len(_QUOTES) if first and not found else 0)
+        room = WIDTH - indent - (len(_QUOTES) if first and not lines else 0)
         hanging = lead + "    " if lead else ""
-        found += textwrap.wrap(
+        lines += textwrap.wrap(
             line.strip(),
             room,
             initial_indent=lead,
@@ -148,9 +148,9 @@ def _wrapped(paragraph: str, indent: int, *, first: bool) -> list[str]:
             break_long_words=False,
             break_on_hyphens=False,
         ) or [""]
-    return found
+    return lines
 
 
-def _spaced(name: str) -> str:
+def _as_words(name: str) -> str:
     words = _DEFINITION.sub(" ", name).split(" ")
     return " ".join([words[0], *(w if w.isupper() else w.lower() for w in words[1:])])

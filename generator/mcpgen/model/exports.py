@@ -272,7 +272,7 @@ class RenamedExport:
     new: str
 
 
-def renamed(old_names: Iterable[str], rows: Iterable[Export]) -> tuple[RenamedExport, ...]:
+def renamed_exports(old_names: Iterable[str], rows: Iterable[Export]) -> tuple[RenamedExport, ...]:
     """Those of the old names that a package can still offer, sorted: their new names are in it."""
     current = {name for row in rows for name in row.names}
     return tuple(
@@ -329,8 +329,8 @@ def public_names(module: str) -> tuple[str, ...]:
     return tuple(sorted(names))
 
 
-def exported(features: Features, *, unset: bool) -> tuple[Export, ...]:
-    """What a package shows; `unset` where null is a value of optional members."""
+def exports_of(features: Features, *, unset: bool) -> tuple[Export, ...]:
+    """The exports of a package; `unset` where null is a value of optional members."""
     rows = (*_UNSET, *EXPORTS) if unset else EXPORTS
     return tuple(row for row in rows if row.parts & features.parts)
 
@@ -369,7 +369,7 @@ def entries(
         folders: The folder of each revision.
         extensions: The folder of each extension.
     """
-    modules = (row.module for row in exported(features, unset=True))
+    modules = (row.module for row in exports_of(features, unset=True))
     if features.installed:
         modules = (runtime.module_of(module, folders) for module in modules)
     for module in modules:

@@ -87,13 +87,13 @@ class ExtensionFile:
     @property
     def container(self) -> str:
         """The key that holds the definitions."""
-        found = (key for key in _CONTAINERS if is_object(self.file.document.get(key)))
-        return next(found, _CONTAINERS[0])
+        present = (key for key in _CONTAINERS if is_object(self.file.document.get(key)))
+        return next(present, _CONTAINERS[0])
 
-    def error(self, name: str, expected: str, came: str) -> SchemaError:
+    def error(self, name: str, expected: str, actual: str) -> SchemaError:
         """The error for a definition."""
         pointer = f"/{self.container}/{escape(name)}"
-        return SchemaError(self.source, pointer, expected, came)
+        return SchemaError(self.source, pointer, expected, actual)
 
 
 def read(path: Path, identifier: str = "") -> ExtensionFile:
@@ -127,9 +127,9 @@ def _stated_identifier(path: Path, file: SchemaFile | None) -> str:
     else:
         texts = [file.document.get(key) for key in ("title", "description", "$comment")]
     for text in texts:
-        found = _STATED.search(text) if isinstance(text, str) else None
-        if found:
-            return found[1]
+        match = _STATED.search(text) if isinstance(text, str) else None
+        if match:
+            return match[1]
     return ""
 
 
@@ -172,8 +172,8 @@ def own_definitions(extension: ExtensionFile, core: Sequence[Definitions]) -> De
     """
     document = extension.file.document.get(extension.container)
     if not is_object(document) or not document:
-        came = shown(list(extension.file.document))
-        raise SchemaError(extension.source, "", "definitions under $defs or definitions", came)
+        actual = shown(list(extension.file.document))
+        raise SchemaError(extension.source, "", "definitions under $defs or definitions", actual)
     own: dict[str, Node] = {}
     for name, published in document.items():
         if not is_object(published):
@@ -199,21 +199,21 @@ def _with_inner_definitions(document: Mapping[str, Node]) -> dict[str, Node]:
     Where tools export types one by one, a definition has `$defs` of its own, and its references
     into `#/$defs` lead there.
     """
-    found: dict[str, Node] = {}
+    definitions: dict[str, Node] = {}
     for owner, node in document.items():
         inner = {name: part for key in _CONTAINERS for name, part in _inner_of(node, key).items()}
         if not inner:
-            found[owner] = node
+            definitions[owner] = node
             continue
         moved = {
-            name: names.free_name(f"{owner}{names.pascal(name)}", {*document, *found})
+            name: names.free_name(f"{owner}{names.pascal(name)}", {*document, *definitions})
             for name in inner
             if name not in document
         }
         rest = {key: part for key, part in node.items() if key not in _CONTAINERS}
-        found[owner] = _moved(rest, moved)
-        found |= {moved[name]: _moved(inner[name], moved) for name in moved}
-    return found
+        definitions[owner] = _move_references(rest, moved)
+        definitions |= {moved[name]: _move_references(inner[name], moved) for name in moved}
+    return definitions
 
 
 def _inner_of(node: Node, key: str) -> Mapping[str, Json]:
@@ -221,13 +221,13 @@ def _inner_of(node: Node, key: str) -> Mapping[str, Json]:
     return inner if is_object(inner) else {}
 
 
-def _moved(node: Json, moved: Mapping[str, str]) -> Json:
+def _move_references(node: Json, moved: Mapping[str, str]) -> Json:
     """A schema whose references lead to where definitions were moved."""
     if is_array(node):
-        return [_moved(part, moved) for part in node]
+        return [_move_references(part, moved) for part in node]
     if not is_object(node):
         return node
-    whole = {key: _moved(part, moved) for key, part in node.items()}
+    whole = {key: _move_references(part, moved) for key, part in node.items()}
     if isinstance(node.get("$ref"), str) and target(node) in moved:
         whole["$ref"] = reference(moved[target(node)])["$ref"]
     return whole
@@ -283,7 +283,7 @@ def _is_scalar(node: Json) -> bool:
     return is_object(node) and node.keys() == {"type"} and node["type"] in _SCALARS
 
 
-def resolved(own: Definitions, core: Definitions) -> dict[str, Node]:
+def simplify(own: Definitions, core: Definitions) -> dict[str, Node]:
     """The definitions with references in place of copies, and no union inside an `allOf`."""
     named = {
         canonical(structure(node)): name
@@ -291,10 +291,10 @@ def resolved(own: Definitions, core: Definitions) -> dict[str, Node]:
         if (properties(node) or variants(node) or "allOf" in node) and not name.endswith(_ROOTS)
     }
     short = {name: _inner(node, named) for name, node in own.items() if name not in DIRECTIONS}
-    found: dict[str, Node] = {}
+    simple: dict[str, Node] = {}
     for name, node in short.items():
-        found.update(_distributed(name, node, {**core, **short}))
-    return found
+        simple.update(_distribute(name, node, {**core, **short}))
+    return simple
 
 
 def _inner(node: Node, named: Mapping[str, str]) -> Node:
@@ -326,7 +326,7 @@ def _inner(node: Node, named: Mapping[str, str]) -> Node:
     return inner(node)
 
 
-def _distributed(name: str, node: Node, every: Definitions) -> Iterator[tuple[str, Node]]:
+def _distribute(name: str, node: Node, every: Definitions) -> Iterator[tuple[str, Node]]:
     """A definition, and the objects of the union that it comes to if it takes in a union."""
     parts: Sequence[Node] = node.get("allOf", ())
     unions = [part for part in parts if _alternatives(part, every)]
@@ -334,14 +334,14 @@ def _distributed(name: str, node: Node, every: Definitions) -> Iterator[tuple[st
         yield name, node
         return
     alternatives = _alternatives(unions[0], every)
-    made: list[Node] = []
+    members: list[Node] = []
     for ending, alternative in zip(_endings(alternatives, every), alternatives, strict=True):
         inner = names.free_name(f"{name}{ending}", every)
         whole = [alternative if part is unions[0] else part for part in parts if not _open(part)]
         yield inner, {**node, "allOf": whole}
-        made.append(reference(inner))
+        members.append(reference(inner))
     prose = {key: value for key, value in node.items() if key in ("title", "description")}
-    yield name, {**prose, "anyOf": made}
+    yield name, {**prose, "anyOf": members}
 
 
 def _open(part: Node) -> bool:
@@ -359,7 +359,7 @@ def _alternatives(part: Node, every: Definitions) -> Sequence[Node]:
 
 
 def _endings(alternatives: Sequence[Node], every: Definitions) -> Sequence[str]:
-    """What ends the names of the alternatives: the constant that tells them apart."""
+    """The endings of the names of the alternatives: the constant that tells them apart."""
     whole = [every.get(target(each), {}) if "$ref" in each else each for each in alternatives]
     for wire in properties(whole[0]):
         values = [properties(each).get(wire, {}).get("const") for each in whole]
@@ -377,21 +377,21 @@ def messages(extension: ExtensionFile, own: Definitions) -> Messages:
     Raises:
         SchemaError: A union is none of messages, or nothing tells what kind a message is.
     """
-    found: dict[str, list[str]] = {union: [] for union in DIRECTIONS}
+    by_union: dict[str, list[str]] = {union: [] for union in DIRECTIONS}
     for union in DIRECTIONS:
         for part in _members(own[union]) if union in own else ():
             if "$ref" not in part or target(part) not in own:
                 raise extension.error(union, "messages of this extension", shown(part))
-            found[union].append(target(part))
-    placed = {name for each in found.values() for name in each}
+            by_union[union].append(target(part))
+    placed = {name for each in by_union.values() for name in each}
     for name, node in own.items():
         if name not in placed and name not in DIRECTIONS and _method(node) is not None:
             kind = next((end for end in ("Request", "Notification") if name.endswith(end)), None)
             if kind is None:
                 expected = "a message whose name ends with Request or Notification"
                 raise extension.error(name, expected, shown(name))
-            found["ClientRequest" if kind == "Request" else "ServerNotification"].append(name)
-    if not any(found.values()):
+            by_union["ClientRequest" if kind == "Request" else "ServerNotification"].append(name)
+    if not any(by_union.values()):
         expected = "a request or notification: an object with a method that has a const"
         raise SchemaError(
             extension.source,
@@ -399,7 +399,7 @@ def messages(extension: ExtensionFile, own: Definitions) -> Messages:
             expected,
             safe_text(", ".join(own) or "none"),
         )
-    return Messages({union: tuple(each) for union, each in found.items()})
+    return Messages({union: tuple(each) for union, each in by_union.items()})
 
 
 def _members(union: Node) -> Sequence[Node]:

@@ -105,7 +105,7 @@ def merge_all(files: Sequence[ExtensionFile], core: Core) -> Beside:
         SchemaError: As for `merge`, if both sides declare extensions in the revision; or two
             extensions have one method.
     """
-    found: list[Extension] = []
+    merged: list[Extension] = []
     unfit: dict[str, SchemaError] = {}
     seen: dict[tuple[str, str], ExtensionFile] = {}
     for file in files:
@@ -121,8 +121,8 @@ def merge_all(files: Sequence[ExtensionFile], core: Core) -> Beside:
             if other is not file:
                 expected = f"a method that {other.identifier} does not have"
                 raise file.error(method.type, expected, shown(method.name))
-        found.append(extension)
-    return Beside(tuple(found), unfit)
+        merged.append(extension)
+    return Beside(tuple(merged), unfit)
 
 
 def merge(file: ExtensionFile, core: Core) -> Extension:
@@ -136,8 +136,8 @@ def merge(file: ExtensionFile, core: Core) -> Extension:
     file = file.beside(every)
     own = extension_files.own_definitions(file, (every, core.published))
     sent = extension_files.messages(file, own)
-    definitions = extension_files.resolved(own, every)
-    merged = schema.extended(core.loaded, file.file, definitions)
+    definitions = extension_files.simplify(own, every)
+    merged = schema.add_definitions(core.loaded, file.file, definitions)
     normal = normalize.normalize(merged, core.facts, core.newer)
     alone = normalize.normalize(core.loaded, core.facts, core.newer)
     _check_same(file, definitions, normal, alone)
@@ -155,23 +155,23 @@ def merge(file: ExtensionFile, core: Core) -> Extension:
     for name in (name for union in normalize.DIRECTIONS for name in sent.of(union)):
         is_request = name in (*sent.of("ClientRequest"), *sent.of("ServerRequest"))
         normal = _with_base_params(normal, name, _REQUEST if is_request else _NOTIFICATION, plain)
-    found = methods.derive_some(normal, core.facts, sent.by_union)
-    _check_methods(file, core, found)
-    results = {name for method in found.all for name in method.results}
-    normal = _without_types_of_unchecked(found, core.facts)
+    derived = methods.derive_some(normal, core.facts, sent.by_union)
+    _check_methods(file, core, derived)
+    results = {name for method in derived.all for name in method.results}
+    normal = _without_types_of_unchecked(derived, core.facts)
     for name in sorted(results - plain.keys()):
         normal = _with_members_of(normal, name, _RESULT)
     messages = frozenset(
-        name for m in found.all for name in (m.params, m.result) if name is not None
+        name for m in derived.all for name in (m.params, m.result) if name is not None
     )
-    decided = unions.decided(normal, messages)
+    decided = unions.decide_all(normal, messages)
     path = (CAPABILITY, file.identifier)
-    rows = tuple(replace(method, capability=path) for method in found.all)
+    rows = tuple(replace(method, capability=path) for method in derived.all)
     return Extension(
         file,
         merged,
         frozenset(plain),
-        replace(found, normal=decided.normal, all=rows),
+        replace(derived, normal=decided.normal, all=rows),
         {name: tests for name, tests in decided.tests.items() if name in added},
     )
 
@@ -205,10 +205,10 @@ def _without_defaults(definition: Definition) -> Definition:
     return replace(definition, node=node)
 
 
-def _check_methods(file: ExtensionFile, core: Core, found: Methods) -> None:
+def _check_methods(file: ExtensionFile, core: Core, derived: Methods) -> None:
     known = {(method.sender, method.name) for method in core.methods.all}
     unions_of_core = {(method.sender, method.kind) for method in core.methods.all}
-    for method in found.all:
+    for method in derived.all:
         if (method.sender, method.name) in known:
             expected = f"a method that {core.loaded.revision} does not have"
             raise file.error(method.type, expected, shown(method.name))
@@ -250,11 +250,11 @@ def _with_base_params(
     )
 
 
-def _without_types_of_unchecked(found: Methods, facts: Facts) -> NormalizedSchema:
+def _without_types_of_unchecked(derived: Methods, facts: Facts) -> NormalizedSchema:
     """The schema, with any object for the members of params that handlers validate themselves."""
-    normal = found.normal
-    for method in found.all:
-        definition = None if method.params is None else normal.named(method.params)
+    normal = derived.normal
+    for method in derived.all:
+        definition = None if method.params is None else normal.definition(method.params)
         if definition is not None:
             any_object: Node = {
                 wire: {"type": "object", "additionalProperties": {}}
@@ -268,7 +268,7 @@ def _without_types_of_unchecked(found: Methods, facts: Facts) -> NormalizedSchem
 
 def _with_members_of(normal: NormalizedSchema, name: str, base: str) -> NormalizedSchema:
     """A schema where an object, or each object of a union, has the members of another one too."""
-    definition, other = normal.named(name), normal.named(base)
+    definition, other = normal.definition(name), normal.definition(base)
     if definition is None or other is None or not other.is_object:
         return normal
     for member in unions.member_names(normal, definition) or (definition.name,):

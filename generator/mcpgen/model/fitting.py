@@ -78,7 +78,7 @@ class FittedFacts:
 
 @dataclass(frozen=True)
 class Fit:
-    """What fitting the facts of a revision to a schema gives.
+    """The facts of a revision, fitted to a schema.
 
     Attributes:
         facts: The facts.
@@ -109,7 +109,7 @@ def fit(carried: Facts, schema: Schema, base: Schema) -> Fit:
 
 @dataclass(frozen=True)
 class _Messages:
-    """What the definitions of a schema say of its messages."""
+    """The messages that the definitions of a schema declare."""
 
     definitions: Mapping[str, Node]
 
@@ -164,16 +164,16 @@ class _Messages:
 
     def members(self, union: str) -> frozenset[str]:
         """The definitions that a union has as members, through unions and references."""
-        found: dict[str, None] = {}
+        seen: dict[str, None] = {}
         left = [union]
         while left:
             name = left.pop()
             node = self.definitions.get(name)
-            if node is None or name in found:
+            if node is None or name in seen:
                 continue
-            found[name] = None
+            seen[name] = None
             left += _references(node)
-        return frozenset(found)
+        return frozenset(seen)
 
     def has_capability(self, side: Side, path: Sequence[str]) -> bool:
         """Whether the capabilities of a side have a member at a path."""
@@ -194,25 +194,25 @@ class _Messages:
 
     def error_codes(self) -> Mapping[str, int]:
         """The codes of errors that are definitions, by the name of the error."""
-        found: dict[str, int] = {}
+        codes: dict[str, int] = {}
         for name, node in self.definitions.items():
             code = _code(node)
             if name.endswith("Error") and code is not None:
-                found[name.removesuffix("Error")] = code
-        return found
+                codes[name.removesuffix("Error")] = code
+        return codes
 
     def of_unions(self, *unions: str) -> Mapping[str, str]:
         """Method to definition of the messages in some unions."""
-        found: dict[str, str] = {}
+        messages: dict[str, str] = {}
         for name in (member for union in unions for member in sorted(self.members(union))):
             method: Json = self.definitions[name].get("properties", {}).get("method", {})
             if is_object(method) and isinstance(method.get("const"), str):
-                found.setdefault(method["const"], name)
-        return found
+                messages.setdefault(method["const"], name)
+        return messages
 
 
 def _references(node: Node) -> list[str]:
-    """What a union or reference leads to."""
+    """The targets of a union or reference."""
     variants: list[Node] = [*node.get("anyOf", ()), *node.get("oneOf", ()), node]
     return [target(variant) for variant in variants if isinstance(variant.get("$ref"), str)]
 
@@ -275,22 +275,24 @@ class _Fit:
 
     def capabilities(self) -> dict[str, str]:
         """Capability by method: as carried where it still is one, else from the method's name."""
-        found: dict[str, str] = {}
+        capabilities: dict[str, str] = {}
         for method, side in self.dependent():
             carried = self.carried.capability(method)
             path = self.known_part(side, carried) or self.capability_of(side, method)
             if method in self.base.methods and not carried:
                 continue
             if path:
-                found[method] = ".".join(path)
+                capabilities[method] = ".".join(path)
             if method not in self.base.methods:
                 why = "named like the method" if path else "no capability is named like the method"
                 self.guess(("capabilities", method), ".".join(path) or False, why)
-        return dict(sorted(found.items(), key=lambda row: (row[0].startswith("notif"), row[0])))
+        return dict(
+            sorted(capabilities.items(), key=lambda row: (row[0].startswith("notif"), row[0]))
+        )
 
     def defaults(self) -> dict[str, Mapping[str, Json]]:
         """Defaults as carried; for members that only a later revision requires, those it has."""
-        found = {
+        defaults = {
             name: values
             for name, values in self.carried.defaults.items()
             if name == "*" or name in self.own.definitions
@@ -300,13 +302,13 @@ class _Fit:
             wire for node in self.own.definitions.values() for wire in node.get("required", ())
         }
         for wire, value in later.defaults.get("*", {}).items():
-            if wire in required and not any(wire in values for values in found.values()):
-                found["*"] = {**found.get("*", {}), wire: value}
+            if wire in required and not any(wire in values for values in defaults.values()):
+                defaults["*"] = {**defaults.get("*", {}), wire: value}
                 self.guess(("defaults", "*", wire), value, f"{later.revision} has this default")
         for name, wire, newer in self.zeros_without_unit(later):
-            found[name] = {**found.get(name, {}), wire: 0}
+            defaults[name] = {**defaults.get(name, {}), wire: 0}
             self.guess(("defaults", name, wire), 0, f"{later.revision} has it for {newer}")
-        return found
+        return defaults
 
     def zeros_without_unit(self, later: Facts) -> Iterator[tuple[str, str, str]]:
         """Members that a later revision names with another unit, where the default there is zero.
@@ -365,23 +367,23 @@ class _Fit:
         """Result types by method: as carried, without types that are gone; else the empty one."""
         table = self.carried.results.client if side == "client" else self.carried.results.server
         definitions = self.own.definitions
-        found: dict[str, tuple[str, ...]] = {}
+        results: dict[str, tuple[str, ...]] = {}
         for method, message in self.own.requests(side).items():
             kept = tuple(name for name in table.get(method, ()) if name in definitions)
             stem = message.removesuffix("Request")
             if {f"{stem}ResultResponse", f"{stem}Result"} & definitions.keys():
                 # What the schema has by rule is carried only as it was, or with more beside it.
                 if kept and len(kept) == len(table[method]):
-                    found[method] = kept
+                    results[method] = kept
             elif renamed := self.renamed_results(side, method, table.get(method, ())):
-                found[method], why = renamed
-                if found[method] != kept:
-                    self.guess(("results", side, method), [*found[method]], why)
+                results[method], why = renamed
+                if results[method] != kept:
+                    self.guess(("results", side, method), [*results[method]], why)
             elif self.has_empty_result(side):
-                found[method] = ("EmptyResult",)
+                results[method] = ("EmptyResult",)
                 why = f"there is no {stem}Result, and {_RESULTS[side]} has EmptyResult"
                 self.guess(("results", side, method), ["EmptyResult"], why)
-        return found
+        return results
 
     def renamed_results(
         self, side: Side, method: str, stated: Sequence[str]
@@ -394,15 +396,15 @@ class _Fit:
             stated: The results that facts state of it.
         """
         known = self.base.definitions
-        found: list[str] = []
+        results: list[str] = []
         why = f"it is so in {self.carried.revision}"
         for before in stated or self.base.results(side, method):
             if before in self.own.definitions:
-                found.append(before)
+                results.append(before)
             elif before in known and (likely := self.own.like(known[before], known.keys())):
-                found.append(likely)
+                results.append(likely)
                 why = f"it has the members of {before}"
-        return (tuple(found), why) if found else None
+        return (tuple(results), why) if results else None
 
     def has_empty_result(self, side: Side) -> bool:
         """Whether EmptyResult is among the results; as what it refers to, it is as well."""
@@ -427,10 +429,10 @@ class _Fit:
         )
 
     def structured_content(self) -> Literal["none", "object", "any"]:
-        """What `structuredContent` of a tool's result may be."""
+        """The kind of value that `structuredContent` of a tool's result may be."""
         results = self.tool_results()
-        found = (self.own.definitions[name].get("properties", {}) for name in results)
-        nodes = (members.get("structuredContent") for members in found)
+        properties = (self.own.definitions[name].get("properties", {}) for name in results)
+        nodes = (members.get("structuredContent") for members in properties)
         node: Json = next((node for node in nodes if node is not None), None)
         if node is None:
             return "none"
@@ -449,8 +451,8 @@ class _Fit:
     def unreadable_id(self) -> Literal["null", "omit"]:
         """How an error says that the id could not be read: without one, where it may be absent."""
         names_of_errors = ("JSONRPCErrorResponse", "JSONRPCError")
-        found = (self.own.definitions.get(name) for name in names_of_errors)
-        node = next((node for node in found if node and "properties" in node), None)
+        errors = (self.own.definitions.get(name) for name in names_of_errors)
+        node = next((node for node in errors if node and "properties" in node), None)
         if node is None:
             return self.carried.behaviour.unreadable_id
         self.states("behaviour", "unreadable_id")
@@ -465,14 +467,14 @@ class _Fit:
         return "session" if once else "request"
 
     def methods(self) -> dict[str, MethodFacts]:
-        """What is stated about the methods that there are, and about those of extensions."""
+        """The facts about the methods of the schema, and about those of extensions."""
         methods, asking = self.own.methods, self.input_required()
-        found: dict[str, MethodFacts] = {}
+        rows: dict[str, MethodFacts] = {}
         for name in (*self.carried.methods, *sorted(methods - self.carried.methods.keys())):
             carried = self.carried.method(name)
             if name not in methods:
                 if name not in self.base.methods:  # it may come from an extension
-                    found[name] = carried
+                    rows[name] = carried
                 continue
             row = replace(
                 carried,
@@ -481,11 +483,11 @@ class _Fit:
                 invalidates=tuple(other for other in carried.invalidates if other in methods),
             )
             if row != UNSTATED:
-                found[name] = row
+                rows[name] = row
             if name not in self.base.methods and name not in self.carried.methods:
                 self.guess(("methods", name), {}, "nothing is stated of the method")
             self.stated.add(_pointer("methods", name, "input_required"))
-        return found
+        return rows
 
     def input_required(self) -> frozenset[str]:
         """The requests whose response may ask for input."""
@@ -494,33 +496,33 @@ class _Fit:
             for name, node in self.own.definitions.items()
             if name.endswith("Result") and "inputRequests" in node.get("properties", {})
         }
-        found: list[str] = []
+        methods: list[str] = []
         for method, message in self.own.requests("client").items():
             response = f"{message.removesuffix('Request')}ResultResponse"
             node: Json = self.own.definitions.get(response, {}).get("properties", {}).get("result")
             if is_object(node) and asking & {*_references(node)}:
-                found.append(method)
-        return frozenset(found)
+                methods.append(method)
+        return frozenset(methods)
 
     def meta(self) -> MetaKeys:
         """Keys of `_meta` with a meaning, as the definitions have them."""
         keys = {names.snake(key): key for key in self.own.meta_keys()}
         carried = self.carried.meta
-        found: dict[str, Any] = {
+        by_name: dict[str, Any] = {
             one.name: keys.get(one.name)
             for one in fields(carried)
             if one.name in keys or _META_KEY.fullmatch(f"{getattr(carried, one.name)}")
         }
         self.states("meta", *({one.name for one in fields(carried)} - _META_RULES))
-        if "RelatedTaskMetadata" in self.own.definitions and "related_task" in found:
-            found["related_task"] = carried.related_task
+        if "RelatedTaskMetadata" in self.own.definitions and "related_task" in by_name:
+            by_name["related_task"] = carried.related_task
             self.stated.discard(_pointer("meta", "related_task"))
-        return replace(carried, **found)
+        return replace(carried, **by_name)
 
     def codes(self) -> dict[str, int]:
         """Codes by condition, of the errors that are definitions."""
-        found = self.own.error_codes()
-        return {"_".join(names.words(name)).upper(): code for name, code in found.items()}
+        codes = self.own.error_codes()
+        return {"_".join(names.words(name)).upper(): code for name, code in codes.items()}
 
 
 def _pointer(*path: str) -> str:

@@ -63,7 +63,7 @@ def of_connect_alone(groups: bool) -> Imports:
 
 def of_client_sync(sent: Messages) -> Imports:
     """Imports of a blocking client class."""
-    used = {"Any", "TYPE_CHECKING", *_called(sent)}
+    used = {"Any", "TYPE_CHECKING", *_names_of_calls(sent)}
     return _imports(used | {"Mapping", "OnProgress"} if sent.requests else used)
 
 
@@ -75,19 +75,19 @@ def of_connect_sync(sent: Messages, handled: Messages) -> Imports:
 
 def of_group(sent: Messages) -> Imports:
     """Imports of the class of a client of several servers, and of the blocking one."""
-    used = {"TYPE_CHECKING", *_called(sent)}
+    used = {"TYPE_CHECKING", *_names_of_calls(sent)}
     return _imports(used | {"Mapping", "OnProgress"} if sent.requests else used)
 
 
 def of_handlers_and_session(handled: Messages, sent: Messages) -> Imports:
     """Imports of a server's handlers and its session class."""
-    used = {"ClassVar", "HandlersBase", *_called(sent), *_handled(handled)}
+    used = {"ClassVar", "HandlersBase", *_names_of_calls(sent), *_names_of_handlers(handled)}
     return _imports(used | {"SessionBase", "TYPE_CHECKING"})
 
 
 def of_session(sent: Messages) -> Imports:
     """Imports of a server's session class."""
-    used = {"SessionBase", *_called(sent)}
+    used = {"SessionBase", *_names_of_calls(sent)}
     return _imports(used | {"TYPE_CHECKING"} if "models" in used else used)
 
 
@@ -97,7 +97,7 @@ def of_installed_server(sent: Messages) -> Imports:
     Args:
         sent: The messages of the session class in it.
     """
-    used = {"SessionBase", *_called(sent)} if sent.requests or sent.notifications else set[str]()
+    used = {"SessionBase", *_names_of_calls(sent)} if sent.requests or sent.notifications else set[str]()
     return _imports(used | {"Any", "Mapping", "TYPE_CHECKING"})
 
 
@@ -118,7 +118,13 @@ def of_merged(merged: Merged, deprecated: Sequence[RenamedExport] = ()) -> Impor
 
 
 def _client(sent: Messages, handled: Messages) -> set[str]:
-    used = {"ClassVar", "HandlersBase", "TYPE_CHECKING", *_called(sent), *_handled(handled)}
+    used = {
+        "ClassVar",
+        "HandlersBase",
+        "TYPE_CHECKING",
+        *_names_of_calls(sent),
+        *_names_of_handlers(handled),
+    }
     if sent.requests:
         used |= {"Mapping", "OnProgress"}
     if any(call.whole for call in sent.requests):
@@ -143,7 +149,7 @@ def _imports(used: set[str]) -> Imports:
     )
 
 
-def _called(messages: Messages) -> Iterator[str]:
+def _names_of_calls(messages: Messages) -> Iterator[str]:
     for call in (*messages.requests, *messages.notifications):
         yield "Any"
         for argument in call.arguments:
@@ -155,10 +161,10 @@ def _called(messages: Messages) -> Iterator[str]:
             yield from ("overload", "Value")
 
 
-def _handled(messages: Messages) -> Iterator[str]:
+def _names_of_handlers(messages: Messages) -> Iterator[str]:
     if messages.requests:
         yield "MethodNotFoundError"
     calls: tuple[Call, ...] = (*messages.requests, *messages.notifications)
     for call in calls:
         yield "RequestContext"
-        yield from names_in(f"{call.params} {call.returned}")
+        yield from names_in(f"{call.params} {call.return_type}")

@@ -113,11 +113,11 @@ def merge(sources: Sequence[Source], reserved: Collection[str] = ()) -> Merged:
     """
     if len(sources) < 2:
         return Merged()
-    return _Merger(tuple(reversed(sources)), reserved).merged()
+    return _Merger(tuple(reversed(sources)), reserved).merge()
 
 
 @dataclass(frozen=True)
-class _Found:
+class _Occurrence:
     """A definition in the revision that has it."""
 
     source: Source
@@ -129,24 +129,24 @@ class _Found:
 
 
 @dataclass(frozen=True)
-class _FoundMember:
+class _MemberOccurrence:
     """A member of an object, in the revision that has it."""
 
-    found: _Found
+    occurrence: _Occurrence
     wire: str
 
     @property
     def node(self) -> Node:
-        return self.found.definition.properties[self.wire]
+        return self.occurrence.definition.properties[self.wire]
 
     @property
     def is_required(self) -> bool:
-        return self.wire in self.found.definition.required
+        return self.wire in self.occurrence.definition.required
 
     @property
     def tag(self) -> str | None:
         """The value that tells the object from others of a union, if this member holds it."""
-        tag = self.found.definition.tag
+        tag = self.occurrence.definition.tag
         return tag[1] if tag is not None and tag[0] == self.wire else None
 
     @property
@@ -156,7 +156,7 @@ class _FoundMember:
     @property
     def may_be_null(self) -> bool:
         """Whether null is a value of the optional member, so that an absent one is not `None`."""
-        return not self.is_always_there and self.found.source.normal.allows_null(self.node)
+        return not self.is_always_there and self.occurrence.source.normal.allows_null(self.node)
 
     @property
     def default(self) -> str | None:
@@ -172,17 +172,17 @@ class _Merger:
     def __init__(self, sources: Sequence[Source], reserved: Collection[str]) -> None:
         self._revisions = len(sources)
         self._reserved = reserved
-        self._objects: dict[str, list[_Found]] = {}
-        self._others: dict[str, list[_Found]] = {}
+        self._objects: dict[str, list[_Occurrence]] = {}
+        self._others: dict[str, list[_Occurrence]] = {}
         for source in sources:
             for name, definition in source.normal.definitions.items():
                 group = self._objects if definition.is_object else self._others
-                group.setdefault(name, []).append(_Found(source, definition))
+                group.setdefault(name, []).append(_Occurrence(source, definition))
         self._class_names = {name: self._class_name(name) for name in self._objects}
 
-    def merged(self) -> Merged:
+    def merge(self) -> Merged:
         """All of the merged types."""
-        objects: dict[str, list[_Found]] = {}
+        objects: dict[str, list[_Occurrence]] = {}
         for name in sorted(self._objects, key=lambda each: each != self._class_names[each]):
             objects.setdefault(self._class_names[name], []).extend(self._objects[name])
         lacking: dict[str, dict[str, tuple[str, ...]]] = {}
@@ -190,11 +190,13 @@ class _Merger:
         for name, group in sorted(objects.items()):
             members = _members(group, self._reserved)
             classes.append(self._class(name, group, members))
-            for found in group:
-                properties = found.definition.properties
+            for occurrence in group:
+                properties = occurrence.definition.properties
                 own = set(names.members(properties, self._reserved).values())
                 if missing := tuple(member for member in members if member not in own):
-                    lacking.setdefault(found.revision, {})[found.definition.name] = missing
+                    lacking.setdefault(occurrence.revision, {})[occurrence.definition.name] = (
+                        missing
+                    )
         return Merged(tuple(classes), self._aliases(), lacking)
 
     def _class_name(self, name: str) -> str:
@@ -203,39 +205,46 @@ class _Merger:
         if not unions:
             return name
         fitting = [
-            {member for union in unions for member in _alike(found.definition, union)}
-            for found in self._objects[name]
+            {member for union in unions for member in _alike(occurrence.definition, union)}
+            for occurrence in self._objects[name]
         ]
         if all(members == fitting[0] for members in fitting) and len(fitting[0]) == 1:
             return next(iter(fitting[0]))
-        made = name + _OBJECT
-        while made in self._objects or made in self._others:
-            made += _OBJECT
-        return made
+        class_name = name + _OBJECT
+        while class_name in self._objects or class_name in self._others:
+            class_name += _OBJECT
+        return class_name
 
     def _class(
-        self, name: str, group: Sequence[_Found], members: Mapping[str, Sequence[_FoundMember]]
+        self,
+        name: str,
+        group: Sequence[_Occurrence],
+        members: Mapping[str, Sequence[_MemberOccurrence]],
     ) -> Class:
         newest = group[0]
         texts = newest.source.texts
-        said = [texts.summary(newest.definition), self._only(group)]
+        paragraphs = [texts.summary(newest.definition), self._only(group)]
         merged = [self._member(each, members[each], group) for each in members]
-        other_names = sorted({found.definition.name for found in group} - {name})
+        other_names = sorted({occurrence.definition.name for occurrence in group} - {name})
         return Class(
             name,
-            docstring(said, 4, texts.source(newest.definition)),
+            docstring(paragraphs, 4, texts.source(newest.definition)),
             tuple(sorted(merged, key=lambda member: bool(member.default))),
             tuple(other_names),
-            all(found.definition.name in found.source.values for found in group),
+            all(occurrence.definition.name in occurrence.source.values for occurrence in group),
         )
 
-    def _member(self, name: str, same: Sequence[_FoundMember], group: Sequence[_Found]) -> Member:
+    def _member(
+        self, name: str, same: Sequence[_MemberOccurrence], group: Sequence[_Occurrence]
+    ) -> Member:
         newest = same[0]
-        text = newest.found.source.texts.member(newest.found.definition, newest.wire)
+        text = newest.occurrence.source.texts.member(newest.occurrence.definition, newest.wire)
         everywhere = len(same) == len(group)
         if text and not everywhere:
-            text = f"{text}\n\n{_listed(each.revision for each in (m.found for m in same))}"
-        kind = annotation(_merged_node([(m.found.source.normal, m.node) for m in same]), MERGED)
+            text = f"{text}\n\n{_list_revisions(member.occurrence.revision for member in same)}"
+        kind = annotation(
+            _merge_nodes([(m.occurrence.source.normal, m.node) for m in same]), MERGED
+        )
         default = next((m.default for m in same if m.default is not None), None)
         if everywhere and newest.tag is not None and len({m.tag for m in same}) == 1:
             default = literal(newest.tag)
@@ -252,22 +261,22 @@ class _Merger:
             docstring(text.split("\n\n"), 4) if text else Code(""),
         )
 
-    def _only(self, group: Sequence[_Found]) -> str:
-        """Which revisions have an object, unless all do."""
-        having = {found.revision for found in group}
-        return _listed(having) if len(having) < self._revisions else ""
+    def _only(self, group: Sequence[_Occurrence]) -> str:
+        """The sentence that names the revisions that have an object; empty if all do."""
+        having = {occurrence.revision for occurrence in group}
+        return _list_revisions(having) if len(having) < self._revisions else ""
 
     def _aliases(self) -> tuple[Alias, ...]:
         """The aliases, each after those that it refers to."""
         types: dict[str, Node] = {}
         for name, group in self._others.items():
-            nodes = [(found.source.normal, found.definition.node) for found in group]
+            nodes = [(occurrence.source.normal, occurrence.definition.node) for occurrence in group]
             if name in self._objects:
                 nodes.append((group[0].source.normal, reference(self._class_names[name])))
-            types[name] = _merged_node(nodes)
+            types[name] = _merge_nodes(nodes)
         return tuple(
             Alias(name, annotation(types[name], MERGED), self._alias_doc(name))
-            for name in _ordered(types)
+            for name in _sort_aliases(types)
         )
 
     def _alias_doc(self, name: str) -> Code:
@@ -276,16 +285,18 @@ class _Merger:
         return docstring([texts.summary(newest.definition)], 0, texts.source(newest.definition))
 
 
-def _members(group: Sequence[_Found], reserved: Collection[str]) -> dict[str, list[_FoundMember]]:
+def _members(
+    group: Sequence[_Occurrence], reserved: Collection[str]
+) -> dict[str, list[_MemberOccurrence]]:
     """The members of an object in all revisions by Python name, newest first."""
-    members: dict[str, list[_FoundMember]] = {}
-    for found in group:
-        for wire, name in names.members(found.definition.properties, reserved).items():
-            members.setdefault(name, []).append(_FoundMember(found, wire))
+    members: dict[str, list[_MemberOccurrence]] = {}
+    for occurrence in group:
+        for wire, name in names.members(occurrence.definition.properties, reserved).items():
+            members.setdefault(name, []).append(_MemberOccurrence(occurrence, wire))
     return members
 
 
-def _alike(definition: Definition, union: _Found) -> Iterator[str]:
+def _alike(definition: Definition, union: _Occurrence) -> Iterator[str]:
     """The members of a union that have the shape of an object, and maybe more optional members."""
     for node in union.definition.members:
         member = union.source.normal.resolve(node)
@@ -302,11 +313,11 @@ def _or_none(kind: Code) -> Code:
     return kind if kind == "Any" else union([kind, "None"])
 
 
-def _listed(revisions: Iterable[str]) -> str:
+def _list_revisions(revisions: Iterable[str]) -> str:
     return f"Only in {', '.join(sorted(revisions))}."
 
 
-def _merged_node(nodes: Sequence[tuple[NormalizedSchema, Node]]) -> Node:
+def _merge_nodes(nodes: Sequence[tuple[NormalizedSchema, Node]]) -> Node:
     """One schema for what any of several allow; lists are merged with lists, maps with maps."""
     kinds = {annotation(node) for _, node in nodes}
     if len(kinds) == 1:
@@ -330,9 +341,9 @@ def _merged_node(nodes: Sequence[tuple[NormalizedSchema, Node]]) -> Node:
     if fixed:
         rest.append({"enum": list({(type(value), value): value for value in fixed}.values())})
     if items:
-        rest.append({"type": "array", "items": _merged_node(items)})
+        rest.append({"type": "array", "items": _merge_nodes(items)})
     if values:
-        rest.append({"type": "object", "additionalProperties": _merged_node(values)})
+        rest.append({"type": "object", "additionalProperties": _merge_nodes(values)})
     return rest[0] if len(rest) == 1 else {"anyOf": rest}
 
 
@@ -355,7 +366,7 @@ def _is_plain(normal: NormalizedSchema, node: Node) -> bool:
     return "models" not in names_in(annotation(definition.node))
 
 
-def _ordered(types: dict[str, Node]) -> list[str]:
+def _sort_aliases(types: dict[str, Node]) -> list[str]:
     """The names of aliases, each after those that it refers to.
 
     Aliases that refer to each other in a circle, as no revision alone has them, are opened by

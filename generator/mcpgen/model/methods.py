@@ -114,20 +114,20 @@ def derive(normal: NormalizedSchema, facts: Facts) -> Methods:
             rule finds.
     """
     table = _Table(normal, facts)
-    found = [
+    methods = [
         table.method(message, sender, kind)
         for union, (sender, kind) in _UNIONS.items()
         for message in _messages(normal, union)
     ]
-    asked = [table.method(message, "server", "request") for message in _messages(normal, _INPUTS)]
-    _check_unique(normal, found)
-    _check_unique(normal, asked)
+    inputs = [table.method(message, "server", "request") for message in _messages(normal, _INPUTS)]
+    _check_unique(normal, methods)
+    _check_unique(normal, inputs)
     definitions = {**normal.definitions, **table.added}
-    client = {method.name for method in found if method.sender == "client"}
+    client = {method.name for method in methods if method.sender == "client"}
     return Methods(
         normal=replace(normal, definitions=definitions),
-        all=tuple(found),
-        inputs=tuple(asked),
+        all=tuple(methods),
+        inputs=tuple(inputs),
         handshake=core_names().handshake in client,
         batching=_BATCH in normal.definitions,
     )
@@ -144,22 +144,22 @@ def derive_some(
         SchemaError: As for `derive`.
     """
     table = _Table(normal, facts, without_result=_EMPTY_RESULT)
-    found = [
+    methods = [
         table.method(normal.definitions[name], *_UNIONS[union])
         for union, named in messages.items()
         for name in named
     ]
-    _check_unique(normal, found)
+    _check_unique(normal, methods)
     definitions = {**normal.definitions, **table.added}
     notes = (*normal.notes, *table.notes)
     normal = replace(normal, definitions=definitions, notes=notes)
-    return Methods(normal, tuple(found), (), False, False)
+    return Methods(normal, tuple(methods), (), False, False)
 
 
 def results_by_rule(normal: NormalizedSchema, facts: Facts) -> Results:
     """The results that facts leave to the rules, as far as the schema has them."""
     table = _Table(normal, facts)
-    found: dict[Role, dict[str, tuple[str, ...]]] = {"client": {}, "server": {}}
+    results: dict[Role, dict[str, tuple[str, ...]]] = {"client": {}, "server": {}}
     unions: Sequence[tuple[str, Role]] = (
         ("ClientRequest", "client"),
         ("ServerRequest", "server"),
@@ -169,9 +169,12 @@ def results_by_rule(normal: NormalizedSchema, facts: Facts) -> Results:
         for message in _messages(normal, union):
             method: Json = message.properties.get("method", {}).get("const")
             named = table.results(message, method, sender) if isinstance(method, str) else ()
-            if method not in table.stated(sender) and set(named) <= normal.definitions.keys():
-                found[sender][method] = named
-    return Results(found["client"], found["server"])
+            if (
+                method not in table.stated_results(sender)
+                and set(named) <= normal.definitions.keys()
+            ):
+                results[sender][method] = named
+    return Results(results["client"], results["server"])
 
 
 def _check_unique(normal: NormalizedSchema, methods: Sequence[Method]) -> None:
@@ -193,8 +196,8 @@ def _messages(normal: NormalizedSchema, union: str) -> Sequence[Definition]:
     if definition is None:
         return ()
     named = member_names(normal, definition) or (union,)
-    found = [normal.resolve(reference(name)) for name in named]
-    return [message for message in found if message is not None]
+    messages = [normal.resolve(reference(name)) for name in named]
+    return [message for message in messages if message is not None]
 
 
 class _Table:
@@ -278,14 +281,14 @@ class _Table:
                 )
         return named[0] if len(named) == 1 else self._union(stem, named, message)
 
-    def stated(self, sender: Role) -> Mapping[str, tuple[str, ...]]:
+    def stated_results(self, sender: Role) -> Mapping[str, tuple[str, ...]]:
         """The results that the facts have, by method."""
         return self.facts.results.client if sender == "client" else self.facts.results.server
 
     def results(self, message: Definition, method: str, sender: Role) -> tuple[str, ...]:
         """The names of the results of a request; the schema may lack them."""
         stem = message.name.removesuffix("Request")
-        return self.stated(sender).get(method) or self._response(stem) or (f"{stem}Result",)
+        return self.stated_results(sender).get(method) or self._response(stem) or (f"{stem}Result",)
 
     def _response(self, stem: str) -> tuple[str, ...] | None:
         response = self.normal.definitions.get(f"{stem}ResultResponse")

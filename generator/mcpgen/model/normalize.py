@@ -96,7 +96,7 @@ def normalize(
         SchemaError: It holds something that is no schema.
     """
     walk = _Walk(schema, facts, _Naming(schema, facts, newer_definitions), for_python)
-    definitions = _tagged(walk.run())
+    definitions = _add_tags(walk.run())
     return NormalizedSchema(schema, definitions, (*schema.notes, *walk.notes.values()))
 
 
@@ -181,7 +181,7 @@ class _Walk:
     facts: Facts
     naming: _Naming
     for_python: bool = True
-    found: dict[str, Definition] = field(default_factory=dict[str, Definition])
+    definitions: dict[str, Definition] = field(default_factory=dict[str, Definition])
     whole: dict[str, tuple[Node, _Place]] = field(default_factory=dict[str, "tuple[Node, _Place]"])
     notes: dict[str, Note] = field(default_factory=dict[str, Note])
     origins: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
@@ -208,21 +208,23 @@ class _Walk:
             place = _whole(name)
             if not names.is_class_name(name):
                 raise self.schema.error(place.pointer, "a name that Python can use", shown(name))
-            self.define(name, {} if name in self.anything else self.copied(name, node), place)
+            self.define(
+                name, {} if name in self.anything else self.refer_to_twin(name, node), place
+            )
         self.repeat_notes()
-        return self.found
+        return self.definitions
 
     def define(self, name: str, node: Node, place: _Place) -> None:
         """Add a definition, and before its body is known its name: it may refer to itself."""
-        if name in self.found:
-            if self.found[name].pointer != place.pointer:
-                self.repeats.append((self.found[name].pointer, place.pointer))
+        if name in self.definitions:
+            if self.definitions[name].pointer != place.pointer:
+                self.repeats.append((self.definitions[name].pointer, place.pointer))
             return
-        self.found[name] = Definition(name, {}, place.pointer)
+        self.definitions[name] = Definition(name, {}, place.pointer)
         if keywords.binds(node) == {"$ref"}:
-            self.found[name] = Definition(name, reference(target(node)), place.pointer)
+            self.definitions[name] = Definition(name, reference(target(node)), place.pointer)
             return
-        node = self.shaped(node, place)
+        node = self.shape(node, place)
         checks: list[Check] = []
         if "$ref" not in node and schema_queries.variants(node):
             plain = self.union(node, place)
@@ -232,7 +234,7 @@ class _Walk:
             plain, checks = self.object(node, place, name)
         else:
             plain = self.plain(node, place)
-        self.found[name] = Definition(name, plain, place.pointer, checks=tuple(checks))
+        self.definitions[name] = Definition(name, plain, place.pointer, checks=tuple(checks))
 
     def repeat_notes(self) -> None:
         """Repeat what was noted of a schema for the inline ones that share its type."""
@@ -246,7 +248,7 @@ class _Walk:
                     self.notes.setdefault(again + rest, replace(note, pointer=again + rest))
                 at += 1
 
-    def copied(self, name: str, node: Node) -> Node:
+    def refer_to_twin(self, name: str, node: Node) -> Node:
         """A reference instead of a definition that repeats another one, as direction unions do."""
         if name in DIRECTIONS and schema_queries.properties(node):
             for other, candidate in self.schema.definitions.items():
@@ -268,7 +270,7 @@ class _Walk:
             if self.lacks_field(wire):
                 self.note(at, "a name that no field can have, left out: encoding drops the member")
                 continue
-            plain = self.checked(child, at, checks)
+            plain = self.member_type(child, at, checks)
             default = self.default(name, wire) if wire in demanded else {}
             if wire in demanded and not default:
                 required.append(wire)
@@ -283,7 +285,7 @@ class _Walk:
         """Whether no field can have the name of a member."""
         return self.for_python and _NO_FIELD.search(wire) is not None
 
-    def checked(self, child: Node, at: _Place, checks: list[Check]) -> Node:
+    def member_type(self, child: Node, at: _Place, checks: list[Check]) -> Node:
         """The type of a member, with the checks of what the type does not express."""
         wire = at.path[-1]
         span = schema_queries.bounds(wire, child)
@@ -309,7 +311,7 @@ class _Walk:
         return replace(at, pointer=self.origins.get((place.pointer, wire), at.pointer))
 
     def default(self, name: str, wire: str) -> Node:
-        """What a required member is taken for where peers leave it out."""
+        """The default of a required member that peers leave out."""
         default = self.facts.default(name, wire)
         if default is None:
             return {}
@@ -360,7 +362,7 @@ class _Walk:
         return {"anyOf": schema_queries.flat(members)}
 
     def shared_type(self, node: Node) -> tuple[str, ...]:
-        """`type` where all alternatives of a union have it anyhow."""
+        """The keyword `type` where all alternatives of a union have it anyhow."""
         own = set(keywords.types(node))
         variants = schema_queries.variants(node)
         return ("type",) if all(self.kinds(each) <= own for each in variants) else ()
@@ -377,11 +379,11 @@ class _Walk:
     def variant(self, node: Node, place: _Place) -> Node:
         if not schema_queries.is_inline(node):
             return self.plain(node, place)
-        said = [
+        constants = [
             child["const"] for child in schema_queries.properties(node).values() if "const" in child
         ]
-        told = [*map(str, said), *node.get("required", ()), *schema_queries.properties(node)]
-        return self.named(node, _Place(place.owner, (*place.path, told[0]), place.pointer))
+        labels = [*map(str, constants), *node.get("required", ()), *schema_queries.properties(node)]
+        return self.name_inline(node, _Place(place.owner, (*place.path, labels[0]), place.pointer))
 
     def plain(self, published: Json, place: _Place) -> Node:
         """A schema below a definition, as it stands in the plain form."""
@@ -391,7 +393,7 @@ class _Walk:
             return self.any_value(place, "no value is valid")
         if not is_object(published):
             raise self.schema.error(place.pointer, "a schema that is an object", shown(published))
-        node = self.shaped(published, place)
+        node = self.shape(published, place)
         if "$ref" in node:
             return {} if target(node) in self.anything else reference(target(node))
         if "const" in node or "enum" in node:
@@ -401,7 +403,7 @@ class _Walk:
             self.repeats.append((_whole(twin).pointer, place.pointer))
             return reference(twin)
         if schema_queries.variants(node):
-            return self.named(node, place)
+            return self.name_inline(node, place)
         return self.of_kinds(node, place)
 
     def values(self, node: Node, place: _Place) -> Node:
@@ -468,7 +470,7 @@ class _Walk:
                 if schema_queries.is_json_schema(node):
                     self.note(place, "a JSON Schema as a value, taken as a map of JSON values")
                 return ANY_MAP
-            return self.named(node, place)
+            return self.name_inline(node, place)
         bounds = self.bounds("object", node, place)
         if node.get("required"):
             self.note(place.below("required"), "not checked")
@@ -480,16 +482,16 @@ class _Walk:
         inner = self.plain(extra, place.below("additionalProperties"))
         return {"type": "object", "additionalProperties": inner, **bounds}
 
-    def named(self, node: Node, place: _Place) -> Node:
+    def name_inline(self, node: Node, place: _Place) -> Node:
         """A reference to the definition that an inline object or union becomes."""
         name, official = self.naming.choose(place, node)
         if name not in self.schema.definitions:
             self.define(name, node, _Place(name, (), place.pointer) if official else place)
         return reference(name)
 
-    def shaped(self, node: Node, place: _Place) -> Node:
+    def shape(self, node: Node, place: _Place) -> Node:
         """A schema as something that a type can express: without `allOf`."""
-        node = self.merged(node, place)
+        node = self.merge_all_of(node, place)
         if schema_queries.variants(node) and schema_queries.properties(node):
             return self.without_variants(node, place)
         return node
@@ -504,7 +506,7 @@ class _Walk:
 
     def account(self, node: Node, place: _Place, *carried: str) -> None:
         """Note each keyword of a schema that binds values and that its type does not carry."""
-        for key in keywords.lost(node, carried):
+        for key in keywords.lost_keywords(node, carried):
             self.note(place.below(escape(key)), "not checked")
 
     def note(self, place: _Place, text: str, *, lossy: bool = True) -> None:
@@ -516,7 +518,7 @@ class _Walk:
         self.note(place, f"{what}, taken as any JSON value")
         return {}
 
-    def merged(self, node: Node, place: _Place) -> Node:
+    def merge_all_of(self, node: Node, place: _Place) -> Node:
         """An `allOf` as one object: the properties of all, the last word on each.
 
         Keywords beside a reference count as in JSON Schema 2020-12: they bind too.
@@ -539,7 +541,7 @@ class _Walk:
         members: dict[str, Node] = {}
         required: list[str] = []
         for part, at in parts:
-            whole, at = self.taken_in(part, at)
+            whole, at = self.take_in(part, at)
             if whole.keys() & _NO_OBJECT or whole.get("type", "object") != "object":
                 return self.any_value(place, "an allOf of what is no object")
             self.account(whole, at, *_WITH_MEMBERS)
@@ -551,14 +553,14 @@ class _Walk:
             required += [name for name in whole.get("required", ()) if name not in required]
         return {"type": "object", "properties": members, "required": required}
 
-    def taken_in(self, part: Node, place: _Place) -> tuple[Node, _Place]:
+    def take_in(self, part: Node, place: _Place) -> tuple[Node, _Place]:
         """A part of an `allOf` as one object, and where it stands; a definition is made up once."""
         if keywords.binds(part) != {"$ref"}:
-            return self.merged(part, place), place
+            return self.merge_all_of(part, place), place
         name = target(part)
         if name not in self.whole:
-            whole, at = self.taken_in(self.schema.definitions[name], _whole(name))
-            self.whole[name] = self.taken_in(whole, at) if "$ref" in whole else (whole, at)
+            whole, at = self.take_in(self.schema.definitions[name], _whole(name))
+            self.whole[name] = self.take_in(whole, at) if "$ref" in whole else (whole, at)
         return self.whole[name]
 
 
@@ -583,7 +585,7 @@ def _is_wider(first: Node, second: Node) -> bool:
 
 
 def _references(definitions: Mapping[str, Node]) -> dict[_Spot, str]:
-    """What each property refers to."""
+    """The definition that each property refers to."""
     return {
         (name, path): target(child)
         for name, node in definitions.items()
@@ -592,20 +594,20 @@ def _references(definitions: Mapping[str, Node]) -> dict[_Spot, str]:
     }
 
 
-def _tagged(definitions: Mapping[str, Definition]) -> dict[str, Definition]:
+def _add_tags(definitions: Mapping[str, Definition]) -> dict[str, Definition]:
     """Find the property by which each object can be told: the const that differs most."""
     values: dict[str, set[str]] = {}
     for definition in definitions.values():
-        for wire, value in _said(definition):
+        for wire, value in _constant_texts(definition):
             values.setdefault(wire, set()).add(value)
-    found: dict[str, Definition] = {}
+    tagged: dict[str, Definition] = {}
     for name, definition in definitions.items():
-        said = sorted(_said(definition), key=lambda pair: -len(values[pair[0]]))
-        found[name] = replace(definition, tag=said[0] if said else None)
-    return found
+        constants = sorted(_constant_texts(definition), key=lambda pair: -len(values[pair[0]]))
+        tagged[name] = replace(definition, tag=constants[0] if constants else None)
+    return tagged
 
 
-def _said(definition: Definition) -> list[tuple[str, str]]:
+def _constant_texts(definition: Definition) -> list[tuple[str, str]]:
     """Properties that must be there with one fixed text.
 
     In ASCII only: msgspec refuses a Struct's own tag where the tag holds other characters.
@@ -627,14 +629,14 @@ def with_roles(normal: NormalizedSchema) -> tuple[NormalizedSchema, Mapping[str,
     nothing is known.
     """
     added: dict[str, Definition] = {}
-    found: dict[str, str] = {}
+    by_role: dict[str, str] = {}
     for role, name in _ROLE_NAMES.items():
-        found[role] = _role_type(normal, role) or name
-        if name not in normal.definitions and found[role] == name:
+        by_role[role] = _role_type(normal, role) or name
+        if name not in normal.definitions and by_role[role] == name:
             added[name] = Definition(name, _EMPTY_OBJECT, "/$defs")
     if not added:
-        return normal, found
-    return replace(normal, definitions={**normal.definitions, **added}), found
+        return normal, by_role
+    return replace(normal, definitions={**normal.definitions, **added}), by_role
 
 
 def _role_type(normal: NormalizedSchema, role: str) -> str | None:
@@ -646,7 +648,7 @@ def _role_type(normal: NormalizedSchema, role: str) -> str | None:
         node = schema_queries.properties(published).get(wire, {})
         if "$ref" not in node and owner in normal.definitions:
             node = normal.definitions[owner].properties.get(wire, {})
-        definition = normal.named(target(node)) if "$ref" in node else None
+        definition = normal.definition(target(node)) if "$ref" in node else None
         if definition is not None and definition.is_object:
             return definition.name
     return None

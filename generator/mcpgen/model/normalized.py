@@ -76,7 +76,7 @@ class Constant:
 
 
 Check: TypeAlias = Fixed | Range | Constant
-"""What the type of a member cannot say about it."""
+"""A check of a member that its type cannot express."""
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ class NormalizedSchema:
             node = seen.node
         return seen
 
-    def named(self, name: str | None) -> Definition | None:
+    def definition(self, name: str | None) -> Definition | None:
         """The definition under a name, through references; `None` for no name."""
         return None if name is None else self.resolve(reference(name))
 

@@ -133,7 +133,7 @@ FEATURES = (
 
 @dataclass(frozen=True)
 class Selection:
-    """What a user chose, in the order of the tables here; `("all",)` for no limit."""
+    """The choices of a user, in the order of the tables here; `("all",)` for no limit."""
 
     parts: tuple[str, ...] = (ALL,)
     transports: tuple[str, ...] = (ALL,)
@@ -147,7 +147,7 @@ EVERYTHING = Selection()
 
 @dataclass(frozen=True)
 class Features:
-    """What a package has: a selection, held against what its revisions have.
+    """The contents of a package: a selection, held against what its revisions have.
 
     Attributes:
         protocol: The connection without I/O.
@@ -366,7 +366,7 @@ def _form(word: str) -> Runtime:
 def features(
     chosen: Selection, facts: Sequence[Facts], extensions: Collection[str] = ()
 ) -> Features:
-    """What a package of some revisions has.
+    """The contents of a package of some revisions.
 
     Args:
         chosen: The selection.
@@ -377,7 +377,7 @@ def features(
         UsageError: No revision has a transport that was chosen, or a feature lacks its part.
     """
     transports = [row.transports for row in facts]
-    found = {
+    available = {
         "stdio": any(row.stdio for row in transports),
         "http": any(row.streamable_http for row in transports),
         "http+sse": any(row.http_sse for row in transports),
@@ -385,21 +385,23 @@ def features(
     wanted = TRANSPORTS if chosen.transports == (ALL,) else chosen.transports
     if chosen.transports != (ALL,):
         for name in wanted:
-            if not found[name]:
-                names = ", ".join(known for known, present in found.items() if present) or "none"
+            if not available[name]:
+                names = (
+                    ", ".join(known for known, present in available.items() if present) or "none"
+                )
                 raise UsageError(
                     f"--transport: expected one that a chosen revision has ({names}), got {name!r}"
                 )
     parts = frozenset(PARTS if chosen.parts == (ALL,) else chosen.parts)
     peer = bool(parts.intersection(_PEERS))
-    http_sse = peer and found["http+sse"] and "http+sse" in wanted
+    http_sse = peer and available["http+sse"] and "http+sse" in wanted
     # HTTP+SSE brings Streamable HTTP where a revision has it: the two share their modules.
-    http = peer and found["http"] and ("http" in wanted or http_sse)
+    http = peer and available["http"] and ("http" in wanted or http_sse)
     package = Features(
         protocol=peer or "protocol" in parts,
         client="client" in parts,
         server="server" in parts,
-        stdio=peer and found["stdio"] and "stdio" in wanted,
+        stdio=peer and available["stdio"] and "stdio" in wanted,
         http=http,
         http_sse=http_sse,
         http_sessions=http and any(row.streamable_http == "session" for row in transports),

@@ -115,7 +115,7 @@ class Call:
     by_page: bool = True
 
     @property
-    def returned(self) -> str:
+    def return_type(self) -> str:
         """Type of what a handler returns: the result, or a wire object."""
         return union([self.result, annotation(ANY_MAP, GIVEN)])
 
@@ -179,7 +179,7 @@ def derive(methods: Methods, texts: Texts, core: frozenset[str] = frozenset()) -
     of_client = messages(methods.of("client", "request"), notifications=from_client)
     return RpcApi(
         client=of_client,
-        calls=_called_by_users(of_client),
+        calls=_user_messages(of_client),
         group=_for_groups(of_client, {m.name for m in methods.all if m.for_groups}),
         server=messages(asking, notifications=from_server),
         handled=messages(asking, methods.inputs, notifications=from_server),
@@ -189,15 +189,15 @@ def derive(methods: Methods, texts: Texts, core: frozenset[str] = frozenset()) -
 def merge(apis: Mapping[str, RpcApi]) -> RpcApi:
     """The API of several revisions, given oldest first."""
     return RpcApi(
-        client=_merged_messages({name: each.client for name, each in apis.items()}),
-        calls=_merged_messages({name: each.calls for name, each in apis.items()}),
-        group=_merged_messages({name: each.group for name, each in apis.items()}),
-        server=_merged_messages({name: each.server for name, each in apis.items()}),
-        handled=_merged_messages({name: each.handled for name, each in apis.items()}),
+        client=_merge_messages({name: each.client for name, each in apis.items()}),
+        calls=_merge_messages({name: each.calls for name, each in apis.items()}),
+        group=_merge_messages({name: each.group for name, each in apis.items()}),
+        server=_merge_messages({name: each.server for name, each in apis.items()}),
+        handled=_merge_messages({name: each.handled for name, each in apis.items()}),
     )
 
 
-def _called_by_users(sent: Messages) -> Messages:
+def _user_messages(sent: Messages) -> Messages:
     """The messages of a client that it does not send by itself."""
     own = core_names().by_itself
     return Messages(
@@ -226,14 +226,14 @@ class _Maker:
 
     def call(self, method: Method) -> Call:
         message = self.normal.definitions[method.type]
-        params = self.normal.named(method.params)
+        params = self.normal.definition(method.params)
         whole = params is not None and not params.is_object
         arguments = self._whole(params) if params and whole else self._arguments(params, method)
-        result = union(map(self.types.named, method.results)) or "None"
+        result = union(map(self.types.type_named, method.results)) or "None"
         answers = self._answers(method)
-        answer = union(map(self.types.named, answers)) or "None"
+        answer = union(map(self.types.type_named, answers)) or "None"
         typed = method.runs_tool and not whole and not self.types.core
-        return _documented(
+        return _add_docstrings(
             Call(
                 name=method.name,
                 python_name=method.python_name,
@@ -245,7 +245,7 @@ class _Maker:
                 whole=whole,
                 result=result,
                 answer=answer,
-                item=self.types.named(method.item) if method.item else None,
+                item=self.types.type_named(method.item) if method.item else None,
                 values=tuple(answers) if typed else (),
                 summary=self.texts.summary(message),
                 source=self.texts.source(message),
@@ -256,7 +256,7 @@ class _Maker:
     def _params(self, method: Method) -> str:
         if method.params is None:
             return "None"
-        return self.types.named(method.params) + ("" if method.params_required else " | None")
+        return self.types.type_named(method.params) + ("" if method.params_required else " | None")
 
     def _whole(self, params: Definition) -> tuple[Argument, ...]:
         kind = annotation(_with_wire(self.normal, reference(params.name)), self.types)
@@ -266,7 +266,7 @@ class _Maker:
         """The params one by one, those that must be given first."""
         if params is None:
             return ()
-        left_out = {META, *self._left_out(method)}
+        left_out = {META, *self._omitted_params(method)}
         python = names.members(params.properties)
         free = names.members((*_TAKEN, *python.values()))
         members = [
@@ -285,10 +285,10 @@ class _Maker:
 
     def _answers(self, method: Method) -> list[str]:
         """The results that are possible without the params that are left out."""
-        left_out = {_ANSWER_TO[wire] for wire in self._left_out(method)}
+        left_out = {_ANSWER_TO[wire] for wire in self._omitted_params(method)}
         return [name for name in method.results if left_out.isdisjoint(self._properties(name))]
 
-    def _left_out(self, method: Method) -> list[str]:
+    def _omitted_params(self, method: Method) -> list[str]:
         """Params without an argument.
 
         The client itself answers requests for input, and a `task` changes the type of the result.
@@ -314,7 +314,7 @@ def _with_wire(normal: NormalizedSchema, node: Node) -> Node:
     return node
 
 
-def _documented(call: Call, revisions: Sequence[str]) -> Call:
+def _add_docstrings(call: Call, revisions: Sequence[str]) -> Call:
     """A call with docstrings."""
     every_argument = [(a.name, a.doc) for a in call.arguments]
     every_argument += [_RETURNS] if call.values else []
@@ -330,14 +330,14 @@ def _documented(call: Call, revisions: Sequence[str]) -> Call:
     )
 
 
-def _merged_messages(apis: Mapping[str, Messages]) -> Messages:
+def _merge_messages(apis: Mapping[str, Messages]) -> Messages:
     return Messages(
-        requests=_merged_calls({name: api.requests for name, api in apis.items()}),
-        notifications=_merged_calls({name: api.notifications for name, api in apis.items()}),
+        requests=_merge_calls({name: api.requests for name, api in apis.items()}),
+        notifications=_merge_calls({name: api.notifications for name, api in apis.items()}),
     )
 
 
-def _merged_calls(groups: Mapping[str, Sequence[Call]]) -> tuple[Call, ...]:
+def _merge_calls(groups: Mapping[str, Sequence[Call]]) -> tuple[Call, ...]:
     by_name: dict[str, dict[str, Call]] = {}
     for revision, calls in reversed(
         list(groups.items())
@@ -345,33 +345,33 @@ def _merged_calls(groups: Mapping[str, Sequence[Call]]) -> tuple[Call, ...]:
         for call in calls:
             by_name.setdefault(call.python_name, {})[revision] = call
     return tuple(
-        _merged(list(found.values()), sorted(found) if len(found) < len(groups) else ())
-        for found in by_name.values()
+        _merge_call(list(group.values()), sorted(group) if len(group) < len(groups) else ())
+        for group in by_name.values()
     )
 
 
-def _merged(calls: Sequence[Call], revisions: Sequence[str]) -> Call:
+def _merge_call(calls: Sequence[Call], revisions: Sequence[str]) -> Call:
     newest = calls[0]
     whole = next((call for call in calls if call.whole), None)
     items = [call.item for call in calls if call.item]
     merged = replace(
         newest,
         params=union(call.params for call in calls),
-        arguments=whole.arguments if whole else _merged_arguments(calls),
+        arguments=whole.arguments if whole else _merge_arguments(calls),
         whole=whole is not None,
         result=union(call.result for call in calls),
         answer=union(call.answer for call in calls),
         item=union(items) if items else None,
         values=tuple(dict.fromkeys(name for call in calls for name in call.values)),
     )
-    return _documented(merged, revisions)
+    return _add_docstrings(merged, revisions)
 
 
-def _merged_arguments(calls: Sequence[Call]) -> tuple[Argument, ...]:
-    found: dict[str, list[Argument]] = {}
+def _merge_arguments(calls: Sequence[Call]) -> tuple[Argument, ...]:
+    by_name: dict[str, list[Argument]] = {}
     for call in calls:
         for argument in call.arguments:
-            found.setdefault(argument.name, []).append(argument)
+            by_name.setdefault(argument.name, []).append(argument)
     merged = [
         replace(
             same[0],
@@ -379,6 +379,6 @@ def _merged_arguments(calls: Sequence[Call]) -> tuple[Argument, ...]:
             required=len(same) == len(calls) and all(argument.required for argument in same),
             nullable=any(argument.nullable for argument in same),
         )
-        for same in found.values()
+        for same in by_name.values()
     ]
     return tuple(sorted(merged, key=lambda argument: not argument.required))

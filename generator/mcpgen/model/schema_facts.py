@@ -52,21 +52,21 @@ def facts_for(loaded: schema.Schema, base: str, stated: Path | None) -> FittedFa
     """
     carried = facts.load(base)
     if _is_known(loaded, base):
-        found = FittedFacts(facts.with_constants(carried, loaded))
+        fitted = FittedFacts(facts.with_constants(carried, loaded))
     else:
         fit = fitting.fit(carried, loaded, schema.load(base))
         known = facts.with_constants(fit.facts, loaded)
         codes = (f"/errors/{name}" for name in facts.conditions(loaded.constants))
         settled = {*fit.stated, *codes, *(guess.pointer for guess in fit.guesses)}
-        left = carried_over(known, carried, settled, fitting.methods_of(loaded))
-        found = FittedFacts(known, fit.guesses, tuple(left))
+        left = carried_facts(known, carried, settled, fitting.methods_of(loaded))
+        fitted = FittedFacts(known, fit.guesses, tuple(left))
     if stated is None:
-        return found
+        return fitted
     file = read(stated)
     return FittedFacts(
-        _laid_over(found.facts, file),
-        tuple(guess for guess in found.guesses if not file.has(guess.pointer)),
-        tuple(fact for fact in found.carried if not file.has(fact.pointer)),
+        _overlay(fitted.facts, file),
+        tuple(guess for guess in fitted.guesses if not file.has(guess.pointer)),
+        tuple(fact for fact in fitted.carried if not file.has(fact.pointer)),
     )
 
 
@@ -97,12 +97,12 @@ def expect_methods(loaded: schema.Schema, base: str, stated: Path) -> None:
 
 
 def text_of(
-    found: FittedFacts, loaded: schema.Schema, base: str, stated: Path | None, by_rule: Results
+    fitted: FittedFacts, loaded: schema.Schema, base: str, stated: Path | None, by_rule: Results
 ) -> str:
     """The facts for a schema as a file that states all of them.
 
     Args:
-        found: The facts, as `facts_for` gives them.
+        fitted: The facts, as `facts_for` gives them.
         loaded: The schema.
         base: The revision whose facts it starts from.
         stated: The file with the facts that differ.
@@ -113,40 +113,40 @@ def text_of(
     """
     file = read(stated) if stated is not None else None
     own = _is_known(loaded, base)
-    origins = _Origins(found, facts.load(base), file, own)
-    return _text(found.facts, by_rule, origins, fitting.methods_of(loaded))
+    origins = _Origins(fitted, facts.load(base), file, own)
+    return _text(fitted.facts, by_rule, origins, fitting.methods_of(loaded))
 
 
-def expect_all_stated(found: FittedFacts, source: str) -> None:
+def expect_all_stated(fitted: FittedFacts, source: str) -> None:
     """Refuse facts that are guessed or carried over.
 
     Raises:
         FactsError: There is one; names the first.
     """
-    left = [*found.guesses, *found.carried]
+    left = [*fitted.guesses, *fitted.carried]
     if left:
         first, *others = left
         more = f" (and {len(others)} more, which mcpgen facts lists)" if others else ""
         if first.why:
-            came = f"the guess {shown(first.value)}, {first.why}"
+            actual = f"the guess {shown(first.value)}, {first.why}"
         else:
-            came = f"{shown(first.value)}, carried over from {first.revision}"
-        raise FactsError(source, first.pointer, "a fact that --facts states", f"{came}{more}")
+            actual = f"{shown(first.value)}, carried over from {first.revision}"
+        raise FactsError(source, first.pointer, "a fact that --facts states", f"{actual}{more}")
 
 
-def summary(found: FittedFacts) -> str:
+def summary(fitted: FittedFacts) -> str:
     """How many facts are carried over, by table; empty for none."""
-    tables = Counter(fact.pointer.split("/")[1] for fact in found.carried)
+    tables = Counter(fact.pointer.split("/")[1] for fact in fitted.carried)
     if not tables:
         return ""
     listed = ", ".join(f"{name} {count}" for name, count in tables.items())
-    revision = found.carried[0].revision
+    revision = fitted.carried[0].revision
     return f"{tables.total()} facts that the schema does not state, from {revision}: {listed}"
 
 
 @dataclass(frozen=True)
 class StatedFacts:
-    """What a facts file states.
+    """The content of a facts file.
 
     Attributes:
         table: The keys of the file, without `based_on`.
@@ -170,7 +170,7 @@ class StatedFacts:
 
 
 def read(path: Path) -> StatedFacts:
-    """What a facts file states.
+    """The content of a facts file.
 
     Raises:
         FactsError: The file cannot be read, is not TOML, or starts from an unknown revision.
@@ -186,7 +186,7 @@ def read(path: Path) -> StatedFacts:
     return StatedFacts(table, based_on, place)
 
 
-def _laid_over(facts: Facts, stated: StatedFacts) -> Facts:
+def _overlay(facts: Facts, stated: StatedFacts) -> Facts:
     """Facts with what a file states in the place of their own.
 
     Args:
@@ -196,7 +196,7 @@ def _laid_over(facts: Facts, stated: StatedFacts) -> Facts:
     Raises:
         FactsError: A key is unknown, or a value has another type.
     """
-    table = _without_rows(_merged(as_table(facts), stated.table), "")
+    table = _without_rows(_merge_tables(as_table(facts), stated.table), "")
     own = {"revision": facts.revision, "source": stated.place.source}
     return convert({**table, **own}, Facts, stated.place)
 
@@ -230,13 +230,13 @@ def _check_methods(stated: StatedFacts, methods: Collection[str]) -> None:
                 raise place.at(method).error(f"a method of the schema{nearest}", method)
 
 
-def _merged(table: Node, stated: Node) -> Node:
+def _merge_tables(table: Node, stated: Node) -> Node:
     """A table with another over it, tables within tables alike."""
     merged = dict(table)
     for key, value in stated.items():
         own: Json = merged.get(key)
         if is_object(own) and is_object(value):
-            merged[key] = _merged(own, value)
+            merged[key] = _merge_tables(own, value)
         else:
             merged[key] = value
     return merged
@@ -266,7 +266,7 @@ def _plain(value: Json) -> Json:
     return False if value is None else value
 
 
-def carried_over(
+def carried_facts(
     facts: Facts, base: Facts, settled: Collection[str], methods: Collection[str]
 ) -> Iterator[Guess]:
     """The facts that are as the prose of a revision has them, and that nothing else settles.
@@ -314,13 +314,13 @@ class _Origins:
     """Where each of the facts for a schema comes from.
 
     Attributes:
-        found: The facts.
+        fitted: The facts.
         base: Those of the revision that they started from.
         file: The facts file that was laid over them, if any.
         own: Whether the schema is that of the revision, whose facts are then its own.
     """
 
-    found: FittedFacts
+    fitted: FittedFacts
     base: Facts
     file: StatedFacts | None
     own: bool
@@ -328,11 +328,11 @@ class _Origins:
     @cached_property
     def guesses(self) -> Mapping[str, Guess]:
         """The guesses by pointer."""
-        return {guess.pointer: guess for guess in self.found.guesses}
+        return {guess.pointer: guess for guess in self.fitted.guesses}
 
     @cached_property
-    def _carried(self) -> frozenset[str]:
-        return frozenset(fact.pointer for fact in self.found.carried)
+    def _carried_pointers(self) -> frozenset[str]:
+        return frozenset(fact.pointer for fact in self.fitted.carried)
 
     @cached_property
     def _before(self) -> Mapping[str, Json]:
@@ -344,7 +344,7 @@ class _Origins:
             return ""
         if self.file is not None and self.file.has(pointer):
             return f"from {safe_text(self.file.place.source)}"
-        if pointer in self._carried:
+        if pointer in self._carried_pointers:
             return f"carried over from {self.base.revision}"
         before = self._before.get(pointer, False)
         if self.own and before == value:
@@ -372,7 +372,7 @@ def _text(facts: Facts, by_rule: Results, origins: _Origins, methods: Collection
     ]
     guessed: Node = {
         guess.pointer.removeprefix("/methods/"): {}
-        for guess in origins.found.guesses
+        for guess in origins.fitted.guesses
         if guess.pointer.startswith("/methods/")
     }
     table = _whole(facts, by_rule, methods)
@@ -435,8 +435,8 @@ def _first_line(kind: Any) -> str:
 
 
 def _meanings(kind: Any) -> dict[str, str]:
-    """What the fields of a data class mean, from the attributes in its docstring."""
+    """The meanings of the fields of a data class, from the attributes in its docstring."""
     if not is_dataclass(kind):
         return {}
-    found = _MEANING.findall(inspect.getdoc(kind) or "")
-    return {name: " ".join(meaning.split()) for name, meaning in found}
+    pairs = _MEANING.findall(inspect.getdoc(kind) or "")
+    return {name: " ".join(meaning.split()) for name, meaning in pairs}

@@ -22,8 +22,8 @@ def variants(node: Json) -> Sequence[Node]:
     """The alternatives of a union; empty for anything else."""
     for keyword in _UNIONS:
         if is_object(node) and keyword in node:
-            found: Sequence[Node] = node[keyword]
-            return found
+            alternatives: Sequence[Node] = node[keyword]
+            return alternatives
     return ()
 
 
@@ -34,11 +34,11 @@ def union_keyword(node: Node) -> str:
 
 def flat(members: Sequence[Node]) -> list[Node]:
     """Members with nested choices laid out, each kept once."""
-    found: list[Node] = []
+    distinct: list[Node] = []
     for member in members:
         parts: Sequence[Node] = member.get("anyOf", [member])
-        found += [part for part in parts if part not in found]
-    return found
+        distinct += [part for part in parts if part not in distinct]
+    return distinct
 
 
 def is_number(node: Json) -> bool:
@@ -52,9 +52,9 @@ def only_demands(node: Json) -> bool:
 
 
 def properties(node: Node) -> Mapping[str, Node]:
-    """What an object knows, by name."""
-    found: Mapping[str, Node] = node.get("properties", {})
-    return found
+    """The properties of an object, by name."""
+    by_name: Mapping[str, Node] = node.get("properties", {})
+    return by_name
 
 
 def is_inline(node: Json) -> bool:
@@ -85,7 +85,8 @@ def is_json_schema(node: Node) -> bool:
 
 
 def fixed_type(node: Node) -> str | None:
-    """What `type` must be in a JSON Schema that is a value here; `None` if nothing is fixed."""
+    """The value that `type` must have in a JSON Schema that is a value here; `None` if none is
+    fixed."""
     value: Json = properties(node).get("type", {}).get("const")
     return value if isinstance(value, str) and "type" in node.get("required", ()) else None
 

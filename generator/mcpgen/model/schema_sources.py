@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Source:
-    """What one revision of a package is made from.
+    """The files and settings that one revision of a package is made from.
 
     Attributes:
         revision: Its name.
@@ -48,7 +48,7 @@ class Source:
     facts_path: str = ""
     file: SchemaFile | None = field(default=None, repr=False, compare=False)
 
-    def recorded_in(self, directory: Path) -> Source:
+    def with_recorded_paths(self, directory: Path) -> Source:
         """The same, with the paths of the user's files as a package in a directory records them."""
         if self.origin == "mcpgen":
             return self
@@ -83,7 +83,7 @@ def of_folder(name: str) -> Source:
 
 
 UNNAMED = "draft"
-"""What a schema file is called that neither its name nor its structure says the revision of."""
+"""The name of a schema file whose revision neither its name nor its structure tells."""
 
 
 def of_file(path: Path, facts_path: Path | None = None) -> Source:
@@ -116,7 +116,7 @@ def of_file(path: Path, facts_path: Path | None = None) -> Source:
     )
 
 
-def named(names: Sequence[str]) -> tuple[Source, ...]:
+def by_name(names: Sequence[str]) -> tuple[Source, ...]:
     """The sources for revisions by name, oldest first; `latest` and `all` are names too.
 
     Raises:
@@ -148,7 +148,7 @@ def load(source: Source, errata: bool) -> Schema:
     return schema.load(source.revision, errata=errata)
 
 
-def published(loaded: Schema) -> Mapping[str, Node]:
+def published_definitions(loaded: Schema) -> Mapping[str, Node]:
     """The definitions of a revision before they were corrected, which other schemas repeat."""
     from mcpgen import schema  # as above
 

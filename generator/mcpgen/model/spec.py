@@ -38,7 +38,7 @@ _TABLES = {
     "SERVER_NOTIFICATIONS",
     "INPUT_REQUESTS",
 }
-"""What the module of the methods calls its tables; no method's constant is called so."""
+"""The names of the tables in the module of the methods; no method's constant has one of them."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class FactRow:
 
 @dataclass(frozen=True)
 class ModelsSpec:
-    """What the models are made from.
+    """The input of the models of a revision.
 
     Attributes:
         normal: The definitions in plain form.
@@ -338,16 +338,16 @@ class PackageSpec:
     @property
     def new_members(self) -> Mapping[str, tuple[str, ...]]:
         """Members that nothing sets, such as `Tool.owner`, by what makes the objects."""
-        found: dict[str, tuple[str, ...]] = {}
+        members: dict[str, tuple[str, ...]] = {}
         for each in (each for revision in self.revisions for each in revision.unset):
             if each.why == "new":
-                found[each.by] = (*found.get(each.by, ()), f"{each.definition}.{each.wire}")
-        return found
+                members[each.by] = (*members.get(each.by, ()), f"{each.definition}.{each.wire}")
+        return members
 
     @property
     def exports(self) -> tuple[Export, ...]:
         """Its public names, by module."""
-        rows = exports.exported(self.has, unset=self.has_unset)
+        rows = exports.exports_of(self.has, unset=self.has_unset)
         types = exports.exported_types(
             self.has, self.types_module, (each.name for each in self.types), rows
         )
@@ -385,7 +385,7 @@ class PackageSpec:
     @property
     def deprecated(self) -> tuple[RenamedExport, ...]:
         """Public names of earlier packages, with those that took their place."""
-        return exports.renamed(self.old_names, self.exports)
+        return exports.renamed_exports(self.old_names, self.exports)
 
     @property
     def deprecated_types(self) -> tuple[RenamedExport, ...]:
@@ -438,7 +438,7 @@ class PackageSpec:
 
     @property
     def session_imports(self) -> Imports:
-        """What the module of a server's session imports."""
+        """The imports of the module of a server's session."""
         return imports.of_session(self.api.server)
 
     @property
@@ -448,7 +448,7 @@ class PackageSpec:
 
     @property
     def merged_imports(self) -> Imports:
-        """What the module of the merged types imports."""
+        """The imports of the module of the merged types."""
         return imports.of_merged(self.merged, self.deprecated_types)
 
     @property
@@ -470,7 +470,7 @@ class PackageSpec:
 def of_revision(
     name: str,
     facts: Facts,
-    found: Methods,
+    methods: Methods,
     held_by_role: Mapping[str, str],
     tests: Mapping[str, tuple[Variant, ...]],
     texts: Texts,
@@ -481,25 +481,25 @@ def of_revision(
     Args:
         name: Its name.
         facts: Its facts.
-        found: Its methods, with the definitions.
+        methods: Its methods, with the definitions.
         held_by_role: Definitions by their role.
         tests: Tests for the unions that need some.
         texts: The docstrings.
         derived: The typed API.
     """
-    normal = found.normal
+    normal = methods.normal
     return RevisionSpec(
         name=name,
         folder=names.folder(name),
-        lifecycle="HANDSHAKE" if found.handshake else "PER_REQUEST",
-        batching=found.batching,
+        lifecycle="HANDSHAKE" if methods.handshake else "PER_REQUEST",
+        batching=methods.batching,
         types=tuple(normal.definitions),
         roles=held_by_role,
-        tables=_tables(found, facts),
+        tables=_tables(methods, facts),
         api=derived,
         facts=facts,
         fact_rows=_fact_rows(facts),
-        extension_fact_rows=_extension_fact_rows(facts, found),
+        extension_fact_rows=_extension_fact_rows(facts, methods),
         result_types=_result_types(facts),
         models=ModelsSpec(
             normal,
@@ -576,7 +576,7 @@ def _qualified(tables: Tables, core: frozenset[str]) -> Tables:
     types = replace(HELD, core=core)
 
     def typed(name: str | None) -> str | None:
-        return None if name is None else types.named(name)
+        return None if name is None else types.type_named(name)
 
     def rows(group: Sequence[Row]) -> tuple[Row, ...]:
         return tuple(
@@ -636,18 +636,18 @@ def package(
     )
 
 
-def _tables(found: Methods, facts: Facts) -> Tables:
+def _tables(methods: Methods, facts: Facts) -> Tables:
     def rows(group: Sequence[Method]) -> tuple[Row, ...]:
-        return tuple(_row(method, twice, found.normal, facts) for method in group)
+        return tuple(_row(method, twice, methods.normal, facts) for method in group)
 
-    every = [*found.all, *found.inputs]
+    every = [*methods.all, *methods.inputs]
     twice = Counter(method.python_name for method in every)
     return Tables(
-        client_requests=rows(found.of("client", "request")),
-        server_requests=rows(found.of("server", "request")),
-        client_notifications=rows(found.of("client", "notification")),
-        server_notifications=rows(found.of("server", "notification")),
-        input_requests=rows(found.inputs),
+        client_requests=rows(methods.of("client", "request")),
+        server_requests=rows(methods.of("server", "request")),
+        client_notifications=rows(methods.of("client", "notification")),
+        server_notifications=rows(methods.of("server", "notification")),
+        input_requests=rows(methods.inputs),
     )
 
 
@@ -673,8 +673,10 @@ def _items(method: Method, normal: NormalizedSchema) -> str | None:
     """Python name of the list, in the result that holds it."""
     if method.items is None:
         return None
-    found = (names.members(normal.definitions[name].properties) for name in method.results)
-    return next(members[method.items] for members in found if method.items in members)
+    members_of_results = (
+        names.members(normal.definitions[name].properties) for name in method.results
+    )
+    return next(members[method.items] for members in members_of_results if method.items in members)
 
 
 def _fact_rows(facts: Facts) -> tuple[FactRow, ...]:
@@ -684,9 +686,9 @@ def _fact_rows(facts: Facts) -> tuple[FactRow, ...]:
     return tuple(row for row in rows if row.values)
 
 
-def _extension_fact_rows(facts: Facts, found: Methods) -> tuple[FactRow, ...]:
+def _extension_fact_rows(facts: Facts, methods: Methods) -> tuple[FactRow, ...]:
     """The facts about methods that an extension adds to those of the schema."""
-    known = {method.name for method in (*found.all, *found.inputs)}
+    known = {method.name for method in (*methods.all, *methods.inputs)}
     return tuple(
         _fact_row(name, stated)
         for name, stated in sorted(facts.methods.items())

@@ -32,7 +32,7 @@ class Containers:
     prefix: str = "models."
     core: frozenset[str] = frozenset()
 
-    def named(self, name: str) -> Code:
+    def type_named(self, name: str) -> Code:
         """The type of a definition."""
         return Code(f"core.{name}" if name in self.core else f"{self.prefix}{name}")
 
@@ -50,7 +50,7 @@ MERGED = Containers("list", "dict", "")
 def annotation(node: Node, containers: Containers = HELD) -> Code:
     """The type of a property; bounds are left out."""
     if "$ref" in node:
-        return containers.named(target(node))
+        return containers.type_named(target(node))
     if "const" in node:
         return _literal([node["const"]])
     if "enum" in node:
@@ -77,7 +77,7 @@ def union(types: Iterable[str]) -> Code:
 
 def names_in(kind: str) -> list[str]:
     """The names that a type refers to; of a dotted name the first part, of a string nothing."""
-    return [found["name"] for found in _NAME.finditer(kind) if found["name"]]
+    return [match["name"] for match in _NAME.finditer(kind) if match["name"]]
 
 
 def _parts(kind: str) -> list[str]:

@@ -59,7 +59,7 @@ class Decided:
     tests: Mapping[str, tuple[Variant, ...]]
 
 
-def decided(normal: NormalizedSchema, messages: Collection[str] = ()) -> Decided:
+def decide_all(normal: NormalizedSchema, messages: Collection[str] = ()) -> Decided:
     """The unions of a schema, decided.
 
     A union that nothing refers to may stay undecided, since no message holds one: the unions of all
@@ -75,8 +75,8 @@ def decided(normal: NormalizedSchema, messages: Collection[str] = ()) -> Decided
             hold each other in too many ways.
     """
     order = _inner_first(normal)
-    used = _referred(normal) | set(messages)
-    required = {name for message in messages for name in _aliased(normal, message)}
+    used = _referred_names(normal) | set(messages)
+    required = {name for message in messages for name in _aliases(normal, message)}
     tests: dict[str, tuple[Variant, ...]] = {}
     for name in order:
         definition = normal.definitions[name]
@@ -95,7 +95,7 @@ def decided(normal: NormalizedSchema, messages: Collection[str] = ()) -> Decided
     return Decided(normal, {name: tests[name] for name in normal.definitions if name in tests})
 
 
-def _aliased(normal: NormalizedSchema, name: str) -> Iterator[str]:
+def _aliases(normal: NormalizedSchema, name: str) -> Iterator[str]:
     """A name, and those that it is another name for."""
     while "$ref" in normal.definitions[name].node:
         yield name
@@ -134,7 +134,7 @@ def _in_turn(normal: NormalizedSchema, definition: Definition) -> tuple[Variant,
 
 
 def _is_map(normal: NormalizedSchema, name: str) -> bool:
-    definition = normal.named(name)
+    definition = normal.definition(name)
     return definition is not None and "additionalProperties" in definition.node
 
 
@@ -176,7 +176,7 @@ def decide(normal: NormalizedSchema, names: Sequence[str], pointer: str) -> tupl
     objects = list({definition.name: definition for definition in every}.values())
     if len(objects) < 2 or _have_tags(objects):
         return ()
-    return _ordered(normal, _distinct(objects), pointer)
+    return _put_in_order(normal, _distinct(objects), pointer)
 
 
 def holds_object(normal: NormalizedSchema, node: Node) -> bool:
@@ -186,11 +186,13 @@ def holds_object(normal: NormalizedSchema, node: Node) -> bool:
 
 def member_names(normal: NormalizedSchema, definition: Definition) -> tuple[str, ...]:
     """The named members of a union, those of unions within it included."""
-    found: list[str] = []
+    members: list[str] = []
     for member in definition.members:
         if "$ref" in member:
-            found += [inner.name for inner in _objects(normal, target(member))] or [target(member)]
-    return tuple(dict.fromkeys(found))
+            members += [inner.name for inner in _objects(normal, target(member))] or [
+                target(member)
+            ]
+    return tuple(dict.fromkeys(members))
 
 
 def _decide(normal: NormalizedSchema, definition: Definition) -> tuple[Variant, ...]:
@@ -206,22 +208,22 @@ def _decide(normal: NormalizedSchema, definition: Definition) -> tuple[Variant, 
         return ()
     arrays = [node for node in others if node.get("type") == "array"]
     maps = [node for node in others if node.get("type") == "object"]
-    objects = [found for name in named for found in _objects(normal, name)]
-    expected = came = ""
+    objects = [each for name in named for each in _objects(normal, name)]
+    expected = actual = ""
     if variants and others:
-        expected, came = "objects only, in a union without tags", shown(named)
+        expected, actual = "objects only, in a union without tags", shown(named)
     elif len(arrays) > 1:
-        expected, came = "one kind of array in a union", f"{len(arrays)} kinds of array"
+        expected, actual = "one kind of array in a union", f"{len(arrays)} kinds of array"
     elif len(maps) > 1 or (maps and objects):
         expected = "one kind of object in a union without tags"
-        came = "objects with members and maps" if objects else f"{len(maps)} kinds of map"
+        actual = "objects with members and maps" if objects else f"{len(maps)} kinds of map"
     if expected:
-        raise normal.schema.error(definition.pointer, expected, came)
+        raise normal.schema.error(definition.pointer, expected, actual)
     return variants
 
 
 def _others(normal: NormalizedSchema, union: Node) -> Iterator[Node]:
-    """What a union holds beside objects with members, through names and unions, each once."""
+    """The alternatives of a union but objects with members, through names and unions, each once."""
     pending, seen = [union], set[str]()
     while pending:
         node = pending.pop()
@@ -239,7 +241,7 @@ def _others(normal: NormalizedSchema, union: Node) -> Iterator[Node]:
 
 def _objects(normal: NormalizedSchema, name: str) -> list[Definition]:
     """The objects that a name may stand for, through references and unions, each once."""
-    found: dict[str, Definition] = {}
+    objects: dict[str, Definition] = {}
     left, seen = [name], set[str]()
     while left:
         definition = normal.resolve(reference(left.pop()))
@@ -247,9 +249,9 @@ def _objects(normal: NormalizedSchema, name: str) -> list[Definition]:
             continue
         seen.add(definition.name)
         if definition.is_object:
-            found[definition.name] = definition
+            objects[definition.name] = definition
         left += [target(member) for member in reversed(definition.members) if "$ref" in member]
-    return list(found.values())
+    return list(objects.values())
 
 
 def _have_tags(objects: Sequence[Definition]) -> bool:
@@ -266,7 +268,7 @@ def _distinct(objects: Sequence[Definition]) -> list[Definition]:
     return list(shapes.values())
 
 
-def _ordered(
+def _put_in_order(
     normal: NormalizedSchema, objects: Sequence[Definition], pointer: str
 ) -> tuple[Variant, ...]:
     """Members in an order in which none takes what belongs to a later one."""
@@ -282,7 +284,7 @@ def _ordered(
         ready = (one for one in left if all(one == other or tests[one, other] for other in left))
         first = next(ready, None)
         if first is None:
-            one, other = _undecided(left, tests)
+            one, other = _undecided_pair(left, tests)
             raise normal.schema.error(
                 pointer,
                 "members that a const or a required property tells apart",
@@ -291,7 +293,7 @@ def _ordered(
         left.remove(first)
         ordered.append(first)
     return tuple(
-        _variant(one, [found for other in ordered if (found := tests.get((one, other)))])
+        _variant(one, [pair_tests for other in ordered if (pair_tests := tests.get((one, other)))])
         for one in ordered
     )
 
@@ -300,7 +302,7 @@ _Test: TypeAlias = tuple[str, str, Any]
 """A kind of test (`consts`, `required`, `inner`), the member it looks at, and what it wants."""
 
 
-def _undecided(
+def _undecided_pair(
     left: Sequence[str], tests: Mapping[tuple[str, str], Sequence[_Test]]
 ) -> tuple[str, str]:
     pairs = [(one, other) for one in left for other in left if one != other]
@@ -311,17 +313,17 @@ def _undecided(
 def _tests(normal: NormalizedSchema, one: Definition, other: Definition) -> list[_Test]:
     """Every test that the values of `one` pass and those of `other` do not."""
     mine, theirs = one.properties, other.properties
-    found: list[_Test] = []
-    for wire, values in _fixed(one).items():
-        if wire in _allowed(other) and not set(values) & set(_allowed(other)[wire]):
-            found.append(("consts", wire, values))
-    found += [("required", wire, None) for wire in one.required if wire not in theirs]
+    tests: list[_Test] = []
+    for wire, values in _fixed_values(one).items():
+        if wire in _allowed_values(other) and not set(values) & set(_allowed_values(other)[wire]):
+            tests.append(("consts", wire, values))
+    tests += [("required", wire, None) for wire in one.required if wire not in theirs]
     for wire in one.required:
         inner, outer = normal.resolve(mine[wire]), normal.resolve(theirs.get(wire, {}))
         if inner is not None and outer is not None and inner.is_object and outer.is_object:
             names = [name for name in inner.required if name not in outer.properties]
-            found += [("inner", wire, name) for name in names]
-    return found or [("required", wire, None) for wire in _beyond(one, other)]
+            tests += [("inner", wire, name) for name in names]
+    return tests or [("required", wire, None) for wire in _beyond(one, other)]
 
 
 def _beyond(one: Definition, other: Definition) -> list[str]:
@@ -351,30 +353,30 @@ def _variant(name: str, others: Sequence[Sequence[_Test]]) -> Variant:
     )
 
 
-def _fixed(definition: Definition) -> dict[str, tuple[Any, ...]]:
+def _fixed_values(definition: Definition) -> dict[str, tuple[Any, ...]]:
     """The values of members that are always there, where they can be counted."""
-    found: dict[str, tuple[Any, ...]] = {}
+    values: dict[str, tuple[Any, ...]] = {}
     for wire, node in definition.properties.items():
         if wire in definition.required and "const" in node:
-            found[wire] = (node["const"],)
+            values[wire] = (node["const"],)
         elif wire in definition.required and "enum" in node:
-            found[wire] = tuple(node["enum"])
+            values[wire] = tuple(node["enum"])
         elif OWN_DEFAULT in node:
-            found[wire] = (node["default"],)
-    return found
+            values[wire] = (node["default"],)
+    return values
 
 
-def _allowed(definition: Definition) -> dict[str, tuple[Any, ...]]:
+def _allowed_values(definition: Definition) -> dict[str, tuple[Any, ...]]:
     """The same, with those that a peer may leave out and that are then understood."""
     defaults = {
         wire: (node["default"],)
         for wire, node in definition.properties.items()
         if "default" in node
     }
-    return defaults | _fixed(definition)
+    return defaults | _fixed_values(definition)
 
 
-def _referred(normal: NormalizedSchema) -> frozenset[str]:
+def _referred_names(normal: NormalizedSchema) -> frozenset[str]:
     """Every name that some definition refers to."""
     return frozenset(name for d in normal.definitions.values() for name in _targets(d.node))
 

@@ -1,4 +1,4 @@
-"""What a package is built from: its name, its revisions with their files, the options.
+"""The input of a package: its name, its revisions with their files, the options.
 
 Making a request reads a file only where a schema file is named; what a package on disk was built
 from is in its manifest. Few modules are imported here: a check of an unchanged package needs no
@@ -52,7 +52,7 @@ RUNTIME = frozenset(
         "mcpgen",
     }
 )
-"""What a generated package imports, and mcpgen: a package of such a name would hide it."""
+"""Modules that a generated package imports, and mcpgen: a package of such a name would hide it."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class BuildRequest:
 
     @property
     def options(self) -> Options:
-        """What the manifest records of it."""
+        """The options that the manifest records."""
         chosen = self.selection
         return Options(
             self.errata,
@@ -106,14 +106,14 @@ class BuildRequest:
 
     @property
     def templates(self) -> Templates:
-        """What the manifest records of the overrides."""
+        """The overrides that the manifest records."""
         if self.overrides is None:
             return Templates()
         return Templates(self.overrides.path, self.overrides.digests)
 
     @property
     def patch_origin(self) -> PatchOrigin:
-        """What the manifest records of the patch."""
+        """The patch that the manifest records."""
         if self.patch is None:
             return PatchOrigin()
         return PatchOrigin(self.patch.recorded, self.patch.digest)
@@ -201,7 +201,7 @@ def _recorded(directory: Path, name: str, origin: Origin) -> Source:
             f"{safe_text(str(path))}: expected the schema of revision {name}, got"
             f" {source.revision}; generate anew to change the revision"
         )
-    return replace(source, revision=name).recorded_in(directory)
+    return replace(source, revision=name).with_recorded_paths(directory)
 
 
 def recorded_overrides(directory: Path, record: Manifest) -> Overrides | None:
@@ -308,16 +308,16 @@ def named_extensions(words: Sequence[str], root: Path | None = None) -> tuple[Ex
         return ()
     from mcpgen.model import extension_files
 
-    found: list[ExtensionFile] = []
+    files: list[ExtensionFile] = []
     for word in words:
         identifier, equals, name = word.partition("=")
         whole = _below(root, word)
         path = whole if not equals or whole.is_file() else _below(root, name)
         if not path.is_file():
             raise UsageError(f"expected the file of an extension, got {safe_text(word)}")
-        found.append(extension_files.read(path, "" if path == whole else identifier))
-    extension_files.check_distinct(found)
-    return tuple(found)
+        files.append(extension_files.read(path, "" if path == whole else identifier))
+    extension_files.check_distinct(files)
+    return tuple(files)
 
 
 def recorded_extensions(directory: Path, record: Manifest) -> tuple[ExtensionFile, ...]:
@@ -331,7 +331,7 @@ def recorded_extensions(directory: Path, record: Manifest) -> tuple[ExtensionFil
         return ()
     from mcpgen.model import extension_files
 
-    found: list[ExtensionFile] = []
+    files: list[ExtensionFile] = []
     for identifier, origin in record.extensions.items():
         path = directory / origin.schema
         if not path.is_file():
@@ -339,15 +339,15 @@ def recorded_extensions(directory: Path, record: Manifest) -> tuple[ExtensionFil
                 f"extension {safe_text(identifier)} was made from {safe_text(str(path))}, which is"
                 " not there: name it with --extension FILE"
             )
-        found.append(extension_files.read(path, identifier))
-    extension_files.check_distinct(found)
-    return tuple(found)
+        files.append(extension_files.read(path, identifier))
+    extension_files.check_distinct(files)
+    return tuple(files)
 
 
 def extension_origins(
     extensions: Sequence[ExtensionFile], directory: Path
 ) -> dict[str, ExtensionOrigin]:
-    """What the manifest of a package in a directory records of its extensions."""
+    """The extensions as the manifest of a package in a directory records them."""
     return {
         each.identifier: ExtensionOrigin(
             relative_path(each.path.resolve(), directory.resolve()),
@@ -391,14 +391,14 @@ def packages_around(directory: Path) -> list[Path]:
 
     A folder counts as a package if it has an `__init__.py`, or lies in a folder `src`.
     """
-    found: list[Path] = []
+    packages: list[Path] = []
     for folder in directory.parents:
         importable = folder.name.isidentifier() and not keyword.iskeyword(folder.name)
         is_package = (folder / "__init__.py").is_file() or folder.parent.name == "src"
         if not (importable and is_package):
             break
-        found.append(folder)
-    return found
+        packages.append(folder)
+    return packages
 
 
 def _taken(name: str) -> bool:

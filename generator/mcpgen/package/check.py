@@ -20,7 +20,7 @@ from mcpgen.package.build_request import BuildRequest
 
 @dataclass(frozen=True)
 class Report:
-    """What a check found.
+    """The result of a check.
 
     Attributes:
         directory: The package.
@@ -114,7 +114,7 @@ def _checked(directory: Path, named: Sequence[Source]) -> Report:
 
 
 def unchanged(directory: Path, request: BuildRequest) -> output.Written | None:
-    """What building a package anew would do, if fingerprints tell that nothing would change.
+    """The result of building a package anew, if fingerprints tell that nothing would change.
 
     They do not where a schema file was named: there is more to say about one.
     """

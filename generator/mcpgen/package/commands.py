@@ -1,4 +1,4 @@
-"""What the commands do, and what they say.
+"""The commands, and the reports of what they did.
 
 Modules that only some commands need are imported by those: nothing that takes long is imported
 before it is known that a package is not up to date.
@@ -36,7 +36,7 @@ _MODELS = "models.py"
 
 @dataclass(frozen=True)
 class Wanted:
-    """What the options of the command line ask for.
+    """The options of the command line.
 
     Attributes:
         revisions: Names, `latest` and `all` among them.
@@ -73,7 +73,7 @@ class Wanted:
 def requested(
     wanted: Wanted, directory: Path, *, errata: bool, strict: bool = False
 ) -> BuildRequest:
-    """What to build, from the options of the command line.
+    """The build request for the options of the command line.
 
     Raises:
         UsageError: The options do not go together, or name something unknown.
@@ -118,7 +118,7 @@ def _sources(
     wanted: Wanted, directory: Path, record: manifest.Manifest | None
 ) -> tuple[Source, ...]:
     """The sources of what is wanted, oldest first."""
-    named = [(source, "--revision") for source in schema_sources.named(wanted.revisions)] + [
+    named = [(source, "--revision") for source in schema_sources.by_name(wanted.revisions)] + [
         (source, "--schema") for source in _named(wanted, directory, record)
     ]
     options: dict[str, str] = {}
@@ -137,17 +137,19 @@ def _times(named: list[tuple[Source, str]], revision: str) -> int:
 def _named(wanted: Wanted, directory: Path, record: manifest.Manifest | None) -> list[Source]:
     """The sources of the schema files that are named."""
     if wanted.facts is not None and len(wanted.schemas) != 1:
-        came = f"{len(wanted.schemas)} of them" if wanted.schemas else "--facts alone"
-        raise UsageError(f"expected one --schema FILE with --facts, got {came}")
+        actual = f"{len(wanted.schemas)} of them" if wanted.schemas else "--facts alone"
+        raise UsageError(f"expected one --schema FILE with --facts, got {actual}")
     files = [schema_sources.of_file(path, wanted.facts) for path in wanted.schemas]
     return [
-        build_request.named_by_manifest(file, directory, record).recorded_in(directory.resolve())
+        build_request.named_by_manifest(file, directory, record).with_recorded_paths(
+            directory.resolve()
+        )
         for file in files
     ]
 
 
 def updated(wanted: Wanted, directory: Path) -> BuildRequest:
-    """What to build in place of a package: what its manifest says, less what the options say.
+    """The build request in place of a package: by its manifest, and by the options that differ.
 
     Raises:
         OutputError: The directory is not a package of mcpgen's.
@@ -247,14 +249,14 @@ def _with_renamed_types(
     """A request that remembers, besides what it does, types that newer revisions renamed."""
     from mcpgen.package import update_report
 
-    found = update_report.renamed_types(before, request, types)
-    return replace(request, renamed_types={**request.renamed_types, **found})
+    renamed = update_report.renamed_types(before, request, types)
+    return replace(request, renamed_types={**request.renamed_types, **renamed})
 
 
 def _types_renamed(
     types: frozenset[str], renames: Mapping[str, str], files: Mapping[str, str]
 ) -> Iterator[str]:
-    """What is to be said of types that a package has under another name."""
+    """The report of types that a package has under another name."""
     from mcpgen.model import exports
 
     if types.isdisjoint(renames):
@@ -277,7 +279,7 @@ def _revisions_gone(before: Collection[str], request: BuildRequest) -> Iterator[
 
 
 def _names_gone(before: Sequence[str], files: Mapping[str, str]) -> Iterator[str]:
-    """What is to be said of public names that a package has no longer, or under another name."""
+    """The report of public names that a package has no longer, or under another name."""
     from mcpgen.model import exports
 
     now = json.loads(files[manifest.NAME]).get("names", ())
@@ -313,7 +315,7 @@ def _record_written(
 
 
 def _reports(before: manifest.Manifest | None, request: BuildRequest) -> Sequence[Report]:
-    """What changes in the protocol from a package to the one in its place."""
+    """The changes of the protocol from a package to the one in its place."""
     from mcpgen.package import update_report  # only where something is written
 
     update_report.remember(request)
@@ -363,7 +365,7 @@ def _kinds(written: output.Written) -> str:
 
 
 def _to_install(files: Mapping[str, str], request: BuildRequest) -> Iterator[str]:
-    """What to install for a package."""
+    """The distributions to install for a package."""
     if request.selection.runtime == "installed":
         needed = runtime.requirement()
         yield f"install: pip install '{needed}', or the folder generated/ of mcpgen's sources"
@@ -462,7 +464,7 @@ def verify(console: Console, checkout: Path) -> bool:
     from mcpgen import schema
 
     same = True
-    found: dict[str, Any] = {}
+    revisions: dict[str, Any] = {}
     for entry in schema.revisions():
         if paths.is_own_revision(entry.name):
             continue
@@ -471,17 +473,17 @@ def verify(console: Console, checkout: Path) -> bool:
             console.text(f"{verdict.source}#{pointer}: {text}")
         count = len(verdict.differences)
         same = same and not count
-        said = count_of(count, "difference") if count else "same structure"
+        result = count_of(count, "difference") if count else "same structure"
         other = "" if verdict.same_file else ", another file than the one on record"
-        console.summary(f"{entry.name}: {said}{other}")
-        found[entry.name] = {
+        console.summary(f"{entry.name}: {result}{other}")
+        revisions[entry.name] = {
             "file": str(verdict.source),
             "same_file": verdict.same_file,
             "differences": [
                 {"pointer": pointer, "text": text} for pointer, text in verdict.differences
             ],
         }
-    console.record({"same_structure": same, "revisions": found})
+    console.record({"same_structure": same, "revisions": revisions})
     return same
 
 
@@ -493,5 +495,5 @@ def errata(console: Console, typescript_file: Path, json_file: Path) -> None:
     """
     from mcpgen import schema
 
-    found = schema.disagreements(typescript_file, json_file)
-    console.text(schema.errata_text(found) or "# the JSON says what the TypeScript says")
+    comparison = schema.disagreements(typescript_file, json_file)
+    console.text(schema.errata_text(comparison) or "# the JSON says what the TypeScript says")

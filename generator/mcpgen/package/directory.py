@@ -98,13 +98,13 @@ def _temporary(target: Path, mark: str, part: str) -> Path:
 def _left_over(target: Path) -> dict[str, set[str]]:
     """Which temporary folders there are beside the directory, by their mark."""
     pattern = re.compile(rf"\.{re.escape(target.name)}\.mcpgen-([0-9a-f]{{8}})\.(new|old)")
-    found: dict[str, set[str]] = {}
+    folders: dict[str, set[str]] = {}
     with os.scandir(target.parent) as entries:
         for entry in entries:
             match = pattern.fullmatch(entry.name)
             if match is not None and entry.is_dir(follow_symlinks=False):
-                found.setdefault(match[1], set()).add(match[2])
-    return found
+                folders.setdefault(match[1], set()).add(match[2])
+    return folders
 
 
 def read_manifest(target: Path) -> manifest.Manifest | None:

@@ -96,9 +96,11 @@ def _exported(source: Source, loaded: schema.Schema, beside: Sequence[ExtensionF
         stated = schema_facts.facts_for(loaded, source.base, own).facts
         newer = schema_sources.newer_than(source.base, loaded)
     normal, roles = normalize.with_roles(normalize.normalize(loaded, stated, newer))
-    found = methods.derive(normal, stated)
-    definitions, notes, rows = dict(loaded.definitions), [*found.normal.notes], [*found.all]
-    core = extensions.Core(loaded, schema_sources.published(loaded), stated, newer, found, roles)
+    derived = methods.derive(normal, stated)
+    definitions, notes, rows = dict(loaded.definitions), [*derived.normal.notes], [*derived.all]
+    core = extensions.Core(
+        loaded, schema_sources.published_definitions(loaded), stated, newer, derived, roles
+    )
     for each in extensions.merge_all(beside, core).fitting:
         definitions |= each.schema.definitions
         notes += each.methods.normal.notes

@@ -32,7 +32,7 @@ class _Counts:
 
 @dataclass(frozen=True)
 class _Row:
-    """What one revision has, in the order of the table's columns."""
+    """One revision, in the order of the table's columns."""
 
     revision: str
     status: str
@@ -94,29 +94,29 @@ def list_revisions(console: Console) -> None:
 
 def _row(entry: schema.RevisionEntry) -> _Row:
     loaded, known = schema.load(entry.name), facts.load(entry.name)
-    found = methods.derive(normalize.normalize(loaded, known), known)
+    derived = methods.derive(normalize.normalize(loaded, known), known)
     return _Row(
         entry.name,
         entry.status,
-        "handshake" if found.handshake else "per request",
+        "handshake" if derived.handshake else "per request",
         _transports(known.transports),
-        _counts(found, "client"),
-        _counts(found, "server"),
+        _counts(derived, "client"),
+        _counts(derived, "server"),
         len(loaded.errata),
     )
 
 
-def _transports(found: revision_facts.Transports) -> tuple[str, ...]:
+def _transports(transports: revision_facts.Transports) -> tuple[str, ...]:
     names = {
-        "stdio": found.stdio,
-        "HTTP+SSE": found.http_sse,
-        f"HTTP ({found.streamable_http})": found.streamable_http is not None,
+        "stdio": transports.stdio,
+        "HTTP+SSE": transports.http_sse,
+        f"HTTP ({transports.streamable_http})": transports.streamable_http is not None,
     }
     return tuple(name for name, has in names.items() if has)
 
 
-def _counts(found: Methods, sender: methods.Role) -> _Counts:
+def _counts(derived: Methods, sender: methods.Role) -> _Counts:
     return _Counts(
-        requests=len(found.of(sender, "request")),
-        notifications=len(found.of(sender, "notification")),
+        requests=len(derived.of(sender, "request")),
+        notifications=len(derived.of(sender, "notification")),
     )

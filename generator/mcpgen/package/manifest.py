@@ -31,7 +31,7 @@ GITATTRIBUTES = ".gitattributes"
 """The file that has reviews on GitHub and GitLab fold the package."""
 
 FILE_PATH = "a relative path of letters, digits, '.', '-' and '_' between single '/'"
-"""What a path of a file within a package is; see `is_file_path`."""
+"""The form of a path of a file within a package; see `is_file_path`."""
 
 _PART = r"\w(?:[\w.-]*[\w-])?"
 _is_file_path = re.compile(rf"{_PART}(?:/{_PART})*", re.ASCII).fullmatch
@@ -40,7 +40,7 @@ _is_version = re.compile(r"[\w.+!-]{1,60}", re.ASCII).fullmatch
 
 @dataclass(frozen=True)
 class Origin:
-    """What one revision of a package was made from.
+    """The origin of one revision of a package.
 
     Attributes:
         origin: Data of mcpgen, or a file that the user named.
@@ -117,7 +117,7 @@ class PatchOrigin:
 
 @dataclass(frozen=True)
 class ExtensionOrigin:
-    """What one extension of a package was made from.
+    """The origin of one extension of a package.
 
     Attributes:
         schema: Path of its schema file, from the package's directory.
@@ -130,7 +130,7 @@ class ExtensionOrigin:
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a package was made from.
+    """The record of the inputs, the options and the files of a package.
 
     Attributes:
         mcpgen: Version of mcpgen.

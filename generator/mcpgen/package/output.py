@@ -22,7 +22,7 @@ _SHOWN = 5
 
 @dataclass(frozen=True)
 class Written:
-    """What writing a package did, as paths within it.
+    """The result of writing a package, as paths within it.
 
     Attributes:
         created: Files that were not there.

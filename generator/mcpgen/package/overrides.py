@@ -84,9 +84,11 @@ def digests(directory: Path) -> dict[str, str]:
 
 def _files(directory: Path) -> list[str]:
     """The files in a directory, those that are hidden left out."""
-    found = (path.relative_to(directory) for path in directory.rglob("*") if path.is_file())
+    paths_within = (path.relative_to(directory) for path in directory.rglob("*") if path.is_file())
     return sorted(
-        path.as_posix() for path in found if not any(part.startswith(".") for part in path.parts)
+        path.as_posix()
+        for path in paths_within
+        if not any(part.startswith(".") for part in path.parts)
     )
 
 
@@ -98,7 +100,7 @@ def states(directory: Path) -> dict[str, State]:
         TemplateError: A file has not the name of a template, or the template that it replaces is
             not recorded.
     """
-    found: dict[str, State] = {}
+    by_name: dict[str, State] = {}
     for name in digests(directory):
         _expect_name(name, str(directory / name))
         original = directory / ORIGINALS / name
@@ -110,8 +112,8 @@ def states(directory: Path) -> dict[str, State]:
                 f" mcpgen templates accept {name} {directory} records the present one",
             )
         now = manifest.file_fingerprint(paths.templates_dir() / name)
-        found[name] = "current" if manifest.file_fingerprint(original) == now else "outdated"
-    return found
+        by_name[name] = "current" if manifest.file_fingerprint(original) == now else "outdated"
+    return by_name
 
 
 def _expect_name(name: str, place: str) -> None:

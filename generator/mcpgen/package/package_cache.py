@@ -124,7 +124,7 @@ def _digest(*values: object) -> str:
 
 
 def _content(source: Source) -> str:
-    """What was read of a schema file, which may have changed since."""
+    """The content that was read of a schema file, which may have changed since."""
     file = source.file
     if file is None:
         return ""

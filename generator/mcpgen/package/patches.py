@@ -24,7 +24,7 @@ from mcpgen.package import manifest
 from mcpgen.paths import relative_path
 
 SUFFIX = ".patch"
-"""What the name of the file ends in, behind that of the package."""
+"""The end of the file's name, behind the name of the package."""
 
 MAX_BYTES = 1 << 20
 """Size of a patch, at most."""
@@ -126,7 +126,7 @@ def recorded_path(directory: Path, recorded: str) -> Path:
 
 
 def difference(written: Mapping[str, str], edited: Mapping[str, str]) -> str:
-    """What was edited, as a patch.
+    """The edits, as a patch.
 
     Args:
         written: The files as mcpgen writes them.

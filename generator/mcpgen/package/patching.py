@@ -120,16 +120,16 @@ def _expect_only_edits(
 
 def _edited(directory: Path, record: manifest.Manifest, written: dict[str, str]) -> dict[str, str]:
     """The files that are not as mcpgen writes them without a patch."""
-    found: dict[str, str] = {}
+    edited: dict[str, str] = {}
     for path in record.files:
         place = directory / path
         if manifest.file_fingerprint(place) == manifest.fingerprint(written[path]):
             continue
         try:
-            found[path] = place.read_text(encoding="utf-8")
+            edited[path] = place.read_text(encoding="utf-8")
         except UnicodeDecodeError:
             raise OutputError(f"{place}: expected text in UTF-8, got other bytes") from None
-    return found
+    return edited
 
 
 def _write(directory: Path, place: Path, kept: Patch | None, files: dict[str, str]) -> None:

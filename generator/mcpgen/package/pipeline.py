@@ -131,11 +131,11 @@ def _spec_of(
         _report_extensions(built, report)
         return built
     stated = source.facts if source.facts_of is None else None
-    found = schema_facts.facts_for(loaded, source.base, stated)
+    fitted = schema_facts.facts_for(loaded, source.base, stated)
     if request.strict:
-        schema_facts.expect_all_stated(found, loaded.source)
+        schema_facts.expect_all_stated(fitted, loaded.source)
     newer = schema_sources.newer_than(source.base, loaded)
-    built = revision_spec(loaded, found.facts, texts, newer, request.extensions)
+    built = revision_spec(loaded, fitted.facts, texts, newer, request.extensions)
     absent: frozenset[str] = frozenset()
     if stated is not None:
         schema_facts.expect_methods(loaded, source.base, stated)
@@ -150,9 +150,9 @@ def _spec_of(
     for member in unset:
         pointer = safe_text(loaded.pointer(f"/$defs/{member.definition}/required"))
         report(f"note: {loaded.source}#{pointer}: {core_check.note(member)}")
-    for guess in found.guesses:
+    for guess in fitted.guesses:
         report(f"guess: {safe_text(str(guess), _GUESS)}")
-    if carried := schema_facts.summary(found):
+    if carried := schema_facts.summary(fitted):
         report(f"carried over: {carried}; mcpgen facts {loaded.source} lists them")
     _report_extensions(built, report)
     return replace(built, unset=unset)
@@ -196,23 +196,23 @@ def revision_spec(
         ]
     plain = normalize.normalize(loaded, stated, newer)
     complete, held_by_role = normalize.with_roles(plain)
-    found = methods.derive(complete, stated)
-    decided = unions.decided(found.normal, _params_and_results(found))
-    found = replace(found, normal=decided.normal)
+    derived = methods.derive(complete, stated)
+    decided = unions.decide_all(derived.normal, _params_and_results(derived))
+    derived = replace(derived, normal=decided.normal)
     prose = Texts(loaded, texts)
     built = spec.of_revision(
         loaded.revision,
         stated,
-        found,
+        derived,
         held_by_role,
         decided.tests,
         prose,
-        rpc_api.derive(found, prose),
+        rpc_api.derive(derived, prose),
     )
     if not extension_files:
         return built
-    before = schema_sources.published(loaded)
-    core = extensions.Core(loaded, before, stated, newer, found, held_by_role)
+    before = schema_sources.published_definitions(loaded)
+    core = extensions.Core(loaded, before, stated, newer, derived, held_by_role)
     beside = extensions.merge_all(extension_files, core)
     fitting = tuple(_extension_spec(each, stated) for each in beside.fitting)
     return replace(built, extensions=fitting, unfit=beside.unfit)
@@ -224,8 +224,8 @@ def _extension_spec(extension: extensions.Extension, stated: facts.Facts) -> spe
     return spec.of_extension(extension, stated, prose, derived)
 
 
-def _params_and_results(found: methods.Methods) -> frozenset[str]:
-    every = [*found.all, *found.inputs]
+def _params_and_results(derived: methods.Methods) -> frozenset[str]:
+    every = [*derived.all, *derived.inputs]
     return frozenset(name for m in every for name in (m.params, m.result) if name is not None)
 
 
@@ -238,9 +238,11 @@ def facts_text(source: Source) -> str:
     """
     loaded = schema_sources.load(source, errata=True)
     stated = source.facts if source.facts_of is None else None
-    found = schema_facts.facts_for(loaded, source.base, stated)
+    fitted = schema_facts.facts_for(loaded, source.base, stated)
     if stated is not None:
         schema_facts.expect_methods(loaded, source.base, stated)
-    plain = normalize.normalize(loaded, found.facts, schema_sources.newer_than(source.base, loaded))
-    by_rule = methods.results_by_rule(plain, found.facts)
-    return schema_facts.text_of(found, loaded, source.base, stated, by_rule)
+    plain = normalize.normalize(
+        loaded, fitted.facts, schema_sources.newer_than(source.base, loaded)
+    )
+    by_rule = methods.results_by_rule(plain, fitted.facts)
+    return schema_facts.text_of(fitted, loaded, source.base, stated, by_rule)

@@ -144,9 +144,9 @@ def find(start: Path) -> Settings | None:
         SettingsError: The file that comes first, from the folder upwards, is malformed.
     """
     for folder in (start, *start.parents):
-        found = read(folder)
-        if found is not None:
-            return found
+        settings = read(folder)
+        if settings is not None:
+            return settings
     return None
 
 
@@ -157,12 +157,12 @@ def around(start: Path) -> Settings:
         UsageError: No file has any.
         SettingsError: The file that comes first, from the folder upwards, is malformed.
     """
-    found = find(start)
-    if found is None:
+    settings = find(start)
+    if settings is None:
         raise UsageError(
             "expected the directory of a package, or a pyproject.toml with [tool.mcpgen]"
         )
-    return found
+    return settings
 
 
 def read(folder: Path) -> Settings | None:

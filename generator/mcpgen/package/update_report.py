@@ -1,4 +1,4 @@
-"""What generating a package anew changes in the protocol that it speaks.
+"""The changes of the protocol between a package and the one that is generated in its place.
 
 The package before is known by its manifest: revisions, and the digest of the structure of each. A
 schema of mcpgen's, or of the user's folder, is found by that digest; of a schema file that changed
@@ -37,7 +37,7 @@ _KINDS = ("methods", "notifications", "types")
 
 @dataclass(frozen=True)
 class Report:
-    """What is new, gone and changed from one schema to another.
+    """The names that are new, gone and changed from one schema to another.
 
     Attributes:
         diff: The comparison.
@@ -87,15 +87,15 @@ def renamed_types(
     after = {source.revision: source for source in request.sources}
     pairs = _pairs(before, after)
     pairs += [(name, max(after)) for name in before.revisions if name not in after]
-    found: dict[str, str] = {}
+    renames: dict[str, str] = {}
     for name, origin in before.revisions.items():
         side = _known(name, origin.structure, errata=before.options.errata)
         if side is None:
             continue
-        found |= _renamed_inline(side)
+        renames |= _renamed_inline(side)
         for new in sorted({new for old, new in pairs if old == name}):
-            found |= _renamed_between(side, _loaded(after[new], request.errata))
-    return {old: new for old, new in sorted(found.items()) if old in names}
+            renames |= _renamed_between(side, _loaded(after[new], request.errata))
+    return {old: new for old, new in sorted(renames.items()) if old in names}
 
 
 def _renamed_between(old: _Side, new: _Side) -> dict[str, str]:
@@ -110,12 +110,12 @@ def _renamed_inline(side: _Side) -> dict[str, str]:
     """Names of inline types that they have as long as not all newer revisions are known."""
     newer = schema_sources.newer_than(side.base, side.schema)
     now = normalize.normalize(side.schema, side.facts, newer)
-    found: dict[str, str] = {}
+    renames: dict[str, str] = {}
     for count in range(len(newer)):
         then = normalize.normalize(side.schema, side.facts, newer[:count])
         for name in then.definitions.keys() & now.definitions.keys():
-            found.update(_renamed_below(then.definitions[name].node, now.definitions[name].node))
-    return found
+            renames.update(_renamed_below(then.definitions[name].node, now.definitions[name].node))
+    return renames
 
 
 def _renamed_below(old: Node, new: Node) -> Iterator[tuple[str, str]]:
@@ -145,7 +145,7 @@ def remember(request: BuildRequest) -> None:
 
 
 def reports(before: Manifest, request: BuildRequest) -> list[Report]:
-    """What changes from a package to what is built in its place; nothing that is not known.
+    """The changes from a package to the one that is built in its place; none for unknown schemas.
 
     A revision that stays is compared with itself. If the newest revision is another one, the
     newest ones are compared.
@@ -155,7 +155,7 @@ def reports(before: Manifest, request: BuildRequest) -> list[Report]:
         request: What is built.
     """
     after = {source.revision: source for source in request.sources}
-    found: list[Report] = []
+    changes: list[Report] = []
     for old, new in _pairs(before, after):
         side = _loaded(after[new], request.errata)
         digest = before.revisions[old].structure
@@ -163,8 +163,8 @@ def reports(before: Manifest, request: BuildRequest) -> list[Report]:
             continue
         other = _known(old, digest, errata=before.options.errata)
         if other is not None:
-            found.append(_report(other, side))
-    return found
+            changes.append(_report(other, side))
+    return changes
 
 
 def _pairs(before: Manifest, after: Mapping[str, Source]) -> list[tuple[str, str]]:
@@ -194,8 +194,8 @@ def _loaded(source: Source, errata: bool) -> _Side:
     if source.origin == "mcpgen":
         return _Side(loaded, facts.load(source.revision), source.base)
     stated = source.facts if source.facts_of is None else None
-    found = schema_facts.facts_for(loaded, source.base, stated)
-    return _Side(loaded, found.facts, source.base)
+    fitted = schema_facts.facts_for(loaded, source.base, stated)
+    return _Side(loaded, fitted.facts, source.base)
 
 
 def _known(name: str, digest: str, *, errata: bool) -> _Side | None:

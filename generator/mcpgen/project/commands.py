@@ -32,7 +32,7 @@ from mcpgen.project.skeleton import Project, Side, toml
 
 @dataclass(frozen=True)
 class NewProject:
-    """What the options of `mcpgen new` ask for.
+    """The options of `mcpgen new`.
 
     Attributes:
         side: Whether it is a server or a client.
@@ -55,7 +55,7 @@ class NewProject:
     mcpgen: str | None = None
 
 
-def answered(
+def complete_options(
     side: Side,
     *,
     name: str | None,
@@ -66,7 +66,7 @@ def answered(
     from_server: str | None,
     mcpgen: str | None,
 ) -> NewProject:
-    """What to write, from the words of the command line; the rest is asked for on a terminal.
+    """The options of the command line; the missing ones are asked for on a terminal.
 
     Raises:
         UsageError: There is no name, and nobody to ask.
@@ -92,7 +92,7 @@ def answered(
         transports,
         from_file,
         from_server,
-        None if mcpgen is None else projects.checked_requirement(mcpgen),
+        None if mcpgen is None else projects.check_requirement(mcpgen),
     )
 
 
@@ -104,7 +104,7 @@ def new(console: Console, wanted: NewProject) -> None:
             cannot be read; nothing is written then.
     """
     module = projects.module_name(wanted.name)
-    sources = schema_sources.named(wanted.revisions)
+    sources = schema_sources.by_name(wanted.revisions)
     is_mirrored = wanted.from_file is not None or wanted.from_server is not None
     features = ("schemas",) if is_mirrored else ()
     chosen = selection((), wanted.transports, features=features)
@@ -115,7 +115,7 @@ def new(console: Console, wanted: NewProject) -> None:
     request = BuildRequest(f"{module}.{projects.PROTOCOL}", sources, selection=chosen)
     with console.progress(f"generating {wanted.name} ({', '.join(revisions)})"):
         package = package_cache.built(request, console.summary)
-        mirror, snapshot = _mirrored(console, wanted, request, package)
+        mirror, snapshot = _build_mirror(console, wanted, request, package)
         project = Project(
             wanted.name,
             wanted.side,
@@ -158,7 +158,7 @@ def _differences(
         return live_server.mirror_differences(own, modules, projects.PROTOCOL, snapshot)
 
 
-def _mirrored(
+def _build_mirror(
     console: Console, wanted: NewProject, request: BuildRequest, package: Mapping[str, str]
 ) -> tuple[Mirror, Snapshot] | tuple[None, None]:
     """The mirror of the server that a project starts from, if it starts from one."""
@@ -195,9 +195,9 @@ def _server_lists(
     else:
         server = live_server.target(settings.server, root / settings.directory)
         every = _every_revision(request, package)
-        with console.progress(f"asking {server.shown}"), live_server.imported(every) as peer:
+        with console.progress(f"asking {server.shown}"), live_server.import_package(every) as peer:
             lists = live_server.lists(peer, server)
-    with live_server.imported(package) as peer:
+    with live_server.import_package(package) as peer:
         return lists, live_server.limits(peer, lists)
 
 
@@ -206,7 +206,7 @@ def _every_revision(request: BuildRequest, package: Mapping[str, str]) -> Mappin
 
     That is the package of the project, if it has all of them; else one is made for the moment.
     """
-    sources = schema_sources.named(("all",))
+    sources = schema_sources.by_name(("all",))
     if request.sources == sources and request.selection.transports == selection().transports:
         return package
     return package_cache.built(
@@ -334,7 +334,7 @@ def _differences_of_mirror(
 
 
 def _request(settings: Settings, package: PackageSettings) -> BuildRequest:
-    """What to build for one package."""
+    """The build request of one package."""
     files = tuple(settings.root / path for path in package.schemas)
     for path in (*files, *([settings.root / package.facts] if package.facts else [])):
         if not path.is_file():
@@ -397,7 +397,8 @@ def _mirror_differences(settings: Settings) -> Sequence[str]:
 
 
 def differences(settings: Settings) -> Iterator[tuple[str, str]]:
-    """What the packages and the mirror of a project were made from otherwise than its settings say.
+    """Yield the packages and the mirror of a project that were made with other settings than its
+    own.
 
     Yields:
         What differs, and what to do.
@@ -418,7 +419,7 @@ def differences(settings: Settings) -> Iterator[tuple[str, str]]:
 
 
 def _other_settings(request: BuildRequest, directory: Path) -> list[str]:
-    """What a package was made from that its settings say otherwise."""
+    """The names of the settings of a package that differ from those it was made with."""
     record = directories.read_manifest(directory)
     if record is None:
         return []

@@ -1,4 +1,4 @@
-"""What may be wrong with an installation of mcpgen, with projects and with generated packages.
+"""Possible faults of an installation of mcpgen, of projects and of generated packages.
 
 Each finding is one line: what was looked at, what was found, and what to do if that is wrong.
 """
@@ -55,13 +55,13 @@ def diagnose(console: Console, directory: Path) -> bool:
     Returns:
         Whether nothing is wrong.
     """
-    found = [*_installation(), *_requirements(), *_schemas(), *_projects(directory)]
-    for finding in found:
+    findings = [*_installation(), *_requirements(), *_schemas(), *_projects(directory)]
+    for finding in findings:
         line = f"{finding.state}: {finding.subject}: {finding.text}"
         advice = f"; {finding.advice}" if finding.advice else ""
         (console.summary if finding.state == "ok" else console.text)(line + advice)
-    sound = all(finding.state != "wrong" for finding in found)
-    console.record({"sound": sound, "findings": [asdict(finding) for finding in found]})
+    sound = all(finding.state != "wrong" for finding in findings)
+    console.record({"sound": sound, "findings": [asdict(finding) for finding in findings]})
     return sound
 
 
@@ -72,7 +72,7 @@ def _installation() -> Iterator[Finding]:
 
 
 def _requirements() -> Iterator[Finding]:
-    """What the distribution requires, against what is installed."""
+    """The requirements of the distribution, against the installed distributions."""
     try:
         lines = requires("mcpgen") or []
     except PackageNotFoundError:
@@ -222,7 +222,7 @@ def _outdated_templates(folder: Path, record: manifest.Manifest) -> Iterator[Fin
 
 
 def _advice(folder: Path, report: check.Report) -> str:
-    """What to do about a package that is not up to date."""
+    """The advice for a package that is not up to date."""
     if not report.edited:
         return f"mcpgen update {folder}"
     replaced = f"mcpgen update {folder} --force"

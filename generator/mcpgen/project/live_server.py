@@ -78,7 +78,7 @@ def target(words: str, directory: Path) -> Target:
     file, _, name = words.partition("#")
     path = directory / file
     if file.endswith(".json") and path.is_file():
-        return _configured(path, name, words, directory)
+        return _configured_target(path, name, words, directory)
     try:
         command = shlex.split(words)
     except ValueError as error:
@@ -88,7 +88,7 @@ def target(words: str, directory: Path) -> Target:
     return Target(safe_text(words), command, {"cwd": str(directory)})
 
 
-def _configured(path: Path, name: str, words: str, directory: Path) -> Target:
+def _configured_target(path: Path, name: str, words: str, directory: Path) -> Target:
     document = read_json(path, MirrorError)
     source = str(path)
     servers = document.get("mcpServers") if is_object(document) else None
@@ -126,7 +126,7 @@ def _texts(value: object, source: str, member: str) -> dict[str, str]:
 
 
 @contextmanager
-def imported(files: Mapping[str, str]) -> Generator[Any]:
+def import_package(files: Mapping[str, str]) -> Generator[Any]:
     """A generated package, imported from a temporary folder.
 
     Args:
@@ -153,7 +153,7 @@ def imported(files: Mapping[str, str]) -> Generator[Any]:
 
 
 def lists(package: Any, server: Target) -> ServerLists:
-    """What a server lists.
+    """The lists of a server.
 
     Args:
         package: A generated package with a client.
@@ -165,14 +165,14 @@ def lists(package: Any, server: Target) -> ServerLists:
     import anyio  # only to talk to servers
 
     try:
-        document = anyio.run(_listed, package, server)
+        document = anyio.run(_fetch_lists, package, server)
     except (package.McpError, OSError) as error:
         text = safe_text(" ".join(str(error).split()), 500)
         raise MirrorError(server.shown, "", "a server that answers", text) from error
     return parse(document, server.shown)
 
 
-async def _listed(package: Any, server: Target) -> dict[str, Any]:
+async def _fetch_lists(package: Any, server: Target) -> dict[str, Any]:
     options = {"name": "mcpgen", "version": __version__, **server.options}
     timeouts = package.Timeouts(opening=SECONDS)
     async with package.connect(server.address, timeouts=timeouts, **options) as client:
@@ -180,13 +180,13 @@ async def _listed(package: Any, server: Target) -> dict[str, Any]:
 
 
 async def _lists_of(client: Any, server: Target, package: Any) -> dict[str, Any]:
-    found: dict[str, Any] = {"tools": []}
+    document: dict[str, Any] = {"tools": []}
     for kind, row in _list_requests(package).items():
         if all(name in client.server_capabilities for name in row.capability[:1]):
-            found[kind] = await _pages(client.request_raw, kind, row.name, server, package)
+            document[kind] = await _pages(client.request_raw, kind, row.name, server, package)
     if client.instructions is not None:
-        found["instructions"] = client.instructions
-    return found
+        document["instructions"] = client.instructions
+    return document
 
 
 def _list_requests(package: Any) -> dict[str, Any]:
@@ -200,22 +200,22 @@ async def _pages(
     request: Callable[..., Awaitable[Any]], kind: str, method: str, server: Target, package: Any
 ) -> list[Any]:
     """All entries of one list; of a template list that a server does not know, none."""
-    found: list[Any] = []
+    entries: list[Any] = []
     params: dict[str, str] = {}
     for _ in range(MAX_PAGES):
         try:
             answer = await request(method, params, timeout=SECONDS)
         except package.RemoteError:
             if kind == "resourceTemplates":
-                return found
+                return entries
             raise
         page = _page(bytes(answer), kind, method, server)
-        found += page[kind]
+        entries += page[kind]
         cursor = page.get("nextCursor")
-        if len(found) > MAX_ENTRIES:
+        if len(entries) > MAX_ENTRIES:
             raise MirrorError(server.shown, f"/{kind}", f"{MAX_ENTRIES} entries at most", "more")
         if not isinstance(cursor, str) or not cursor:
-            return found
+            return entries
         params = {"cursor": cursor}
     raise MirrorError(server.shown, f"/{kind}", f"{MAX_PAGES} pages at most", "more")
 
@@ -230,18 +230,18 @@ def _page(answer: bytes, kind: str, method: str, server: Target) -> dict[str, An
     return page
 
 
-def limits(package: Any, found: ServerLists) -> Limits:
-    """What of a server's lists a package refuses to register, found by trying.
+def limits(package: Any, listed: ServerLists) -> Limits:
+    """Items of a server's lists that a generated package cannot register, determined by trying.
 
     Args:
         package: A generated package with a server.
-        found: The lists.
+        listed: The lists.
     """
     server = package.Server("trial")
     unchecked: list[str] = []
     absent: dict[str, tuple[str, ...]] = {}
     refused: list[str] = []
-    for entry in found.entries["tools"]:
+    for entry in listed.entries["tools"]:
         name, options = entry["name"], {"description": entry.get("description")}
         schemas = {
             "input_schema": entry.get("inputSchema", {}),
@@ -254,7 +254,7 @@ def limits(package: Any, found: ServerLists) -> Limits:
         (unchecked if known else refused).append(name)
     absent["tools"] = tuple(refused)
     for kind in ("resources", "resourceTemplates"):
-        rows = {entry[KINDS[kind]]: entry for entry in found.entries[kind]}
+        rows = {entry[KINDS[kind]]: entry for entry in listed.entries[kind]}
         absent[kind] = tuple(
             uri
             for uri, entry in rows.items()
@@ -264,7 +264,7 @@ def limits(package: Any, found: ServerLists) -> Limits:
         )
     absent["prompts"] = tuple(
         entry["name"]
-        for entry in found.entries["prompts"]
+        for entry in listed.entries["prompts"]
         if not _registers(
             server.prompt,
             package,
@@ -294,21 +294,21 @@ def mirror_differences(
     import anyio  # only to talk to servers
 
     try:
-        with imported(files) as project:
+        with import_package(files) as project:
             package = importlib.import_module(f"{project.__name__}.{protocol}")
             testing = importlib.import_module(f"{project.__name__}.{protocol}.testing")
             mirror, *_ = [
                 importlib.import_module(f"{project.__name__}.{module}") for module in modules
             ]
-            listed = anyio.run(_served, package, testing, mirror)
+            listed = anyio.run(_lists_of_mirror, package, testing, mirror)
     except Exception as error:
         text = safe_text(" ".join(f"{type(error).__name__}: {error}".split()), 500)
         raise MirrorError("the project", "", "a mirror that serves its lists", text) from error
     return list(_list_differences(snapshot, listed))
 
 
-async def _served(package: Any, testing: Any, mirror: Any) -> dict[str, Any]:
-    """What a server with handlers that do nothing lists."""
+async def _lists_of_mirror(package: Any, testing: Any, mirror: Any) -> dict[str, Any]:
+    """The lists of a server with handlers that do nothing."""
 
     async def unused(self: Any, *arguments: Any) -> None: ...
 

@@ -1,4 +1,4 @@
-"""What a server lists: tools, resources, resource templates and prompts, read from JSON.
+"""The lists of a server: tools, resources, resource templates and prompts, read from JSON.
 
 Only the members that the specification has are kept, each with the type that it must have. What is
 left out is in the notes.
@@ -71,14 +71,14 @@ _Check: TypeAlias = Callable[[object], bool]
 
 @dataclass(frozen=True)
 class _Object:
-    """What the members of an object must be."""
+    """The checks of the members of an object."""
 
     members: Mapping[str, _Check | _Object | _Array]
 
 
 @dataclass(frozen=True)
 class _Array:
-    """What the objects of an array must be."""
+    """The checks of the objects of an array."""
 
     item: _Object
 
@@ -119,7 +119,7 @@ _SHAPES: Mapping[str, _Object] = {
 """The entries by their list, beside what tells them apart."""
 
 _GENERAL = _Object({_INSTRUCTIONS: _is_text})
-"""What is read of the whole, beside the lists."""
+"""The checks of the members beside the lists."""
 
 _ESSENTIAL = frozenset({"name", "src"})
 """Members without which an object in an array is left out."""
@@ -183,7 +183,7 @@ def _entries(listed: object, kind: str, source: str, notes: list[str]) -> tuple[
         raise MirrorError(source, f"/{kind}", "an array", _kind(listed))
     key = KINDS[kind]
     limit = MAX_NAME if key == "name" else 10 * MAX_NAME
-    found: dict[str, Entry] = {}
+    entries: dict[str, Entry] = {}
     for number, item in enumerate(listed):
         pointer = f"/{kind}/{number}"
         if not is_object(item):
@@ -192,11 +192,11 @@ def _entries(listed: object, kind: str, source: str, notes: list[str]) -> tuple[
         if not isinstance(name, str) or not 0 < len(name) <= limit:
             expected = f"a {key} of 1 to {limit} characters"
             raise MirrorError(source, f"{pointer}/{key}", expected, _kind(name))
-        if name in found:
+        if name in entries:
             notes.append(f"{pointer}: {safe_text(name)!r} comes twice: the first counts")
             continue
-        found[name] = {key: name} | _members(item, _SHAPES[kind], pointer, notes, {key})
-    return tuple(found.values())
+        entries[name] = {key: name} | _members(item, _SHAPES[kind], pointer, notes, {key})
+    return tuple(entries.values())
 
 
 def _members(
@@ -268,13 +268,13 @@ WORDS: Mapping[str, str] = {
     "resourceTemplates": "resource template",
     "prompts": "prompt",
 }
-"""What an entry of each list is called."""
+"""The word for an entry of each list."""
 
 _MEMBERS: Mapping[str, str] = {"inputSchema": "arguments", "outputSchema": "result"}
 
 
 def changes(old: ServerLists, new: ServerLists) -> list[str]:
-    """What is new, gone or changed from one state of a server to another, one line each."""
+    """The differences between two states of a server, one line each: new, gone or changed."""
     lines: list[str] = []
     for kind, key in KINDS.items():
         before = {entry[key]: entry for entry in old.entries[kind]}

@@ -22,7 +22,7 @@ from mcpgen.literals import Code
 from mcpgen.package.build_request import RUNTIME
 from mcpgen.project.mirror import Mirror
 from mcpgen.render import templates
-from mcpgen.render.formatting import formatted
+from mcpgen.render.formatting import format_modules
 from mcpgen.toml_records import toml_value
 
 Side: TypeAlias = Literal["server", "client"]
@@ -48,10 +48,10 @@ REQUIREMENTS: Mapping[str, str] = {
     "uvicorn": "uvicorn>=0.54",
     "watchfiles": "watchfiles>=1.1",
 }
-"""What a generated package may need, with the oldest version that it is tested with."""
+"""Distributions that a generated package may need, with the oldest version that is tested."""
 
 TOOLS = ("mypy>=1.15", "pyright>=1.1.400", "pytest>=8.4", "ruff>=0.12")
-"""What a project is tested and checked with."""
+"""The tools that test and check a project."""
 
 _ALWAYS = ("anyio", "msgspec")
 _OVER_HTTP: Mapping[Side, tuple[str, ...]] = {
@@ -98,7 +98,7 @@ _EMPTY = "src/NAME/py.typed"
 
 @dataclass(frozen=True)
 class Project:
-    """What a project is made from.
+    """The values that a project is rendered from.
 
     Attributes:
         name: Its name as a distribution.
@@ -159,19 +159,19 @@ class Project:
 
     @property
     def requirements(self) -> Code:
-        """What the project needs, as TOML."""
+        """The requirements of the project, as TOML."""
         mirror = ["jsonschema"] if self.mirror else []
         templates = ["uritemplate"] if self.needs_uritemplate else []
         return toml([REQUIREMENTS[name] for name in sorted([*_ALWAYS, *mirror, *templates])])
 
     @property
     def http_requirements(self) -> Code:
-        """What the project needs for HTTP, as TOML."""
+        """The requirements of the project for HTTP, as TOML."""
         return toml([REQUIREMENTS[name] for name in _OVER_HTTP[self.side]])
 
     @property
     def dev_requirements(self) -> Code:
-        """What the project is checked with, as TOML: type checkers read all that it imports."""
+        """The tools that check the project, as TOML: type checkers read all that it imports."""
         over_http = {name for side in _OVER_HTTP.values() for name in side}
         names = {"dotenv", "rich"}
         if self.http:
@@ -190,7 +190,7 @@ class Project:
 
     @property
     def usage(self) -> str:
-        """What the client prints if no server is named."""
+        """The text that the client prints if no server is named."""
         targets = "URL | COMMAND [ARGUMENT...]" if self.http else "COMMAND [ARGUMENT...]"
         return f"usage: python -m {self.module} {targets}"
 
@@ -220,8 +220,8 @@ def module_name(name: str) -> str:
     return module
 
 
-def checked_requirement(text: str) -> str:
-    """What pip installs a distribution from.
+def check_requirement(text: str) -> str:
+    """The requirement by which pip installs a distribution, once it is checked.
 
     Raises:
         UsageError: The text is empty, has several lines, or is an option of pip.
@@ -241,18 +241,18 @@ def user_files(project: Project, mirror: Mirror | None = None) -> dict[str, str]
         template = source.replace("SIDE", project.side)
         if mirror is not None:
             template = _MIRRORED.get(template, template)
-        files[_placed(path, project)] = _text(template, project, mirror)
+        files[_project_path(path, project)] = _text(template, project, mirror)
     modules = {path: text for path, text in files.items() if path.endswith(".py")}
-    return files | formatted(modules) | {_placed(_EMPTY, project): ""}
+    return files | format_modules(modules) | {_project_path(_EMPTY, project): ""}
 
 
-def _placed(path: str, project: Project) -> str:
+def _project_path(path: str, project: Project) -> str:
     return path.replace("NAME", project.module)
 
 
 def _text(source: str, project: Project, mirror: Mirror | None) -> str:
     if source.endswith(".jinja"):
-        return templates.rendered(f"project/{source}", project=project, mirror=mirror)
+        return templates.render(f"project/{source}", project=project, mirror=mirror)
     return (paths.templates_dir() / "project" / source).read_text(encoding="utf-8")
 
 

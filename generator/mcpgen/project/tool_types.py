@@ -189,12 +189,12 @@ class _Reader:
         try:
             if self._level > MAX_LEVELS:
                 return self._fallback(ANY, pointer, "it is nested too deep")
-            found = self._any_hint(schema, name, pointer)
+            hint = self._any_hint(schema, name, pointer)
         finally:
             self._level -= 1
-        if len(found.code) > _MAX_CODE:
+        if len(hint.code) > _MAX_CODE:
             return self._fallback(ANY, pointer, "its type is too long")
-        return found
+        return hint
 
     def _any_hint(self, schema: Any, name: str, pointer: str) -> Hint:
         if schema is True or schema == {}:
@@ -270,9 +270,9 @@ class _Reader:
                 samples[wire] = hint
         text = doc or _text(schema.get("description")) or f"An object of {self._prefix}."
         self._types.classes.append(StructClass(name, docstring([text], _INDENT), tuple(fields)))
-        found = _sampled(name, samples, field_names(properties))
-        self._references[pointer] = found
-        return found
+        own_hint = _with_sample(name, samples, field_names(properties))
+        self._references[pointer] = own_hint
+        return own_hint
 
     def _reference(self, target: str, pointer: str) -> Hint:
         if target in self._references:
@@ -286,13 +286,13 @@ class _Reader:
         self._open.add(target)
         try:
             name = f"{self._prefix}{names.pascal(target.rpartition('/')[2])}"
-            found = self._hint(schema, name, target)
+            hint = self._hint(schema, name, target)
         finally:
             self._open.discard(target)
-        return self._references.setdefault(target, found)
+        return self._references.setdefault(target, hint)
 
     def _target(self, target: str) -> Any:
-        """What a reference within the schema leads to.
+        """The schema that a reference within the schema leads to.
 
         Raises:
             NoTypesError: It leads elsewhere.
@@ -334,7 +334,7 @@ class _Reader:
                 return self._fallback(ANY, pointer, "it has unions within a union")
             [family] = hint.family
             members.setdefault(family, []).append(hint)
-        merged = [self._merged(family, members[family], pointer) for family in members]
+        merged = [self._merge(family, members[family], pointer) for family in members]
         merged.sort(key=lambda hint: "null" in hint.family)
         if len(merged) == 1:
             return merged[0]
@@ -343,7 +343,7 @@ class _Reader:
         families = frozenset[str]().union(*(hint.family for hint in merged))
         return Hint(code, families, (), first.sample, first.wire)
 
-    def _merged(self, family: str, hints: Sequence[Hint], pointer: str) -> Hint:
+    def _merge(self, family: str, hints: Sequence[Hint], pointer: str) -> Hint:
         if len({hint.code for hint in hints}) == 1:
             return hints[0]
         if all(hint.choices for hint in hints):
@@ -362,7 +362,7 @@ class _Reader:
 
 
 _NO_FIELD = re.compile(r'["\\\x00-\x1f]')
-"""What msgspec refuses in the names of members on the wire."""
+"""Characters that msgspec refuses in the names of members on the wire."""
 
 
 def _no_struct(schema: dict[str, Any]) -> str:
@@ -411,11 +411,11 @@ def field_names(wires: Iterable[str]) -> dict[str, str]:
     reserved = {"self": "self_", "ctx": "ctx_"}
     plain = names.members(wires)
     taken = set(plain.values())
-    found: dict[str, str] = {}
+    fields: dict[str, str] = {}
     for wire, name in plain.items():
         other = reserved.get(name, name)
-        found[wire] = name if other == name else names.free_name(other, taken)
-    return found
+        fields[wire] = name if other == name else names.free_name(other, taken)
+    return fields
 
 
 def _field(wire: str, name: str, hint: Hint, schema: Any, required: bool) -> StructField:
@@ -458,7 +458,7 @@ def _default(schema: Any, hint: Hint) -> Code | None:
             return None
 
 
-def _sampled(name: str, required: dict[str, Hint], python_names: dict[str, str]) -> Hint:
+def _with_sample(name: str, required: dict[str, Hint], python_names: dict[str, str]) -> Hint:
     """The type of a class, with a sample of its required fields."""
     hint = Hint(Code(name), DICT.family)
     if any(each.sample is None for each in required.values()):

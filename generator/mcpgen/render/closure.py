@@ -23,7 +23,7 @@ _OF_PYDANTIC = frozenset({"pydantic_core", "typing_extensions"})  # pydantic dep
 _PROTECTION, _FOR_SOME = "server/auth/", {"aiohttp", "httpx2"}  # only protected servers fetch
 
 
-def needed(
+def needed_files(
     entries: Iterable[str],
     available: Collection[str],
     text_of: Callable[[str], str],
@@ -40,18 +40,18 @@ def needed(
     Raises:
         LookupError: A module imports one of the package's that is not available.
     """
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     waiting = list(entries)
     while waiting:
         path = next((path for path in reversed(waiting) if path not in late), waiting[-1])
         waiting.remove(path)
-        if path in found or path == _INIT:
+        if path in texts or path == _INIT:
             continue
-        found[path] = text_of(path)
+        texts[path] = text_of(path)
         waiting += _packages(path)
         if path.endswith(".py"):
-            waiting += imported(path, found[path], available)
-    return found
+            waiting += imported_files(path, texts[path], available)
+    return texts
 
 
 def importers(files: Mapping[str, str]) -> dict[str, str]:
@@ -66,7 +66,7 @@ def importers(files: Mapping[str, str]) -> dict[str, str]:
     Raises:
         LookupError: A module imports one that the package lacks.
     """
-    targets = {path: [*imported(path, text, files)] for path, text in files.items()}
+    targets = {path: [*imported_files(path, text, files)] for path, text in files.items()}
     by_name = files.keys() - {target for each in targets.values() for target in each}
     importer: dict[str, str] = {}
     for begin in ("__init__.pyi", *sorted(by_name), *sorted(files)):
@@ -88,7 +88,7 @@ def _packages(path: str) -> Iterator[str]:
         yield "/".join((*folders[:depth], _INIT))
 
 
-def imported(path: str, text: str, available: Collection[str]) -> Iterator[str]:
+def imported_files(path: str, text: str, available: Collection[str]) -> Iterator[str]:
     """Paths of the files that a module imports from its own package.
 
     Raises:

@@ -33,9 +33,9 @@ from mcpgen.names import Library
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _WHOLE = "AllDefinitions_"
-"""What the module's own type would be called, which is not written; no definition has this name."""
+"""The name of the module's own type, which is not written; no definition has this name."""
 _EVERY = "#all#"
-"""What the library takes for every type, those among it that have no definition."""
+"""The library's key for every type, also for those that have no definition."""
 _LIBRARY = "datamodel_code_generator"
 _SERVE = (
     "import sys; sys.path[:] = sys.argv[1:]; from mcpgen.render.datamodel import serve; serve()"
@@ -216,7 +216,7 @@ class Worker:
     def _sources(self) -> dict[str, str]:
         sources: dict[str, str]
         try:
-            sources = _made(self._missing) if self._here else json.loads(self._answer)
+            sources = _sources_of(self._missing) if self._here else json.loads(self._answer)
         except ValueError:  # it ended before it had an answer
             return {}
         if self._kept is not None:
@@ -229,11 +229,11 @@ def serve() -> None:
     """Write the sources for the jobs on standard input; what fails is left out."""
     gc.disable()  # of the many objects made here, next to none is garbage
     import_library()
-    sources = _made(pickle.load(sys.stdin.buffer))
+    sources = _sources_of(pickle.load(sys.stdin.buffer))
     sys.stdout.buffer.write(json.dumps(sources).encode())
 
 
-def _made(jobs: Mapping[str, bytes]) -> dict[str, str]:
+def _sources_of(jobs: Mapping[str, bytes]) -> dict[str, str]:
     """The sources for jobs; what fails is left out."""
     sources: dict[str, str] = {}
     for path, job in jobs.items():

@@ -89,7 +89,7 @@ _known: dict[str, str] = {}
 """Formatted pieces by their sources."""
 
 
-def formatted(sources: Mapping[str, str]) -> dict[str, str]:
+def format_modules(sources: Mapping[str, str]) -> dict[str, str]:
     """Modules as Black formats them, by their paths.
 
     Args:
@@ -104,10 +104,10 @@ def formatted(sources: Mapping[str, str]) -> dict[str, str]:
     kept: dict[str, dict[str, str]] = {}
     for path, parts in pieces.items():
         if len(sources[path]) >= _KEPT and any(part not in _known for part in parts):
-            kept[path] = _read(path)
+            kept[path] = _read_pieces(path)
             _known.update(_rows(kept[path], parts))
     _known.update(_format_all({part for parts in pieces.values() for part in parts} - {*_known}))
-    texts = {path: _joined(path, sources[path], parts) for path, parts in pieces.items()}
+    texts = {path: _join(path, sources[path], parts) for path, parts in pieces.items()}
     for path, rows in kept.items():
         new = {_digest(part): _known[part] for part in pieces[path] if part in _known}
         if not new.keys() <= rows.keys():
@@ -151,14 +151,14 @@ def _cuts(body: Sequence[ast.stmt], lines: Sequence[str]) -> Iterator[int]:
             yield first
 
 
-def _joined(path: str, source: str, parts: Sequence[str]) -> str:
+def _join(path: str, source: str, parts: Sequence[str]) -> str:
     """A module of its formatted parts."""
     if all(part in _known for part in parts):
         return "\n\n".join(_known[part] for part in parts)
     return _format(path, source)  # with the error of Black, or a part is no module by itself
 
 
-def _read(path: str) -> dict[str, str]:
+def _read_pieces(path: str) -> dict[str, str]:
     """The pieces of a module that were formatted before, by their digests."""
     data = cache.read(_KIND, _key(path))
     return {} if data is None else dict(json.loads(data))

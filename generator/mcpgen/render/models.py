@@ -30,10 +30,10 @@ from mcpgen.names import Library
 from mcpgen.render.datamodel import Job, Worker, source_of
 
 _OF_PACKAGE = ("Struct", "Untagged", "Variant", "always_sent")
-"""What modules of models import of the package."""
+"""The names that modules of models import from the package."""
 
 _OF_PYDANTIC = ("UnsetType", "nullable", "optional")
-"""What they import besides, of the module that the package has for pydantic."""
+"""The names that they import from the package's module for pydantic as well."""
 
 
 def job(
@@ -47,7 +47,7 @@ def job(
     library: Library = "msgspec",
     runtime: str = "..",
 ) -> Job:
-    """What a module with every definition is made from.
+    """The job that renders a module with every definition.
 
     Args:
         normal: The definitions.
@@ -68,7 +68,7 @@ def job(
         if name in core:
             continue
         python = names.members(definition.properties, reserved)
-        definitions[name] = _imported(_input(definition, normal), core)
+        definitions[name] = _with_imports(_input(definition, normal), core)
         aliases |= {f"{name}.{wire}": member for wire, member in python.items() if wire != member}
         extra[name] = _extra(definition, normal, docs[name], unions.get(name, ()), python)
         tag = None if name in unions else _discriminator(definition, normal, reserved)
@@ -90,22 +90,22 @@ def job(
     )
 
 
-def _imported(node: Node, core: Collection[str]) -> Node:
+def _with_imports(node: Node, core: Collection[str]) -> Node:
     """A schema with an import in place of each reference to a definition of the revision."""
     if not core:
         return node
     if "$ref" in node:
         return {"customTypePath": f"package.{target(node)}"} if target(node) in core else node
-    found = dict(node)
+    copy = dict(node)
     for key in ("items", "additionalProperties"):
         if node.get(key):
-            found[key] = _imported(node[key], core)
+            copy[key] = _with_imports(node[key], core)
     if "anyOf" in node:
-        found["anyOf"] = [_imported(part, core) for part in node["anyOf"]]
+        copy["anyOf"] = [_with_imports(part, core) for part in node["anyOf"]]
     if "properties" in node:
         inner = node["properties"].items()
-        found["properties"] = {wire: _imported(child, core) for wire, child in inner}
-    return found
+        copy["properties"] = {wire: _with_imports(child, core) for wire, child in inner}
+    return copy
 
 
 def render(normal: NormalizedSchema, job: Job, worker: Worker | None = None, path: str = "") -> str:
@@ -141,8 +141,8 @@ def _refusal(normal: NormalizedSchema, job: Job, error: Exception) -> SchemaErro
         except Exception as own:  # the same as above, for one definition
             pointer, error = normal.definitions[name].pointer, own
             break
-    came = f"{type(error).__name__}: {error}"
-    return normal.schema.error(pointer, "what can become Python", safe_text(came))
+    actual = f"{type(error).__name__}: {error}"
+    return normal.schema.error(pointer, "what can become Python", safe_text(actual))
 
 
 def _check(source: str, normal: NormalizedSchema, job: Job) -> None:
@@ -152,7 +152,7 @@ def _check(source: str, normal: NormalizedSchema, job: Job) -> None:
         SchemaError: A definition was renamed, left out, or changed in its members.
     """
     module = ast.parse(source)
-    written = dict(_written(module.body))
+    written = dict(_defined_names(module.body))
     imported = {
         name.asname or name.name
         for statement in module.body
@@ -169,12 +169,12 @@ def _check(source: str, normal: NormalizedSchema, job: Job) -> None:
             raise normal.schema.error(definition.pointer, expected, shown(name))
 
 
-def _written(body: Iterable[ast.stmt]) -> Iterator[tuple[str, set[str] | None]]:
+def _defined_names(body: Iterable[ast.stmt]) -> Iterator[tuple[str, set[str] | None]]:
     """The names that a module defines; for a Struct with its members."""
     for statement in body:
         match statement:
             case ast.ClassDef(name=name, bases=[ast.Name(id="Struct")]):
-                yield name, {member for member, _ in _written(statement.body)}
+                yield name, {member for member, _ in _defined_names(statement.body)}
             case ast.ClassDef(name=name) | ast.AnnAssign(target=ast.Name(id=name)):
                 yield name, None
             case ast.Assign(
@@ -182,7 +182,7 @@ def _written(body: Iterable[ast.stmt]) -> Iterator[tuple[str, set[str] | None]]:
             ):
                 yield name, None
             case ast.If():
-                yield from _written([*statement.body, *statement.orelse])
+                yield from _defined_names([*statement.body, *statement.orelse])
             case _:
                 pass
 
@@ -198,7 +198,7 @@ def _input(definition: Definition, normal: NormalizedSchema) -> Node:
     tag = definition.tag[0] if definition.tag else None
     always, optional = _always_sent(definition), _optional(definition, normal)
     properties = {
-        wire: _hidden({key: value for key, value in node.items() if key != "default"})
+        wire: _hide_constant({key: value for key, value in node.items() if key != "default"})
         for wire, node in sorted(
             definition.properties.items(),
             key=lambda item: item[0] not in definition.required or item[0] in always,
@@ -213,7 +213,7 @@ def _input(definition: Definition, normal: NormalizedSchema) -> Node:
     return {**definition.node, "properties": properties, "required": required}
 
 
-def _hidden(node: Node) -> Node:
+def _hide_constant(node: Node) -> Node:
     """A constant in a form that datamodel-code-generator makes no tag of: the tag is ours."""
     return {"anyOf": [node]} if "const" in node else node
 
@@ -244,7 +244,7 @@ def _extra(
     variants: tuple[Variant, ...],
     python: Mapping[str, str],
 ) -> dict[str, Any]:
-    """What the templates get to know about a definition beyond its schema."""
+    """The values that the templates get about a definition beyond its schema."""
     return {
         "always_sent": {
             python[wire]: {"wire": wire, "value": value}
@@ -276,15 +276,15 @@ def _checks(definition: Definition, python: Mapping[str, str], kind: type[Check]
             "rule": check,
             "name": python[check.wire],
             "required": check.wire in definition.required,
-            "message": f"{safe_text(check.wire)}: expected {_expected(check)}",
+            "message": f"{safe_text(check.wire)}: expected {_expectation(check)}",
         }
         for check in definition.checks
         if isinstance(check, kind)
     ]
 
 
-def _expected(check: Check) -> str:
-    """What a member must be, for the error of one that is not."""
+def _expectation(check: Check) -> str:
+    """The text for the error of a member: the values that it may have."""
     if isinstance(check, Constant):
         return f"the constant {shown(check.value)}"
     if isinstance(check, Range):
@@ -345,7 +345,7 @@ def _imports(
     extra: Mapping[str, Mapping[str, Any]],
     library: Library,
 ) -> list[str]:
-    """What only our templates write, so that nobody else imports it."""
+    """The imports for names that only our templates write, so that nobody else imports them."""
     used: list[str] = []
     if unions:
         used += ["package.Untagged", "package.Variant"]
@@ -386,9 +386,9 @@ def _imports(
 
 def _nullable(definition: Definition, extra: Mapping[str, Any]) -> bool:
     """Whether an object has an optional member for which null is a value."""
-    given = {*definition.required, *extra["optional"].values()}
-    given |= {each["wire"] for each in extra["always_sent"].values()}
-    return bool(definition.properties.keys() - given)
+    always_present = {*definition.required, *extra["optional"].values()}
+    always_present |= {each["wire"] for each in extra["always_sent"].values()}
+    return bool(definition.properties.keys() - always_present)
 
 
 def _tag_name(extra: Mapping[str, Any]) -> set[str]:

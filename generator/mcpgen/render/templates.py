@@ -39,7 +39,7 @@ _REASON = 300
 """Characters of an error within a template that are shown."""
 
 
-def rendered(name: str, overrides: Path | None = None, **values: object) -> str:
+def render(name: str, overrides: Path | None = None, **values: object) -> str:
     """A template as text.
 
     Args:
@@ -77,8 +77,8 @@ def _place_in(directory: Path, error: Exception) -> tuple[str, int] | None:
     return inside[-1] if inside else None
 
 
-def _written(value: object) -> str:
-    """What a template may write for a value.
+def _safe_text(value: object) -> str:
+    """The text that a template may write for a value.
 
     Raises:
         UndefinedError: There is no such value; its text names it.
@@ -145,7 +145,7 @@ def _environment(root: Path, overrides: Path | None) -> SandboxedEnvironment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
         autoescape=False,
-        finalize=_written,
+        finalize=_safe_text,
         bytecode_cache=_CompiledTemplates() if overrides is None else None,
     )
     filters: Mapping[str, Any] = {"literal": literal, "docstring": docstring}

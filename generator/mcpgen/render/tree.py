@@ -19,7 +19,7 @@ from mcpgen.model.parts import EVERYTHING, Features, Selection
 from mcpgen.model.spec import ExtensionSpec, PackageSpec, RevisionSpec, package
 from mcpgen.render import closure, models, templates
 from mcpgen.render.datamodel import Job, Worker
-from mcpgen.render.formatting import Header, formatted
+from mcpgen.render.formatting import Header, format_modules
 
 _SUFFIX = ".jinja"
 _PER_REVISION = "revision"
@@ -67,7 +67,7 @@ def render_package(
         return makers[path]()
 
     try:
-        files = closure.needed(spec.entries, makers, text_of, jobs)
+        files = closure.needed_files(spec.entries, makers, text_of, jobs)
     except LookupError as error:
         if overrides is None or not spec.has.installed:
             raise
@@ -76,7 +76,7 @@ def render_package(
     files |= {path: text_of(path) for path in ("__init__.py", "__init__.pyi")}
     rendered = {path for path, _ in _in_place(spec.has)}
     copied = {path for path in files if is_copied(path) and path not in rendered}
-    files |= formatted({path: text for path, text in files.items() if path not in copied})
+    files |= format_modules({path: text for path, text in files.items() if path not in copied})
     header = Header.of(spec)
     return {path: header.above(path, files[path]) for path in sorted(files)}
 
@@ -89,12 +89,12 @@ def is_copied(path: str) -> bool:
 def _makers(
     spec: PackageSpec, jobs: Mapping[str, Job], worker: Worker | None, overrides: Path | None
 ) -> dict[str, Callable[[], str]]:
-    """What makes the text of each file that a package may have, by its path."""
+    """The function that makes the text of each file that a package may have, by the file's path."""
     makers: dict[str, Callable[[], str]] = {}
 
     def add(path: str, source: str, **values: object) -> None:
         values |= _runtime_names(spec, path)
-        makers[path] = partial(templates.rendered, source, overrides, package=spec, **values)
+        makers[path] = partial(templates.render, source, overrides, package=spec, **values)
 
     for file in _verbatim():
         makers[file.relative_to(_root()).as_posix()] = partial(file.read_text, encoding="utf-8")

@@ -123,7 +123,7 @@ def _check_chains(document: Node, source: str) -> None:
         for name in document[key]
     }
     graph = {
-        name: set(_taken_in(resolve(document, pointer), pointers))
+        name: set(_definitions_within(resolve(document, pointer), pointers))
         for name, pointer in pointers.items()
     }
     try:
@@ -131,8 +131,8 @@ def _check_chains(document: Node, source: str) -> None:
     except CycleError as error:
         circle: list[str] = error.args[1][::-1]
         expected = "a definition that does not lead back to itself by $ref or allOf"
-        came = " to ".join(circle[:4]) + (" ..." if len(circle) > 4 else "")
-        raise SchemaError(source, pointers[circle[0]], expected, came) from None
+        actual = " to ".join(circle[:4]) + (" ..." if len(circle) > 4 else "")
+        raise SchemaError(source, pointers[circle[0]], expected, actual) from None
     lengths: dict[str, int] = {}
     for name in order:
         lengths[name] = 1 + max((lengths[other] for other in graph[name]), default=0)
@@ -141,11 +141,11 @@ def _check_chains(document: Node, source: str) -> None:
             raise SchemaError(source, pointers[name], expected, "a longer one")
 
 
-def _taken_in(node: Json, definitions: Collection[str]) -> Iterator[str]:
+def _definitions_within(node: Json, definitions: Collection[str]) -> Iterator[str]:
     """The definitions that a schema is made of itself, not those of its members."""
     if is_object(node):
         name = target_name(node["$ref"], definitions) if "$ref" in node else None
         if name is not None:
             yield name
         for part in node.get("allOf", ()):
-            yield from _taken_in(part, definitions)
+            yield from _definitions_within(part, definitions)

@@ -65,8 +65,8 @@ def disagreements(typescript_file: Path, json_file: Path) -> Disagreements:
             (published[container], right[container]),
         )
     )
-    others = [f"{_cut(name)} is a definition of the TypeScript only" for name in only_here]
-    others += [f"{_cut(name)} is a definition of the JSON only" for name in only_there]
+    others = [f"{_shorten(name)} is a definition of the TypeScript only" for name in only_here]
+    others += [f"{_shorten(name)} is a definition of the JSON only" for name in only_there]
     shared = {name: right[container][name] for name in right[container] if name not in only_here}
     theirs = {name: published[container][name] for name in shared}
     documents: tuple[Node, Node] = ({container: theirs}, {container: shared})
@@ -76,7 +76,7 @@ def disagreements(typescript_file: Path, json_file: Path) -> Disagreements:
         if _is_writable(old) and _is_writable(new):
             errata.append(_erratum(module, pointer, old, new))
         else:
-            others.append(f"{_cut(pointer)} differs by a null, which TOML has no form for")
+            others.append(f"{_shorten(pointer)} differs by a null, which TOML has no form for")
     return Disagreements(tuple(errata), tuple(others))
 
 
@@ -132,7 +132,7 @@ _GAINED = {"null": "null", "number": "numbers that are not whole"}
 
 def _reason(old: Json, new: Json) -> str:
     types, right_types = _types(old), _types(new)
-    gained = [said for name, said in _GAINED.items() if name in {*right_types} - {*types}]
+    gained = [phrase for name, phrase in _GAINED.items() if name in {*right_types} - {*types}]
     if types and gained:
         return f"the TypeScript allows {' and '.join(gained)}"
     if (
@@ -164,14 +164,14 @@ def _is_writable(value: Json) -> bool:
     return value is not None
 
 
-def _cut(text: str) -> str:
+def _shorten(text: str) -> str:
     return safe_text(text, 200)
 
 
-def errata_text(found: Disagreements) -> str:
+def errata_text(comparison: Disagreements) -> str:
     """Disagreements as the text of an `errata.toml`; what an erratum cannot say is a comment."""
-    lines = [f"# {sentence}" for sentence in found.others]
-    for erratum in found.errata:
+    lines = [f"# {sentence}" for sentence in comparison.others]
+    for erratum in comparison.errata:
         values: Mapping[str, Json] = vars(erratum)
         entry = (f"{key} = {toml_value(value)}" for key, value in values.items())
         lines += ["", "[[erratum]]", *entry] if lines else ["[[erratum]]", *entry]

@@ -1,4 +1,4 @@
-"""What types and fields mean, in our own words (`schema/docs.toml`).
+"""The meaning of types and fields, in our own words (`schema/docs.toml`).
 
 One entry serves every revision that has the type; a revision may say something else. Pages are
 those of the specification, below `docs/specification/<revision>/`.
@@ -25,7 +25,7 @@ _PARTS: dict[str, Any] = {"doc": "", "page": "", "fields": {}}
 
 @dataclass(frozen=True)
 class Text:
-    """What is said about one type.
+    """The documentation of one type.
 
     Attributes:
         doc: The type itself; empty if nothing is said.
@@ -59,11 +59,11 @@ class Docs:
     types: Mapping[str, Entry] = field(default_factory=dict[str, Entry])
 
     def type_doc(self, revision: str, name: str) -> str:
-        """What a type is, or an empty text."""
+        """The documentation of a type, or an empty text."""
         return next((text.doc for text in self._texts(revision, name) if text.doc), "")
 
     def field_doc(self, revision: str, name: str, wire_name: str) -> str:
-        """What a field of a type means, or an empty text."""
+        """The documentation of a field of a type, or an empty text."""
         texts = self._texts(revision, name)
         return next((text.fields[wire_name] for text in texts if wire_name in text.fields), "")
 
@@ -77,7 +77,7 @@ class Docs:
         return _page_in(self.pages.get(topic, {}), revision)
 
     def _texts(self, revision: str, name: str) -> tuple[Text, ...]:
-        """What is said about a type in a revision, what is special to it first."""
+        """The texts about a type in a revision, the revision's own before the shared one."""
         entry = self.types.get(name)
         if entry is None:
             return ()
@@ -99,12 +99,12 @@ def load() -> Docs:
     Raises:
         DocsError: The file is malformed.
     """
-    found = load_file(paths.schema_dir() / NAME)
+    docs = load_file(paths.schema_dir() / NAME)
     own = paths.own_schema_dir()
     if own is None or not (own / NAME).is_file():
-        return found
+        return docs
     names = [folder.name for folder in own.iterdir() if folder.is_dir()]
-    return _with_own(found, load_file(own / NAME, found.pages), names)
+    return _with_own(docs, load_file(own / NAME, docs.pages), names)
 
 
 def _with_own(docs: Docs, own: Docs, revisions: Sequence[str]) -> Docs:
@@ -117,8 +117,8 @@ def _with_own(docs: Docs, own: Docs, revisions: Sequence[str]) -> Docs:
     for name, entry in own.types.items():
         below = types.get(name, Entry(_NOTHING, {}))
         special = {
-            revision: _merged(
-                _merged(entry.revisions.get(revision, _NOTHING), entry.text),
+            revision: _merge(
+                _merge(entry.revisions.get(revision, _NOTHING), entry.text),
                 below.revisions.get(revision, _NOTHING),
             )
             for revision in revisions
@@ -131,8 +131,8 @@ def _page_in(by_revision: Mapping[str, str], revision: str) -> str:
     return by_revision.get(revision, by_revision.get("default", ""))
 
 
-def _merged(above: Text, below: Text) -> Text:
-    """A text with what another one says where it says nothing."""
+def _merge(above: Text, below: Text) -> Text:
+    """A text, completed by another one where it is empty."""
     fields = {**below.fields, **above.fields}
     return Text(above.doc or below.doc, above.page or below.page, fields)
 
@@ -151,16 +151,16 @@ def load_file(path: Path, topics: Collection[str] = ()) -> Docs:
     for key in table.keys() - {"pages", "types"}:
         raise place.at(key).error("one of the tables pages, types", key)
     types = place.at("types").table(table.get("types", {}))
-    found = Docs(
+    docs = Docs(
         pages=_pages(table.get("pages", {}), place.at("pages")),
         types={name: _entry(row, place.at("types").at(name)) for name, row in types.items()},
     )
-    for name, entry in found.types.items():
+    for name, entry in docs.types.items():
         for text in (entry.text, *entry.revisions.values()):
-            if text.page and text.page not in {*found.pages, *topics}:
+            if text.page and text.page not in {*docs.pages, *topics}:
                 at = place.at("types").at(name).at("page")
                 raise at.error("a topic of [pages]", text.page)
-    return found
+    return docs
 
 
 def _pages(table: Any, place: Place) -> dict[str, Mapping[str, str]]:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from mcpgen.errors import ErrataError, shown
 from mcpgen.json_types import Json
-from mcpgen.schema.structure import canonical, replaced, resolve
+from mcpgen.schema.structure import canonical, replace_at, resolve
 from mcpgen.toml_records import convert, read_toml
 
 
@@ -67,22 +67,22 @@ def apply(document: Json, errata: Iterable[Erratum], source: str) -> Json:
     for erratum in errata:
         expected = f"{shown(erratum.old)} (the old value of an entry in errata.toml)"
         try:
-            found = resolve(document, erratum.pointer)
+            current = resolve(document, erratum.pointer)
         except LookupError as error:
             raise ErrataError(source, erratum.pointer, expected, "nothing") from error
-        if canonical(found) != canonical(erratum.old):
-            raise ErrataError(source, erratum.pointer, expected, shown(found))
-        document = replaced(document, erratum.pointer, erratum.new)
+        if canonical(current) != canonical(erratum.old):
+            raise ErrataError(source, erratum.pointer, expected, shown(current))
+        document = replace_at(document, erratum.pointer, erratum.new)
     return document
 
 
-def fitting(document: Json, errata: Iterable[Erratum]) -> tuple[Erratum, ...]:
+def select_fitting(document: Json, errata: Iterable[Erratum]) -> tuple[Erratum, ...]:
     """Those corrections of another schema that have something to correct in this one."""
-    found: list[Erratum] = []
+    applicable: list[Erratum] = []
     for erratum in errata:
         try:
             document = apply(document, [erratum], "")
         except ErrataError:
             continue
-        found.append(erratum)
-    return tuple(found)
+        applicable.append(erratum)
+    return tuple(applicable)

@@ -51,7 +51,7 @@ class PageRule:
 
 @dataclass(frozen=True)
 class Deprecation:
-    """What a revision deprecates.
+    """A feature that a revision deprecates.
 
     Attributes:
         since: The revision that called it deprecated first.
@@ -70,7 +70,7 @@ class Deprecation:
 
 @dataclass(frozen=True)
 class Pages:
-    """What the pages state for readers: `mcpgen diff` compares it, and no package has it.
+    """Statements of the pages for readers: `mcpgen diff` compares them, and no package has them.
 
     Attributes:
         unstated: Facts, as `table.fact`, or tables of which the revision says nothing: their values

@@ -79,7 +79,7 @@ def binds(node: Node) -> Set[str]:
     return frozenset(key for key, value in node.items() if not _allows_all(key, value))
 
 
-def lost(node: Node, carried: Collection[str]) -> list[str]:
+def lost_keywords(node: Node, carried: Collection[str]) -> list[str]:
     """The keywords of a schema that bind values and that a type does not carry, in its order."""
     binding = binds(node)
     return [key for key in node if key in binding and key not in carried]

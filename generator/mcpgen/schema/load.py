@@ -43,7 +43,7 @@ Scalar: TypeAlias = str | int | float | bool
 
 @dataclass(frozen=True)
 class Note:
-    """What was made of something in a schema that is no mistake to refuse, yet worth to know.
+    """A place in a schema that is accepted although the package takes it in its own way.
 
     Attributes:
         pointer: Where it stands, normalised.
@@ -96,9 +96,9 @@ class Schema:
             return f"{self.places[name]}{slash}{rest}"
         return f"/{self.container}{normalised.removeprefix('/$defs')}"
 
-    def error(self, normalised: str, expected: str, came: str) -> SchemaError:
+    def error(self, normalised: str, expected: str, actual: str) -> SchemaError:
         """The error for a place in this schema, given by its normalised pointer."""
-        return SchemaError(self.source, self.pointer(normalised), expected, came)
+        return SchemaError(self.source, self.pointer(normalised), expected, actual)
 
 
 def load(revision: str, *, errata: bool = True) -> Schema:
@@ -116,13 +116,13 @@ def load(revision: str, *, errata: bool = True) -> Schema:
     row = entry(revision)
     path = row.folder / "schema.json"
     document = known_document(row)
-    found = digest(document)
-    if found != row.digest:
+    actual = digest(document)
+    if actual != row.digest:
         raise SchemaError(
-            paths.shown_path(path), "", f"the digest {row.digest} of revisions.toml", found
+            paths.shown_path(path), "", f"the digest {row.digest} of revisions.toml", actual
         )
     entries = corrections.read_errata(row.folder / "errata.toml") if errata else ()
-    return _schema(SchemaFile(path, document, found), revision, entries)
+    return _schema(SchemaFile(path, document, actual), revision, entries)
 
 
 def load_file(path: Path, *, revision: str | None = None, errata: bool = True) -> Schema:
@@ -161,7 +161,7 @@ def read_extension(path: Path, core: Mapping[str, Node]) -> SchemaFile:
     return SchemaFile(path, own, digest(own))
 
 
-def extended(core: Schema, file: SchemaFile, own: Mapping[str, Json]) -> Schema:
+def add_definitions(core: Schema, file: SchemaFile, own: Mapping[str, Json]) -> Schema:
     """The schema of a revision with further definitions beside its own.
 
     Args:
@@ -230,7 +230,7 @@ class SchemaFile:
     def errata(self) -> tuple[corrections.Erratum, ...]:
         """The corrections of the nearest revision that fit the file."""
         entries = corrections.read_errata(self.nearest.entry.folder / "errata.toml")
-        return corrections.fitting(self.document, entries)
+        return corrections.select_fitting(self.document, entries)
 
     def schema(self, *, revision: str | None = None, errata: bool = True) -> Schema:
         """The schema in the file, checked.
@@ -242,9 +242,9 @@ class SchemaFile:
         Raises:
             SchemaError: The file is not a schema of the protocol.
         """
-        return self.corrected(self.errata if errata else (), revision or self.revision)
+        return self.corrected_schema(self.errata if errata else (), revision or self.revision)
 
-    def corrected(self, entries: tuple[corrections.Erratum, ...], revision: str) -> Schema:
+    def corrected_schema(self, entries: tuple[corrections.Erratum, ...], revision: str) -> Schema:
         """The schema in the file with some corrections, checked.
 
         Raises:
@@ -279,7 +279,7 @@ def _typescript_file(path: Path, module: Module) -> SchemaFile:
         container: digest(typescript.document(module, container, Fidelity.PUBLISHED))
         for container in _CONTAINERS
     }
-    container = next((name for name, found in published.items() if found in known), "$defs")
+    container = next((name for name, value in published.items() if value in known), "$defs")
     constants = {
         name: constant.value
         for name, constant in module.constants.items()
@@ -385,8 +385,8 @@ def _check_shape(naming: _Naming, source: str) -> None:
     for name in ("ClientRequest", "ServerResult"):
         if name not in naming.definitions:
             expected = f"{name}, a union that every schema of the protocol defines"
-            came = f"{len(naming.definitions)} definitions without it"
-            raise SchemaError(source, f"/{naming.container}", expected, came)
+            actual = f"{len(naming.definitions)} definitions without it"
+            raise SchemaError(source, f"/{naming.container}", expected, actual)
     for name, definition in naming.definitions.items():
         if not (is_object(definition) or isinstance(definition, bool)):
             default = f"/{naming.container}/{escape(name)}"

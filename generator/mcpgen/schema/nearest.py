@@ -20,7 +20,7 @@ from mcpgen.schema.revisions import RevisionEntry, revisions
 
 @dataclass(frozen=True)
 class Features:
-    """What of a schema is compared.
+    """The names in a schema that are compared with those of other schemas.
 
     Attributes:
         methods: The wire's names of requests and notifications.
@@ -72,8 +72,8 @@ class Nearest:
 def nearest(document: Node) -> Nearest:
     """The known revision whose structure is nearest to that of a schema."""
     own = features(document)
-    entry = max(revisions(), key=lambda row: (own.shares(_known(row)), row.name))
-    theirs = _known(entry)
+    entry = max(revisions(), key=lambda row: (own.shares(_known_features(row)), row.name))
+    theirs = _known_features(entry)
     shared = Features(
         own.methods & theirs.methods,
         own.definitions & theirs.definitions,
@@ -83,7 +83,7 @@ def nearest(document: Node) -> Nearest:
 
 
 def features(document: Node) -> Features:
-    """What of a schema is compared, in either dialect; nothing of what is malformed."""
+    """The names in a schema that are compared, in either dialect; malformed parts have none."""
     definitions = dict(_definitions(document))
     properties = {
         name: node["properties"]
@@ -94,7 +94,7 @@ def features(document: Node) -> Features:
     return Features(
         methods=frozenset(method for method in methods if isinstance(method, str)),
         definitions=frozenset(definitions),
-        properties=frozenset((name, wire) for name, found in properties.items() for wire in found),
+        properties=frozenset((name, wire) for name, own in properties.items() for wire in own),
     )
 
 
@@ -111,7 +111,7 @@ def _const(node: Json) -> Json:
 
 
 @cache
-def _known(row: RevisionEntry) -> Features:
+def _known_features(row: RevisionEntry) -> Features:
     return features(known_document(row))
 
 

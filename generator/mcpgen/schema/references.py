@@ -26,7 +26,7 @@ def plain_references(document: Node, container: str) -> tuple[Node, Mapping[str,
         The document, and the pointers into the file of definitions that have another name there, or
         are none, by key and name in the document.
     """
-    renamed = dict(_renamed(document, container))
+    renamed = dict(_new_names(document, container))
     anchors = dict(_anchors(document))
     targets: dict[str, str] = {}
     added: dict[str, str] = {}
@@ -53,7 +53,7 @@ def plain_references(document: Node, container: str) -> tuple[Node, Mapping[str,
     return whole, places | {f"/{container}/{escape(name)}": at for name, at in added.items()}
 
 
-def _renamed(document: Node, container: str) -> Iterator[tuple[str, str]]:
+def _new_names(document: Node, container: str) -> Iterator[tuple[str, str]]:
     """Pointers of definitions whose name another one has under the main key, with a new name."""
     for key in CONTAINERS:
         if key != container and is_object(document.get(key)):

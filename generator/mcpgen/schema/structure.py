@@ -1,4 +1,4 @@
-"""What a schema says apart from its prose: its structure, a digest of it, and differences.
+"""The structure of a schema, which is all but its prose: a digest of it, and differences.
 
 Keywords that only annotate are left out, at the places where a schema may stand and nowhere else:
 a property may well be named `description`.
@@ -129,7 +129,7 @@ def resolve(document: Json, pointer: str) -> Json:
     return value
 
 
-def replaced(document: Json, pointer: str, new: Json) -> Json:
+def replace_at(document: Json, pointer: str, new: Json) -> Json:
     """A copy of a document with another value at a pointer that exists in it."""
     if not pointer:
         return new
@@ -137,9 +137,9 @@ def replaced(document: Json, pointer: str, new: Json) -> Json:
     below = f"/{rest}" if rest else ""
     if is_array(document):
         at = int(head)
-        return [*document[:at], replaced(document[at], below, new), *document[at + 1 :]]
+        return [*document[:at], replace_at(document[at], below, new), *document[at + 1 :]]
     name = unescape(head)
-    return {**document, name: replaced(document[name], below, new)}
+    return {**document, name: replace_at(document[name], below, new)}
 
 
 def difference(ours: Json, theirs: Json, pointer: str = "") -> Iterator[tuple[str, str]]:

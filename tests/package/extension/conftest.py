@@ -25,7 +25,7 @@ def pkg(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -
     schema = root / "tasks.ts"
     schema.write_text(examples()["tasks.ts"])
     found = build_request.named_extensions([f"{schema}"])
-    sources = schema_sources.named(REVISIONS)
+    sources = schema_sources.by_name(REVISIONS)
     chosen = Selection(models=pytestconfig.getoption("--models"))
     request = BuildRequest(PACKAGE, sources, selection=chosen, extensions=found)
     output.write(root / PACKAGE, pipeline.build(request))

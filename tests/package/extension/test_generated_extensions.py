@@ -41,7 +41,7 @@ def package(
     """The package with the extension com.example/paint beside each revision."""
     root = tmp_path_factory.mktemp("packages")
     found = build_request.named_extensions([str(PAINT)])
-    sources = schema_sources.named(REVISIONS)
+    sources = schema_sources.by_name(REVISIONS)
     chosen = Selection(models=pytestconfig.getoption("--models"))
     request = BuildRequest(PACKAGE, sources, selection=chosen, extensions=found)
     output.write(root / PACKAGE, pipeline.build(request))

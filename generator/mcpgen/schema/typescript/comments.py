@@ -32,14 +32,14 @@ _JAVASCRIPT_NUMBER = re.compile(
 class WrongTagError(Exception):
     """The value of a tag is not one that the tag can have."""
 
-    def __init__(self, expected: str, came: str) -> None:
-        super().__init__(f"expected {expected}, got {came}")
+    def __init__(self, expected: str, actual: str) -> None:
+        super().__init__(f"expected {expected}, got {actual}")
         self.expected = expected
-        self.came = came
+        self.actual = actual
 
 
 def read_comment(text: str) -> Comment:
-    """What a comment `/** ... */` says.
+    """The content of a comment `/** ... */`.
 
     Raises:
         WrongTagError: The value of a tag that names a keyword is malformed.
@@ -69,7 +69,7 @@ def read_comment(text: str) -> Comment:
             flags[name] = True
         elif reader := _READERS.get(name):
             keywords[_KEYWORDS.get(name, name)] = reader(name, value)
-    shown = _INLINE_TAG.sub(_shown, "\n".join(description))
+    shown = _INLINE_TAG.sub(_link_text, "\n".join(description))
     return Comment(shown.strip(), keywords, flags["nullable"], flags["ignore"])
 
 
@@ -78,8 +78,8 @@ def _lines(text: str) -> list[str]:
     return [re.sub(r"^\s*\* ?", "", line).rstrip() for line in inner.split("\n")]
 
 
-def _shown(tag: re.Match[str]) -> str:
-    """What an inline tag shows: for `{@link Tool | tools}` the text, else the name."""
+def _link_text(tag: re.Match[str]) -> str:
+    """The text that an inline tag shows: for `{@link Tool | tools}` the text, else the name."""
     if tag[1] not in _LINKS:
         return ""
     target, _, text = tag[2].partition("|")
@@ -88,8 +88,8 @@ def _shown(tag: re.Match[str]) -> str:
 
 def _values(tags: list[list[str]]) -> Iterator[tuple[str, str]]:
     for first, *more in tags:
-        if found := _TAG.match(first):
-            yield found[1], " ".join([first[found.end() :], *more]).strip()
+        if tag := _TAG.match(first):
+            yield tag[1], " ".join([first[tag.end() :], *more]).strip()
 
 
 def _number(tag: str, text: str) -> Json:

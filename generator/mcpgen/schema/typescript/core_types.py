@@ -49,18 +49,18 @@ def without_core(document: Node, module: Module, definitions: Mapping[str, Node]
     local = {own: name for own, name in module.renamed.items() if own not in module.types}
     own = {name: node for name, node in document["$defs"].items() if name in module.types}
 
-    def renamed(node: Json) -> Json:
+    def rename(node: Json) -> Json:
         if is_array(node):
-            return [renamed(part) for part in node]
+            return [rename(part) for part in node]
         if not is_object(node):
             return node
-        found = {key: renamed(part) for key, part in node.items()}
+        copy = {key: rename(part) for key, part in node.items()}
         name = str(node.get("$ref", "")).removeprefix("#/$defs/")
         if name in local and local[name] in definitions:
-            found["$ref"] = f"#/$defs/{local[name]}"
-        return found
+            copy["$ref"] = f"#/$defs/{local[name]}"
+        return copy
 
-    return {**document, "$defs": renamed(own)}
+    return {**document, "$defs": rename(own)}
 
 
 def _interface(name: str, node: Node) -> Interface:

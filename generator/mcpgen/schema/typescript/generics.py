@@ -46,7 +46,7 @@ class Generic:
     parameters: Mapping[str, Type | None]
 
 
-def written_out(
+def instantiate(
     types: Mapping[str, Declaration], generics: Mapping[str, Generic], failure: Failure
 ) -> Mapping[str, Declaration]:
     """The declarations without type parameters.
@@ -65,10 +65,10 @@ class _Instances:
     row: int = 0
 
     def of_all(self, types: Mapping[str, Declaration]) -> Mapping[str, Declaration]:
-        own = {name: self.declared(each, {}) for name, each in types.items()}
+        own = {name: self.declare(each, {}) for name, each in types.items()}
         return {**own, **self.written}
 
-    def declared(self, each: Declaration, arguments: Mapping[str, Type]) -> Declaration:
+    def declare(self, each: Declaration, arguments: Mapping[str, Type]) -> Declaration:
         if isinstance(each, Alias):
             return replace(each, type=self.type(each.type, arguments))
         extends = tuple(self.type(parent, arguments) for parent in each.extends)
@@ -85,8 +85,8 @@ class _Instances:
         match type_:
             case Reference(name=name) if name in arguments:
                 return arguments[name]
-            case Reference(arguments=given):
-                type_ = replace(type_, arguments=all_of(given))
+            case Reference(arguments=own):
+                type_ = replace(type_, arguments=all_of(own))
                 return self.instance(type_) if type_.name in self.generics else type_
             case Union(members=members) | Intersection(members=members):
                 return replace(type_, members=all_of(members))
@@ -112,14 +112,14 @@ class _Instances:
     def instance(self, type_: Reference) -> Reference:
         """A reference to the declaration that is written out for some arguments."""
         generic = self.generics[type_.name]
-        given = dict(zip(generic.parameters, type_.arguments, strict=False))
+        arguments = dict(zip(generic.parameters, type_.arguments, strict=False))
         for name, default in generic.parameters.items():
-            if name not in given and default is not None:
-                given[name] = self.type(default, given)
-        if len(given) < len(generic.parameters) or len(type_.arguments) > len(given):
+            if name not in arguments and default is not None:
+                arguments[name] = self.type(default, arguments)
+        if len(arguments) < len(generic.parameters) or len(type_.arguments) > len(arguments):
             expected = f"{type_.name} with {len(generic.parameters)} type arguments"
             raise self.failure(type_.at, expected, len(type_.arguments))
-        name = f"{type_.name}<{','.join(map(_spelled, given.values()))}>"
+        name = f"{type_.name}<{','.join(map(_spell, arguments.values()))}>"
         if name not in self.written:
             if len(self.written) >= MAX_INSTANCES or self.row >= MAX_ROW:
                 expected = f"at most {MAX_INSTANCES} types with arguments, {MAX_ROW} in a row"
@@ -127,23 +127,23 @@ class _Instances:
             self.row += 1
             self.written[name] = Alias(name, type_, generic.declaration.comment, type_.at)
             named = replace(generic.declaration, name=name)
-            self.written[name] = self.declared(named, given)
+            self.written[name] = self.declare(named, arguments)
             self.row -= 1
         return Reference(name, (), type_.at)
 
 
-def _spelled(type_: Type) -> str:
+def _spell(type_: Type) -> str:
     """A type as a part of a name."""
     match type_:
         case Keyword(name=name):
             return name
         case Reference(name=name, arguments=arguments):
-            return f"{name}<{','.join(map(_spelled, arguments))}>" if arguments else name
+            return f"{name}<{','.join(map(_spell, arguments))}>" if arguments else name
         case Literal(value=value):
             return str(value)
         case Array(item=item):
-            return f"{_spelled(item)}[]"
+            return f"{_spell(item)}[]"
         case Union(members=members):
-            return "|".join(map(_spelled, members))
+            return "|".join(map(_spell, members))
         case _:
             return f"{type(type_).__name__}{type_.at.line}_{type_.at.column}"

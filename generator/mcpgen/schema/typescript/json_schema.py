@@ -112,11 +112,11 @@ class _Writer:
         else:
             members = self._scope.declared_members(declaration).values()
             schema = self._object(members, declaration.body.index, (declaration.name,))
-        return _annotated(schema, declaration.comment)
+        return _annotate(schema, declaration.comment)
 
     def _alias(self, declaration: Alias) -> Node:
-        """What an alias stands for: a named type is copied unless a `$ref` to it came before."""
-        plain, name = self._scope.resolved(declaration.type)
+        """The schema of an alias: a named type is copied unless a `$ref` to it came before."""
+        plain, name = self._scope.resolve(declaration.type)
         if not name or not _is_named(plain) or name in self._referenced:
             return self._schema(declaration.type, (declaration.name,))
         copied = self._definition(self._module.types[name])
@@ -129,11 +129,11 @@ class _Writer:
             expected = f"at most {MAX_LEVELS} levels of objects, arrays and unions"
             raise self._module.error(type_.at, expected, "more")
         self._levels += 1
-        schema = self._written(type_, trail)
+        schema = self._write(type_, trail)
         self._levels -= 1
         return schema
 
-    def _written(self, type_: Type, trail: tuple[str, ...]) -> Node:
+    def _write(self, type_: Type, trail: tuple[str, ...]) -> Node:
         match type_:
             case Keyword():
                 return self._keyword(type_)
@@ -185,11 +185,11 @@ class _Writer:
         return {**schema, "minItems": type_.required, "type": "array"}
 
     def _reference(self, type_: Reference | ConstantType | Indexed, trail: tuple[str, ...]) -> Node:
-        plain, name = self._scope.resolved(type_)
+        plain, name = self._scope.resolve(type_)
         if name and _is_named(plain):
             return self._ref(name)
         if isinstance(plain, Reference):
-            return self._mapped(plain, trail)
+            return self._mapped_type(plain, trail)
         if name in trail:
             return self._ref(name)
         return self._schema(plain, (*trail, name) if name else trail)
@@ -198,10 +198,10 @@ class _Writer:
         self._referenced.setdefault(name)
         return {"$ref": f"#/{self._container}/{escape(name)}"}
 
-    def _mapped(self, type_: Reference, trail: tuple[str, ...]) -> Node:
-        made = self._scope.mapped(type_)
-        loses_values = type_.name == "Record" and (self._published or _is_anything(made.index))
-        return self._object(made.members, None if loses_values else made.index, trail)
+    def _mapped_type(self, type_: Reference, trail: tuple[str, ...]) -> Node:
+        shape = self._scope.mapped_type(type_)
+        loses_values = type_.name == "Record" and (self._published or _is_anything(shape.index))
+        return self._object(shape.members, None if loses_values else shape.index, trail)
 
     # Unions
 
@@ -268,8 +268,8 @@ class _Writer:
     def _property(self, member: Member, trail: tuple[str, ...]) -> Node:
         if "type" in member.comment.keywords:
             self._scope.count(member.at)
-            return _annotated({}, member.comment)
-        return _annotated(self._schema(member.type, trail), member.comment)
+            return _annotate({}, member.comment)
+        return _annotate(self._schema(member.type, trail), member.comment)
 
 
 def _is_named(type_: Type) -> bool:
@@ -290,7 +290,7 @@ def _is_anything(index: Index | None) -> bool:
     )
 
 
-def _annotated(schema: Node, comment: Comment) -> Node:
+def _annotate(schema: Node, comment: Comment) -> Node:
     text: Node = {"description": comment.text} if comment.text else {}
     annotated: Node = {**schema, **comment.keywords, **text}
     return _with_null(annotated) if comment.nullable else annotated

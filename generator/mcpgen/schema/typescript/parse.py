@@ -96,11 +96,11 @@ class _Parser:
         root = _tree(self._text).root_node
         if root.has_error:
             raise self._syntax_error(root)
-        for comment, statement in self._commented(root):
+        for comment, statement in self._children_with_comments(root):
             self._statement(statement, comment)
         if not self._types:
             raise self._error(root, "types that are declared in this file")
-        types = generics.written_out(self._types, self._generics, self._failure)
+        types = generics.instantiate(self._types, self._generics, self._failure)
         if self._zod:
             types = zod.with_references(types)
         return Module(self._source, types, self._constants, self._renamed)
@@ -134,11 +134,11 @@ class _Parser:
     def _error(self, node: Node, expected: str) -> TypeScriptError:
         return self._wrong(node, expected, self._words(node))
 
-    def _wrong(self, node: Node, expected: str, came: object) -> TypeScriptError:
-        return self._failure(self._at(node), expected, came)
+    def _wrong(self, node: Node, expected: str, actual: object) -> TypeScriptError:
+        return self._failure(self._at(node), expected, actual)
 
-    def _failure(self, at: Position, expected: str, came: object) -> TypeScriptError:
-        return TypeScriptError(self._source, at.line, at.column, expected, shown(came))
+    def _failure(self, at: Position, expected: str, actual: object) -> TypeScriptError:
+        return TypeScriptError(self._source, at.line, at.column, expected, shown(actual))
 
     def _syntax_error(self, root: Node) -> TypeScriptError:
         node = root
@@ -152,7 +152,7 @@ class _Parser:
 
     # Statements
 
-    def _commented(self, parent: Node) -> Iterator[tuple[Node | None, Node]]:
+    def _children_with_comments(self, parent: Node) -> Iterator[tuple[Node | None, Node]]:
         """The children of a node that are no comments, each with the documentation before it."""
         comment: Node | None = None
         for child in parent.children:
@@ -168,7 +168,7 @@ class _Parser:
         try:
             return read_comment(self._text_of(node))
         except WrongTagError as error:
-            raise self._wrong(node, error.expected, error.came) from error
+            raise self._wrong(node, error.expected, error.actual) from error
 
     def _statement(self, node: Node, comment: Node | None) -> None:
         match node.type:
@@ -229,12 +229,12 @@ class _Parser:
             return
         before = self._types.get(declaration.name)
         if isinstance(before, Interface) and isinstance(declaration, Interface):
-            declaration = self._joined(node, before, declaration)
+            declaration = self._join(node, before, declaration)
         elif before is not None:
             raise self._wrong(node, "one declaration of each name", declaration.name)
         self._types[declaration.name] = declaration
 
-    def _joined(self, node: Node, before: Interface, after: Interface) -> Interface:
+    def _join(self, node: Node, before: Interface, after: Interface) -> Interface:
         """One interface that is declared twice: members of one name are the same in both."""
         members = {member.name: member for member in before.body.members}
         for member in after.body.members:
@@ -475,7 +475,7 @@ class _Parser:
     def _object(self, node: Node, depth: int) -> Object:
         members: dict[str, Member] = {}
         index: Index | None = None
-        for comment, child in self._commented(node):
+        for comment, child in self._children_with_comments(node):
             if child.type == "index_signature":
                 if index is not None:
                     raise self._error(child, "one index signature")
@@ -523,7 +523,7 @@ class _Parser:
     def _string(self, node: Node) -> str:
         parts = [
             (
-                _unescaped(self._text_of(child))
+                _unescape(self._text_of(child))
                 if child.type == "escape_sequence"
                 else self._text_of(child)
             )
@@ -565,7 +565,7 @@ def _number(text: str) -> int | float | None:
     return int(value) if abs(value) < 10**_MAX_DIGITS else None
 
 
-def _unescaped(sequence: str) -> str:
+def _unescape(sequence: str) -> str:
     """The character that an escape sequence stands for; half of one for a surrogate."""
     body = sequence[1:]
     if code := re.fullmatch(r"(?:u\{|u|x)([0-9A-Fa-f]{1,6})\}?", body):

@@ -1,4 +1,4 @@
-"""What names and type operators stand for: members of objects, alternatives of unions."""
+"""The meaning of names and type operators: members of objects, alternatives of unions."""
 
 from __future__ import annotations
 
@@ -99,8 +99,8 @@ class Scope:
 
     # Names
 
-    def resolved(self, type_: Type) -> tuple[Type, str]:
-        """What a type stands for, and the last name on the way; empty if it has none.
+    def resolve(self, type_: Type) -> tuple[Type, str]:
+        """The type that a type stands for, and the last name on the way; empty if it has none.
 
         Aliases are followed up to an interface, to which a reference is left, or to a type that
         has no name. A union with one alternative is that alternative.
@@ -113,29 +113,29 @@ class Scope:
                 case Union():
                     alternatives = self.alternatives(type_)
                     if len(alternatives) == 1 and alternatives[0] != type_:
-                        return self.resolved(alternatives[0])
+                        return self.resolve(alternatives[0])
                 case ConstantType():
                     return self._constant(type_), ""
                 case Indexed():
-                    return self.resolved(self._indexed(type_))
+                    return self.resolve(self._indexed_type(type_))
                 case Reference():
-                    return self._resolved_reference(type_)
+                    return self._resolve_reference(type_)
                 case _:
                     pass
             return type_, ""
 
-    def _resolved_reference(self, type_: Reference) -> tuple[Type, str]:
-        declaration = self._declared(type_)
+    def _resolve_reference(self, type_: Reference) -> tuple[Type, str]:
+        declaration = self._declaration(type_)
         if isinstance(declaration, Interface):
             return type_, declaration.name
         if declaration is None:
             plain = self._plain(type_)
-            return (type_, "") if plain is type_ else self.resolved(plain)
+            return (type_, "") if plain is type_ else self.resolve(plain)
         with self._inside(declaration):
-            plain, name = self.resolved(declaration.type)
+            plain, name = self.resolve(declaration.type)
         return plain, name or declaration.name
 
-    def _declared(self, type_: Reference) -> Declaration | None:
+    def _declaration(self, type_: Reference) -> Declaration | None:
         """The declaration that a reference names, `None` for an operator of the language."""
         declaration = self.module.types.get(type_.name)
         if declaration is not None:
@@ -150,10 +150,10 @@ class Scope:
         return None
 
     def _check_arguments(self, type_: Reference, number: int) -> None:
-        came = len(type_.arguments)
-        if came != number:
+        actual = len(type_.arguments)
+        if actual != number:
             expected = f"{type_.name} with {number} type argument{'' if number == 1 else 's'}"
-            raise self.module.error(type_.at, expected, came)
+            raise self.module.error(type_.at, expected, actual)
 
     def _plain(self, type_: Reference) -> Type:
         match type_.name:
@@ -177,9 +177,9 @@ class Scope:
             raise self.module.error(type_.at, expected, type_.name)
         return Literal(constant.value, type_.at)
 
-    def _indexed(self, type_: Indexed) -> Type:
+    def _indexed_type(self, type_: Indexed) -> Type:
         """The type of the members with some names, or of the items of an array."""
-        whole, _ = self.resolved(type_.type)
+        whole, _ = self.resolve(type_.type)
         if isinstance(whole, Array) and type_.key == Keyword("number", type_.at):
             return whole.item
         members = self.members(type_.type)
@@ -204,11 +204,11 @@ class Scope:
         for each in self.alternatives(type_):
             match each:
                 case Literal(value=str(text)):
-                    choices.append(_escaped(text))
+                    choices.append(_escape(text))
                 case Literal(value=bool(value)):
                     choices.append(str(value).lower())
                 case Literal(value=value) if value is not None:
-                    choices.append(_escaped(str(value)))
+                    choices.append(_escape(str(value)))
                 case Keyword(name="string" | "any"):
                     choices.append(r"[\s\S]*")
                 case Keyword(name="number"):
@@ -234,23 +234,23 @@ class Scope:
         Raises:
             TypeScriptError: A name is not declared, or stands for itself.
         """
-        found = list(dict.fromkeys(self._opened(type_)))
-        keywords = {each.name: each for each in found if isinstance(each, Keyword)}
+        members = list(dict.fromkeys(self._flatten(type_)))
+        keywords = {each.name: each for each in members if isinstance(each, Keyword)}
         for name in ("any", "unknown"):
             if name in keywords:
                 return [keywords[name]]
         ruled_out = tuple(kind for name in keywords for kind in _LITERALS.get(name, ()))
         kept = [
-            each for each in found if not (isinstance(each, Literal) and each.kind in ruled_out)
+            each for each in members if not (isinstance(each, Literal) and each.kind in ruled_out)
         ]
         return sorted(kept, key=self._rank)
 
-    def _opened(self, type_: Type) -> list[Type]:
+    def _flatten(self, type_: Type) -> list[Type]:
         self.count(type_.at)
         with self._inside(type_):
             match type_:
                 case Union(members=members):
-                    return [each for member in members for each in self._opened(member)]
+                    return [each for member in members for each in self._flatten(member)]
                 case KeyOf(type=inner):
                     return [Literal(name, type_.at) for name in self.members(inner)]
                 case Keyword(name="never" | "undefined"):
@@ -258,25 +258,25 @@ class Scope:
                 case Keyword(name="null") | Literal(value=None):
                     return [Keyword("null", type_.at)] if self._nulls else []
                 case Reference():
-                    return self._opened_reference(type_)
+                    return self._flatten_reference(type_)
                 case ConstantType():
                     return [self._constant(type_)]
                 case Indexed():
-                    return self._opened(self._indexed(type_))
+                    return self._flatten(self._indexed_type(type_))
                 case _:
                     return [type_]
 
-    def _opened_reference(self, type_: Reference) -> list[Type]:
-        declaration = self._declared(type_)
+    def _flatten_reference(self, type_: Reference) -> list[Type]:
+        declaration = self._declaration(type_)
         if declaration is None:
             plain = self._plain(type_)
-            return [type_] if plain is type_ else self._opened(plain)
+            return [type_] if plain is type_ else self._flatten(plain)
         if isinstance(declaration, Interface):
             return [type_]
         if isinstance(declaration.type, Object | Intersection | Array | Tuple):
             return [type_]
         with self._inside(declaration):
-            opened = self._opened(declaration.type)
+            opened = self._flatten(declaration.type)
         if opened == [declaration.type] and isinstance(declaration.type, Reference):
             return opened if declaration.type.name in self.module.types else [type_]
         return opened
@@ -302,14 +302,14 @@ class Scope:
                 case Object(members=members):
                     return {member.name: member for member in members}
                 case Indexed():
-                    return self.members(self._indexed(type_))
+                    return self.members(self._indexed_type(type_))
                 case Intersection(members=parts):
-                    return _merged(self.members(part) for part in parts)
+                    return _merge(self.members(part) for part in parts)
                 case Reference():
-                    declaration = self._declared(type_)
+                    declaration = self._declaration(type_)
                     if declaration is None:
                         plain = self._plain(type_)
-                        return self.members(self.mapped(type_) if plain is type_ else plain)
+                        return self.members(self.mapped_type(type_) if plain is type_ else plain)
                     return self.declared_members(declaration)
                 case _:
                     raise self.module.error(type_.at, "an object with members", _kind(type_))
@@ -328,12 +328,12 @@ class Scope:
             else:
                 parts = (*declaration.extends, declaration.body)
             with self._inside(declaration):
-                known = _merged(self.members(part) for part in parts)
+                known = _merge(self.members(part) for part in parts)
             self.count(declaration.at, len(known))
             self._members[declaration.name] = known
         return known
 
-    def mapped(self, type_: Reference) -> Object:
+    def mapped_type(self, type_: Reference) -> Object:
         """The object that `Record`, `Omit`, `Pick`, `Partial` or `Required` makes.
 
         Raises:
@@ -377,12 +377,12 @@ class Scope:
         return names
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     """A regular expression of one text, as in ECMA-262."""
     return re.sub(r"[\\^$.*+?()\[\]{}|]", r"\\\g<0>", text)
 
 
-def _merged(parts: Iterable[Mapping[str, Member]]) -> Mapping[str, Member]:
+def _merge(parts: Iterable[Mapping[str, Member]]) -> Mapping[str, Member]:
     members: dict[str, Member] = {}
     for part in parts:
         members.update(part)

@@ -22,7 +22,7 @@ class Position(NamedTuple):
 
 @dataclass(frozen=True)
 class Comment:
-    """What a documentation comment says.
+    """The content of a documentation comment.
 
     Attributes:
         text: The description, without tags.
@@ -238,7 +238,7 @@ Declaration: TypeAlias = Interface | Alias
 
 @dataclass(frozen=True, eq=False)
 class Module:
-    """What a file declares, in its order. Not to be changed in place.
+    """The declarations of a file, in its order. Not to be changed in place.
 
     Attributes:
         source: The file, for messages.
@@ -252,6 +252,6 @@ class Module:
     constants: Mapping[str, Constant]
     renamed: Mapping[str, str] = field(default_factory=dict[str, str])
 
-    def error(self, at: Position, expected: str, came: object) -> TypeScriptError:
-        """The error for a place in the file; `came` is shown as short JSON."""
-        return TypeScriptError(self.source, at.line, at.column, expected, shown(came))
+    def error(self, at: Position, expected: str, actual: object) -> TypeScriptError:
+        """The error for a place in the file; `actual` is shown as short JSON."""
+        return TypeScriptError(self.source, at.line, at.column, expected, shown(actual))

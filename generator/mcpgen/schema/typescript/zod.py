@@ -73,7 +73,7 @@ def plain_type(type_: Type, prefix: str, failure: Failure) -> Type:
 
 
 def plain_alias(type_: Type, prefix: str) -> Type:
-    """What an alias in a file with Zod stands for: `z.infer<typeof ToolSchema>` is `Tool`."""
+    """The type that an alias in a file with Zod names: `z.infer<typeof ToolSchema>` is `Tool`."""
     match type_:
         case Reference(name=name, arguments=(ConstantType(name=constant),)) if name in (
             f"{prefix}.infer",
@@ -172,7 +172,7 @@ def with_references(types: Mapping[str, Declaration]) -> Mapping[str, Declaratio
         name: (
             declaration
             if isinstance(declaration, Interface)
-            else replace(declaration, type=_parts_named(declaration.type, names))
+            else replace(declaration, type=_replace_known_parts(declaration.type, names))
         )
         for name, declaration in types.items()
     }
@@ -189,20 +189,20 @@ def _has_shape(type_: Type) -> bool:
             return False
 
 
-def _named(type_: Type, names: Mapping[Type, str]) -> Type:
+def _replace_known(type_: Type, names: Mapping[Type, str]) -> Type:
     name = names.get(type_) if _has_shape(type_) else None
-    return _parts_named(type_, names) if name is None else Reference(name, (), type_.at)
+    return _replace_known_parts(type_, names) if name is None else Reference(name, (), type_.at)
 
 
-def _parts_named(type_: Type, names: Mapping[Type, str]) -> Type:
+def _replace_known_parts(type_: Type, names: Mapping[Type, str]) -> Type:
     match type_:
         case Object(members=members, index=index):
-            parts = (replace(each, type=_named(each.type, names)) for each in members)
-            below = index and replace(index, type=_named(index.type, names))
+            parts = (replace(each, type=_replace_known(each.type, names)) for each in members)
+            below = index and replace(index, type=_replace_known(index.type, names))
             return replace(type_, members=tuple(parts), index=below)
         case Array(item=item):
-            return replace(type_, item=_named(item, names))
+            return replace(type_, item=_replace_known(item, names))
         case Union(members=members) | Intersection(members=members):
-            return replace(type_, members=tuple(_named(each, names) for each in members))
+            return replace(type_, members=tuple(_replace_known(each, names) for each in members))
         case _:
             return type_
