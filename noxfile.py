@@ -62,18 +62,9 @@ BYTES = tuple(
 )
 """Folders of tests of what knows no models."""
 ON_INSTALLED = (
-    "package/test_testing.py",
-    "package/client/test_caching.py",
-    "package/client/test_client.py",
-    "package/client/test_elicitation.py",
-    "package/client/test_model_tools.py",
-    "package/client/test_param_headers.py",
-    "package/client/test_sync.py",
-    "package/proxy/test_proxy.py",
-    "package/revision",
-    "package/server/asgi/test_sessions.py",
-    "package/server/asgi/test_stateless.py",
-    "package/server/toolkit",
+    *("test_testing.py", "revision", "server/toolkit", "proxy/test_proxy.py"),
+    *(f"client/test_{name}.py" for name in ("caching", "client", "elicitation", "sync")),
+    *("server/asgi/test_sessions.py", "server/asgi/test_stateless.py"),
 )
 """Tests of what a package on an installed runtime has of its own, and hands to the runtime."""
 RECORDS = ("tests", "tests-rest")
@@ -342,7 +333,7 @@ def installed(session: nox.Session) -> None:
     places = (f"{folder / 'tests'}", f"{ROOT / 'generated'}")
     env = {"PYTHONPATH": os.pathsep.join(places)}
     there = ("-c", f"{folder / 'pyproject.toml'}", f"--rootdir={folder}")
-    paths = [f"{folder / 'tests' / path}" for path in ON_INSTALLED]
+    paths = [f"{folder / 'tests' / 'package' / path}" for path in ON_INSTALLED]
     words = session.posargs or [*SOON, "--newest", *paths]
     run_tests(session, *there, *words, *ON_ALL_CORES, env=env)
     if not session.posargs:

@@ -143,9 +143,7 @@ print(*REVISIONS)
 """
 
 
-def test_classes_are_those_of_the_runtime_and_revisions_are_its_own(
-    tmp_path: Path, root: Path
-) -> None:
+def test_classes_are_the_runtimes_and_revisions_its_own(tmp_path: Path, root: Path) -> None:
     folder = written(installed("all", "all", (MIDDLE,)), tmp_path)
     done = python(folder, SAME, root / "generated")
     assert (done.stdout, done.stderr) == (f"{MIDDLE}\n", "")
