@@ -64,4 +64,3 @@ def test_a_section_ends_at_the_next_heading(tmp_path: Path) -> None:
     assert sections.keys() == {"", "b-b"}
     assert (sections[""].prose.split(), sections[""].python) == (["one"], ["# no heading\n"])
     assert (sections["b-b"].prose.split(), sections["b-b"].python) == (["two"], [])
-
