@@ -176,7 +176,14 @@ def printed(folder: Path, *words: str) -> str:
     path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
     environment = {**os.environ, "PATH": path}  # as `activate` does
     command = [sys.executable, *words]
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -349,6 +356,21 @@ READ_ELSEWHERE = {
 
 def test_every_named_file_is_run() -> None:
     assert examples().keys() == RUN_HERE | RUN_AS_PROGRAMS | READ_ELSEWHERE
+
+
+NEED_MORE = {
+    *("guest.py", "inputs.py", "record.py", "remote.py"),  # an argument
+    "tokens.py",  # variables of the environment
+    *("edit_tool.py", "painter.py", "reporter.py"),  # packages that other commands write
+}
+"""Files that their pages start with something beside Python; tests of their own do so."""
+
+
+@pytest.mark.parametrize(
+    "name", sorted({name for name in examples() if name.endswith(".py")} - NEED_MORE)
+)
+def test_a_file_of_the_documents_runs_as_it_is_printed(folder: Path, name: str) -> None:
+    printed(folder, name)
 
 
 NEED_A_SIGN_IN = {"docs/authorization.md"}
