@@ -1,4 +1,4 @@
-"""README.md and docs/*.md: their blocks of code, named examples, headings and links.
+"""README.md, the policies and docs/*.md: their blocks of code, named examples, headings and links.
 
 Needs the standard library alone. A block is named by a comment on the line before it:
 `<!-- example: server.py -->` for a file, `<!-- output: server.py -->` for what the file prints.
@@ -9,11 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import cache
+from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"
+NO_DOCUMENTS = {"README.md", "CHANGELOG.md"}
+"""Files at the top that are not among the policies."""
 COMMENT = re.compile(r"<!-- (example|output): (\S+) -->")
 FENCE = "```"
 HEADING = re.compile(r"#{1,6} (.+)")
@@ -46,6 +49,18 @@ class Block(NamedTuple):
         return f"{self.document}:{self.line}"
 
 
+class Section(NamedTuple):
+    """What stands below a heading, up to the next one.
+
+    Attributes:
+        prose: Its text without fenced blocks.
+        python: The text of each block of Python.
+    """
+
+    prose: str
+    python: list[str]
+
+
 class Link(NamedTuple):
     """A link of one document."""
 
@@ -54,8 +69,9 @@ class Link(NamedTuple):
 
 
 def documents() -> list[Path]:
-    """The README and every page of docs/."""
-    return [README, *sorted((ROOT / "docs").glob("*.md"))]
+    """The README, the policies beside it and every page of docs/."""
+    policies = [path for path in sorted(ROOT.glob("*.md")) if path.name not in NO_DOCUMENTS]
+    return [README, *policies, *sorted((ROOT / "docs").glob("*.md"))]
 
 
 def shown(document: Path) -> str:
@@ -110,6 +126,26 @@ def tables_of(document: Path) -> list[list[str]]:
         for line in lines
         if line.startswith("| ") and not line.startswith("| ---")
     ]
+
+
+@cache
+def sections_of(document: Path) -> dict[str, Section]:
+    """The sections of a document by their anchor; that of its title is empty."""
+    sections = {"": Section("", [])}
+    anchor, lines = "", iter(document.read_text("utf-8").splitlines(keepends=True))
+    for line in lines:
+        heading = HEADING.fullmatch(line.rstrip("\n"))
+        if line.startswith(FENCE):
+            block = "".join(takewhile(lambda each: not each.startswith(FENCE), lines))
+            if line.strip(f"{FENCE}\n") == "python":
+                sections[anchor].python.append(block)
+        elif heading:
+            anchor = "" if line.startswith("# ") else slug(heading[1])
+            sections.setdefault(anchor, Section("", []))
+        else:
+            prose, python = sections[anchor]
+            sections[anchor] = Section(prose + line, python)
+    return sections
 
 
 def prose_of(document: Path) -> str:

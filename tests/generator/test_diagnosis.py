@@ -12,6 +12,7 @@ from generator.command_line import run
 from generator.test_fitting import definitions_of, saved
 from mcpgen import __version__, cli, schema
 from mcpgen.package import manifest, overrides
+from mcpgen.project import advisories
 
 
 def doctor(*words: object) -> Result:
@@ -156,3 +157,55 @@ def test_a_schema_that_is_damaged_is_found(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(paths, "schema_dir", lambda: copy)
     found = findings(tmp_path / "none")
     assert found[f"revision {newest.name}"]["state"] == "wrong"
+
+
+ROW = """
+[[advisory]]
+id = "TEST-1"
+versions = "{versions}"
+fixed = "99.1"
+summary = "a server reads files of others"
+"""
+
+
+@pytest.fixture
+def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A table of vulnerabilities in the place of mcpgen's own."""
+    file = tmp_path / "advisories.toml"
+    monkeypatch.setattr(advisories, "FILE", file)
+    return file
+
+
+@pytest.mark.parametrize(
+    ("written_by", "versions", "advice"),
+    [
+        (__version__, f"=={__version__}", "install mcpgen 99.1 or newer, then mcpgen update {}"),
+        ("0.0.3", "<0.0.9", "mcpgen update {}"),
+    ],
+)
+def test_a_package_of_a_vulnerable_version_is_wrong(
+    tmp_path: Path, package: Path, table: Path, written_by: str, versions: str, advice: str
+) -> None:
+    table.write_text(ROW.format(versions=versions))
+    record = json.loads((package / manifest.NAME).read_text())
+    (package / manifest.NAME).write_text(json.dumps({**record, "mcpgen": written_by}))
+    result = doctor(tmp_path)
+    text = f"written by mcpgen {written_by}, TEST-1: a server reads files of others"
+    assert f"wrong: package {package}: {text}; {advice.format(package)}\n" in result.output
+    assert result.exit_code == 1
+
+
+def test_a_package_of_another_version_is_ok(tmp_path: Path, package: Path, table: Path) -> None:
+    table.write_text(ROW.format(versions=f"!={__version__}"))
+    assert doctor(tmp_path).exit_code == 0
+
+
+def test_the_table_of_vulnerabilities_can_be_read() -> None:
+    assert list(advisories.advisories_for(__version__)) == []
+
+
+def test_a_manifest_whose_version_is_none_is_wrong(tmp_path: Path, package: Path) -> None:
+    record = json.loads((package / manifest.NAME).read_text())
+    (package / manifest.NAME).write_text(json.dumps({**record, "mcpgen": "newest"}))
+    finding = findings(tmp_path)[f"package {package}"]
+    assert (finding["state"], "expected a version" in finding["text"]) == ("wrong", True)

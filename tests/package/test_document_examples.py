@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-import inspect
+import ast
 import json
 import os
 import shutil
 import subprocess
 import sys
 import types
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
-import anyio
 import httpx2
 import pytest
 
 import mcp_protocol
-from documents import Block, examples, outputs, snippets
+from documents import ROOT, Block, examples, outputs, prose_of, snippets
 from generator.selections import spec_of
 from mcp_protocol import ClientHandlers, Server, connect, testing
 from mcp_protocol.errors import HttpStatusError, RemoteError
-from mcp_protocol.testing import Pair, connected
+from mcp_protocol.testing import connected
 from mcpgen.model import parts
 from mcpgen.render import tree
 from package.respondent import refusal_code
@@ -180,7 +176,14 @@ def printed(folder: Path, *words: str) -> str:
     path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
     environment = {**os.environ, "PATH": path}  # as `activate` does
     command = [sys.executable, *words]
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -355,74 +358,73 @@ def test_every_named_file_is_run() -> None:
     assert examples().keys() == RUN_HERE | RUN_AS_PROGRAMS | READ_ELSEWHERE
 
 
-@pytest.fixture
-def reader(monkeypatch: pytest.MonkeyPatch, city: Server) -> None:
-    """The modules that blocks import from: the servers of the examples, beside `city`."""
-    for name in ("server", "protected"):
-        example(name, monkeypatch)
+NEED_MORE = {
+    *("guest.py", "inputs.py", "record.py", "remote.py"),  # an argument
+    "tokens.py",  # variables of the environment
+    *("edit_tool.py", "painter.py", "reporter.py"),  # packages that other commands write
+}
+"""Files that their pages start with something beside Python; tests of their own do so."""
 
 
-class Model:
-    """A model that asks for the weather, as the library of its provider gives it."""
-
-    def __init__(self) -> None:
-        self.messages = self
-
-    async def create(self, *, tools: list[Any], **request: Any) -> Any:
-        """Ask for the first tool that there is a forecast of."""
-        name = next(tool["name"] for tool in tools if tool["name"] == "forecast")
-        arguments = {"city": "Oslo", "days": 1}
-        call = SimpleNamespace(type="tool_use", id="toolu_1", name=name, input=arguments)
-        return SimpleNamespace(content=[SimpleNamespace(type="text", text="I look."), call])
+@pytest.mark.parametrize(
+    "name", sorted({name for name in examples() if name.endswith(".py")} - NEED_MORE)
+)
+def test_a_file_of_the_documents_runs_as_it_is_printed(folder: Path, name: str) -> None:
+    printed(folder, name)
 
 
-async def change_tools(pair: Pair, server: Server) -> None:
-    """Add a tool as soon as the client listens."""
-    while not any("acknowledged" in message.get("method", "") for message in pair.received):
-        await anyio.lowlevel.checkpoint()
-    server.tool(name="added")(lambda: "added")
+NEED_A_SIGN_IN = {"docs/authorization.md"}
+"""Documents whose blocks may define functions that they do not call: these need a user or an
+authorization server. The set may only shrink."""
 
 
-@asynccontextmanager
-async def places(block: Block, folder: Path, city: Server) -> AsyncIterator[dict[str, Any]]:
-    """What a block needs beside names: an open client, or a URL that is served."""
-    async with AsyncExitStack() as stack:
-        if "(url: str)" in block.text:
-            yield {"url": stack.enter_context(serving("city:server", folder))}
-        elif "client: Client" in block.text:
-            pair = await stack.enter_async_context(connected(city))
-            tasks = await stack.enter_async_context(anyio.create_task_group())
-            tasks.start_soon(change_tools, pair, city)
-            yield {"client": pair.client, "messages": [], "model": Model()}
-            tasks.cancel_scope.cancel()
-        else:
-            yield {}
-
-
-@pytest.mark.parametrize("anyio_backend", ["asyncio"])
 @pytest.mark.parametrize("block", snippets(), ids=lambda block: block.place)
-@pytest.mark.usefixtures("reader")
-async def test_a_block_of_python_runs(
-    block: Block, folder: Path, city: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    module = types.ModuleType("block")
-    monkeypatch.setitem(sys.modules, "block", module)
-    exec(compile(block.text, block.place, "exec"), module.__dict__)
-    async with places(block, folder, city) as given:
-        for function in functions_of(module):
-            names = inspect.signature(function).parameters
-            if given.keys() >= names.keys():
-                result = function(**{name: given[name] for name in names})
-                if inspect.isawaitable(result):
-                    await result
+def test_a_block_of_python_runs_as_it_is_printed(block: Block, folder: Path) -> None:
+    (folder / "block.py").write_text(block.text, "utf-8")
+    printed(folder, "block.py")
 
 
-def functions_of(module: types.ModuleType) -> list[Callable[..., Any]]:
-    """The functions that a block calls for, or that need what a reader has."""
-    written = filter(inspect.isfunction, vars(module).values())
-    return [
-        function
-        for function in written
-        if function.__module__ == module.__name__
-        and (inspect.iscoroutinefunction(function) or inspect.signature(function).parameters)
-    ]
+@pytest.mark.parametrize("block", snippets(), ids=lambda block: block.place)
+def test_a_block_calls_the_functions_that_it_defines(block: Block) -> None:
+    uncalled = uncalled_functions(block.text)
+    assert not uncalled or block.document in NEED_A_SIGN_IN
+
+
+def test_documents_that_need_a_sign_in_have_uncalled_functions() -> None:
+    uncalled = {block.document for block in snippets() if uncalled_functions(block.text)}
+    assert uncalled == NEED_A_SIGN_IN
+
+
+@pytest.mark.parametrize("block", snippets(), ids=lambda block: block.place)
+def test_a_page_names_the_file_that_its_block_imports(block: Block) -> None:
+    files = {f"{name}.py" for name in imported_modules(block.text)} & examples().keys()
+    prose = prose_of(ROOT / block.document)
+    assert [file for file in sorted(files) if f"`{file}`" not in prose] == []
+
+
+def uncalled_functions(source: str) -> list[str]:
+    """The functions at the top of a block that it neither registers, calls nor passes on."""
+    tree = ast.parse(source)
+    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+    defined = [f.name for f in tree.body if isinstance(f, functions) and not f.decorator_list]
+    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    return [name for name in defined if name not in used]
+
+
+def imported_modules(source: str) -> set[str]:
+    """The modules that a block imports names of."""
+    nodes = ast.walk(ast.parse(source))
+    return {str(node.module) for node in nodes if isinstance(node, ast.ImportFrom)}
+
+
+@pytest.mark.parametrize(
+    ("source", "uncalled"),
+    [
+        ("def f(): ...", ["f"]),
+        ("def f(): ...\nf()", []),
+        ("@server.tool\ndef f(): ...", []),
+        ("async def f(): ...\nanyio.run(f)", []),
+    ],
+)
+def test_a_function_is_called_registered_or_passed_on(source: str, uncalled: list[str]) -> None:
+    assert uncalled_functions(source) == uncalled

@@ -22,6 +22,7 @@ from mcpgen import __version__, paths, schema
 from mcpgen.console import Console
 from mcpgen.errors import McpgenError, safe_text
 from mcpgen.package import build_request, check, manifest, overrides, settings
+from mcpgen.project import advisories
 
 _SKIPPED = frozenset({"node_modules", "site-packages", "__pycache__"})
 """Folders that are not searched for packages; nor are those whose name starts with a dot."""
@@ -186,6 +187,8 @@ def _program(name: str, folder: Path) -> str | None:
 def _package(subject: str, folder: Path) -> Iterator[Finding]:
     """One package of mcpgen's: the user's files that shaped it, then what is on disk."""
     record = manifest.read(folder)
+    if record is not None:
+        yield from _vulnerabilities(subject, folder, record.mcpgen)
     outdated = list(_outdated_templates(folder, record)) if record is not None else []
     yield from outdated
     if outdated:
@@ -203,6 +206,13 @@ def _package(subject: str, folder: Path) -> Iterator[Finding]:
         *(f"missing: {path}" for path in report.missing),
     ]
     yield Finding(subject, "wrong", "; ".join(reasons), _advice(folder, report))
+
+
+def _vulnerabilities(subject: str, folder: Path, version: str) -> Iterator[Finding]:
+    """The known vulnerabilities of a package that a version of mcpgen wrote."""
+    for advisory in advisories.advisories_for(version):
+        text = f"written by mcpgen {safe_text(version)}, {advisory.id}: {advisory.summary}"
+        yield Finding(subject, "wrong", text, advisory.advice(folder))
 
 
 def _outdated_templates(folder: Path, record: manifest.Manifest) -> Iterator[Finding]:
