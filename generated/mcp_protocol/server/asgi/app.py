@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import logging
 import traceback
-from collections.abc import Collection, MutableMapping
+from collections.abc import Awaitable, Collection, MutableMapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -351,11 +351,10 @@ class AsgiApplication:
                         await http_response.over_limit("in_flight").send(send)
                         return
                     if isinstance(message, jsonrpc.Request) and plain_calls.ENABLED:
-                        for endpoint in state.plain_endpoints:
-                            response = endpoint.post_plainly(request, message, receive, send, scope)
-                            if response is not None:
-                                await response
-                                return
+                        response = state.plainly(request, message, receive, send, scope)
+                        if response is not None:
+                            await response
+                            return
                     values = None if stateless is None else stateless.headers.values_of(message)
                     if stateless is not None and (
                         sessions is None or stateless.headers.applies(request, message, values)
@@ -435,6 +434,14 @@ class LifespanState:
                 self.sse.authenticator = self.authenticator
         self._drain_seconds = service.drain
         self._draining = False
+
+    def plainly(self, *post: Any) -> Awaitable[None] | None:
+        """Responds to a POST the plain way, if that can be; arguments as for `PlainEndpoint`."""
+        for endpoint in self.plain_endpoints:
+            response = endpoint.post_plainly(*post)
+            if response is not None:
+                return response
+        return None
 
     def free_memory(self) -> None:
         """Free memory for request bodies: cancel an abandoned call, end the largest stream.
