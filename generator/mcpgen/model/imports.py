@@ -97,7 +97,11 @@ def of_installed_server(sent: Messages) -> Imports:
     Args:
         sent: The messages of the session class in it.
     """
-    used = {"SessionBase", *_names_of_calls(sent)} if sent.requests or sent.notifications else set[str]()
+    used = (
+        {"SessionBase", *_names_of_calls(sent)}
+        if sent.requests or sent.notifications
+        else set[str]()
+    )
     return _imports(used | {"Any", "Mapping", "TYPE_CHECKING"})
 
 
