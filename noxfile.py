@@ -128,19 +128,11 @@ SKELETONS = {
 HERE_TOO = "--no-respect-gitignore"
 """Has Ruff look at files below `.nox`, which git ignores."""
 
-READS_A_TOOL = """
-import importlib, mcp_types
-folder = next(path.name for path in __import__("pathlib").Path("mcp_types").glob("r2*"))
-models = importlib.import_module(f"mcp_types.{folder}.models")
-tool = mcp_types.decoder(models.Tool)(b'{"name": "t", "inputSchema": {"type": "object"}}')
-assert tool.name == "t", tool
-"""
 OLD_PYTHON_PEERS = ("1.0.0", "1.2.1", "1.5.0", "1.6.0", "1.8.1", "1.9.3")
 """Releases of the official Python SDK whose servers a probe ends."""
 
 PROXIES = ("nginx", "haproxy")
 """Packages of Debian, each with a program of the same name."""
-
 
 CHROMIUM = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 """Programs that can run a page without a display; the first is a package of Debian too."""
@@ -441,14 +433,8 @@ def record_reach(session: nox.Session) -> None:
     if version in UNMONITORED:
         give_up(session, "found no Python 3.12 or newer, neither on the path nor of pyenv")
     python = f"{install_other(session, version, versions[version]) / 'python'}"
-    words = (
-        f"--record-reach={map_of(session)}",
-        "--quiet",
-        *ON_ASYNCIO,
-        *ON_ALL_CORES,
-        *session.posargs,
-    )
-    run_tests(session, *words, python=python, repeated=())
+    words = (f"--record-reach={map_of(session)}", "--quiet", *ON_ASYNCIO, *ON_ALL_CORES)
+    run_tests(session, *words, *session.posargs, python=python, repeated=())
 
 
 @nox.session
@@ -545,7 +531,7 @@ def package_single(session: nox.Session) -> None:
     choose = ("--revision", "latest", "--parts", "types", "-o", f"{work / 'mcp_types'}", "--force")
     session.run(f"{tool / 'mcpgen'}", *choose)
     with session.chdir(work):
-        session.run(f"{types / 'python'}", "-c", READS_A_TOOL)
+        session.run(f"{types / 'python'}", f"{ROOT / 'tests' / 'types_alone.py'}")
     ready = fresh(session, work / "ready", f"{ROOT / 'generated'}")
     with session.chdir(work):
         session.run(f"{ready / 'python'}", f"{ROOT / 'tests' / 'calls_a_tool.py'}")

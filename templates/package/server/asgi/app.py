@@ -346,7 +346,7 @@ class AsgiApplication:
                         await http_response.over_limit("in_flight").send(send)
                         return
                     if isinstance(message, jsonrpc.Request) and plain_calls.ENABLED:
-                        response = state.plainly(request, message, receive, send, scope)
+                        response = state.post_plainly(request, message, receive, send, scope)
                         if response is not None:
                             await response
                             return
@@ -430,10 +430,17 @@ class LifespanState:
         self._drain_seconds = service.drain
         self._draining = False
 
-    def plainly(self, *post: Any) -> Awaitable[None] | None:
-        """Responds to a POST the plain way, if that can be; arguments as for `PlainEndpoint`."""
+    def post_plainly(
+        self,
+        request: HttpRequest,
+        message: jsonrpc.Request,
+        receive: Receive,
+        send: Send,
+        scope: anyio.CancelScope,
+    ) -> Awaitable[None] | None:
+        """Responds to a POST the plain way, if that can be; see `PlainEndpoint`."""
         for endpoint in self.plain_endpoints:
-            response = endpoint.post_plainly(*post)
+            response = endpoint.post_plainly(request, message, receive, send, scope)
             if response is not None:
                 return response
         return None
