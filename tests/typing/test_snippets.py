@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from documents import examples
+from documents import examples, snippets
 
 pytestmark = pytest.mark.typing
 
@@ -71,12 +71,15 @@ def pyright_errors() -> Errors:
 
 
 def document_examples(folder: Path) -> int:
-    """Write the documents' files into a folder, for the package of all revisions; how many.
+    """Write the documents' Python into a folder, for the package of all revisions; how many files.
 
     The types alone lie beside them, as the package that their example imports, and so does the
     package with an extension.
     """
     files = {name: text for name, text in examples().items() if name.endswith(".py")}
+    for block in snippets():
+        document = Path(block.document).stem.replace("-", "_")
+        files[f"block_{document}_{block.line}.py"] = block.text
     for name, text in files.items():
         (folder / name).write_text(text.replace("from pkg", "from mcp_protocol"), "utf-8")
     choose = ("--revision", "2025-06-18", "--parts", "types", "-q", "-o", "acme_types")
@@ -115,7 +118,7 @@ def test_a_checker_finds_the_wrong_lines_and_no_others(snippet: Path, errors: ob
 def test_the_documents_pass_with_the_package_of_all_revisions(
     tmp_path: Path, checker: tuple[str, ...]
 ) -> None:
-    assert document_examples(tmp_path) > 5
+    assert document_examples(tmp_path) > 50
     done = subprocess.run(
         [sys.executable, "-m", *checker, str(tmp_path)], cwd=ROOT, capture_output=True, text=True
     )
