@@ -80,6 +80,13 @@ def varied_server() -> Server:
     def threaded() -> str:
         return "in a thread"
 
+    add_others(server)
+    return server
+
+
+def add_others(server: Server) -> None:
+    """Add a prompt and a resource."""
+
     @server.prompt()
     async def greeting(who: str) -> str:
         return f"Hello {who}"
@@ -87,8 +94,6 @@ def varied_server() -> Server:
     @server.resource("memo://one")
     async def memo() -> str:
         return "one"
-
-    return server
 
 
 def tool(name: str, **arguments: Any) -> tuple[str, dict[str, Any]]:
