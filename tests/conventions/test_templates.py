@@ -21,7 +21,7 @@ NAMES = {
     *("field.represented_default", "fields[0].type_hint"),
     *("fields[0].annotated or fields[0].type_hint",),
     *("folder", "export.module", "kind.name", "kind.type", "method.type", "name", "type.name"),
-    *("module", "package.sole.folder"),
+    *("module", "package.requires.package", "package.sole.folder", "runtime", "runtime_package"),
     *("package.name", "revision.folder", "revision.lifecycle", "extension.module"),
     *("revision.roles.client_capabilities", "revision.roles.implementation"),
     *("revision.roles.meta", "revision.roles.server_capabilities"),

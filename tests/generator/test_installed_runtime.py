@@ -125,7 +125,7 @@ def test_another_runtime_is_an_error_of_one_line(
         (tmp_path / runtime.PACKAGE).mkdir()
         (tmp_path / runtime.PACKAGE / "__init__.py").write_text(text, "utf-8")
     done = python(folder, "import sys; sys.path[:] = [p for p in sys.path if p]; import pkg")
-    wanted = runtime.requirement()
+    wanted = runtime.requirement_specifier()
     assert done.stderr.splitlines()[-1] == (
         f"ImportError: pkg needs {runtime.DISTRIBUTION} {runtime.version_range()}, installed is"
         f" {shown}: pip install '{wanted}'"
@@ -164,7 +164,7 @@ def test_update_changes_the_form_and_back_to_the_same_bytes(tmp_path: Path) -> N
     assert run("update", package, "--runtime", "installed").code == 0
     record = json.loads((package / "mcpgen.json").read_text("utf-8"))
     assert record["options"]["runtime"] == "installed"
-    assert record["requires"] == runtime.requirement()
+    assert record["requires"] == runtime.requirement_specifier()
     assert not (package / "errors.py").exists()
     checked = run("check", package)
     assert (checked.code, "up to date" in checked.out) == (0, True)
@@ -174,8 +174,8 @@ def test_update_changes_the_form_and_back_to_the_same_bytes(tmp_path: Path) -> N
 
 def test_generating_says_what_to_install(tmp_path: Path) -> None:
     done = run("--revision", MIDDLE, "--runtime", "installed", "-o", tmp_path / "pkg")
-    assert f"install: pip install '{runtime.requirement()}'" in done.out
-    assert f"pip install '{runtime.requirement('http')}'" in done.out
+    assert f"install: pip install '{runtime.requirement_specifier()}'" in done.out
+    assert f"pip install '{runtime.requirement_specifier('http')}'" in done.out
 
 
 def test_modules_of_the_package_are_listed(tmp_path: Path) -> None:

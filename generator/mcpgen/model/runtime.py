@@ -49,8 +49,8 @@ def version_range(version: str = __version__) -> str:
     return f">={major}.{number},<{major}.{int(number) + 1}"
 
 
-def requirement(extra: str = "") -> str:
-    """What packages of this version of mcpgen require, as pip takes it.
+def requirement_specifier(extra: str = "") -> str:
+    """The distribution that packages of this version of mcpgen require, as pip takes it.
 
     Args:
         extra: An extra of the distribution.

@@ -367,10 +367,10 @@ def _kinds(written: output.Written) -> str:
 def _to_install(files: Mapping[str, str], request: BuildRequest) -> Iterator[str]:
     """The distributions to install for a package."""
     if request.selection.runtime == "installed":
-        needed = runtime.requirement()
+        needed = runtime.requirement_specifier()
         yield f"install: pip install '{needed}', or the folder generated/ of mcpgen's sources"
         if "__main__.py" in files and request.selection.transports != ("stdio",):
-            yield f"for HTTP also: pip install '{runtime.requirement('http')}'"
+            yield f"for HTTP also: pip install '{runtime.requirement_specifier('http')}'"
         return
     from mcpgen.render import closure
 

@@ -216,7 +216,7 @@ def new(
         names=names,
         old_names=old_names,
         renamed_types=renamed_types or {},
-        requires=runtime.requirement() if options.runtime == "installed" else "",
+        requires=runtime.requirement_specifier() if options.runtime == "installed" else "",
     )
 
 
@@ -332,7 +332,7 @@ def generator_fingerprint() -> str:
 
 
 def _state(path: Path) -> tuple[int, int]:
-    """What changes of a file when it is written: its time, and its size in bytes."""
+    """The time at which a file was written, and its size in bytes."""
     status = path.stat()
     return status.st_mtime_ns, status.st_size
 
