@@ -63,7 +63,7 @@ def test_checking_an_unchanged_package_imports_nothing_slow(package: Path) -> No
     code = (
         "import sys\n"
         "from pathlib import Path\n"
-        "from mcpgen import commands\n"
+        "from mcpgen.package import commands\n"
         "from mcpgen.console import Console\n"
         "assert commands.check(Console(), Path(sys.argv[1]), commands.Wanted())\n"
         "print(*sys.modules)"
