@@ -265,7 +265,7 @@ REFUSED = {
     "a file that was removed": (removed, "models.py, which is not there: mcpgen update pkg"),
     "bytes that are no text": (other_bytes, "models.py: expected text in UTF-8, got other bytes"),
     "another version": (another_version, f"edits alone, but {FOLDER}/methods.py would be written"),
-    "rules of before": (with_rules, "mcpgen.json#/adopted: expected a patch: "),
+    "rules of before": (with_rules, "mcpgen.json#/adopted: expected a patch in its place: "),
     "another patch": (another_patch, "pkg.patch: expected no patch that the package is made"),
     "no package": (lambda: shutil.rmtree("pkg"), "pkg: expected a package of mcpgen's, got no "),
 }

@@ -235,7 +235,7 @@ def read(directory: Path) -> Manifest | None:
         raise ManifestError(str(path), "", "JSON text", str(error)) from error
     place = Place(str(path), ManifestError)
     if is_object(document) and "adopted" in document:
-        expected = "a patch: mcpgen generate --force, edit again, mcpgen patch"
+        expected = "a patch in its place: remove it, mcpgen update --force, edit, mcpgen patch"
         raise place.at("adopted").error(expected, "rules of an earlier version")
     record = convert(_completed(document), Manifest, place)
     _check_texts(record, place)
