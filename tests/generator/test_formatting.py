@@ -109,7 +109,8 @@ def test_a_long_module_is_kept_on_disk_in_pieces(
     parts = [f"def f{number}( ):\n    return '{'long ' * 400}'\n" for number in range(3)]
     formatting.format_modules({"a.py": "\n\n".join(parts)})
     code = (
-        "import sys; sys.modules['black'] = None; from mcpgen.render.formatting import format_modules;"
+        "import sys; sys.modules['black'] = None\n"
+        "from mcpgen.render.formatting import format_modules;"
         "print(format_modules({'a.py': sys.stdin.read()})['a.py'], end='')"
     )
     source = "\n\n".join((parts[2], parts[0]))
