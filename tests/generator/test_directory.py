@@ -275,7 +275,7 @@ def test_a_lock_is_not_made_through_a_link(target: Path, elsewhere: Path) -> Non
 WRITER = """
 import sys
 from pathlib import Path
-from mcpgen import manifest, output
+from mcpgen.package import manifest, output
 
 for number in range(8):
     files = {f"m{name}.py": f"{sys.argv[2]} {number}\\n" for name in range(8)}

@@ -119,7 +119,7 @@ def test_a_tag_of_all_revisions_has_its_value_as_default() -> None:
     text = next(each for each in found.classes if each.name == "Text")
     assert shown(text) == {"type": "Literal['text'] = 'text'"}
     assert aliases(found) == {"Block": "Text | Image"}
-    assert imports.of_merged(found).typing == "Literal, TypeAlias"
+    assert imports.of_merged(found).typing == "ClassVar, Literal, TypeAlias"
 
 
 def test_a_revision_is_told_which_members_it_lacks() -> None:

@@ -78,7 +78,7 @@ def test_templates_that_were_compiled_come_out_of_the_cache(place: Path, tmp_pat
         "from mcpgen.render import templates;"
         f" paths.templates_dir = lambda: pathlib.Path({str(tmp_path)!r});"
         " jinja2.Environment.compile = jinja2.Environment.compile if sys.argv[1:] else None;"
-        " print(templates.rendered('a.jinja', value='x'))"
+        " print(templates.render('a.jinja', value='x'))"
     )
     command = [sys.executable, "-c", code]
     assert subprocess.run(command, check=False, capture_output=True).returncode == 1
