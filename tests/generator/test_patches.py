@@ -328,6 +328,27 @@ def test_a_patch_gives_the_edited_text_again(before: str, after: str) -> None:
     assert patches.applied(patch, written, pytest.fail) == {"m.py": after}
 
 
+@pytest.mark.parametrize(
+    ("patched", "now", "goes_there"),
+    [
+        ("r2025_06_18/models.py", "r2025_11_25/models.py", True),
+        ("r2025_06_18/models.py", "rdraft/models.py", True),
+        ("rdraft/models.py", "r2026_07_28/models.py", True),
+        ("r2025_06_18/models.py", "r2025_11_25/client.py", False),
+        ("runtime/tasks.py", "r2025_11_25/tasks.py", False),
+        ("r2025_06_18/tasks.py", "runtime/tasks.py", False),
+    ],
+)
+def test_edits_go_to_the_same_module_of_another_revision(
+    patched: str, now: str, goes_there: bool
+) -> None:
+    patch = patch_of(patches.difference({patched: "old\n"}, {patched: "new\n"}))
+    notes: list[str] = []
+    files = patches.applied(patch, {now: "old\n"}, notes.append)
+    assert files == {now: "new\n" if goes_there else "old\n"}
+    assert ("no effect" in notes[0]) is not goes_there
+
+
 NUMBERED = "".join(f"line {number}\n" for number in range(200))
 
 

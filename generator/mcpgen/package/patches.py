@@ -38,9 +38,6 @@ _CONTEXTS = (3, 6, 12, 25, 50)
 _SHOWN = 40
 """Lines of each side of a conflict that are shown."""
 
-_REVISION = re.compile(r"r\d{4}_\d\d_\d\d\Z|r[a-z]\w*\Z")
-"""The folder of a revision."""
-
 
 @dataclass(frozen=True)
 class Patch:
@@ -211,13 +208,18 @@ def _path_now(path: str, files: Mapping[str, str]) -> str | None:
     if path in files:
         return path
     folder, _, rest = path.partition("/")
-    if not _REVISION.match(folder):
+    if not _is_of_revision(folder):
         return None
     now = sorted(name.partition("/")[0] for name in files if name.partition("/")[2] == rest)
-    revisions = [name for name in now if _REVISION.match(name)]
-    if not rest or not revisions:
+    revisions = [name for name in now if _is_of_revision(name)]
+    if not revisions:
         return None
     return f"{next((name for name in revisions if name > folder), revisions[-1])}/{rest}"
+
+
+def _is_of_revision(folder: str) -> bool:
+    """Whether a folder of a package is that of a revision, and no room of its own."""
+    return folder.startswith("r") and not (paths.templates_dir() / "package" / folder).is_dir()
 
 
 @dataclass(frozen=True, order=True)
