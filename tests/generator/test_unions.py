@@ -185,6 +185,19 @@ def test_a_union_that_nothing_refers_to_may_stay_undecided(case: str) -> None:
     )
 
 
+def test_requiring_what_most_members_have_tells_none_apart() -> None:
+    normal = normal_of(
+        Ended=obj("_meta", _meta=TEXT),
+        Prompts=obj("prompts", prompts=TEXT, _meta=TEXT),
+        Tools=obj("tools", tools=TEXT, _meta=TEXT),
+        Empty=obj("", _meta=TEXT),
+        Other=obj("", _meta=TEXT, x=TEXT),
+        U=any_of("Ended", "Empty", "Other", "Prompts", "Tools"),
+    )
+    order = [variant.type for variant in decide_all(normal).tests["U"]]
+    assert order.index("Ended") > max(order.index("Prompts"), order.index("Tools"))
+
+
 def test_a_union_around_an_undecided_one_also_takes_any_json() -> None:
     normal = normal_of(
         Inner={"anyOf": [TEXTS, COUNTS]},

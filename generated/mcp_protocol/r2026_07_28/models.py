@@ -2034,7 +2034,6 @@ else:
             Variant(ListResourcesResult, required=("resources",), decides=False),
             Variant(ListResourceTemplatesResult, required=("resourceTemplates",), decides=False),
             Variant(ReadResourceResult, required=("contents",), decides=False),
-            Variant(SubscriptionsListenResult, required=("_meta",), decides=False),
             Variant(ListPromptsResult, required=("prompts",), decides=False),
             Variant(GetPromptResult, required=("messages",), decides=False),
             Variant(ListToolsResult, required=("tools",), decides=False),
@@ -2042,6 +2041,7 @@ else:
             Variant(CompleteResult, required=("completion",), decides=False),
             Variant(Result, decides=False),
             Variant(InputRequiredResult, decides=False),
+            Variant(SubscriptionsListenResult, required=("_meta",), decides=False),
         )
 
 

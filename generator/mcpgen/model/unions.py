@@ -116,11 +116,12 @@ def _with_any_value(
 def _in_turn(normal: NormalizedSchema, definition: Definition) -> tuple[Variant, ...]:
     """The members of an undecided union, those that require most first and open maps last.
 
-    None if a member has no name.
+    What most members may have, such as `_meta`, tells none apart. None if a member has no name.
     """
     if not all("$ref" in member for member in definition.members):
         return ()
     variants: list[Variant] = []
+    known: Counter[str] = Counter()
     for member in definition.members:
         whole = normal.resolve(member)
         members: Mapping[str, Node] = {}
@@ -129,8 +130,13 @@ def _in_turn(normal: NormalizedSchema, definition: Definition) -> tuple[Variant,
         required = () if whole is None else whole.required
         demanded = tuple(wire for wire in required if "const" not in members[wire])
         variants.append(Variant(target(member), demanded, decides=False))
-    variants.sort(key=lambda variant: (_is_map(normal, variant.type), -len(variant.required)))
-    return tuple(variants)
+        known.update(members.keys())
+
+    def rank(variant: Variant) -> tuple[bool, int]:
+        telling = [wire for wire in variant.required if 2 * known[wire] <= len(definition.members)]
+        return _is_map(normal, variant.type), -len(telling)
+
+    return tuple(sorted(variants, key=rank))
 
 
 def _is_map(normal: NormalizedSchema, name: str) -> bool:
