@@ -323,14 +323,15 @@ def installed(session: nox.Session) -> None:
     folder = session.cache_dir.resolve() / "installed"
     session.run("python", "tests/installed.py", f"{folder}")
     places = (f"{folder / 'tests'}", f"{ROOT / 'generated'}")
-    env = {"PYTHONPATH": os.pathsep.join(places)}
+    spec = os.environ.get("MCP_SPEC", "")  # perhaps relative to the repository
+    env = {"PYTHONPATH": os.pathsep.join(places), "MCP_SPEC": spec and f"{(ROOT / spec).resolve()}"}
     there = ("-c", f"{folder / 'pyproject.toml'}", f"--rootdir={folder}")
-    paths = [f"{folder / 'tests' / 'package' / path}" for path in ON_INSTALLED]
+    tests_there = folder / "tests"
+    paths = (f"{tests_there / 'package' / path}" for path in ON_INSTALLED)
     words = session.posargs or [*SOON, "--newest", *paths]
     run_tests(session, *there, *words, *ON_ALL_CORES, env=env)
     if not session.posargs:
-        snippets = f"{folder / 'tests' / 'typing' / 'test_snippets.py'}"
-        wrong_lines = ("-k", "finds_the_wrong_lines", snippets)
+        wrong_lines = ("-k", "finds_the_wrong_lines", f"{tests_there / 'typing/test_snippets.py'}")
         run_tests(session, *there, "-m", "typing", *wrong_lines, env=env)
 
 

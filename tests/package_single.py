@@ -100,11 +100,12 @@ def go_without_extras(mcpgen: str, folder: Path, revision: str, extras: set[str]
     print(f"{revision}: {printed.strip()}")
 
 
-def go_over_http(folder: Path, revision: str) -> None:
+def go_over_http(mcpgen: str, folder: Path, revision: str) -> None:
     """What the documents say of HTTP, over real sockets."""
     with serving("server:server", folder) as url:
         printed = run([sys.executable, "remote.py", url], folder).strip()
     expect("remote.py", f"{revision} {FORECAST}", printed)
+    run([mcpgen, "update", "pkg", "--features", "+elicitation"], folder)
     with serving("booking:server", folder) as url:
         command = [sys.executable, "guest.py", url]
         clients = (folder / "pkg").glob("r*/client.py")
@@ -131,7 +132,7 @@ def main(mcpgen: str, target: str, revisions: list[str]) -> None:
         go_without_extras(mcpgen, folder, revision, extras)
     run([sys.executable, "-m", "pip", "install", "-q", *sorted(extras)], Path(target))
     for revision, folder in folders.items():
-        go_over_http(folder, revision)
+        go_over_http(mcpgen, folder, revision)
 
 
 if __name__ == "__main__":

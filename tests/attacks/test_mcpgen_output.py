@@ -23,7 +23,7 @@ KILLED = 12
 WRITER = """
 import sys
 from pathlib import Path
-from mcpgen import manifest, output
+from mcpgen.package import manifest, output
 
 target = Path(sys.argv[1])
 names = [f"m{number}.py" for number in range(200)]
