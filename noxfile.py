@@ -95,7 +95,6 @@ PEERS = (
 )
 RIVALS = ("@modelcontextprotocol/node@2.1", "@modelcontextprotocol/server@2.4", "zod@4.6")
 """Packages of the server on Node that the benchmark compares with."""
-
 SCHEMAS_OF_NPM = ("@modelcontextprotocol/ext-apps@2.0.4", "@open-rpc/meta-schema@1.14.9")
 """The schema of an extension, and the schema of OpenRPC documents."""
 
@@ -322,11 +321,11 @@ def installed(session: nox.Session) -> None:
     install(session, "lint")
     folder = session.cache_dir.resolve() / "installed"
     session.run("python", "tests/installed.py", f"{folder}")
-    places = (f"{folder / 'tests'}", f"{ROOT / 'generated'}")
+    tests_there = folder / "tests"
+    places = (f"{tests_there}", f"{ROOT / 'generated'}")
     spec = os.environ.get("MCP_SPEC", "")  # perhaps relative to the repository
     env = {"PYTHONPATH": os.pathsep.join(places), "MCP_SPEC": spec and f"{(ROOT / spec).resolve()}"}
     there = ("-c", f"{folder / 'pyproject.toml'}", f"--rootdir={folder}")
-    tests_there = folder / "tests"
     paths = (f"{tests_there / 'package' / path}" for path in ON_INSTALLED)
     words = session.posargs or [*SOON, "--newest", *paths]
     run_tests(session, *there, *words, *ON_ALL_CORES, env=env)
