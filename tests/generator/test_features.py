@@ -23,7 +23,7 @@ SIZES = {
     ("server", "stdio"): (90, 21_000),
     ("server", "http"): (107, 26_600),
     ("client", "all"): (106, 25_000),
-    ("all", "all"): (163, 39_800),
+    ("all", "all"): (163, 39_900),
 }
 """The most files and lines of a package of one revision without features, headers included."""
 
