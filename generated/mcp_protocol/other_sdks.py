@@ -109,7 +109,7 @@ def module_error(name: str, package: str, names: Collection[str], types: str) ->
 
 
 def _alternative(name: str, package: str, names: Collection[str], types: str) -> str | None:
-    """What takes the place of a name of another SDK; `None` for any other name."""
+    """The alternative to a name of another SDK; `None` for any other name."""
     if name in NAMES:
         return _present(NAMES[name], package, names, types)
     if name[:1].isupper() and hasattr(importlib.import_module(types, package), name):

@@ -1,4 +1,4 @@
-"""What the conventions read is forgotten after their last test."""
+"""A fixture that frees the parsed files after the last test of the conventions."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ _logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class ProxyPackage:
-    """What a proxy speaks: that of a package.
+    """The client and the revisions that a proxy takes from a package.
 
     Attributes:
         connect: Opens the sessions with the other server.

@@ -67,7 +67,7 @@ class PlainRequest(msgspec.Struct, frozen=True):
 
 
 class _Plan(msgspec.Struct, frozen=True):
-    """What requests of one revision have in common.
+    """The parts that requests of one revision share.
 
     Attributes:
         description: The description of the server that declares the methods.

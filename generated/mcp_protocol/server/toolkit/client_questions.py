@@ -3,7 +3,7 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""What a `Context` can ask the client, if the package has the feature for it."""
+"""The questions of a `Context` to the client, if the package has the feature for them."""
 
 from __future__ import annotations
 
