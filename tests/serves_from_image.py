@@ -3,7 +3,7 @@
     python serves_from_image.py PROJECT PYTHON FOLDER
 
 PYTHON is the interpreter of an empty environment. What the image starts answers requests to the
-public name in `MCP_HOSTS`, and refuses others. The address is one of loopback.
+public name in `MCP_HOSTS`, refuses others, and passes its health check. The address is one of loopback.
 """
 
 from __future__ import annotations
@@ -34,9 +34,14 @@ OF_CONTAINERS = ("EXPOSE", "FROM", "USER", "WORKDIR")
 """Instructions that say how a container is made, and not what is in it."""
 
 
-def build(project: Path, python: str, folder: Path) -> list[str]:
-    """Take the steps of the Dockerfile in a folder; gives the command that the image starts."""
+def build(project: Path, python: str, folder: Path) -> tuple[list[str], list[str]]:
+    """Take the steps of the Dockerfile in a folder.
+
+    Returns:
+        The command that the image starts, and that of its health check.
+    """
     command: list[str] = []
+    check: list[str] = []
     for line in (project / "Dockerfile").read_text("utf-8").splitlines():
         instruction, _, rest = line.partition(" ")
         match instruction:
@@ -53,10 +58,15 @@ def build(project: Path, python: str, folder: Path) -> list[str]:
                 program, *words = json.loads(rest)
                 assert program == "python", line
                 command = [python, *words]
+            case "HEALTHCHECK":
+                kind, _, words_of_check = rest.partition(" ")
+                program, *words = json.loads(words_of_check)
+                assert (kind, program) == ("CMD", "python"), line
+                check = [python, *words]
             case _:
                 assert instruction in OF_CONTAINERS, f"a step that this program can't take: {line}"
     shutil.rmtree(folder / "src")  # what runs is what was installed
-    return command
+    return command, check
 
 
 def copy(source: Path, target: Path) -> None:
@@ -85,7 +95,7 @@ def status(port: int, host: str) -> int:
 def main(project: Path, python: str, folder: Path) -> None:
     """Build, start, ask, stop."""
     folder.mkdir()
-    command = build(project, python, folder)
+    command, check = build(project, python, folder)
     [address] = [word for word in command if word.endswith(":8000")]
     command[command.index(address)] = "127.0.0.1:0"
     environment = {**os.environ, "MCP_HOSTS": PUBLIC, "PYTHONUNBUFFERED": "1"}
@@ -99,6 +109,7 @@ def main(project: Path, python: str, folder: Path) -> None:
         port = int(line.partition("http://127.0.0.1:")[2].partition("/")[0])
         answers = {host: status(port, host) for host in (PUBLIC, "evil.example.com")}
         assert answers == {PUBLIC: 200, "evil.example.com": 403}, answers
+        subprocess.run([word.replace(":8000/", f":{port}/") for word in check], check=True)
         process.send_signal(signal.SIGTERM)
         assert process.wait(SECONDS) == 0
     finally:

@@ -211,33 +211,81 @@ PLACES = (
 @pytest.mark.parametrize(
     ("words", "environment"),
     [
-        (["--hosts", "mcp.example.com, 127.0.0.1"], {}),
-        ([], {"MCP_HOSTS": "mcp.example.com,127.0.0.1"}),
+        (["--hosts", "mcp.example.com, mcp.example.org"], {}),
+        ([], {"MCP_HOSTS": "mcp.example.com"}),
+        ([], {"MCP_HOSTS": "mcp.example.com", "MCP_WORKERS": "2"}),
+        (["--auth", "tokens.json", "--hosts", "mcp.example.com"], {}),
+        ([], {"MCP_HOSTS": "mcp.example.com", "MCP_AUTH": "tokens.json"}),
     ],
 )
 def test_a_server_of_a_project_serves_behind_a_public_name(
     words: list[str], environment: dict[str, str], tmp_path: Path
 ) -> None:
-    assert run("new", "server", "weather", "-q", "-r", "latest", cwd=tmp_path).code == 0
+    new = ("new", "server", "weather", "-q", "-r", "latest", "--features", "auth")
+    assert run(*new, cwd=tmp_path).code == 0
+    (tmp_path / "tokens.json").write_text('{"t0ken": "alice"}')
+    needs_token = "--auth" in words or "MCP_AUTH" in environment
     command = [sys.executable, "-m", "weather", "--http", "127.0.0.1:0", *words]
     process = subprocess.Popen(
         command,
         stderr=subprocess.PIPE,
         text=True,
+        cwd=tmp_path,
         env={**os.environ, **environment, "PYTHONPATH": str(tmp_path / "weather/src")},
     )
     assert process.stderr is not None
     try:
-        url = process.stderr.readline().removeprefix("serving at ").strip()
+        lines = (line.strip() for line in process.stderr)
+        url = next(line for line in lines if "serving at" in line).removeprefix("serving at ")
         statuses = {
-            host: httpx2.get(url, headers={"Host": host}).status_code
-            for host in ("mcp.example.com", "127.0.0.1", "other.example.com")
+            (host, token): httpx2.get(
+                url,
+                headers={"Host": host, **({"Authorization": f"Bearer {token}"} if token else {})},
+            ).status_code
+            for host in ("mcp.example.com", "other.example.com")
+            for token in ("", "t0ken")
         }
+        healthy = httpx2.get(url.replace("/mcp", "/health"))
     finally:
         process.terminate()
         process.wait()
         process.stderr.close()
-    assert statuses == {"mcp.example.com": 405, "127.0.0.1": 405, "other.example.com": 403}
+    assert statuses == {
+        ("mcp.example.com", ""): 401 if needs_token else 405,
+        ("mcp.example.com", "t0ken"): 405,
+        ("other.example.com", ""): 403,
+        ("other.example.com", "t0ken"): 403,
+    }
+    assert (healthy.status_code, healthy.text) == (200, "ok")
+
+
+@pytest.mark.parametrize("side", ["server", "client"])
+def test_checks_before_a_commit_are_programs_of_the_project(
+    side: projects.Side, tmp_path: Path
+) -> None:
+    project = Project("my-weather", side, ("2026-07-28",), mcpgen="./wheels/mcpgen.whl")
+    files = projects.user_files(project)
+    [local] = yaml.safe_load(files[".pre-commit-config.yaml"])["repos"]
+    entries = [hook["entry"].split() for hook in local["hooks"]]
+    development = tomllib.loads(files["pyproject.toml"])["project"]["optional-dependencies"]["dev"]
+    names = {line.partition(">")[0] for line in development}
+    assert [words[0] for words in entries] == ["ruff", "ruff", "mypy", "mcpgen"]
+    assert {words[0] for words in entries} <= names | {"mcpgen"}
+    assert len(development) <= 8
+
+
+def test_a_workflow_runs_on_each_version_with_few_rights() -> None:
+    workflow = yaml.safe_load(
+        projects.user_files(Project("weather", "server", ("2026-07-28",)))[
+            ".github/workflows/ci.yml"
+        ]
+    )
+    job = workflow["jobs"]["test"]
+    assert workflow["permissions"] == {"contents": "read"}
+    assert job["strategy"]["matrix"]["python"] == ["3.11", "3.12", "3.13", "3.14"]
+    [python] = [step["with"] for step in job["steps"] if "setup-python" in step.get("uses", "")]
+    assert python["python-version"] == "${{ matrix.python }}"
+    assert python["cache"] == "pip"
 
 
 WRONG = {

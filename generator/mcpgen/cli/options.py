@@ -280,6 +280,14 @@ def new_project_options(command: Any) -> Any:
             help="Only these transports: stdio, http, http+sse, or all (the default).",
         ),
         click.option(
+            "--features",
+            multiple=True,
+            shell_complete=_complete_features,
+            metavar="FEATURES",
+            help="With these features of the package, with commas between them, or all; none by"
+            " default. A server with auth can ask for access tokens.",
+        ),
+        click.option(
             *("--from", "from_file"),
             type=FILE,
             metavar="FILE",

@@ -40,6 +40,7 @@ class NewProject:
         directory: Where it is written.
         revisions: Names, `latest` and `all` among them.
         transports: Words of `--transport`.
+        features: Words of `--features`.
         from_file: A file with the lists of a server to start from.
         from_server: A server to start from.
         mcpgen: What pip installs mcpgen from in CI; `None` for CI without mcpgen.
@@ -50,6 +51,7 @@ class NewProject:
     directory: Path
     revisions: tuple[str, ...] = ("all",)
     transports: tuple[str, ...] = ()
+    features: tuple[str, ...] = ()
     from_file: Path | None = None
     from_server: str | None = None
     mcpgen: str | None = None
@@ -62,6 +64,7 @@ def complete_options(
     output: Path | None,
     revisions: tuple[str, ...],
     transports: tuple[str, ...],
+    features: tuple[str, ...],
     from_file: Path | None,
     from_server: str | None,
     mcpgen: str | None,
@@ -90,6 +93,7 @@ def complete_options(
         output or Path(name),
         revisions or ("all",),
         transports,
+        features,
         from_file,
         from_server,
         None if mcpgen is None else projects.check_requirement(mcpgen),
@@ -106,7 +110,7 @@ def new(console: Console, wanted: NewProject) -> None:
     module = projects.module_name(wanted.name)
     sources = schema_sources.by_name(wanted.revisions)
     is_mirrored = wanted.from_file is not None or wanted.from_server is not None
-    features = ("schemas",) if is_mirrored else ()
+    features = (*wanted.features, *(("schemas",) if is_mirrored else ()))
     chosen = selection((), wanted.transports, features=features)
     if Path.cwd().is_relative_to(wanted.directory.resolve()):
         raise UsageError(f"-o {wanted.directory} holds the current directory; name a new one")

@@ -35,7 +35,6 @@ REQUIREMENTS: Mapping[str, str] = {
     "anyio": "anyio>=4.11",
     "cryptography": "cryptography>=45",
     "filelock": "filelock>=4.2",
-    "dotenv": "python-dotenv>=1.1",
     "httpx2": "httpx2>=2.16",
     "joserfc": "joserfc>=1.8",
     "jsonschema": "jsonschema>=4.20",
@@ -50,7 +49,7 @@ REQUIREMENTS: Mapping[str, str] = {
 }
 """Distributions that a generated package may need, with the oldest version that is tested."""
 
-TOOLS = ("mypy>=1.15", "pyright>=1.1.400", "pytest>=8.4", "ruff>=0.12")
+TOOLS = ("mypy>=1.15", "pre-commit>=4.2", "pyright>=1.1.400", "pytest>=8.4", "ruff>=0.12")
 """The tools that test and check a project."""
 
 _ALWAYS = ("anyio", "msgspec")
@@ -68,6 +67,7 @@ _SHARED: Mapping[str, str] = {
     "Dockerfile": "Dockerfile.jinja",
     ".dockerignore": "dockerignore",
     ".gitignore": "gitignore",
+    ".pre-commit-config.yaml": "pre-commit-config.yaml.jinja",
     ".github/workflows/ci.yml": "ci.yml.jinja",
     "src/NAME/__init__.py": "package.py.jinja",
     "src/NAME/__main__.py": "SIDE/__main__.py.jinja",
@@ -77,6 +77,7 @@ _FILES: Mapping[Side, Mapping[str, str]] = {
     "server": {
         **_SHARED,
         "src/NAME/server.py": "server/server.py.jinja",
+        "src/NAME/serving.py": "server/serving.py.jinja",
         "tests/test_server.py": "server/test_server.py.jinja",
     },
     "client": {
@@ -138,6 +139,11 @@ class Project:
         return not {"all", "stdio"}.isdisjoint(self.transport_names)
 
     @property
+    def auth(self) -> bool:
+        """Whether its package can ask for access tokens."""
+        return not {"all", "auth"}.isdisjoint(self.feature_names)
+
+    @property
     def install_mcpgen(self) -> Code:
         """The command that installs mcpgen in CI, as YAML."""
         return Code(json.dumps(f"pip install {shlex.quote(self.mcpgen or '')}"))
@@ -171,12 +177,8 @@ class Project:
 
     @property
     def dev_requirements(self) -> Code:
-        """The tools that check the project, as TOML: type checkers read all that it imports."""
-        over_http = {name for side in _OVER_HTTP.values() for name in side}
-        names = {"dotenv", "rich"}
-        if self.http:
-            names |= {*over_http, "watchfiles"}
-        return toml([*(REQUIREMENTS[name] for name in sorted(names)), *TOOLS])
+        """The tools that check the project, as TOML."""
+        return toml([*TOOLS])
 
     @property
     def about_uri(self) -> str:
