@@ -177,8 +177,9 @@ class Project:
 
     @property
     def dev_requirements(self) -> Code:
-        """The tools that check the project, as TOML."""
-        return toml([*TOOLS])
+        """What tests and checks the project, as TOML: `connect` has parameters of these types."""
+        names = _OVER_HTTP["client"] if self.http and self.side == "client" else ()
+        return toml([*(REQUIREMENTS[name] for name in names), *TOOLS])
 
     @property
     def about_uri(self) -> str:
