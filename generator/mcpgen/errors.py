@@ -11,7 +11,7 @@
     |   +-- RevisionsError  revisions.toml
     |   +-- ManifestError   an mcpgen.json
     |   +-- PatchError      a patch of a package, or a hunk of it that no longer fits
-    |   +-- SettingsError   [tool.mcpgen] of a pyproject.toml
+    |   +-- SettingsError   [tool.mcpgen] of a pyproject.toml, or a file to publish with
     |   +-- MirrorError     the tools, resources and prompts of a mirrored server
     +-- TemplateError       a template of the user's: file, line, expected, came
     +-- HookError           a command of `hooks` failed, or changed the package

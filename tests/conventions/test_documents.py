@@ -210,7 +210,8 @@ KNOWN = (
 def unknown_in(span: str) -> str | None:
     """What a span names that there is not; `None` if all of it exists, or it names nothing."""
     match = NAME.fullmatch(span)
-    if match is None or span in documents.examples() or "-" in span.partition("(")[0]:
+    is_file = span in documents.examples() or span.endswith(".json")
+    if match is None or is_file or "-" in span.partition("(")[0]:
         return None
     head, rest = match["head"], match["rest"] or ""
     if head not in OBJECTS and head not in KNOWN:

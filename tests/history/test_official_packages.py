@@ -1,4 +1,4 @@
-"""Official packages of npm: the schema of MCP Apps generates, what is exported is valid OpenRPC.
+"""Official packages of npm: MCP Apps generates, exports are valid OpenRPC, bundles have our schema.
 
 `nox -s history` installs them below MCP_NPM_SCHEMAS.
 """
@@ -15,10 +15,12 @@ import pytest
 from referencing import Registry, Resource
 from referencing.jsonschema import DRAFT7
 
+from conventions.sources import ROOT
 from generator.command_line import run
 from mcpgen import schema
 from mcpgen.model import schema_sources
 from mcpgen.package import build_request, pipeline
+from mcpgen.schema.structure import structure
 
 pytestmark = [pytest.mark.history, pytest.mark.timeout(600)]
 
@@ -48,6 +50,12 @@ def test_the_schema_of_apps_becomes_typed_messages(packages: Path, file: str) ->
     for name in ("McpUiInitializeRequest", "McpUiToolInputNotification", "McpUiHostContext"):
         assert f"class {name}(" in models
     assert '"ui/open-link"' in files["r2026_07_28/ui/methods.py"]
+
+
+def test_the_schema_of_bundles_is_the_official_one_without_prose(packages: Path) -> None:
+    official = packages / "@anthropic-ai/mcpb/dist/mcpb-manifest-v0.4.schema.json"
+    ours = ROOT / "schema/publishing/bundle-0.4.json"
+    assert json.loads(ours.read_text("utf-8")) == structure(json.loads(official.read_text("utf-8")))
 
 
 @pytest.mark.parametrize("revision", [row.name for row in schema.revisions()])

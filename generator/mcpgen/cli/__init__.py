@@ -372,7 +372,7 @@ def completion(context: click.Context, shell: str) -> None:
     click.echo(completion_class(cli, {}, "mcpgen", "_MCPGEN_COMPLETE").source())
 
 
-cli.add_lazy("mcpgen.cli.project", "generate", "new")
+cli.add_lazy("mcpgen.cli.project", "generate", "new", "publish")
 cli.add_lazy("mcpgen.cli.protocol", "diff", "explain", "validate")
 cli.add_lazy("mcpgen.cli.schema", "export", "facts", "schema")
 cli.add_lazy("mcpgen.cli.server", "check-server")

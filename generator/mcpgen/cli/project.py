@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
 import click
 
-from mcpgen.cli.options import common_options, force_option, new_project_options
+from mcpgen.cli.options import (
+    DIRECTORY,
+    common_options,
+    force_option,
+    json_option,
+    new_project_options,
+)
 from mcpgen.console import Console
 
 
@@ -17,6 +24,12 @@ def new() -> None:
 
 
 @new.command("server")
+@click.option(
+    "--publish",
+    metavar="NAMESPACE",
+    help="Write server.json for the registry, and the manifest of a bundle: with your namespace,"
+    " such as io.github.acme.",
+)
 @new_project_options
 @click.pass_obj
 def new_server(console: Console, /, **words: Any) -> None:
@@ -42,6 +55,28 @@ def new_client(console: Console, /, **words: Any) -> None:
     from mcpgen.project import commands as project_commands
 
     project_commands.new(console, project_commands.complete_options("client", **words))
+
+
+@click.group()
+def publish() -> None:
+    """Prepare a server for the registry of MCP servers, and for bundles (MCPB)."""
+
+
+@publish.command("check")
+@click.argument("directory", type=DIRECTORY, default=".")
+@json_option
+@common_options
+@click.pass_obj
+def publish_check(console: Console, directory: Path) -> None:
+    """Check server.json and manifest.json in DIRECTORY.
+
+    Against the official schemas, the versions and the name of pyproject.toml, and the mark
+    mcp-name of the README. Exits with 1 if something is wrong.
+    """
+    from mcpgen.project import publishing
+
+    if not publishing.check(console, directory):
+        sys.exit(1)
 
 
 @click.command()

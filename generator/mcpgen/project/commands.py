@@ -22,7 +22,7 @@ from mcpgen.package import directory as directories
 from mcpgen.package.build_request import BuildRequest
 from mcpgen.package.commands import Wanted
 from mcpgen.package.settings import MirrorSettings, PackageSettings, Settings
-from mcpgen.project import hooks, live_server, server_lists, writing
+from mcpgen.project import hooks, live_server, publishing, server_lists, writing
 from mcpgen.project import mirror as mirrors
 from mcpgen.project import skeleton as projects
 from mcpgen.project.mirror import Limits, Mirror, Snapshot
@@ -44,6 +44,7 @@ class NewProject:
         from_file: A file with the lists of a server to start from.
         from_server: A server to start from.
         mcpgen: What pip installs mcpgen from in CI; `None` for CI without mcpgen.
+        publish: The namespace in the registry; `None` without files to publish with.
     """
 
     side: Side
@@ -55,6 +56,7 @@ class NewProject:
     from_file: Path | None = None
     from_server: str | None = None
     mcpgen: str | None = None
+    publish: str | None = None
 
 
 def complete_options(
@@ -68,6 +70,7 @@ def complete_options(
     from_file: Path | None,
     from_server: str | None,
     mcpgen: str | None,
+    publish: str | None = None,
 ) -> NewProject:
     """The options of the command line; the missing ones are asked for on a terminal.
 
@@ -97,6 +100,7 @@ def complete_options(
         from_file,
         from_server,
         None if mcpgen is None else projects.check_requirement(mcpgen),
+        None if publish is None else publishing.check_namespace(publish),
     )
 
 
@@ -130,8 +134,11 @@ def new(console: Console, wanted: NewProject) -> None:
             _own_schemas(wanted.directory.resolve(), revisions),
             wanted.mcpgen,
             chosen.features,
+            wanted.publish,
         )
         files = projects.user_files(project, mirror)
+        if wanted.publish is not None:
+            files |= publishing.files(project, wanted.publish)
     own = len(files)
     inner = projects.folder(project, projects.PROTOCOL)
     files |= {f"{inner}/{path}": text for path, text in package.items()}

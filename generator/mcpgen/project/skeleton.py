@@ -111,6 +111,7 @@ class Project:
         schemas_dir: The user's folder of revisions as TOML, from the project; `None` for none.
         mcpgen: What pip installs mcpgen from in CI; `None` for CI without mcpgen.
         feature_names: The features of its package.
+        namespace: Its namespace in the registry; `None` if it is not published there.
     """
 
     name: str
@@ -122,6 +123,7 @@ class Project:
     schemas_dir: Code | None = None
     mcpgen: str | None = None
     feature_names: tuple[str, ...] = ()
+    namespace: str | None = None
 
     @property
     def module(self) -> str:

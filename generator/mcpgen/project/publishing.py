@@ -1,0 +1,213 @@
+"""What a server is published with: `server.json` for the registry, `manifest.json` for a bundle.
+
+`mcpgen new server --publish` writes both, and `mcpgen publish check` holds them against the
+official schemas and against the project. The schema of bundles (MCPB 0.4) requires `mcp_config`
+for servers that uv runs, although its document calls that optional.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from packaging.utils import canonicalize_name
+
+from mcpgen import paths
+from mcpgen.console import Console, count_of
+from mcpgen.errors import SettingsError, UsageError, safe_text
+from mcpgen.input_files import read_json
+from mcpgen.json_types import is_array, is_object
+from mcpgen.project.skeleton import Project
+
+SERVER, BUNDLE = "server.json", "manifest.json"
+
+_SCHEMAS = {SERVER: "server-2025-12-11.json", BUNDLE: "bundle-0.4.json"}
+"""The official schemas of the files, without their prose, in `schema/publishing`."""
+
+SERVER_SCHEMA = "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json"
+"""The value of `$schema` in `server.json`."""
+
+_NAMESPACE = re.compile(r"[a-z0-9-]+(\.[a-z0-9-]+)+", re.IGNORECASE | re.ASCII)
+_MARK = re.compile(r"mcp-name:\s*(\S+)")
+_EXACT = re.compile(r"[0-9][0-9A-Za-z.+-]*", re.ASCII)
+_DESCRIPTION = 100  # characters that the registry takes
+
+
+@dataclass(frozen=True)
+class Published:
+    """What a project says of itself.
+
+    Attributes:
+        name: Its name as a distribution.
+        version: Its version; `None` where a build computes it.
+        readme: The text of its README, which an index shows.
+    """
+
+    name: str
+    version: str | None
+    readme: str
+
+
+def check_namespace(text: str) -> str:
+    """The namespace of a server in the registry, once it is checked.
+
+    Raises:
+        UsageError: It is no reverse domain name.
+    """
+    if not _NAMESPACE.fullmatch(text):
+        raise UsageError(
+            "--publish: expected a namespace of yours in the registry, such as io.github.acme, got"
+            f" {safe_text(text)!r}"
+        )
+    return text
+
+
+def files(project: Project, namespace: str) -> dict[str, str]:
+    """The files that a new server is published with, by path; no bundle for HTTP alone."""
+    description = f"The MCP server {project.name}"[:_DESCRIPTION]
+    transport: dict[str, Any] = {"type": "stdio"}
+    if not project.stdio:
+        transport = {"type": "streamable-http", "url": "http://127.0.0.1:8000/mcp"}
+    index = {
+        "registryType": "pypi",
+        "identifier": project.name,
+        "version": "0.1.0",
+        "transport": transport,
+    }
+    server = {
+        "$schema": SERVER_SCHEMA,
+        "name": f"{namespace}/{project.name}",
+        "description": description,
+        "version": "0.1.0",
+        "packages": [index],
+    }
+    if not project.stdio:
+        return {SERVER: _text(server)}
+    command = ["run", "--directory", "${__dirname}", project.name]
+    bundle = {
+        "manifest_version": "0.4",
+        "name": project.name,
+        "version": "0.1.0",
+        "description": description,
+        "author": {"name": namespace.rpartition(".")[2]},
+        "server": {
+            "type": "uv",
+            "entry_point": f"src/{project.module}/__main__.py",
+            "mcp_config": {"command": "uv", "args": command},
+        },
+        "tools_generated": True,
+        "prompts_generated": True,
+        "compatibility": {"runtimes": {"python": ">=3.11"}},
+    }
+    return {SERVER: _text(server), BUNDLE: _text(bundle)}
+
+
+def _text(document: object) -> str:
+    return json.dumps(document, indent=2) + "\n"
+
+
+def check(console: Console, directory: Path) -> bool:
+    """Show what keeps a project from being published.
+
+    Returns:
+        Whether nothing does.
+
+    Raises:
+        UsageError: The directory has no project, or none of the files.
+    """
+    present = [name for name in (SERVER, BUNDLE) if (directory / name).is_file()]
+    if not present:
+        raise UsageError(
+            f"{directory}: expected {SERVER} or {BUNDLE}, got neither; mcpgen new server --publish"
+            " NAMESPACE writes both"
+        )
+    project = _published(directory)
+    problems = [problem for name in present for problem in _problems(directory, name, project)]
+    for problem in problems:
+        console.text(safe_text(problem, 400))
+    if problems:
+        console.summary(f"{directory}: {count_of(len(problems), 'problem')}")
+    else:
+        console.summary(f"{directory}: {' and '.join(present)} can be published")
+    console.record({"files": present, "problems": problems})
+    return not problems
+
+
+def _published(directory: Path) -> Published:
+    path = directory / "pyproject.toml"
+    try:
+        project = tomllib.loads(path.read_text("utf-8"))["project"]
+        name = str(project["name"])
+    except (OSError, ValueError, KeyError, TypeError):
+        raise UsageError(f"{path}: expected a file with [project] and its name") from None
+    version, readme = project.get("version"), project.get("readme", "README.md")
+    if is_object(readme):
+        readme = readme.get("file", "")
+    try:
+        text = (directory / str(readme)).read_text("utf-8")
+    except (OSError, ValueError):
+        text = ""
+    return Published(name, None if version is None else str(version), text)
+
+
+def _problems(directory: Path, name: str, project: Published) -> Iterator[str]:
+    """What is wrong with a file: by its schema first, and only then by what it says."""
+    document = read_json(directory / name, SettingsError)
+    violations = [*_violations(name, document)]
+    yield from violations
+    if violations or not is_object(document):
+        return
+    yield from _version_problems(name, "version", document["version"], project)
+    if name == SERVER:
+        yield from _server_problems(document, project)
+    elif document["name"] != project.name:
+        yield f"{BUNDLE}: name: expected that of pyproject.toml, {project.name!r}"
+    if name == BUNDLE:
+        entry = str(document["server"]["entry_point"])
+        if not (directory / entry).is_file():
+            yield f"{BUNDLE}: server.entry_point: there is no file {entry}"
+
+
+def _violations(name: str, document: object) -> Iterator[str]:
+    from jsonschema import Draft7Validator
+
+    schema = json.loads((paths.schema_dir() / "publishing" / _SCHEMAS[name]).read_text("utf-8"))
+    for error in Draft7Validator(schema).iter_errors(document):
+        place = ".".join(map(str, error.absolute_path))
+        yield f"{name}: {place}: {error.message}" if place else f"{name}: {error.message}"
+
+
+def _version_problems(name: str, place: str, version: str, project: Published) -> Iterator[str]:
+    if not _EXACT.fullmatch(version):
+        yield f"{name}: {place}: expected one version, such as 1.0.2, got {version!r}"
+    elif project.version is not None and version != project.version:
+        yield f"{name}: {place}: expected that of pyproject.toml, {project.version}, got {version}"
+
+
+def _server_problems(document: dict[str, Any], project: Published) -> Iterator[str]:
+    """What the registry refuses though the schema allows it, or what differs from the project."""
+    packages = document.get("packages", [])
+    if not packages and not document.get("remotes"):
+        yield f"{SERVER}: expected packages or remotes, got neither"
+    schema = document.get("$schema")
+    if schema != SERVER_SCHEMA:
+        yield f"{SERVER}: $schema: expected {SERVER_SCHEMA}, got {schema}"
+    for number, package in enumerate(packages if is_array(packages) else []):
+        if package["registryType"] != "pypi":
+            continue
+        place = f"packages.{number}"
+        yield from _version_problems(
+            SERVER, f"{place}.version", package.get("version", ""), project
+        )
+        identifier = package["identifier"]
+        if canonicalize_name(identifier) != canonicalize_name(project.name):
+            yield f"{SERVER}: {place}.identifier: expected {project.name}, got {identifier}"
+        marks = _MARK.findall(project.readme)
+        if document["name"] not in marks:
+            given = f"got {', '.join(marks)}" if marks else "got none"
+            yield f"README: expected the text `mcp-name: {document['name']}`, {given}"
