@@ -50,7 +50,8 @@ NAMES = {
 """Expressions for names and types: made by the generator, never text of a schema."""
 
 DOCSTRINGS = {
-    *("call.doc", "call.handler_doc", "doc", "members.get(field.name)", "tag.doc"),
+    "project.module",
+    "project.namespace",
     *("alias.doc", "class.doc", "member.doc", "method.doc"),
     *("field.doc", "mirror.doc", "prompt.doc", "resource.doc", "tool.doc"),
 }

@@ -11,9 +11,11 @@ import pytest
 
 from generator.command_line import run
 from generator.test_cli import OLDEST
-from mcpgen.project import publishing
+from mcpgen import paths
 
 NEW = ("new", "server", "weather", "-q", "--publish", "io.github.acme", "-r")
+
+SERVER_SCHEMA = json.loads((paths.schema_dir() / "publishing/server.json").read_text())["$id"]
 
 
 @pytest.fixture
@@ -90,7 +92,7 @@ WRONG = {
     ),
     "an older schema": (
         edit_json("server.json", lambda server: server.update({"$schema": "https://x.example/a"})),
-        [f"server.json: $schema: expected {publishing.SERVER_SCHEMA}, got https://x.example/a"],
+        [f"server.json: $schema: expected {SERVER_SCHEMA}, got https://x.example/a"],
     ),
     "nothing to install": (
         edit_json("server.json", lambda server: server.update(packages=[])),

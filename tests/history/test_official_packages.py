@@ -54,7 +54,7 @@ def test_the_schema_of_apps_becomes_typed_messages(packages: Path, file: str) ->
 
 def test_the_schema_of_bundles_is_the_official_one_without_prose(packages: Path) -> None:
     official = packages / "@anthropic-ai/mcpb/dist/mcpb-manifest-v0.4.schema.json"
-    ours = ROOT / "schema/publishing/bundle-0.4.json"
+    ours = ROOT / "schema/publishing/bundle.json"
     assert json.loads(ours.read_text("utf-8")) == structure(json.loads(official.read_text("utf-8")))
 
 

@@ -1,4 +1,4 @@
-"""What a server is published with: `server.json` for the registry, `manifest.json` for a bundle.
+"""Files to publish a server with: `server.json` for the registry, `manifest.json` for a bundle.
 
 `mcpgen new server --publish` writes both, and `mcpgen publish check` holds them against the
 official schemas and against the project. The schema of bundles (MCPB 0.4) requires `mcp_config`
@@ -26,11 +26,8 @@ from mcpgen.project.skeleton import Project
 
 SERVER, BUNDLE = "server.json", "manifest.json"
 
-_SCHEMAS = {SERVER: "server-2025-12-11.json", BUNDLE: "bundle-0.4.json"}
+_SCHEMAS = {SERVER: "server.json", BUNDLE: "bundle.json"}
 """The official schemas of the files, without their prose, in `schema/publishing`."""
-
-SERVER_SCHEMA = "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json"
-"""The value of `$schema` in `server.json`."""
 
 _NAMESPACE = re.compile(r"[a-z0-9-]+(\.[a-z0-9-]+)+", re.IGNORECASE | re.ASCII)
 _MARK = re.compile(r"mcp-name:\s*(\S+)")
@@ -40,7 +37,7 @@ _DESCRIPTION = 100  # characters that the registry takes
 
 @dataclass(frozen=True)
 class Published:
-    """What a project says of itself.
+    """The parts of a project that published files repeat.
 
     Attributes:
         name: Its name as a distribution.
@@ -80,7 +77,7 @@ def files(project: Project, namespace: str) -> dict[str, str]:
         "transport": transport,
     }
     server = {
-        "$schema": SERVER_SCHEMA,
+        "$schema": _schema(SERVER)["$id"],
         "name": f"{namespace}/{project.name}",
         "description": description,
         "version": "0.1.0",
@@ -156,7 +153,7 @@ def _published(directory: Path) -> Published:
 
 
 def _problems(directory: Path, name: str, project: Published) -> Iterator[str]:
-    """What is wrong with a file: by its schema first, and only then by what it says."""
+    """The problems of a file: by its schema first, and only then by its content."""
     document = read_json(directory / name, SettingsError)
     violations = [*_violations(name, document)]
     yield from violations
@@ -173,11 +170,16 @@ def _problems(directory: Path, name: str, project: Published) -> Iterator[str]:
             yield f"{BUNDLE}: server.entry_point: there is no file {entry}"
 
 
+def _schema(name: str) -> dict[str, Any]:
+    """The official schema of a file; that of `server.json` has its URL as `$id`."""
+    text = (paths.schema_dir() / "publishing" / _SCHEMAS[name]).read_text("utf-8")
+    return dict(json.loads(text))
+
+
 def _violations(name: str, document: object) -> Iterator[str]:
     from jsonschema import Draft7Validator
 
-    schema = json.loads((paths.schema_dir() / "publishing" / _SCHEMAS[name]).read_text("utf-8"))
-    for error in Draft7Validator(schema).iter_errors(document):
+    for error in Draft7Validator(_schema(name)).iter_errors(document):
         place = ".".join(map(str, error.absolute_path))
         yield f"{name}: {place}: {error.message}" if place else f"{name}: {error.message}"
 
@@ -190,13 +192,13 @@ def _version_problems(name: str, place: str, version: str, project: Published) -
 
 
 def _server_problems(document: dict[str, Any], project: Published) -> Iterator[str]:
-    """What the registry refuses though the schema allows it, or what differs from the project."""
+    """Content that the registry refuses though the schema allows it, or that the project lacks."""
     packages = document.get("packages", [])
     if not packages and not document.get("remotes"):
         yield f"{SERVER}: expected packages or remotes, got neither"
-    schema = document.get("$schema")
-    if schema != SERVER_SCHEMA:
-        yield f"{SERVER}: $schema: expected {SERVER_SCHEMA}, got {schema}"
+    schema, expected = document.get("$schema"), _schema(SERVER)["$id"]
+    if schema != expected:
+        yield f"{SERVER}: $schema: expected {expected}, got {schema}"
     for number, package in enumerate(packages if is_array(packages) else []):
         if package["registryType"] != "pypi":
             continue

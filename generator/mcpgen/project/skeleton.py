@@ -179,7 +179,7 @@ class Project:
 
     @property
     def dev_requirements(self) -> Code:
-        """What tests and checks the project, as TOML: `connect` has parameters of these types."""
+        """The tools of development, as TOML, and the types that parameters of `connect` have."""
         names = _OVER_HTTP["client"] if self.http and self.side == "client" else ()
         return toml([*(REQUIREMENTS[name] for name in names), *TOOLS])
 
