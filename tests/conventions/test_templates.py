@@ -50,8 +50,7 @@ NAMES = {
 """Expressions for names and types: made by the generator, never text of a schema."""
 
 DOCSTRINGS = {
-    "project.module",
-    "project.namespace",
+    *("call.doc", "call.handler_doc", "doc", "members.get(field.name)", "tag.doc"),
     *("alias.doc", "class.doc", "member.doc", "method.doc"),
     *("field.doc", "mirror.doc", "prompt.doc", "resource.doc", "tool.doc"),
 }
@@ -65,6 +64,7 @@ PROJECT_VALUES = {
         "project.install_mcpgen",
         "project.mirror",
         "project.module",
+        "project.namespace",
     ),
     *("project.features", "project.name", "project.requirements", "project.revisions"),
     "project.side",
