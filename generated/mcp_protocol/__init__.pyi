@@ -99,8 +99,8 @@ from .errors import (
     ToolFailedError as ToolFailedError,
     ToolResultError as ToolResultError,
 )
-from .protocol.tool_annotations import Hints as Hints, hints_of as hints_of
-from .protocol.uris import safe_url as safe_url
+from .tool_results import Hints as Hints, hints_of as hints_of
+from .foreign_text import safe_url as safe_url
 from .revisions import REVISIONS as REVISIONS
 from .runtime.observability import log_requests as log_requests, trace_requests as trace_requests
 from .runtime.request_context import Principal as Principal, RequestContext as RequestContext

@@ -15,12 +15,10 @@ MOST = 0.25
 
 UNUSED: Mapping[str, str] = {
     "__main__.py": "the command line",
-    "command_masking.py": "errors that show a command",
     "json_schema/checks.py": "schemas that a user writes",
     "json_schema/flat_schemas.py": "schemas that a user writes",
     "models.py": "names of types, for annotations",
     "other_sdks.py": "errors about names of other SDKs",
-    "protocol/tool_annotations.py": "tools with annotations",
     "REVISION/server.py": "handlers and messages of a user",
     "runtime/stubs.py": "handlers and messages of a user",
     "server/asgi/routes.py": "routes of a user beside the endpoint",

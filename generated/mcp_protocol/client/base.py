@@ -20,17 +20,18 @@ from msgspec import Raw
 from .._wire import is_object
 from ..errors import LocalProtocolError, MethodNotFoundError, MissingCapabilityError
 from ..facts import Method, Revision
-from ..foreign_text import safe_text
-from ..protocol.lifecycle import Description, Session, declared
-from ..protocol.negotiation import (
+from ..foreign_text import WEB_SCHEMES, safe_text
+from ..protocol.lifecycle import (
     CAPABILITY,
-    check_extensions,
+    Description,
+    Session,
+    declared,
     declared_in,
     reduced_to,
     settings_of,
 )
-from ..protocol.notifications import MESSAGE
-from ..protocol.uris import WEB_SCHEMES
+from ..protocol.request_meta import check_extensions
+from ..protocol.requests import MESSAGE
 from ..runtime.peer import Peer
 from ..runtime.pending_requests import OnProgress
 from ..runtime.request_context import RequestContext

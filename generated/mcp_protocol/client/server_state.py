@@ -30,8 +30,8 @@ from ..foreign_text import safe_repr
 from ..json_schema import Complaint, Deadline, JsonSchema
 from ..json_schema.checks import complaint_in_time, validator_in_time
 from ..method_facts import MethodFacts
-from ..protocol.notifications import RESOURCE_UPDATED, SUBSCRIBE, UNSUBSCRIBE
-from ..protocol.tool_annotations import hints_of
+from ..protocol.requests import RESOURCE_UPDATED, SUBSCRIBE, UNSUBSCRIBE
+from ..tool_results import hints_of
 from .client_settings import ClientSettings
 from .response_cache import ResponseCache, drop_oldest
 from .tool_param_headers import ToolParamHeaders

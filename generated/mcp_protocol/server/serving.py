@@ -29,9 +29,8 @@ from ..channel import Channel
 from ..errors import McpError
 from ..facts import Method, Revision, Revisions
 from ..protocol import jsonrpc
-from ..protocol.connection import Connection
 from ..protocol.lifecycle import Description
-from ..protocol.requests import Admit, OnSubscription
+from ..protocol.server_connection import Admit, OnSubscription, ServerConnection
 from ..runtime.peer import CONCURRENT_REQUESTS, Peer
 from ..runtime.pending_requests import PendingRequests
 from ..runtime.request_context import Application
@@ -277,8 +276,7 @@ def new_session(service: Service, channel: Channel) -> AnnouncementQueue:
     """The peer of a new client, and its announcements."""
     from ..runtime.tracing import traced  # slow to import, and needed for serving only
 
-    connection = Connection(
-        "server",
+    connection = ServerConnection(
         service.revisions,
         service.describe,
         service.extensions,

@@ -1,6 +1,4 @@
-"""Lenient decoding: malformed optional members are treated as absent; extra members are kept.
-
-`extra_members` says what an object with extra members is; one without is an instance of its Struct.
+"""A client's decoding of results: malformed optional members are absent; extra members are kept.
 
 Source: server/utilities/pagination, server/utilities/caching, basic/versioning (2026-07-28).
 """
@@ -9,36 +7,25 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any, TypeAlias, get_args
 
 import msgspec
 from msgspec import Raw
 
 from .._wire import (
-    STRUCTS,
     UNREADABLE,
-    UNSET,
-    Struct,
-    StructType,
     ValidationError,
     convert,
     decoder,
     fields,
-    is_many,
     is_object,
     replace,
-    to_builtins,
 )
 from ..facts import TTL, Method, structs_of
 from ..foreign_text import safe_text
-from .extra_members import (
-    EXTRA,
-    builtins_with_extra,
-    builtins_without_extra,
-    known_names,
-    with_extra_members,
-)
+from .conversion import with_kept_members
+from .lifecycle import readable
 
 NAMED_ITEMS = 10
 """Invalid items of one page that are logged one by one; further ones are counted."""
@@ -108,26 +95,6 @@ def drop_malformed_members(members: dict[str, Any]) -> bool:
     if members.get(_SCOPE, _SCOPES[0]) not in _SCOPES:
         del members[_SCOPE]
     return len(members) < before or members.get("capabilities") is not capabilities
-
-
-def sent_capabilities(raw: Raw | None) -> Mapping[str, Any]:
-    """The capabilities in params or a result as they were sent, unknown members included."""
-    members: Mapping[str, Any] = msgspec.json.decode(raw or b"{}")
-    return readable(members["capabilities"])
-
-
-def readable(capabilities: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A peer's capabilities without malformed extensions, whose settings are no object.
-
-    A malformed extension is treated as not declared.
-
-    Source: basic/versioning#extension-negotiation (2026-07-28).
-    """
-    extensions = capabilities.get("extensions")
-    if not is_object(extensions) or all(map(is_object, extensions.values())):
-        return capabilities
-    usable = {name: value for name, value in extensions.items() if is_object(value)}
-    return {**capabilities, "extensions": usable}
 
 
 def page_decoder(
@@ -224,91 +191,15 @@ def extra_decoder(kind: Any) -> Decode:
     decode = decoder(kind)
 
     def decode_with_extra(data: bytes | Raw) -> Any:
-        return _with_extra(decode(data), _builtins(data), _all_members)
+        return with_kept_members(decode(data), _builtins(data), _all_members)
 
     return decode_with_extra
 
 
 def convert_with_extra(value: Any, kind: Any) -> Any:
     """Turn decoded JSON into `kind`, whose objects keep their extra members; see `convert`."""
-    return _with_extra(convert(value, kind), value, _all_members)
-
-
-def recast(value: Any, kind: Any) -> Any:
-    """Turn Structs, or JSON that may hold some, into `kind`, of any revision.
-
-    Members that `kind` does not have are dropped, except the extra members of an object.
-
-    Raises:
-        UNWRITABLE: The value has no JSON form.
-        ValidationError: The value has another shape; the text has the path.
-    """
-    try:
-        return convert(builtins_without_extra(value), kind)
-    except TypeError:  # there may be extra members
-        wire = builtins_with_extra(value)
-        return _with_extra(convert(to_builtins(value), kind), wire, _kept_members)
-
-
-def is_made_of(value: Any, module: str) -> bool:
-    """Whether all Structs in a value, at any depth, are of one module."""
-    if isinstance(value, STRUCTS):
-        kind = type(value)
-        return kind.__module__ == module and all(
-            is_made_of(getattr(value, name), module) for name in _members_with_structs(kind)
-        )
-    if is_many(value):
-        return all(is_made_of(item, module) for item in value)
-    if is_object(value):
-        members = value.values()
-        return all(isinstance(each, Struct) and is_made_of(each, module) for each in members)
-    return value is None or value is UNSET
+    return with_kept_members(convert(value, kind), value, _all_members)
 
 
 def _all_members(wire: Mapping[str, Any]) -> Mapping[str, Any]:
     return wire
-
-
-def _kept_members(wire: Mapping[str, Any]) -> Mapping[str, Any]:
-    kept: Mapping[str, Any] = wire.get(EXTRA, {})
-    return kept
-
-
-def _with_extra(
-    value: Any, wire: Any, extra_of: Callable[[Mapping[str, Any]], Mapping[str, Any]]
-) -> Any:
-    """A typed value whose objects keep those of some members that their types do not have.
-
-    Args:
-        value: The value.
-        wire: The JSON that it was made from.
-        extra_of: The members of a JSON object that are to be kept.
-    """
-    if isinstance(value, Struct) and is_object(wire):
-        kind = type(value)
-        changed: dict[str, Any] = {}
-        for name, wire_name in _members_with_structs(kind).items():
-            member = getattr(value, name)
-            kept = _with_extra(member, wire.get(wire_name), extra_of)
-            if kept is not member:
-                changed[name] = kept
-        known = known_names(kind)
-        extra = {name: member for name, member in extra_of(wire).items() if name not in known}
-        if not extra:
-            return replace(value, **changed) if changed else value
-        return with_extra_members(value, changed, extra)
-    if is_many(value):
-        return [_with_extra(item, at, extra_of) for item, at in zip(value, wire, strict=True)]
-    if is_object(value):
-        return {name: _with_extra(item, wire[name], extra_of) for name, item in value.items()}
-    return value
-
-
-@cache
-def _members_with_structs(kind: StructType) -> Mapping[str, str]:
-    """Python name to wire name of each member of a Struct that may hold Structs."""
-    return {each.name: each.encode_name for each in fields(kind) if _holds_structs(each.type)}
-
-
-def _holds_structs(kind: Any) -> bool:
-    return bool(structs_of(kind)) or any(map(_holds_structs, get_args(kind)))

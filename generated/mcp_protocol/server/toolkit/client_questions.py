@@ -3,8 +3,26 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""The questions of a `Context` to the client, if the package has the feature for them."""
+"""Questions of handlers to the client: the toolkit reaches this feature through this module."""
 
 from __future__ import annotations
 
-from .client_features.questions import ClientQuestions as ClientQuestions
+from .client_features.input_required import (
+    InputRequired,
+    OpenURLElicitations,
+    RequestStateSigner,
+    StateKey,
+    URLElicitationRequiredError,
+    without_input_required,
+)
+from .client_features.questions import ClientQuestions
+
+__all__ = [
+    "ClientQuestions",
+    "InputRequired",
+    "OpenURLElicitations",
+    "RequestStateSigner",
+    "StateKey",
+    "URLElicitationRequiredError",
+    "without_input_required",
+]

@@ -23,10 +23,9 @@ from msgspec import Raw
 
 from ..._wire import UNSET
 from ...channel import RequestId
-from ...protocol.negotiation import settings_of
+from ...protocol.lifecycle import settings_of
 from ...runtime.request_context import Principal, RequestContext
-from .client_features.input_required import OpenURLElicitations, RequestStateSigner
-from .client_questions import ClientQuestions
+from .client_questions import ClientQuestions, OpenURLElicitations, RequestStateSigner
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar as TypeVarWithDefault  # type checkers have it built in

@@ -23,7 +23,7 @@ from ...channel import Channel
 from ...facts import Lifecycle, Revisions
 from ...runtime.request_context import Principal
 from ..serving import ProcessLimit
-from .client_features.input_required import RequestStateSigner
+from .client_questions import RequestStateSigner
 from .registry import ItemRegistries
 
 if TYPE_CHECKING:

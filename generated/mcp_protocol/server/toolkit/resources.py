@@ -30,12 +30,11 @@ from msgspec.structs import replace
 
 from ..._wire import encode, is_many, to_builtins
 from ...errors import InvalidParamsError, MissingExtraError, ResourceNotFoundError
-from ...foreign_text import safe_repr
-from ...protocol.uris import climbs, is_uri, leaves_its_place
+from ...foreign_text import climbs, is_uri, leaves_its_place, safe_repr
 from ...values.value_types import to_json
 from . import signatures
 from .callables import source_name
-from .client_features.input_required import InputRequired, without_input_required
+from .client_questions import InputRequired, without_input_required
 from .content import (
     Audio,
     Contents,

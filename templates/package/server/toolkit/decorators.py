@@ -13,8 +13,9 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, Unpack, overload
 
-from ...protocol.negotiation import CAPABILITY, check_extensions
-from ...protocol.requests import Admit
+from ...protocol.lifecycle import CAPABILITY
+from ...protocol.request_meta import check_extensions
+from ...protocol.server_connection import Admit
 from ...scopes import checked_scopes
 from ..serving import ProcessLimit
 from .callables import local_names

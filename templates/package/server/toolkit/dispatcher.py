@@ -20,15 +20,14 @@ from ...errors import InvalidParamsError, MethodNotFoundError, ResourceNotFoundE
 from ...facts import Method, Revision, Revisions
 from ...foreign_text import safe_repr
 from ...protocol import jsonrpc
-from ...protocol.lifecycle import Description
-from ...protocol.negotiation import declared_in, merged_objects, reduced_to
-from ...protocol.notifications import MESSAGE, RESOURCE_UPDATED
-from ...protocol.requests import Admit, OnSubscription
+from ...protocol.lifecycle import Description, declared_in, merged_objects, reduced_to
+from ...protocol.requests import MESSAGE, RESOURCE_UPDATED
+from ...protocol.server_connection import Admit, OnSubscription
 from ...revisions import REVISIONS
 from ...runtime.concurrency import check_own_failure
 from ...runtime.request_context import PRINCIPAL, RequestContext
 from ..serving import ProcessLimit
-from .client_features.input_required import (
+from .client_questions import (
     InputRequired,
     OpenURLElicitations,
     RequestStateSigner,

@@ -39,7 +39,7 @@ from ...json_schema import Complaint, Deadline
 from ...tool_results import WRAPPED_MARKER, WRAPPER
 from ...values.value_types import ValueType, to_json, value_type
 from . import signatures
-from .client_features.input_required import without_input_required
+from .client_questions import without_input_required
 from .content import ToolResult, is_content, is_content_type, is_tool_result_type, wire_block
 from .revision_types import content_types, field_type, requires, struct_with, structs_in
 

@@ -14,7 +14,7 @@ from ..._wire import encode, is_many, is_object
 from ...errors import InvalidParamsError
 from . import signatures
 from .callables import source_name
-from .client_features.input_required import InputRequired
+from .client_questions import InputRequired
 from .content import Message, is_content, is_model, present, wire_block
 from .context import Context
 from .output_conversion import PromptResultBuilder

@@ -33,7 +33,7 @@ from ...errors import (
 )
 from ...facts import Method
 from ...foreign_text import safe_repr
-from ...protocol.negotiation import CAPABILITY, settings_of
+from ...protocol.lifecycle import CAPABILITY, settings_of
 from ...protocol.requests import error_response
 from ...runtime.pending_requests import PendingRequests
 from ...runtime.request_context import NETWORK, PRINCIPAL, RequestContext

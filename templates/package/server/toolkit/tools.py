@@ -18,7 +18,7 @@ from ...errors import InvalidParamsError, ProtocolError, ToolError
 from ...json_schema import CheckedSchema, Complaint, Deadline
 from . import output_conversion, signatures
 from .callables import source_name
-from .client_features.input_required import InputRequired
+from .client_questions import InputRequired
 from .content import as_tool_result, present
 from .context import Context
 from .declared_headers import param_headers_of

@@ -28,7 +28,7 @@ from ...foreign_text import safe_text
 from ...framing.http_headers import JSON, is_field_value, media_type
 from ...framing.line_framing import MESSAGE_LIMIT
 from ...framing.sse import MEDIA_TYPE
-from ...runtime.concurrency import pausable
+from ...runtime.time_limits import pausable
 from .http_libraries import Library, Permits, Response, joined, same_origin, shown
 
 if TYPE_CHECKING:
