@@ -136,7 +136,7 @@ _NAMES = {
     ".server.openapi.http_operation": ("HttpClient", "ClientResponse"),
     ".server.openapi.openapi_server": ("OpenApiWarning",),
     ".server.openapi.route_maps": ("HTTPRoute", "MCPType", "RouteMap"),
-    ".server.request_head": ("RequestHead",),
+    ".server.serving": ("RequestHead",),
     ".server.server_session": ("ServerSession",),
     ".server.toolkit.client_features.elicitation": ("Accepted", "Cancelled", "Declined", "titles"),
     ".server.toolkit.client_features.input_required": (
@@ -152,8 +152,8 @@ _NAMES = {
         "ToolUse",
         "ToolUseResult",
     ),
-    ".server.toolkit.callables": ("Depends",),
-    ".server.toolkit.completion": ("Completion",),
+    ".server.toolkit.dependencies": ("Depends",),
+    ".server.toolkit.prompts": ("Completion",),
     ".server.toolkit.content": (
         "Annotations",
         "Audio",

@@ -133,7 +133,7 @@ from .server.openapi.route_maps import (
     MCPType as MCPType,
     RouteMap as RouteMap,
 )
-from .server.request_head import RequestHead as RequestHead
+from .server.serving import RequestHead as RequestHead
 from .server.server_session import ServerSession as ServerSession
 from .server.toolkit.client_features.elicitation import (
     Accepted as Accepted,
@@ -154,8 +154,8 @@ from .server.toolkit.client_features.sampling_and_roots import (
     ToolUse as ToolUse,
     ToolUseResult as ToolUseResult,
 )
-from .server.toolkit.callables import Depends as Depends
-from .server.toolkit.completion import Completion as Completion
+from .server.toolkit.dependencies import Depends as Depends
+from .server.toolkit.prompts import Completion as Completion
 from .server.toolkit.content import (
     Annotations as Annotations,
     Audio as Audio,

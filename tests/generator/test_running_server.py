@@ -16,7 +16,7 @@ MOST = 0.25
 UNUSED: Mapping[str, str] = {
     "__main__.py": "the command line",
     "json_schema/checks.py": "schemas that a user writes",
-    "json_schema/flat_schemas.py": "schemas that a user writes",
+    "json_schema/__init__.py": "schemas that a user writes",
     "models.py": "names of types, for annotations",
     "other_sdks.py": "errors about names of other SDKs",
     "REVISION/server.py": "handlers and messages of a user",
@@ -26,13 +26,13 @@ UNUSED: Mapping[str, str] = {
     "server/serve_command.py": "the command line",
     "server/server_session.py": "messages of a user to the client",
     "server/toolkit/argument_errors.py": "arguments that are wrong",
-    "server/toolkit/banner.py": "a start on a terminal",
-    "server/toolkit/completion.py": "completions",
+    "server/toolkit/hosting.py": "a start on a terminal",
+    "server/toolkit/prompts.py": "completions",
     "server/toolkit/dependencies.py": "tools with dependencies",
     "server/toolkit/prompts.py": "prompts",
     "server/toolkit/resources.py": "resources",
     "server/toolkit/sessions.py": "state of a session, and what it shows",
-    "values/secret_members.py": "masks of a trace",
+    "values/type_schemas.py": "masks of a trace",
 }
 """Modules of the package that it does not import, each with what does."""
 

@@ -29,8 +29,8 @@ from .._wire import (
 )
 from ..facts import TTL, Method, structs_of
 from ..foreign_text import safe_text
-from .conversion import with_kept_members
 from .lifecycle import readable
+from .request_meta import with_kept_members
 
 NAMED_ITEMS = 10
 """Invalid items of one page that are logged one by one; further ones are counted."""

@@ -24,7 +24,7 @@ from .._wire import (
 from ..errors import InvalidParamsError, LocalProtocolError, MethodNotFoundError
 from ..facts import Method
 from ..foreign_text import WEB_SCHEMES
-from ..protocol.conversion import recast
+from ..protocol.request_meta import recast
 from .request_context import RequestContext
 
 Value = TypeVar("Value")

@@ -3,7 +3,7 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""Time limits of clients: they pause while a user is asked, or begin anew with each sign of life."""
+"""Time limits of clients: paused while a user is asked, begun anew with each sign of life."""
 
 from __future__ import annotations
 

@@ -144,7 +144,7 @@ EXPORTS = (
     _export(".server.openapi.http_operation", "openapi", "HttpClient", "ClientResponse"),
     _export(".server.openapi.openapi_server", "openapi", "OpenApiWarning"),
     _export(".server.openapi.route_maps", "openapi", "HTTPRoute", "MCPType", "RouteMap"),
-    _export(".server.request_head", "server", "RequestHead"),
+    _export(".server.serving", "server", "RequestHead"),
     _export(".server.server_session", "server", "ServerSession"),
     _export(
         ".server.toolkit.client_features.elicitation",
@@ -171,8 +171,8 @@ EXPORTS = (
         "ToolUse",
         "ToolUseResult",
     ),
-    _export(".server.toolkit.callables", "server", "Depends"),
-    _export(".server.toolkit.completion", "server", "Completion"),
+    _export(".server.toolkit.dependencies", "server", "Depends"),
+    _export(".server.toolkit.prompts", "server", "Completion"),
     _export(
         ".server.toolkit.content",
         "server",

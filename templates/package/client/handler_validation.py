@@ -21,8 +21,8 @@ from ..protocol.client_features import (
     messages_complaint,
     root_complaint,
 )
-from ..protocol.conversion import recast
 from ..protocol.lifecycle import missing
+from ..protocol.request_meta import recast
 from ..runtime.request_context import RequestContext
 from .server_state import Elicitations
 

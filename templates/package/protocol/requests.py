@@ -42,9 +42,8 @@ from ..errors import (
 from ..facts import Lifecycle, Method, Revision, Revisions, Role, meta_name, other
 from ..foreign_text import safe_repr
 from . import jsonrpc
-from .conversion import recast
 from .lifecycle import Description, Session, declared, missing
-from .request_meta import NO_META, MetaCache, check_user_meta
+from .request_meta import NO_META, MetaCache, check_user_meta, recast
 
 if TYPE_CHECKING:
     from ..revision_facts import Facts

@@ -1,4 +1,4 @@
-"""Time limits of clients: they pause while a user is asked, or begin anew with each sign of life."""
+"""Time limits of clients: paused while a user is asked, begun anew with each sign of life."""
 
 from __future__ import annotations
 

@@ -31,8 +31,7 @@ from ...framing.sse import MEDIA_TYPE, EventDecoder
 from ...protocol import jsonrpc
 from ...runtime.task_scope import TaskScope, running_loop, scope_type
 from ...runtime.tracing import Trace, trace_of
-from ..request_head import HTTP_REQUEST
-from ..serving import Service
+from ..serving import HTTP_REQUEST, Service
 from . import http_response, plain_calls
 from .endpoints import (
     authentication_of,

@@ -43,8 +43,8 @@ from ...protocol.server_connection import Admit, OnSubscription
 from ...runtime.pending_requests import PendingRequests
 from ...runtime.request_context import Application, RequestContext
 from ..serving import Announcer, ProcessLimit
-from .client_questions import OpenURLElicitations, RequestStateSigner
 from .custom_handlers import Handler, LowLevelHandlers
+from .features import OpenURLElicitations, RequestStateSigner
 from .registry import Follower, ItemRegistries, Registry
 from .tools import check_tool_name
 

@@ -27,8 +27,8 @@ from ...protocol.requests import RESOURCE_UPDATED
 from ...runtime.peer import CONCURRENT_REQUESTS, check_concurrent_requests
 from ...runtime.request_context import Application, Principal
 from .. import serving
-from .callables import is_coroutine_function
-from .client_questions import RequestStateSigner, StateKey
+from .dependencies import is_coroutine_function
+from .features import RequestStateSigner, StateKey
 from .content import Icon, present, wire_of
 from .custom_handlers import LowLevelHandlers, RevisionHandlers
 from .decorators import AbsentAttribute, Decorators

@@ -27,23 +27,22 @@ from ...revisions import REVISIONS
 from ...runtime.concurrency import check_own_failure
 from ...runtime.request_context import PRINCIPAL, RequestContext
 from ..serving import ProcessLimit
-from .client_questions import (
+from .context import Context
+from .custom_handlers import CustomMethod, Handler, LowLevelHandlers, low_level_result
+from .features import (
     InputRequired,
     OpenURLElicitations,
     RequestStateSigner,
     URLElicitationRequiredError,
 )
-from .context import Context
-from .custom_handlers import CustomMethod, Handler, LowLevelHandlers, low_level_result
 from .item_scopes import ForbiddenItems, RequiredScopes, is_permitted
 from .output_conversion import PromptResultBuilder, ToolResultBuilder, tool_result_builder
 from .registry import Cacheable, CacheHint, Follower, Registry
 from .tools import Tool
 
 if TYPE_CHECKING:  # loaded only if a server has some
-    from .completion import Completer
     from .dependencies import Dependencies
-    from .prompts import Prompt
+    from .prompts import Completer, Prompt
     from .resources import Resource
 
 Announce: TypeAlias = Callable[..., None]

@@ -28,8 +28,6 @@ from ...errors import InvalidParamsError, MissingExtraError, ResourceNotFoundErr
 from ...foreign_text import climbs, is_uri, leaves_its_place, safe_repr
 from ...values.value_types import to_json
 from . import signatures
-from .callables import source_name
-from .client_questions import InputRequired, without_input_required
 from .content import (
     Audio,
     Contents,
@@ -43,6 +41,8 @@ from .content import (
     present,
 )
 from .context import Context
+from .dependencies import source_name
+from .features import InputRequired, without_input_required
 from .registry import NO_CACHING, CacheHint
 
 URI_LIMIT = 8192

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol.server.toolkit.completion import Completion
+from mcp_protocol.server.toolkit.prompts import Completion
 from mcp_protocol.server.toolkit.content import (
     Audio,
     Contents,

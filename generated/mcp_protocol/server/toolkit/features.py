@@ -3,10 +3,14 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""Questions of handlers to the client: the toolkit reaches this feature through this module."""
+"""Features that the toolkit may be written without: what it uses of each, or what stands in for it.
+
+Questions of handlers to the client, and arguments of tools that header fields of a call repeat.
+"""
 
 from __future__ import annotations
 
+from ...protocol.param_headers import param_headers_of
 from .client_features.input_required import (
     InputRequired,
     OpenURLElicitations,
@@ -24,5 +28,6 @@ __all__ = [
     "RequestStateSigner",
     "StateKey",
     "URLElicitationRequiredError",
+    "param_headers_of",
     "without_input_required",
 ]
