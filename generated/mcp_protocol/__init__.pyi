@@ -25,7 +25,7 @@ from .client.async_client import (
     ClientHandlers as ClientHandlers,
     connect as connect,
 )
-from .client.auth.bearer import Bearer as Bearer
+from .transports.http.http_client import Bearer as Bearer
 from .client.auth.interactions import (
     Device as Device,
     Loopback as Loopback,
@@ -39,8 +39,11 @@ from .client.auth.machine_auth import (
 )
 from .client.auth.oauth import OAuth as OAuth, PendingAuthorization as PendingAuthorization
 from .client.auth.stores import FileStore as FileStore, MemoryStore as MemoryStore, Store as Store
-from .client.callbacks import Callback as Callback, LogMessage as LogMessage
-from .client.calls import StartedCall as StartedCall
+from .client.callbacks import (
+    Callback as Callback,
+    LogMessage as LogMessage,
+    StartedCall as StartedCall,
+)
 from .client.group import ClientGroup as ClientGroup
 from .client.host import choose_model as choose_model, safe_icons as safe_icons
 from .client.listen import (

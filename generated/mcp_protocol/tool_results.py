@@ -28,12 +28,7 @@ from typing import Any
 import msgspec
 
 from ._wire import UNREADABLE, UNSET, fields, is_many, is_object
-
-WRAPPER = "result"
-"""The only member of an object that wraps another value."""
-
-WRAPPED_MARKER = "x-fastmcp-wrap-result"
-"""Keyword of an output schema by which clients of FastMCP unwrap such objects."""
+from .json_schema import WRAPPER
 
 
 def plain_value(result: Any) -> Any:

@@ -18,7 +18,7 @@ ROW = "MethodFacts"
 """The class of what is stated about one method."""
 
 MAY_NAME_METHODS: Mapping[str, str] = {
-    "client/absent_methods.py": "what to use instead of messages that a revision lacks",
+    "client/handler_checks.py": "what to use instead of messages that a revision lacks",
     "client/handler_validation.py": "what handlers of a client are called with, and their checks",
     "client/group_requests.py": "finds the server of a name, a resource or a reference",
     "client/host.py": "calls the tools that a model asks for",
@@ -33,7 +33,7 @@ MAY_NAME_METHODS: Mapping[str, str] = {
     "sdk_names.py": "what to use instead of names of other SDKs",
     "errors.py": "tells callers whether an error is about a resource that is not there",
     "server/toolkit/dispatcher.py": "handlers of tools, resources, prompts, completion",
-    "server/toolkit/item_scopes.py": "scopes of what a request is about",
+    "server/toolkit/registry.py": "scopes of what a request is about",
     "server/toolkit/mount_routes.py": "requests that are about items of mounted servers",
     "server/toolkit/middleware.py": "a tool's error becomes the result of a tool",
     "server/toolkit/tasks.py": "runs calls of tools as tasks",

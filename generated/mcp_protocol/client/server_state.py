@@ -33,8 +33,8 @@ from ..method_facts import MethodFacts
 from ..protocol.requests import RESOURCE_UPDATED, SUBSCRIBE, UNSUBSCRIBE
 from ..tool_results import hints_of
 from .client_settings import ClientSettings
+from .features import ToolParamHeaders
 from .response_cache import ResponseCache, drop_oldest
-from .tool_param_headers import ToolParamHeaders
 
 TOOLS_LIST = "tools/list"
 COMPLETE = "notifications/elicitation/complete"

@@ -17,12 +17,25 @@ basic/transports/streamable-http (backward compatibility).
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Mapping
-from typing import Any, TypeGuard
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
+from typing import Any, TypeAlias, TypeGuard, get_args
 
+import msgspec
 from msgspec import Raw, UnsetType
 
-from .._wire import ValidationError, convert, error_text, is_object, to_builtins
+from .._wire import (
+    UNREADABLE,
+    ValidationError,
+    convert,
+    decoder,
+    error_text,
+    fields,
+    is_object,
+    replace,
+    to_builtins,
+)
 from ..channel import OutgoingMessage, RequestId
 from ..errors import (
     AuthorizationError,
@@ -36,11 +49,10 @@ from ..errors import (
     RevisionError,
     TransportError,
 )
-from ..facts import Lifecycle, Method, Revision, Revisions
+from ..facts import TTL, Lifecycle, Method, Revision, Revisions, structs_of
 from ..foreign_text import safe_text
 from . import jsonrpc
 from .connection import Connection
-from .lenient import extra_result_decoder, result_decoder
 from .lifecycle import (
     DISCOVER,
     INITIALIZE,
@@ -50,6 +62,7 @@ from .lifecycle import (
     State,
     newest_common,
     optional_member,
+    readable,
     sent_capabilities,
     with_extensions,
 )
@@ -64,7 +77,7 @@ from .receiver import (
     ResponseReceived,
     Send,
 )
-from .request_meta import MetaCache, with_meta
+from .request_meta import MetaCache, with_kept_members, with_meta
 from .requests import ConnectionState, OutboundRequest, notification
 
 
@@ -466,3 +479,181 @@ def _named(error: RemoteError, member: str) -> tuple[str, ...]:
         return tuple(convert(names, list[str]))
     except ValidationError:
         return ()
+
+
+NAMED_ITEMS = 10
+"""Invalid items of one page that are logged one by one; further ones are counted."""
+
+_SCOPE = "cacheScope"
+_SCOPES = ("public", "private")
+
+_logger = logging.getLogger(__name__)
+
+Decode: TypeAlias = Callable[[bytes | Raw], Any]
+DecoderOf: TypeAlias = Callable[[Any], Decode]
+Convert: TypeAlias = Callable[[Any, Any], Any]
+
+
+@lru_cache(maxsize=1024)
+def result_decoder(method: Method) -> Decode:
+    """A decoder for the result of a method, made once.
+
+    A page whose next cursor is null is the last. Malformed cache hints are treated as absent, and
+    so is a negative time. An invalid item is left out of its page, with a warning.
+
+    Source: server/utilities/pagination (2026-07-28: whether a non-null value was provided),
+    server/utilities/caching (2026-07-28).
+    """
+    return _result_decoder(method, decoder, convert)
+
+
+@lru_cache(maxsize=1024)
+def extra_result_decoder(method: Method) -> Decode:
+    """Like `result_decoder`, for objects that keep their extra members."""
+    return _result_decoder(method, extra_decoder, convert_with_extra)
+
+
+def _result_decoder(method: Method, decoder_of: DecoderOf, convert_to: Convert) -> Decode:
+    if method.items is not None:
+        return page_decoder(method.name, method.result, method.items, decoder_of, convert_to)
+    if method.cacheable:
+        return _lenient_decoder(method.result, decoder_of, convert_to)
+    return decoder_of(method.result)
+
+
+def _lenient_decoder(kind: Any, decoder_of: DecoderOf, convert_to: Convert) -> Decode:
+    """A decoder for a result whose optional members may be malformed."""
+    decode = decoder_of(kind)
+
+    def decode_leniently(data: bytes | Raw) -> Any:
+        try:
+            return decode(data)
+        except ValidationError:
+            members = msgspec.json.decode(data, type=dict[str, Any])
+            if not drop_malformed_members(members):
+                raise
+            return convert_to(members, kind)
+
+    return decode_leniently
+
+
+def drop_malformed_members(members: dict[str, Any]) -> bool:
+    """Remove malformed optional members from a result; returns whether there were any."""
+    capabilities = members.get("capabilities")
+    if is_object(capabilities):
+        members["capabilities"] = readable(capabilities)
+    before = len(members)
+    ttl = members.get(TTL, 0)
+    if isinstance(ttl, bool) or not isinstance(ttl, int) or ttl < 0:
+        del members[TTL]
+    if members.get(_SCOPE, _SCOPES[0]) not in _SCOPES:
+        del members[_SCOPE]
+    return len(members) < before or members.get("capabilities") is not capabilities
+
+
+def page_decoder(
+    name: str,
+    page_type: Any,
+    items: str,
+    decoder_of: DecoderOf = decoder,
+    convert_to: Convert = convert,
+) -> Decode:
+    """A decoder for a page of a list that leaves out invalid items.
+
+    A warning names each item that is left out; the others keep their order. A page without invalid
+    items is decoded as a whole.
+
+    Args:
+        name: The method, for the warnings.
+        page_type: The Struct of the page, or a union with it.
+        items: Python name of its list.
+        decoder_of: Makes the decoder for a type.
+        convert_to: Turns decoded JSON into a type.
+
+    Raises:
+        ValidationError: (from the decoder) JSON of another shape outside the items.
+        msgspec.DecodeError: (from the decoder) not JSON.
+    """
+    decode = decoder_of(page_type)
+    struct, field = next(
+        (struct, each)
+        for struct in structs_of(page_type)
+        for each in fields(struct)
+        if each.name == items
+    )
+    wire_name = field.encode_name
+
+    def decode_page(data: bytes | Raw) -> Any:
+        try:
+            return decode(data)
+        except UNREADABLE:
+            parts: dict[str, Raw] = msgspec.json.decode(data, type=dict[str, Raw])
+            raw_items = _elements(parts.get(wire_name))
+            if raw_items is not None:
+                parts[wire_name] = Raw(b"[]")
+            members = {member: _builtins(part) for member, part in parts.items()}
+            drop_malformed_members(members)
+            page = convert_to(members, page_type)
+            if not isinstance(page, struct):
+                return page
+            decode_item = decoder_of(get_args(field.type)[0])
+            good = _good_items(f"{name}: {wire_name}", raw_items or (), decode_item)
+            return replace(page, **{items: list(good)})
+
+    return decode_page
+
+
+def _good_items(place: str, raw_items: Iterable[Raw], decode_item: Decode) -> Iterator[Any]:
+    """The valid items; the others are logged as warnings."""
+    bad = 0
+    for position, raw in enumerate(raw_items):
+        try:
+            yield decode_item(raw)
+        except UNREADABLE as error:
+            bad += 1
+            if bad <= NAMED_ITEMS:
+                item, reason = f"{place}[{position}]{_label(raw)}", safe_text(str(error))
+                _logger.warning("%s is left out: %s", item, reason)
+    if bad > NAMED_ITEMS:
+        _logger.warning("%s: %d more are left out", place, bad - NAMED_ITEMS)
+
+
+def _label(raw: Raw) -> str:
+    """The name or the URI of an item, quoted for a log line; empty if it has neither."""
+    try:
+        item = _builtins(raw)
+    except UNREADABLE:
+        return ""
+    texts = [item.get(member) for member in ("name", "uri")] if is_object(item) else []
+    return next((f" '{safe_text(text)}'" for text in texts if isinstance(text, str)), "")
+
+
+def _elements(raw: Raw | None) -> list[Raw] | None:
+    """The elements of a JSON array; `None` if it is something else."""
+    try:
+        return None if raw is None else msgspec.json.decode(raw, type=list[Raw])
+    except msgspec.ValidationError:
+        return None
+
+
+def _builtins(raw: bytes | Raw) -> Any:
+    return msgspec.json.decode(raw)
+
+
+def extra_decoder(kind: Any) -> Decode:
+    """A decoder for one type whose objects keep their extra members; see `decoder`."""
+    decode = decoder(kind)
+
+    def decode_with_extra(data: bytes | Raw) -> Any:
+        return with_kept_members(decode(data), _builtins(data), _all_members)
+
+    return decode_with_extra
+
+
+def convert_with_extra(value: Any, kind: Any) -> Any:
+    """Turn decoded JSON into `kind`, whose objects keep their extra members; see `convert`."""
+    return with_kept_members(convert(value, kind), value, _all_members)
+
+
+def _all_members(wire: Mapping[str, Any]) -> Mapping[str, Any]:
+    return wire

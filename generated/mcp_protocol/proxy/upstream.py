@@ -36,7 +36,7 @@ from ..errors import (
 )
 from ..facts import Method, Revision
 from ..foreign_text import WEB_SCHEMES
-from ..protocol.lenient import result_decoder
+from ..protocol.client_connection import result_decoder
 from ..protocol.lifecycle import missing
 from ..protocol.request_meta import is_reserved_key
 from ..protocol.requests import MESSAGE, RESOURCE_UPDATED

@@ -32,7 +32,7 @@ from typing import Any, NamedTuple
 from anyio import CancelScope, Event, Lock, create_task_group, from_thread, move_on_after, sleep
 from anyio.lowlevel import EventLoopToken, checkpoint, current_token
 
-from ..channel import Channel, OutgoingMessage
+from ..channel import MESSAGE_LIMIT, Channel, OutgoingMessage
 from ..errors import (
     ConnectionClosedError,
     EndOfChannel,
@@ -40,9 +40,7 @@ from ..errors import (
     TransportError,
     last_lines,
 )
-from ..framing.line_framing import MESSAGE_LIMIT
-from .fd_io import open_sink, open_source, unread
-from .line_channel import LineChannel
+from .line_channel import LineChannel, open_sink, open_source, unread
 
 if sys.platform == "win32":
     import shutil

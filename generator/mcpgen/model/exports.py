@@ -48,7 +48,7 @@ EXPORTS = (
     _export(".auth.steps", "auth+client", "DeviceCode"),
     _export(".channel", "protocol", "Channel"),
     _export(".client.async_client", "client", "Client", "ClientHandlers", "connect"),
-    _export(".client.auth.bearer", "client+http", "Bearer"),
+    _export(".transports.http.http_client", "client+http", "Bearer"),
     _export(".client.auth.interactions", "auth+client", "Device", "Loopback", "Paste", "Redirect"),
     _export(
         ".client.auth.machine_auth",
@@ -60,7 +60,7 @@ EXPORTS = (
     _export(".client.auth.oauth", "auth+client", "OAuth", "PendingAuthorization"),
     _export(".client.auth.stores", "auth+client", "FileStore", "MemoryStore", "Store"),
     _export(".client.callbacks", "client", "Callback", "LogMessage"),
-    _export(".client.calls", "client", "StartedCall"),
+    _export(".client.callbacks", "client", "StartedCall"),
     _export(".client.group", "groups", "ClientGroup"),
     _export(".client.host", "groups", "choose_model", "safe_icons"),
     _export(

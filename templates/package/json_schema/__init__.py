@@ -18,10 +18,15 @@ import msgspec
 
 from .._wire import is_many, is_object
 from ..foreign_text import joined_errors, safe_repr, safe_text
-from ..tool_results import WRAPPED_MARKER
 
 VALIDATION_SECONDS = 10.0
 """Default time limit of one validation."""
+
+WRAPPER = "result"
+"""The only member of an object that wraps another value."""
+
+WRAPPED_MARKER = "x-fastmcp-wrap-result"
+"""Keyword of an output schema by which clients of FastMCP unwrap such objects."""
 
 JsonSchema: TypeAlias = Mapping[str, Any]
 """A JSON Schema as decoded JSON."""

@@ -20,12 +20,17 @@ from typing import Any, Literal, TypeAlias, TypeGuard
 
 import anyio
 
-from ..channel import Channel
+from ..channel import MESSAGE_LIMIT, Channel
 from ..errors import ConnectionClosedError
-from ..framing.line_framing import MESSAGE_LIMIT
 from ..runtime.request_context import PRINCIPAL, Principal
-from ..transports.fd_io import ThreadedSink, open_sink, open_source
-from ..transports.line_channel import LineChannel, Sink, Source
+from ..transports.line_channel import (
+    LineChannel,
+    Sink,
+    Source,
+    ThreadedSink,
+    open_sink,
+    open_source,
+)
 from .serving import leave_stuck_threads
 
 Backend: TypeAlias = Literal["asyncio", "trio"]

@@ -24,9 +24,9 @@ from urllib.parse import urlsplit
 
 import anyio
 
+from ...channel import TooLong
 from ...errors import ConnectionClosedError
 from ...facts import Revisions, has_streamable_http
-from ...framing.line_framing import TooLong
 from ...framing.sse import MEDIA_TYPE, EventDecoder
 from ...protocol import jsonrpc
 from ...runtime.task_scope import TaskScope, running_loop, scope_type

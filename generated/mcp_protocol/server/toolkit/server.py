@@ -33,7 +33,7 @@ from .content import Icon, present, wire_of
 from .custom_handlers import LowLevelHandlers, RevisionHandlers
 from .decorators import AbsentAttribute, Decorators
 from .dispatcher import LIST_CHANGES, ServerSettings
-from .item_scopes import ForbiddenItems
+from .registry import ForbiddenItems
 from .registry import Cacheable, CacheHint, cache_hints
 
 if TYPE_CHECKING:

@@ -35,9 +35,16 @@ from .features import (
     RequestStateSigner,
     URLElicitationRequiredError,
 )
-from .item_scopes import ForbiddenItems, RequiredScopes, is_permitted
 from .output_conversion import PromptResultBuilder, ToolResultBuilder, tool_result_builder
-from .registry import Cacheable, CacheHint, Follower, Registry
+from .registry import (
+    Cacheable,
+    CacheHint,
+    Follower,
+    ForbiddenItems,
+    Registry,
+    RequiredScopes,
+    is_permitted,
+)
 from .tools import Tool
 
 if TYPE_CHECKING:  # loaded only if a server has some

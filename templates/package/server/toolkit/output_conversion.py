@@ -50,8 +50,7 @@ from ..._wire import (
 )
 from ...errors import InternalError
 from ...foreign_text import safe_repr
-from ...json_schema import Complaint, Deadline
-from ...tool_results import WRAPPED_MARKER, WRAPPER
+from ...json_schema import WRAPPED_MARKER, WRAPPER, Complaint, Deadline
 from ...values.value_types import ValueType, to_json, value_type
 from . import signatures
 from .content import ToolResult, is_content, is_content_type, is_tool_result_type, wire_block
