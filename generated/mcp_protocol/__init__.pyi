@@ -25,7 +25,7 @@ from .client.async_client import (
     ClientHandlers as ClientHandlers,
     connect as connect,
 )
-from .client.auth.bearer import Bearer as Bearer
+from .transports.http.http_client import Bearer as Bearer
 from .client.auth.interactions import (
     Device as Device,
     Loopback as Loopback,
@@ -39,8 +39,11 @@ from .client.auth.machine_auth import (
 )
 from .client.auth.oauth import OAuth as OAuth, PendingAuthorization as PendingAuthorization
 from .client.auth.stores import FileStore as FileStore, MemoryStore as MemoryStore, Store as Store
-from .client.callbacks import Callback as Callback, LogMessage as LogMessage
-from .client.calls import StartedCall as StartedCall
+from .client.callbacks import (
+    Callback as Callback,
+    LogMessage as LogMessage,
+    StartedCall as StartedCall,
+)
 from .client.group import ClientGroup as ClientGroup
 from .client.host import choose_model as choose_model, safe_icons as safe_icons
 from .client.listen import (
@@ -99,8 +102,8 @@ from .errors import (
     ToolFailedError as ToolFailedError,
     ToolResultError as ToolResultError,
 )
-from .protocol.tool_annotations import Hints as Hints, hints_of as hints_of
-from .protocol.uris import safe_url as safe_url
+from .tool_results import Hints as Hints, hints_of as hints_of
+from .foreign_text import safe_url as safe_url
 from .revisions import REVISIONS as REVISIONS
 from .runtime.observability import log_requests as log_requests, trace_requests as trace_requests
 from .runtime.request_context import Principal as Principal, RequestContext as RequestContext
@@ -133,7 +136,7 @@ from .server.openapi.route_maps import (
     MCPType as MCPType,
     RouteMap as RouteMap,
 )
-from .server.request_head import RequestHead as RequestHead
+from .server.serving import RequestHead as RequestHead
 from .server.server_session import ServerSession as ServerSession
 from .server.toolkit.client_features.elicitation import (
     Accepted as Accepted,
@@ -154,8 +157,8 @@ from .server.toolkit.client_features.sampling_and_roots import (
     ToolUse as ToolUse,
     ToolUseResult as ToolUseResult,
 )
-from .server.toolkit.callables import Depends as Depends
-from .server.toolkit.completion import Completion as Completion
+from .server.toolkit.dependencies import Depends as Depends
+from .server.toolkit.prompts import Completion as Completion
 from .server.toolkit.content import (
     Annotations as Annotations,
     Audio as Audio,

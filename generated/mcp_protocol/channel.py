@@ -8,10 +8,12 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias
 
 import msgspec
 
+from .errors import INVALID_REQUEST, FrameError
 from .facts import Revision
 
 RequestId: TypeAlias = int | str
@@ -19,6 +21,9 @@ RequestId: TypeAlias = int | str
 
 MessageKind: TypeAlias = Literal["request", "notification", "response", "error"]
 """The kinds of JSON-RPC messages; `response` is a success response."""
+
+MESSAGE_LIMIT = 64 * 1024 * 1024
+"""Longest message accepted by default, in bytes: room for a large blob in Base64."""
 
 
 class OutgoingMessage(msgspec.Struct, frozen=True):
@@ -115,3 +120,21 @@ class Channel(Protocol):
             nothing was closed.
         """
         return False
+
+
+@dataclass(frozen=True)
+class TooLong:
+    """Stands for a message over the limit; its bytes were dropped.
+
+    Attributes:
+        limit: The limit that was exceeded, in bytes.
+    """
+
+    limit: int
+
+    def error(self) -> FrameError:
+        """The error for the receiver."""
+        return FrameError(
+            f"expected a message of at most {self.limit} bytes, came a longer one; it was dropped",
+            INVALID_REQUEST,
+        )

@@ -50,9 +50,12 @@ line, shortened and without control characters; the attributes hold the whole te
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from .foreign_text import SHOWN_TEXT, safe_list, safe_repr, safe_text
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
@@ -384,16 +387,19 @@ class ServerStartError(TransportError):
     """A server process could not be started, or ended before it answered.
 
     Args:
+        command: The command as a text, with secrets masked.
         more: Further text, at the end.
 
     Attributes:
-        argv: The command; the text of the error shows it with secrets masked.
+        command: As passed.
+        argv: The command.
         exit_code: Exit code; negative for a signal; `None` if the process never ran.
         stderr_tail: The last lines of its standard error.
     """
 
     def __init__(
         self,
+        command: str,
         argv: Sequence[str],
         exit_code: int | None,
         stderr_tail: Sequence[str],
@@ -401,15 +407,12 @@ class ServerStartError(TransportError):
         more: str = "",
     ) -> None:
         ended = "could not be started" if exit_code is None else f"ended with exit code {exit_code}"
-        from .command_masking import (
-            masked_command,
-        )  # its patterns take long to compile, and few need it
-
-        parts = [f"server {masked_command(argv)!r} {ended}"]
+        parts = [f"server {command!r} {ended}"]
         if reason:
             parts.append(safe_text(reason))
         parts += last_lines(stderr_tail)
         super().__init__("; ".join([*parts, more] if more else parts))
+        self.command = command
         self.argv = tuple(argv)
         self.exit_code = exit_code
         self.stderr_tail = tuple(stderr_tail)
@@ -417,7 +420,9 @@ class ServerStartError(TransportError):
 
     def with_more(self, more: str) -> ServerStartError:
         """The same error with further text."""
-        return ServerStartError(self.argv, self.exit_code, self.stderr_tail, self.reason, more)
+        return ServerStartError(
+            self.command, self.argv, self.exit_code, self.stderr_tail, self.reason, more
+        )
 
 
 def last_lines(stderr_tail: Sequence[str]) -> list[str]:
@@ -511,3 +516,43 @@ class RequestLost(TransportError):
         super().__init__(str(error))
         self.id = id
         self.error = error
+
+
+class MissingFeature:
+    """A method that comes with a feature. `mcpgen update DIR --features +NAME` adds it.
+
+    Args:
+        feature: Name of the feature.
+        owner: Name of the class that users know; that of the class itself by default.
+    """
+
+    def __init__(self, feature: str, owner: str = "") -> None:
+        self._feature = feature
+        self._owner = owner
+        self._member = ""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._member = f"{self._owner or owner.__name__}.{name}"
+
+    if not TYPE_CHECKING:  # a type checker says that it can't be called
+
+        def __call__(self, *arguments: Any, **options: Any) -> NoReturn:
+            raise AttributeError(missing_text(self._member, self._feature))
+
+
+def missing_text(name: str, feature: str, package: Path | None = None) -> str:
+    """The error text for a name that comes with a feature.
+
+    Args:
+        name: The name.
+        feature: Name of the feature.
+        package: The folder of the package, if it is not this one.
+    """
+    import os
+    from pathlib import Path
+
+    folder = Path(os.path.relpath(package or Path(__file__).parent)).as_posix()
+    return (
+        f"{name} comes with the feature {feature}, which this package was generated without:"
+        f" mcpgen update {folder} --features +{feature}"
+    )

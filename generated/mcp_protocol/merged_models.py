@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 from ._structs import constant_of
 from ._wire import STRUCTS, UNSET, StructType, fields
+from .facts import MergedClass
 
 
-class MergedType(type):
+class MergedType(MergedClass):
     """The type of merged classes.
 
     Attributes:

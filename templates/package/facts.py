@@ -51,6 +51,14 @@ def meta_name(kind: StructType) -> str | None:
     return next((field.name for field in fields(kind) if field.encode_name == "_meta"), None)
 
 
+class MergedClass(type):
+    """The type of classes that stand for the Structs of several revisions."""
+
+    def structs(cls) -> Iterator[StructType]:
+        """The Structs that the class stands for, newest revision first."""
+        raise NotImplementedError
+
+
 def structs_of(kind: Any) -> frozenset[StructType]:
     """The Structs that a value of a type may be."""
     if hasattr(kind, "__value__"):  # a named alias

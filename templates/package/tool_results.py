@@ -1,28 +1,29 @@
-"""The value of a tool's result: what the tool's function returned, as far as the result tells.
+"""Tools as a client sees them: the value of a result, and the hints at the behaviour.
+
+The value is what the tool's function returned, as far as the result tells.
 
 A structured value is the value. Servers wrap what is no object as `{"result": value}`, since some
 revisions require an object. Such a value is unwrapped if the content repeats the inner value (as
 one text, or as one text for each item of a list), or if `_meta` says so, as FastMCP does. A result
 without structured value has the value of its only text.
 
-Source: server/tools#structured-content.
+The annotations of a tool are as trustworthy as its server. Without them, the defaults of the
+specification hold.
+
+Source: server/tools#structured-content, server/tools (annotations).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import msgspec
 
 from ._wire import UNREADABLE, UNSET, fields, is_many, is_object
-
-WRAPPER = "result"
-"""The only member of an object that wraps another value."""
-
-WRAPPED_MARKER = "x-fastmcp-wrap-result"
-"""Keyword of an output schema by which clients of FastMCP unwrap such objects."""
+from .json_schema import WRAPPER
 
 
 def plain_value(result: Any) -> Any:
@@ -96,3 +97,28 @@ def states_value(text: str, value: Any) -> bool:
         return bool(decoded == value)
     except UNREADABLE:
         return False
+
+
+@dataclass(frozen=True)
+class Hints:
+    """A tool's behaviour; the defaults hold for a tool without annotations.
+
+    Attributes:
+        read_only: The tool changes nothing.
+        destructive: The tool may delete or overwrite. Ignored for a read-only tool.
+        idempotent: A repeated call with the same arguments changes nothing more. Ignored for a
+            read-only tool.
+        open_world: The tool interacts with external entities, as a web search does.
+    """
+
+    read_only: bool = False
+    destructive: bool = True
+    idempotent: bool = False
+    open_world: bool = True
+
+
+def hints_of(tool: Any) -> Hints:
+    """The hints of a listed tool, of any revision."""
+    said = getattr(tool, "annotations", None)
+    given = {name: getattr(said, f"{name}_hint", None) for name in Hints.__dataclass_fields__}
+    return Hints(**{name: value for name, value in given.items() if isinstance(value, bool)})

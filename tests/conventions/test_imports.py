@@ -36,7 +36,7 @@ GENERATOR_LAYERS: Layers = (
 
 PACKAGE_LAYERS: Layers = (
     ("sdk_names",),
-    ("foreign_text", "method_facts", "missing_features", "other_sdks", "scopes", "_unions"),
+    ("foreign_text", "method_facts", "other_sdks", "scopes", "_unions"),
     ("_structs",),
     ("revision_facts",),
     ("command_masking",),
@@ -46,7 +46,7 @@ PACKAGE_LAYERS: Layers = (
     ("revision", "revision.models", "revision.methods", "revisions", "merged_models", "models"),
     ("protocol", "framing"),
     ("auth",),
-    ("runtime.concurrency",),
+    ("runtime.concurrency", "runtime.time_limits"),
     ("transports",),
     ("runtime",),
     ("client", "revision.client", "revision.client_sync", "server", "revision.server"),

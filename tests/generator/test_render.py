@@ -79,7 +79,7 @@ def test_the_tiny_package_is_as_expected(path: str, snapshot: SnapshotAssertion)
 def test_what_does_not_depend_on_a_schema_is_copied() -> None:
     copied = {path: text for path, text in tiny_package().items() if path not in RENDERED}
     assert len(copied) + len(RENDERED) == len(tiny_package())
-    assert {"errors.py", "py.typed", "transports/stdio.py"} <= copied.keys()
+    assert {"errors.py", "py.typed", "server/stdio_server.py"} <= copied.keys()
     for name in SHARED:
         assert headless(copied.pop(name)) == (paths.PACKAGE / "schema" / name).read_text(
             encoding="utf-8"

@@ -15,12 +15,10 @@ MOST = 0.25
 
 UNUSED: Mapping[str, str] = {
     "__main__.py": "the command line",
-    "command_masking.py": "errors that show a command",
     "json_schema/checks.py": "schemas that a user writes",
-    "json_schema/flat_schemas.py": "schemas that a user writes",
+    "json_schema/__init__.py": "schemas that a user writes",
     "models.py": "names of types, for annotations",
     "other_sdks.py": "errors about names of other SDKs",
-    "protocol/tool_annotations.py": "tools with annotations",
     "REVISION/server.py": "handlers and messages of a user",
     "runtime/stubs.py": "handlers and messages of a user",
     "server/asgi/routes.py": "routes of a user beside the endpoint",
@@ -28,13 +26,12 @@ UNUSED: Mapping[str, str] = {
     "server/serve_command.py": "the command line",
     "server/server_session.py": "messages of a user to the client",
     "server/toolkit/argument_errors.py": "arguments that are wrong",
-    "server/toolkit/banner.py": "a start on a terminal",
-    "server/toolkit/completion.py": "completions",
+    "server/toolkit/hosting.py": "a start on a terminal",
     "server/toolkit/dependencies.py": "tools with dependencies",
-    "server/toolkit/prompts.py": "prompts",
+    "server/toolkit/prompts.py": "prompts and completions",
     "server/toolkit/resources.py": "resources",
     "server/toolkit/sessions.py": "state of a session, and what it shows",
-    "values/secret_members.py": "masks of a trace",
+    "values/type_schemas.py": "masks of a trace",
 }
 """Modules of the package that it does not import, each with what does."""
 

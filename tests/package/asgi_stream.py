@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import anyio
 
-from mcp_protocol.framing.line_framing import TooLong
+from mcp_protocol.channel import TooLong
 from mcp_protocol.framing.sse import EventDecoder, ServerSentEvent
 
 App: TypeAlias = Callable[[Any, Any, Any], Any]

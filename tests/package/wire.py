@@ -15,9 +15,10 @@ import anyio
 
 from mcp_protocol.channel import Channel, MessageKind, OutgoingMessage
 from mcp_protocol.facts import Lifecycle, Method, Revision
-from mcp_protocol.protocol.connection import Connection
+from mcp_protocol.protocol.client_connection import ClientConnection
 from mcp_protocol.protocol.lifecycle import Description
 from mcp_protocol.protocol.receiver import Event, RequestReceived, Send
+from mcp_protocol.protocol.server_connection import ServerConnection
 from mcp_protocol.revision_facts import Facts
 from mcp_protocol.revisions import REVISIONS
 from mcp_protocol.transports.memory import memory_pair
@@ -174,7 +175,7 @@ class ServerEnd:
         speaks: str | None = None,
     ) -> None:
         spoken = REVISIONS if speaks is None else REVISIONS.only(speaks)
-        self.connection = Connection("server", spoken, described(capabilities, "server"))
+        self.connection = ServerConnection(spoken, described(capabilities, "server"))
         self.events: list[Event] = []
         self.revision = revision
         self.client = client
@@ -219,7 +220,7 @@ class ClientEnd:
         extensions: Mapping[str, Method] | None = None,
     ) -> None:
         spoken, describe = REVISIONS.only(revision), described(capabilities, "client")
-        self.connection = Connection("client", spoken, describe, extensions)
+        self.connection = ClientConnection(spoken, describe, extensions)
         self.revision = revision
         self.opening = json.loads(self.connection.open().data)
         result: dict[str, Any] = {"capabilities": dict(server)}

@@ -20,31 +20,31 @@ from msgspec import Raw
 from .._wire import is_object
 from ..errors import LocalProtocolError, MethodNotFoundError, MissingCapabilityError
 from ..facts import Method, Revision
-from ..foreign_text import safe_text
-from ..protocol.lifecycle import Description, Session, declared
-from ..protocol.negotiation import (
+from ..foreign_text import WEB_SCHEMES, safe_text
+from ..protocol.lifecycle import (
     CAPABILITY,
-    check_extensions,
+    Description,
+    Session,
+    declared,
     declared_in,
     reduced_to,
     settings_of,
 )
-from ..protocol.notifications import MESSAGE
-from ..protocol.uris import WEB_SCHEMES
+from ..protocol.request_meta import check_extensions
+from ..protocol.requests import MESSAGE
 from ..runtime.peer import Peer
 from ..runtime.pending_requests import OnProgress
 from ..runtime.request_context import RequestContext
 from ..runtime.stubs import wire_params
 from . import handler_validation
 from .client_settings import ClientSettings, Identity
-from .feature_calls import FeatureCalls
+from .features import FeatureCalls
 from .pipeline import RequestHooks, RequestPipeline
 from .response_cache import ResponseCache
 from .server_state import ServerState
 
 if TYPE_CHECKING:  # most clients use none of these
-    from .callbacks import Callback, Callbacks, OnLog
-    from .calls import StartedCall
+    from .callbacks import Callback, Callbacks, OnLog, StartedCall
     from .client_middleware import ClientNext, ClientRequest
     from .listen import Listeners, ListenOptions, NotificationFilter, Subscription
     from .typed_results import ValueReader
@@ -276,7 +276,7 @@ class ClientBase(ClientCalls["Subscription"]):
             """
             if name == "session":  # not yet open
                 raise AttributeError(name)
-            from .absent_methods import absent_attribute
+            from .handler_checks import absent_attribute
 
             raise absent_attribute(self, self.session.revision, name)
 
@@ -399,7 +399,7 @@ class ClientBase(ClientCalls["Subscription"]):
         Raises:
             ConnectionClosedError: The connection has ended.
         """
-        from .calls import StartedCall
+        from .callbacks import StartedCall
 
         return StartedCall(method(*args, **kwargs), self._peer.start_soon)
 
@@ -434,7 +434,7 @@ class ClientBase(ClientCalls["Subscription"]):
         """Send a notification with params by Python name."""
         method = self.session.revision.client_notifications.get(name)
         if method is None:
-            from .absent_methods import absent_method
+            from .handler_checks import absent_method
 
             raise absent_method(self.session.revision, name)
         await self.notify(name, wire_params(method, fields, self.revision))

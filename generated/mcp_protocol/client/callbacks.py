@@ -3,7 +3,7 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""Functions that an open client calls with log messages and progress.
+"""Functions that an open client calls with log messages and progress, and calls beside a caller.
 
 They come beside the handlers of `connect`, and may be added and removed at any time. Each function
 gets its messages in order: one that suspends gets the next message when it has returned.
@@ -11,18 +11,25 @@ gets its messages in order: one that suspends gets the next message when it has 
 Plain functions of a blocking client, and plain handlers, are called by `in_thread`, in worker
 threads, and so may block.
 
-Source: server/utilities/logging, basic/utilities/progress (2026-07-28: basic/patterns/progress).
+A started call runs in a task of the session. Cancelling it cancels its open request as the
+transport and the revision have it: by `notifications/cancelled`, or by closing the stream of the
+request.
+
+Source: server/utilities/logging, basic/utilities/progress, basic/utilities/cancellation
+(2026-07-28: basic/patterns/progress, basic/patterns/cancellation).
 """
 
 from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
+from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeAlias, TypeVar
 
 import anyio
 from anyio import to_thread
+
+from ..errors import ConnectionClosedError, RequestCancelledError
 
 if TYPE_CHECKING:
     from ..protocol.connection import Connection
@@ -192,3 +199,83 @@ def progress_callback(function: OnProgress, sessions: Sequence[Callbacks]) -> Ca
     for session in sessions:
         session.add_progress(callback)
     return callback
+
+
+Result = TypeVar("Result")
+
+CANCELLED = "the call was cancelled"
+
+
+class StartedCall(Generic[Result]):
+    """A call that runs in a task of the session; `await call` gives its result.
+
+    The result may be awaited by several tasks, also after the end. Cancelling a task that waits
+    leaves the call running; the end of the session ends it.
+
+    Args:
+        work: The coroutine of the call.
+        start_soon: Starts a task that ends with the session.
+
+    Raises:
+        ConnectionClosedError: The connection has ended.
+    """
+
+    def __init__(
+        self,
+        work: Coroutine[Any, Any, Result],
+        start_soon: Callable[[Callable[[], Coroutine[Any, Any, None]]], None],
+    ) -> None:
+        self._work = work
+        self._scope = anyio.CancelScope()
+        self._ended = anyio.Event()
+        self._results: list[Result] = []
+        self._failure: Exception | None = None
+        try:
+            start_soon(self._run)
+        except BaseException:
+            work.close()
+            raise
+
+    def __await__(self) -> Generator[Any, Any, Result]:
+        """Wait for the result.
+
+        Raises:
+            RequestCancelledError: The call was cancelled.
+            ConnectionClosedError: The session was closed before there was a result.
+            Exception: The exceptions of the method that was called.
+        """
+        return self._wait().__await__()
+
+    @property
+    def done(self) -> bool:
+        """Whether the call has ended: there is a result or an error, or it was cancelled."""
+        return self._ended.is_set()
+
+    def cancel(self) -> None:
+        """Cancel the call, from the session's event loop. No effect on a call that has ended."""
+        self._scope.cancel()
+
+    async def _wait(self) -> Result:
+        await self._ended.wait()
+        if self._failure is not None:
+            raise self._failure
+        return self._results[0]
+
+    async def _run(self) -> None:
+        """Run the call, and store how it ends."""
+        try:
+            if self._scope.cancel_called:  # before it began: nothing was sent
+                self._work.close()
+                self._failure = RequestCancelledError(CANCELLED)
+                return
+            with self._scope:
+                self._results.append(await self._work)
+            if not self._results:
+                self._failure = RequestCancelledError(CANCELLED)
+        except Exception as error:
+            self._failure = error
+        except BaseException:
+            self._failure = ConnectionClosedError("the connection is closed")
+            raise
+        finally:
+            self._ended.set()

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..json_schema import VALIDATION_SECONDS
 from ..runtime.peer import CONCURRENT_REQUESTS
-from ..transports.http.http_timeouts import HTTP_TIMEOUTS, HttpTimeouts
+from ..runtime.time_limits import HTTP_TIMEOUTS, HttpTimeouts
 from .response_cache import Caching
 
 

@@ -12,9 +12,10 @@ Processes and URLs as targets have modules of their own.
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from os import PathLike
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, TypeGuard, runtime_checkable
@@ -22,7 +23,7 @@ from urllib.parse import urlsplit
 
 import anyio
 
-from ..channel import Channel
+from ..channel import Channel, OutgoingMessage
 from ..errors import (
     ConnectionClosedError,
     McpError,
@@ -30,8 +31,10 @@ from ..errors import (
     ServerStartError,
 )
 from ..facts import HANDSHAKE, Revisions
-from ..protocol.connection import Connection
+from ..protocol.client_connection import ClientConnection
+from ..protocol.receiver import Event, Opened, OpenFailed, Send
 from ..runtime.peer import Peer
+from ..runtime.time_limits import PausableLimit, pausable
 from ..runtime.tracing import traced
 from ..transports.memory import memory_pair
 from .base import AnyClient, ClientApplication
@@ -79,6 +82,102 @@ def script_command(path: PathLike[str]) -> list[str]:
         return [program, str(script)]
 
 
+class ClientPeer(Peer):
+    """A client's end of a channel, which opens the session.
+
+    Attributes:
+        client_connection: As passed; `connection` is the same.
+    """
+
+    def __init__(
+        self,
+        connection: ClientConnection,
+        channel: Channel,
+        application: ClientApplication,
+        *,
+        max_concurrent_requests: int,
+    ) -> None:
+        super().__init__(
+            connection, channel, application, max_concurrent_requests=max_concurrent_requests
+        )
+        self.client_connection = connection
+        self._opening = self.callers.waiter()
+        self._opening_limit: PausableLimit | None = None
+
+    async def open(self, probe_timeout: float, timeout: float) -> None:
+        """Agree with a server on revision and capabilities.
+
+        Args:
+            probe_timeout: Seconds for the response to the probe; a server that does not respond
+                counts as older.
+            timeout: Seconds for the whole negotiation.
+
+        Raises:
+            RevisionError: No revision in common.
+            RequestTimeoutError: No response in time.
+            McpError: The server refused, or ended, or could not be reached.
+        """
+        opening, connection = self._opening, self.client_connection
+        first = Send(connection.open(), opens=True)
+        silence = probe_timeout if connection.probing else math.inf
+        with anyio.move_on_after(timeout) as whole, pausable(whole) as self._opening_limit:
+            # Over HTTP, sending lasts until the response: a late one still counts.
+            async with anyio.create_task_group() as sending:
+                with anyio.move_on_after(silence) as probe, pausable(probe):
+                    sending.start_soon(self._handle, first)
+                    await opening.wait()
+                if not opening.settled:
+                    for event in connection.opening_timed_out():
+                        sending.start_soon(self._handle, event)
+                await opening.wait()
+                sending.cancel_scope.cancel()
+        if not opening.settled:
+            raise RequestTimeoutError("opening the session", timeout)
+        if opening.failure is not None:
+            raise opening.failure
+
+    def extend_opening(self, seconds: float) -> None:
+        """Have at least this much time left for `open`, which is running."""
+        if self._opening_limit is not None:
+            self._opening_limit.extend(seconds)
+
+    async def _send_opening(self, message: OutgoingMessage) -> list[Event]:
+        """Send a message of the negotiation; returns what follows if it was not delivered."""
+        try:
+            await self._channel.send(message)
+        except ConnectionClosedError:
+            pass  # the reading task fails too, and knows the cause
+        except McpError as error:
+            return self.client_connection.opening_refused(message.id, error)
+        except Exception as error:
+            self._opening.settle(failure=error)
+        return []
+
+    def peer_replaced(self) -> None:
+        """Cancel all handlers of requests: another peer took the place of their sender."""
+        self.client_connection.peer_replaced()
+        self.stop_serving()
+        self._scopes.clear()
+
+    async def _handle(self, event: Event) -> None:
+        match event:
+            case Send(message=message, opens=True):
+                limit = self._opening_limit
+                with nullcontext() if limit is None else pausable(limit):
+                    for following in await self._send_opening(message):
+                        await self._handle(following)
+            case Opened():
+                self._opening.settle()
+            case OpenFailed(error=error):
+                self._opening.settle(failure=error)
+            case _:
+                await super()._handle(event)
+
+    def _settle_all(self) -> None:
+        self._opening.settle(failure=self._gone())
+        super()._settle_all()
+
+
 @asynccontextmanager
 async def open_session(
     client_class: type[AnyClient],
@@ -106,17 +205,13 @@ async def open_session(
             yield client_class(peer, application)
 
 
-def new_peer(channel: Channel, revisions: Revisions, application: ClientApplication) -> Peer:
+def new_peer(channel: Channel, revisions: Revisions, application: ClientApplication) -> ClientPeer:
     """The client's end of a channel."""
     settings = application.settings
-    connection = Connection(
-        "client",
-        revisions,
-        application.describe,
-        application.custom_methods,
-        extra=settings.extra,
+    connection = ClientConnection(
+        revisions, application.describe, application.custom_methods, extra=settings.extra
     )
-    return Peer(
+    return ClientPeer(
         connection,
         traced(channel, "client"),
         application,
@@ -124,9 +219,9 @@ def new_peer(channel: Channel, revisions: Revisions, application: ClientApplicat
     )
 
 
-def probe_advice(peer: Peer) -> str:
+def probe_advice(peer: ClientPeer) -> str:
     """`PROBED`, if the session failed to open after the probe; else an empty text."""
-    return "" if peer.connection.without_probe is None else PROBED
+    return "" if peer.client_connection.without_probe is None else PROBED
 
 
 def explained(

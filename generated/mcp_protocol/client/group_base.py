@@ -78,7 +78,7 @@ class GroupBase(ClientCalls["GroupSubscription"], Generic[AnyClient]):
             """
             if name == "_servers":  # not yet made
                 raise AttributeError(name)
-            from .absent_methods import absent_from_group
+            from .handler_checks import absent_from_group
 
             raise absent_from_group(self, self.servers.values(), name)
 

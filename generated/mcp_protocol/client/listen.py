@@ -41,9 +41,9 @@ from ..errors import (
     TransportError,
 )
 from ..foreign_text import safe_repr
-from ..protocol.lifecycle import DISCOVER, PING, Session
-from ..protocol.notifications import ACKNOWLEDGED, SUBSCRIBE, UNSUBSCRIBE, accepted_filter
+from ..protocol.lifecycle import DISCOVER, PING, Session, accepted_filter
 from ..protocol.receiver import NotificationReceived, ResponseReceived
+from ..protocol.requests import ACKNOWLEDGED, SUBSCRIBE, UNSUBSCRIBE
 from ..runtime.pending_requests import NOTIFICATIONS, PARTING_SECONDS, PendingRequests
 from .pipeline import RequestPipeline
 from .response_cache import is_part

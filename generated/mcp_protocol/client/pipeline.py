@@ -48,7 +48,7 @@ from ..errors import (
 from ..facts import Method
 from ..foreign_text import safe_repr
 from ..method_facts import MethodFacts
-from ..protocol.lenient import result_decoder
+from ..protocol.client_connection import result_decoder
 from ..protocol.lifecycle import Session, declared
 from ..runtime.peer import Peer
 from ..runtime.pending_requests import OnProgress
@@ -304,7 +304,7 @@ class RequestPipeline:
         revision = self._session.revision
         row = revision.client_requests.get(method)
         if row is None:
-            from .absent_methods import absent_method
+            from .handler_checks import absent_method
 
             raise absent_method(revision, method)
         return row

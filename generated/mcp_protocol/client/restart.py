@@ -34,13 +34,12 @@ from ..errors import (
     ResponseLostError,
     ServerStartError,
 )
-from ..protocol.connection import Connection
+from ..protocol.client_connection import ClientConnection
 from ..protocol.receiver import Opened, OpenFailed, Send
-from ..runtime.concurrency import TimeLimit
-from ..runtime.peer import Peer
+from ..runtime.time_limits import TimeLimit
 from .base import ClientApplication
 from .client_settings import Restart
-from .connect import beside
+from .connect import ClientPeer, beside
 
 if TYPE_CHECKING:
     from ..transports.process import ProcessChannel
@@ -72,7 +71,7 @@ class RestartingChannel(Channel):
         self._application = application
         self._restart = restart
         self._restarts: deque[float] = deque()  # when, the oldest first
-        self._peer: Peer | None = None
+        self._peer: ClientPeer | None = None
         self._cause: McpError | None = None  # of the end of the process, until there is another
         self._changed = anyio.Event()  # set when there is another process, or none any more
         self._end: McpError | None = None
@@ -81,7 +80,7 @@ class RestartingChannel(Channel):
         self._lost: deque[RequestLost] = deque()
         self._early: deque[bytes] = deque()
 
-    def session_opened(self, peer: Peer) -> None:
+    def session_opened(self, peer: ClientPeer) -> None:
         """From now on, another process is started when one ends.
 
         Args:
@@ -153,7 +152,7 @@ class RestartingChannel(Channel):
             raise ResponseLostError(f"{message.method}: the server process has ended")
         return True
 
-    def _process_ended(self, peer: Peer, error: McpError) -> None:
+    def _process_ended(self, peer: ClientPeer, error: McpError) -> None:
         """The open requests are lost; those that are being sent wait for the next process."""
         self._cause = error
         self._changed.set()  # for those who have noticed the end before
@@ -231,7 +230,7 @@ class RestartingChannel(Channel):
         try:
             with anyio.CancelScope(deadline=limit.deadline) as scope:
                 async with beside(watch, end_watching):
-                    await self._negotiate(process, self._peer.connection)
+                    await self._negotiate(process, self._peer.client_connection)
                 return process
             raise RequestTimeoutError("opening the session", round(limit.seconds, 1))
         except BaseException:
@@ -239,7 +238,7 @@ class RestartingChannel(Channel):
                 await process.close()
             raise
 
-    async def _negotiate(self, process: ProcessChannel, connection: Connection) -> None:
+    async def _negotiate(self, process: ProcessChannel, connection: ClientConnection) -> None:
         """Agree on the revision of the session, by a connection for this alone.
 
         Raises:

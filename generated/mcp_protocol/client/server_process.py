@@ -24,11 +24,10 @@ import anyio
 from ..channel import Channel
 from ..errors import ConnectionClosedError, RequestTimeoutError, ServerStartError, last_lines
 from ..facts import Revisions
-from ..runtime.concurrency import TimeLimit
-from ..runtime.peer import Peer
+from ..runtime.time_limits import TimeLimit
 from .base import AnyClient, ClientApplication
 from .client_settings import Timeouts
-from .connect import PROBED, beside, explained, new_peer, probe_advice
+from .connect import PROBED, ClientPeer, beside, explained, new_peer, probe_advice
 
 if TYPE_CHECKING:  # starting processes costs import time
     from ..transports.process import ProcessChannel
@@ -69,7 +68,7 @@ async def open_with_process(
                 try:
                     await _open_in_time(peer, process, timeouts, whole)
                 except (ConnectionClosedError, RequestTimeoutError, ServerStartError) as error:
-                    handshakes = peer.connection.without_probe
+                    handshakes = peer.client_connection.without_probe
                     if handshakes is None or not process.took_input or not whole.left():
                         more, cause = probe_advice(peer) if process.took_input else "", None
                         if first is not None:
@@ -117,7 +116,7 @@ class _FirstProcess:
 
 
 async def _open_in_time(
-    peer: Peer, process: ProcessChannel, timeouts: Timeouts, whole: TimeLimit
+    peer: ClientPeer, process: ProcessChannel, timeouts: Timeouts, whole: TimeLimit
 ) -> None:
     """Open a session with a process; `Timeouts.probe` says for how long it may be silent.
 
@@ -133,7 +132,7 @@ async def _open_in_time(
     async def watch() -> None:
         while left := silence.left():  # noqa: ASYNC110 - the end of the limit moves
             await anyio.sleep(left)
-        if peer.connection.without_probe is not None and process.took_input:
+        if peer.client_connection.without_probe is not None and process.took_input:
             tasks.cancel_scope.cancel()
 
     def extend() -> None:

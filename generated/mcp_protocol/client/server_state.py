@@ -30,11 +30,11 @@ from ..foreign_text import safe_repr
 from ..json_schema import Complaint, Deadline, JsonSchema
 from ..json_schema.checks import complaint_in_time, validator_in_time
 from ..method_facts import MethodFacts
-from ..protocol.notifications import RESOURCE_UPDATED, SUBSCRIBE, UNSUBSCRIBE
-from ..protocol.tool_annotations import hints_of
+from ..protocol.requests import RESOURCE_UPDATED, SUBSCRIBE, UNSUBSCRIBE
+from ..tool_results import hints_of
 from .client_settings import ClientSettings
+from .features import ToolParamHeaders
 from .response_cache import ResponseCache, drop_oldest
-from .tool_param_headers import ToolParamHeaders
 
 TOOLS_LIST = "tools/list"
 COMPLETE = "notifications/elicitation/complete"
@@ -285,7 +285,7 @@ class OutputSchemas:
 
     async def _wrong(self, tool: _ToolSchema, value: Any, deadline: Deadline) -> str | None:
         if tool.complaint is None:
-            from ..json_schema.flat_schemas import flat_complaint
+            from ..json_schema import flat_complaint
 
             schema = tool.schema  # typed in revisions that name its members
             tool.complaint = flat_complaint(schema if is_object(schema) else to_builtins(schema))

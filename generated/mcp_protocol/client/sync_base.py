@@ -60,7 +60,7 @@ class SyncClientBase:
             """
             if name == "_base":  # not yet open
                 raise AttributeError(name)
-            from .absent_methods import absent_attribute
+            from .handler_checks import absent_attribute
 
             raise absent_attribute(self, self.session.revision, name)
 

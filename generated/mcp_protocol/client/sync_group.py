@@ -64,7 +64,7 @@ class SyncClientGroup(Generic[AnySyncClient]):
             """
             if name == "_servers":  # not yet made
                 raise AttributeError(name)
-            from ..client.absent_methods import absent_from_group
+            from ..client.handler_checks import absent_from_group
 
             raise absent_from_group(self, self.servers.values(), name)
 

@@ -26,9 +26,8 @@ import anyio.to_thread
 from .._wire import is_object, to_builtins
 from ..errors import ProtocolError
 from ..facts import Method
-from ..foreign_text import safe_text
+from ..foreign_text import WEB_SCHEMES, safe_text
 from ..protocol.client_features import field_complaint
-from ..protocol.uris import WEB_SCHEMES
 from ..runtime.request_context import RequestContext
 from .client_settings import ConfigInput
 from .handler_validation import ELICITATION, SAMPLING

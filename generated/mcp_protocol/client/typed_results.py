@@ -24,8 +24,8 @@ import msgspec
 from .._wire import UNREADABLE, UNSET, UNWRITABLE, error_text
 from ..errors import ToolFailedError, ToolResultError
 from ..foreign_text import safe_repr
+from ..json_schema import WRAPPER
 from ..tool_results import (
-    WRAPPER,
     may_be_wrapped,
     only_text,
     plain_value,

@@ -28,7 +28,7 @@ from ..client.handler_validation import ELICITATION, ROOTS, SAMPLING
 from ..client.listen import ListeningAgain, ResourceUpdated
 from ..errors import ConnectionClosedError, McpError, MethodNotFoundError, ProtocolError
 from ..facts import Method
-from ..protocol.uris import WEB_SCHEMES
+from ..foreign_text import WEB_SCHEMES
 from ..runtime.request_context import RequestContext
 from ..runtime.trace import TRACE_SINK
 

@@ -22,8 +22,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from .._wire import is_many, is_object
-from ..foreign_text import safe_list, safe_repr, safe_text
-from .uris import climbs, is_uri
+from ..foreign_text import climbs, is_uri, safe_list, safe_repr, safe_text
 
 Schema: TypeAlias = Mapping[str, Any]
 Message: TypeAlias = Mapping[str, Any]

@@ -10,9 +10,10 @@
 the agreed one, otherwise the one that the request's own `_meta` states. Revisions are tables; a
 message that they do not contain is refused or ignored.
 
-    received bytes --> Receiver           --> events            both work on one ConnectionState;
-    calls          --> Connection         --> OutgoingMessage   a client adds VersionNegotiation
-                                                                until the session is open
+    received bytes --> Receiver           --> events
+    calls          --> Connection         --> OutgoingMessage   both work on one ConnectionState
+
+`client_connection` adds version negotiation, `server_connection` handshake and subscriptions.
 
 Source: basic/index, basic/lifecycle, basic/versioning; basic/utilities or basic/patterns
 (cancellation, progress), server/utilities/logging.
@@ -21,103 +22,51 @@ Source: basic/index, basic/lifecycle, basic/versioning; basic/utilities or basic
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from msgspec import Raw, UnsetType
+from msgspec import Raw
 
-from .._wire import UNWRITABLE, ValidationError, convert, error_text
+from .._wire import UNWRITABLE, ValidationError, error_text
 from ..channel import OutgoingMessage, RequestId
-from ..errors import (
-    LocalProtocolError,
-    McpError,
-    MethodNotFoundError,
-    ProtocolError,
-    RemoteProtocolError,
-    TransportError,
-)
-from ..facts import Method, Revision, Revisions, Role
+from ..errors import LocalProtocolError, McpError, MethodNotFoundError, ProtocolError
+from ..facts import Method, Revision, Role
 from ..foreign_text import safe_repr, safe_text
 from . import jsonrpc
 from .jsonrpc import Message
-from .lifecycle import (
-    INITIALIZE,
-    INITIALIZED,
-    Description,
-    RequestMetadata,
-    Session,
-    declared,
-)
-from .negotiation import Step, VersionNegotiation, with_extensions
-from .notifications import (
+from .lifecycle import RequestMetadata, Session, declared
+from .receiver import Event, Ignored, Receiver, RequestFailed, RequestReceived
+from .request_meta import NO_META, with_meta
+from .requests import (
     CANCELLED,
     LOG_LEVELS,
     MESSAGE,
-    PROGRESS,
-    RESOURCE_UPDATED,
-    cancellation,
-    is_log_level,
-    notification,
-)
-from .receiver import (
-    Event,
-    Ignored,
-    Opened,
-    OpenFailed,
-    Receiver,
-    RequestFailed,
-    RequestReceived,
-    ResponseReceived,
-    Send,
-)
-from .request_meta import NO_META, MetaCache, with_meta
-from .requests import (
     OBJECTS,
+    PROGRESS,
     PROGRESS_TOKEN,
-    Admit,
     ConnectionState,
-    OnSubscription,
     OutboundRequest,
+    cancellation,
     check_params,
     check_required_capabilities,
     error_response,
+    is_log_level,
+    notification,
     success_response,
 )
 
 
 class Connection:
-    """The protocol of one side of a connection, as client or as server.
+    """The protocol of one side of a connection; each side has a class derived from it.
 
     Args:
-        role: The role of this side.
-        revisions: The revisions to speak.
-        describe: This side's implementation info and capabilities, by revision.
-        extensions: Methods besides those of the revisions, by wire name; both sides may send them.
-        meta_cache: `_meta` shared with other connections of the same side; a new cache by default.
-        extra: Whether the objects of results keep the members that their schemas do not have.
+        state: What both directions share.
+        receiver: The receiving half.
     """
 
-    def __init__(
-        self,
-        role: Role,
-        revisions: Revisions,
-        describe: Callable[[Revision], Description],
-        extensions: Mapping[str, Method] | None = None,
-        meta_cache: MetaCache | None = None,
-        *,
-        extra: bool = False,
-        admit: Admit | None = None,
-        on_subscription: OnSubscription | None = None,
-    ) -> None:
-        meta = meta_cache or MetaCache(revisions)
-        self._state = ConnectionState(
-            role, revisions, describe, extensions or {}, meta, extra, admit, on_subscription
-        )
-        self._receiver = Receiver(self._state)
-        self._negotiation: VersionNegotiation | None = None
-        self._negotiation_id: RequestId | None = None
-        self._probe_id: RequestId | None = None
-        self._without_probe: Revisions | None = None
+    def __init__(self, state: ConnectionState, receiver: Receiver) -> None:
+        self._state = state
+        self._receiver = receiver
 
     @property
     def role(self) -> Role:
@@ -133,26 +82,6 @@ class Connection:
     def revision(self) -> Revision:
         """The agreed revision, or the newest one while none is agreed."""
         return self._state.revision
-
-    @property
-    def probing(self) -> bool:
-        """Whether a missing response means an older server: a probe is open, with a fallback."""
-        negotiation = self._negotiation
-        return (
-            negotiation is not None
-            and negotiation.step is Step.PROBING
-            and negotiation.may_fall_back
-        )
-
-    @property
-    def without_probe(self) -> Revisions | None:
-        """The revisions to offer, without a probe, to a server that is started anew.
-
-        Some servers exit, or stop responding, when another message precedes `initialize`. `None`
-        if the probe can't be the cause: none was sent, negotiation has ended, or there is no
-        handshake to fall back to.
-        """
-        return self._without_probe
 
     @property
     def open_requests(self) -> int:
@@ -179,27 +108,6 @@ class Connection:
         """The id of the request that is made next."""
         return self._state.outbound.next_id
 
-    def with_same_revision(self) -> Connection:
-        """A client's connection without session, that speaks the agreed revision alone."""
-        state = self._state
-        return Connection("client", state.revisions.only(state.revision.name), state.describe)
-
-    def peer_replaced(self) -> None:
-        """Another peer took the place of this one: nothing that it sent is open any more."""
-        self._state.inbound.clear()
-        self._state.streams.clear()
-
-    def is_subscribed(self, uri: str) -> bool:
-        """Whether the peer subscribed to a resource."""
-        session = self._state.session
-        if session is not None and uri in session.subscriptions:
-            return True
-        return self.has_subscriber(RESOURCE_UPDATED, {"uri": uri})
-
-    def has_subscriber(self, name: str, params: Mapping[str, Any]) -> bool:
-        """Whether a subscription stream admits a notification."""
-        return next(self._state.streams.subscribed_to(name, params), None) is not None
-
     @property
     def log_level(self) -> str | None:
         """The level of log messages that requests ask for; `None` if they ask for none."""
@@ -208,15 +116,6 @@ class Connection:
     def ask_for_logs(self, level: str | None) -> None:
         """Ask for log messages from `level` on in each request, where a revision has that."""
         self._state.log_level = level
-
-    def assume_session(self, revision: Revision) -> None:
-        """Receive the next message as if its sender had initialized a session in a revision.
-
-        For servers that keep no sessions. What the client declared is not known then, and
-        requests to it are refused.
-        """
-        own = self._state.describe(revision).capabilities
-        self._state.session = Session(revision, own, NO_META, stateless=True)
 
     def check_answerable(self, name: str) -> None:
         """Check that a response of the peer to a request of ours would reach this connection.
@@ -363,25 +262,6 @@ class Connection:
         """
         return self._receiver.result_decoder(method)(data)
 
-    def close_streams(self) -> list[OutgoingMessage]:
-        """End all subscription streams from the server's side.
-
-        Each gets its result, which marks a graceful end, and then the cancellation that the page
-        on cancellation requires.
-
-        Source: basic/patterns/subscriptions, basic/patterns/cancellation (2026-07-28).
-        """
-        messages: list[OutgoingMessage] = []
-        for identifier in self._state.streams.ids():
-            revision = self._state.inbound[identifier].revision
-            self._state.streams.close(identifier)
-            key = revision.facts.meta.subscription_id
-            response = self.respond(identifier, {"_meta": {key: identifier}})
-            if response is not None:
-                messages.append(response)
-            messages.append(cancellation(revision, {"requestId": identifier}, identifier))
-        return messages
-
     def progress(
         self,
         identifier: RequestId,
@@ -487,81 +367,31 @@ class Connection:
             raise LocalProtocolError(f"{name}: is sent by giving up the request itself")
         if name == PROGRESS:
             return self._notify_progress(wire)
-        if name == MESSAGE:
-            level, data, logger = wire.get("level", ""), wire.get("data"), wire.get("logger")
-            meta = wire.get("_meta", NO_META)
-            log = self.log(related_request_id, level, data, logger, meta)
-            return [] if log is None else [log]
-        messages: list[OutgoingMessage] = []
-        for identifier in state.streams.subscribed_to(name, wire):
-            revision = state.inbound[identifier].revision
-            meta = {**wire.get("_meta", {}), revision.facts.meta.subscription_id: identifier}
-            tagged = {**wire, "_meta": meta}
-            messages.append(notification(state.role, revision, name, tagged, identifier))
-        session = state.session
-        if session is not None and state.session_wants(session, name, wire):
-            messages.append(notification(state.role, session.revision, name, wire))
-        if not messages and state.role == "server":
-            return self._notify_in_request(name, wire, related_request_id)
-        return messages
+        return self._notifications(name, wire, related_request_id)
 
-    def _notify_in_request(
-        self, name: str, wire: Mapping[str, Any], identifier: RequestId | None
+    def _notifications(
+        self, name: str, wire: Mapping[str, Any], related_request_id: RequestId | None
     ) -> list[OutgoingMessage]:
-        """Send what no subscription is about on the stream of a request, without sessions.
-
-        Raises:
-            LocalProtocolError: There is neither a session nor a request that it belongs to.
-        """
+        """A notification to all who want it; see `notify`."""
         state = self._state
-        request = None if identifier is None else state.inbound.get(identifier)
-        if request is not None:
-            if state.goes_with_request(request.revision, name):
-                return [notification(state.role, request.revision, name, wire, identifier)]
-        elif identifier is None:
-            revisions = state.candidate_revisions()
-            if all(state.goes_with_request(revision, name) for revision in revisions):
-                raise LocalProtocolError(
-                    f"{name}: {revisions[0].name} has no sessions: send it while a request is "
-                    "served, on its behalf"
-                )
-        return []
-
-    def open(self) -> OutgoingMessage:
-        """Begin a client's session.
-
-        Returns:
-            The first message: a probe or `initialize`. `Opened` or `OpenFailed` follows.
-        """
-        self._negotiation = VersionNegotiation(self._state.revisions, self._state.describe)
-        self._without_probe = self._negotiation.without_probe
-        return self._next_step(self._negotiation)
-
-    def opening_timed_out(self) -> list[Event]:
-        """No response came to the probe that `open` sent: continue without it.
-
-        A late response, from a server that was slow to start, still counts.
-
-        Returns:
-            The next message to send, or `OpenFailed`.
-        """
-        negotiation = self._negotiation
-        if negotiation is None or not self.probing:
+        session = state.session
+        if session is None or not state.session_wants(session, name):
             return []
-        self._probe_id = self._negotiation_id
-        return self._step_failed(negotiation, None)
+        return [notification(state.role, session.revision, name, wire)]
 
-    def opening_refused(self, identifier: RequestId | None, error: McpError) -> list[Event]:
-        """The transport could not deliver a message of the negotiation, or it was refused.
+    # A server's connection has subscriptions.
 
-        Args:
-            identifier: The id of the message; `None` for `notifications/initialized`.
-            error: The failure.
+    def is_subscribed(self, uri: str) -> bool:
+        """Whether the peer subscribed to a resource."""
+        return False
 
-        Returns:
-            The next message to send, or `OpenFailed`.
-        """
-        return [OpenFailed(error)] if identifier is None else self.request_lost(identifier, error)
+    def has_subscriber(self, name: str, params: Mapping[str, Any]) -> bool:
+        """Whether a subscription stream admits a notification."""
+        return False
+
+    def close_streams(self) -> list[OutgoingMessage]:
+        """End all subscription streams from the server's side; the messages that do so."""
+        return []
 
     def receive(self, data: bytes, now: float = 0.0) -> list[Event]:
         """Receive one message.
@@ -573,8 +403,7 @@ class Connection:
         Returns:
             The events, in order. Never raises on what the peer sent.
         """
-        events = self._receiver.receive(data, now)
-        return events if self._negotiation is None else self._with_negotiation(events)
+        return self._receiver.receive(data, now)
 
     def is_open(self, identifier: RequestId) -> bool:
         """Whether a request of the peer with this id has no response yet."""
@@ -586,12 +415,11 @@ class Connection:
 
     def receive_message(self, message: Message, now: float = 0.0) -> list[Event]:
         """Receive one message that `jsonrpc.parse` returned; see `receive`."""
-        events = self._receiver.receive_message(message, now)
-        return events if self._negotiation is None else self._with_negotiation(events)
+        return self._receiver.receive_message(message, now)
 
     def receive_batch(self, messages: Sequence[Message], now: float = 0.0) -> list[Event]:
         """Receive the messages that `jsonrpc.parse_batch` returned; see `receive`."""
-        return self._with_negotiation(self._receiver.receive_batch(messages, now))
+        return self._receiver.receive_batch(messages, now)
 
     def unreadable(self, error: ProtocolError) -> list[Event]:
         """Receive a frame that could not be read as a message."""
@@ -611,7 +439,7 @@ class Connection:
         """The transport reports that a request of ours will not be answered, and why."""
         if self._state.outbound.pop(identifier) is None:
             return [Ignored(f"{safe_repr(identifier)}, which is no open request: {error}")]
-        return self._with_negotiation([RequestFailed(identifier, error)])
+        return [RequestFailed(identifier, error)]
 
     def closed(self) -> list[RequestId]:
         """The transport ended: no request can be answered any more, in either direction.
@@ -620,8 +448,6 @@ class Connection:
             Our requests that stay without response.
         """
         self._state.inbound.clear()
-        self._state.streams.clear()
-        self._negotiation = self._negotiation_id = None
         return self._state.outbound.drain()
 
     def deadline(self, identifier: RequestId) -> float | None:
@@ -648,82 +474,6 @@ class Connection:
                 )
                 return [] if report is None else [report]
         return []
-
-    def _next_step(self, negotiation: VersionNegotiation) -> OutgoingMessage:
-        """The next request of the negotiation, sent before anything is agreed."""
-        state = self._state
-        revision, name, params = negotiation.request()
-        method = revision.client_requests[name]
-        identifier = state.outbound.add(OutboundRequest(method, revision))
-        own = state.meta.own("client", revision, state.describe)
-        shaped = with_meta(params or None, own, own)
-        if name == INITIALIZE:
-            shaped = with_extensions(method.params, params)
-        if not isinstance(shaped, (UnsetType, Raw)) and method.params is not None:
-            shaped = convert(shaped, method.params)
-        self._negotiation_id = identifier
-        data = jsonrpc.encode_request(identifier, name, shaped)
-        return OutgoingMessage(data, "request", identifier, name, revision, None, params)
-
-    def _with_negotiation(self, events: list[Event]) -> list[Event]:
-        """The events, with those of the negotiation's own requests handled."""
-        if self._negotiation is None:
-            return events
-        return [after for event in events for after in self._negotiate(self._negotiation, event)]
-
-    def _negotiate(self, negotiation: VersionNegotiation, event: Event) -> list[Event]:
-        """Handle an event of the negotiation's own requests; pass on any other."""
-        match event:
-            case ResponseReceived(id=identifier) if identifier == self._negotiation_id:
-                return self._step_answered(negotiation, event)
-            case ResponseReceived(id=identifier) if identifier == self._probe_id:
-                self._forget(self._negotiation_id)
-                negotiation.step = Step.PROBING
-                return self._step_answered(negotiation, event)
-            case RequestFailed(id=identifier) if identifier == self._negotiation_id:
-                return self._step_failed(negotiation, event.error)
-            case RequestFailed(id=identifier) if identifier == self._probe_id:
-                return [Ignored("the probe was refused, late")]
-            case _:
-                return [event]
-
-    def _step_answered(
-        self, negotiation: VersionNegotiation, event: ResponseReceived
-    ) -> list[Event]:
-        try:
-            session = negotiation.answered(event.result, event.raw)
-        except McpError as error:
-            return self._give_up(error)
-        except RecursionError as error:
-            return self._give_up(RemoteProtocolError(f"capabilities: {error_text(error)}"))
-        if session is None:
-            return [Send(self._next_step(negotiation), opens=True)]
-        self._forget(self._probe_id)
-        self._negotiation = self._negotiation_id = self._probe_id = self._without_probe = None
-        self._state.session = session
-        events: list[Event] = []
-        if negotiation.shook_hands:
-            message = notification(self._state.role, session.revision, INITIALIZED, {})
-            events.append(Send(message, opens=True))
-        return [*events, Opened(session.revision)]
-
-    def _step_failed(self, negotiation: VersionNegotiation, error: McpError | None) -> list[Event]:
-        try:
-            negotiation.failed(error)
-        except McpError as reason:
-            return self._give_up(reason)
-        return [Send(self._next_step(negotiation), opens=True)]
-
-    def _give_up(self, error: McpError) -> list[Event]:
-        self._negotiation = self._negotiation_id = None
-        if not isinstance(error, TransportError):
-            self._without_probe = None  # the server itself refused
-        return [OpenFailed(error)]
-
-    def _forget(self, identifier: RequestId | None) -> None:
-        """Drop a request of the negotiation whose response is no longer needed."""
-        if identifier is not None:
-            self._state.outbound.pop(identifier)
 
 
 def _is_finite(value: object) -> bool:

@@ -5,9 +5,9 @@
 # ruff: noqa - a file that fixes change counts as edited
 """The receiving half of a connection: a message in, events out.
 
-Each kind of message has one function, and so does each request and notification that the
-connection handles itself. Nothing raises on what a peer sends: it is answered with an error,
-ignored, or fails the one request that it belongs to.
+Each kind of message has one function. Nothing raises on what a peer sends: it is answered with an
+error, ignored, or fails the one request that it belongs to. What clients and servers handle
+differently is in `client_connection` and `server_connection`.
 
 Source: basic/index, basic/lifecycle, basic/versioning.
 """
@@ -15,12 +15,12 @@ Source: basic/index, basic/lifecycle, basic/versioning.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 from msgspec import Raw
 
-from .._wire import UNREADABLE, error_text, to_builtins
+from .._wire import UNREADABLE, decoder, error_text
 from ..channel import OutgoingMessage, RequestId
 from ..errors import (
     InvalidParamsError,
@@ -30,34 +30,15 @@ from ..errors import (
     ProtocolError,
     RemoteError,
     RemoteProtocolError,
-    RequestCancelledError,
 )
-from ..facts import Lifecycle, Method, Revision, Role, members_of
+from ..facts import Lifecycle, Method, Revision
 from ..foreign_text import safe_repr, safe_text
 from . import jsonrpc
-from .lenient import extra_result_decoder, result_decoder, sent_capabilities
-from .lifecycle import (
-    INITIALIZE,
-    SERVER_MOVES,
-    RequestMetadata,
-    Session,
-    State,
-    Trigger,
-    declared,
-    trigger_of,
-)
-from .negotiation import needs_session, with_extensions
-from .notifications import (
-    ACKNOWLEDGED,
-    PROGRESS,
-    SUBSCRIBED_URIS,
-    accepted_filter,
-    accepted_of_extensions,
-    check_subscription_limits,
-    notification,
-)
+from .lifecycle import INITIALIZE, PING, RequestMetadata, State, declared, needs_session
 from .request_meta import NO_META, read_meta
 from .requests import (
+    CANCELLED,
+    PROGRESS,
     ConnectionState,
     InboundRequest,
     OutboundRequest,
@@ -192,22 +173,19 @@ Event: TypeAlias = (
     | Ignored
 )
 
-_SERVER_INFO = "serverInfo"
 _MOST_ADMITTED = 200  # a proxy admits custom methods under any name
 
 
 class Receiver:
-    """Turns the peer's messages into events."""
+    """Turns the peer's messages into events; each side has a class derived from it."""
 
     def __init__(self, state: ConnectionState) -> None:
         self._state = state
-        self.result_decoder = extra_result_decoder if state.extra else result_decoder
         self._handshakes = state.revisions.of(Lifecycle.HANDSHAKE)
 
-    @classmethod
-    def own_requests(cls, role: Role) -> frozenset[str]:
-        """The requests that a connection handles itself, by its role."""
-        return frozenset(cls._OWN_REQUESTS[role])
+    def result_decoder(self, method: Method) -> Callable[[bytes | Raw], Any]:
+        """The decoder for results of a method."""
+        return decoder(method.result)
 
     def receive(self, data: bytes, now: float) -> list[Event]:
         """Receive one message, or several in a revision with batches."""
@@ -242,7 +220,6 @@ class Receiver:
     def _drop(self, identifier: RequestId) -> None:
         """Remove an inbound request that gets no response any more."""
         del self._state.inbound[identifier]
-        self._state.streams.close(identifier)
 
     def receive_message(self, message: jsonrpc.Message, now: float) -> list[Event]:
         """Receive one parsed message."""
@@ -259,23 +236,11 @@ class Receiver:
                 return self._malformed(message)
 
     def _request(self, message: jsonrpc.Request) -> list[Event]:
-        state = self._state
         revision: Revision | None = None  # not known, and not loaded, before it is stated
         try:
-            params = self._decode_like_last(message)
-            if params is not None:
-                meta, metadata = params.meta, state.meta.reader.last
-            elif state.role == "server":
-                meta, metadata = state.meta.reader.read(message.params)
-            elif self._session_revision().server_requests:
-                meta, metadata = read_meta(message.params), None
-            else:
-                name = self._session_revision().name
-                shown = safe_text(message.method)
-                return [Ignored(f"request {shown} from a server of {name}")]
-            stated = metadata or self._session_metadata(message.method)
+            meta, stated, params = self._stated(message)
             revision = stated.revision
-            if message.id in state.inbound:
+            if message.id in self._state.inbound:
                 raise InvalidRequestError(f"id {safe_repr(message.id)} belongs to an open request")
             event = self._typed(message, meta, stated, params)
         except ProtocolError as error:
@@ -284,13 +249,8 @@ class Receiver:
             deep = InvalidRequestError(f"{safe_text(message.method)}: {error_text(error)}")
             return [self._refuse(message.id, deep, revision or self._session_revision())]
         self.register(event, stated)
-        handler = self._OWN_REQUESTS[state.role].get(message.method)
-        if handler is None:
-            if message.method != revision.facts.behaviour.listen or state.role == "client":
-                return [event]
-            handler = Receiver._listen
         try:
-            return handler(self, event)
+            return self._handle_request(event)
         except RecursionError as error:
             self._drop(message.id)
             reason = InvalidParamsError(f"{message.method}: params: {error_text(error)}")
@@ -298,6 +258,25 @@ class Receiver:
         except ProtocolError as error:
             self._drop(message.id)
             return [self._refuse(message.id, error, revision)]
+
+    def _handle_request(self, event: RequestReceived) -> list[Event]:
+        """Handle a request that is the connection's own; pass on any other."""
+        return self._answer(event) if event.method.name == PING else [event]
+
+    def _stated(self, message: jsonrpc.Request) -> tuple[Mapping[str, Any], RequestMetadata, Any]:
+        """`_meta` of a request, its metadata, and its typed params if they are decoded already.
+
+        Raises:
+            ProtocolError: `_meta` is malformed, or the request must not come now.
+        """
+        return read_meta(message.params), self._session_metadata(message.method), None
+
+    def _session_metadata(self, method: str) -> RequestMetadata:
+        """The metadata of a request that states none itself: what the session agreed."""
+        session = self._state.session
+        if session is None:
+            return RequestMetadata(self._session_revision(), NO_META, None, None)
+        return session.metadata
 
     def register(self, event: RequestReceived, stated: RequestMetadata) -> None:
         """Make a request of the peer an open one.
@@ -314,51 +293,6 @@ class Receiver:
             stated.log_level,
             stated.peer_capabilities,
         )
-
-    def _decode_like_last(self, message: jsonrpc.Request) -> Any:
-        """The params together with `_meta`, if `_meta` is that of the last request; else `None`.
-
-        Most requests of a per-request revision repeat `_meta`: their params are decoded once.
-        """
-        reader = self._state.meta.reader
-        if self._state.role == "client" or reader.last is None or message.params is None:
-            return None
-        method = reader.last.revision.client_requests.get(message.method)
-        if method is None or method.params is None:
-            return None
-        try:
-            params = method.decode_params(message.params)
-        except UNREADABLE:
-            return None
-        return params if getattr(params, "meta", None) == reader.last_meta else None
-
-    def _session_metadata(self, method: str) -> RequestMetadata:
-        """The metadata of a request that states none itself: what the session agreed."""
-        session = self._state.session
-        if session is not None and method in session.admitted:
-            return session.metadata
-        if self._state.role == "server":
-            state = State.NEW if session is None else session.state
-            trigger = trigger_of(method, request=True)
-            move = SERVER_MOVES.get((state, trigger))
-            if move is None:
-                raise self._out_of_turn(method)
-            if trigger is Trigger.INITIALIZE:
-                # Read like the first `initialize`; a refused one leaves the session unchanged.
-                return RequestMetadata(self._first_revision(), NO_META, None, None)
-            if session is not None:
-                session.state = move
-        if session is None:
-            return RequestMetadata(self._session_revision(), NO_META, None, None)
-        return session.metadata
-
-    def _out_of_turn(self, method: str) -> ProtocolError:
-        method = safe_text(method)
-        if modern := ", ".join(self._state.meta.reader.supported):
-            return InvalidParamsError(
-                f"{method}: expected initialize first, or params._meta that names one of {modern}"
-            )
-        return InvalidRequestError(f"expected initialize first, got {method}")
 
     def _session_revision(self) -> Revision:
         """The agreed revision; before that, the newest revision with a handshake."""
@@ -403,7 +337,6 @@ class Receiver:
                 session.admitted[message.method] = method
         if params is None:
             params = _decode_params(method, message.params)
-        check_subscription_limits(method, params, revision, session, state.streams)
         return RequestReceived(
             message.id,
             method,
@@ -422,7 +355,7 @@ class Receiver:
 
     def _notification(self, message: jsonrpc.Notification, now: float) -> list[Event]:
         revision = self._state.revision
-        if self._state.role == "server" and not self._in_turn(message.method):
+        if not self._in_turn(message.method):
             return [Ignored(f"{safe_text(message.method)}: not expected now")]
         method = self._notification_method(message.method)
         if method is None:
@@ -433,27 +366,24 @@ class Receiver:
         except ProtocolError as error:
             return [Ignored(f"{message.method}: {error.message}")]
         stream = meta.get(revision.facts.meta.subscription_id or "")
-        if (
-            stream is not None
-            and self._state.role == "client"
-            and not self._is_subscription(stream)
-        ):
+        if stream is not None and not self._may_belong_to(stream):
             return [Ignored(f"{message.method}: {safe_repr(stream)} is no open subscription")]
         event = NotificationReceived(method, params, message.params, meta, revision, stream)
         if message.method == PROGRESS:
             return self._progressed(event, now)
-        handler = self._OWN_NOTIFICATIONS.get(message.method)
-        return [event] if handler is None else handler(self, event)
+        return self._handle_notification(event)
 
     def _in_turn(self, name: str) -> bool:
-        """Whether a client may send a notification now; may advance the handshake."""
-        session = self._state.session
-        if session is None:
-            return bool(self._state.meta.reader.supported)  # per-request clients make no handshake
-        move = SERVER_MOVES.get((session.state, trigger_of(name, request=False)))
-        if move is not None:
-            session.state = move
-        return move is not None
+        """Whether the peer may send a notification now."""
+        return True
+
+    def _may_belong_to(self, stream: Any) -> bool:
+        """Whether a notification may belong to a subscription stream of an id."""
+        return True
+
+    def _handle_notification(self, event: NotificationReceived) -> list[Event]:
+        """Handle a notification that is the connection's own; pass on any other."""
+        return self._cancelled(event) if event.method.name == CANCELLED else [event]
 
     def _notification_method(self, name: str) -> Method | None:
         for revision in self._state.candidate_revisions():
@@ -494,13 +424,13 @@ class Receiver:
             if request is not None:
                 failure = RemoteProtocolError(f"{request.method.name}: {message.error.message}")
                 return [RequestFailed(message.id, failure)]
-        if not message.answerable or (self._state.role == "client" and self._is_noise(message)):
+        if not message.answerable or self._is_noise(message):
             return [Ignored(message.error.message)]
         return [self._refuse(message.id, message.error, self._state.revision)]
 
     def _is_noise(self, message: jsonrpc.InvalidMessage) -> bool:
-        """Whether a client drops it silently: some servers print log lines to their output."""
-        return message.id is None or not self._session_revision().server_requests
+        """Whether an invalid message is dropped without a response."""
+        return False
 
     def _refuse(
         self, identifier: RequestId | None, error: ProtocolError, revision: Revision
@@ -516,112 +446,13 @@ class Receiver:
             message = error_response(event.id, error, revision)
         return [] if message is None else [Send(message)]
 
-    def _initialize(self, event: RequestReceived) -> list[Event]:
-        """Answer `initialize`, also a repeated one or that of another client of a gateway.
-
-        The agreement holds for later requests. Open requests keep the revision that they came
-        with; subscriptions and the log level are kept.
-        """
-        params = event.params
-        known = params.protocol_version in self._handshakes
-        revision = self._handshakes[params.protocol_version] if known else self._handshakes.newest()
-        own = self._state.describe(revision)
-        session = Session(
-            revision=revision,
-            own_capabilities=own.capabilities,
-            peer_capabilities=sent_capabilities(event.raw_params),
-            peer_info=to_builtins(params.client_info),
-            state=SERVER_MOVES[State.NEW, Trigger.INITIALIZE],
-        )
-        if (previous := self._state.session) is not None:
-            session.log_level = previous.log_level
-            session.subscriptions = previous.subscriptions
-        self._state.session = session
-        self._state.inbound[event.id].revision = revision
-        self._state.inbound[event.id].method = revision.client_requests[INITIALIZE]
-        result: dict[str, Any] = {
-            "protocolVersion": revision.name,
-            "capabilities": own.capabilities,
-            _SERVER_INFO: own.info,
-        }
-        if own.instructions is not None:
-            result["instructions"] = own.instructions
-        method = self._state.inbound[event.id].method
-        return self._answer(event, with_extensions(method.result, result))
-
-    def _discover(self, event: RequestReceived) -> list[Event]:
-        own = self._state.describe(event.revision)
-        result: dict[str, Any] = {
-            **(own.cache or NO_META),
-            "supportedVersions": self._state.meta.reader.supported,
-            "capabilities": own.capabilities,
-        }
-        discover = event.revision.client_requests["server/discover"]
-        if _SERVER_INFO in members_of(discover.result):  # otherwise it is in `_meta`
-            result[_SERVER_INFO] = own.info
-        if own.instructions is not None:
-            result["instructions"] = own.instructions
-        return self._answer(event, result)
-
-    def _set_level(self, event: RequestReceived) -> list[Event]:
-        assert self._state.session is not None
-        self._state.session.log_level = event.params.level
-        return self._answer(event)
-
-    def _listen(self, event: RequestReceived) -> list[Event]:
-        """Open a subscription stream and acknowledge its filter."""
-        revision = event.revision
-        requested = to_builtins(event.params.notifications)
-        own = self._state.own_capabilities(revision)
-        accepted = accepted_filter(requested, own, revision)
-        added = self._admitted(event, own)
-        if self._state.on_subscription is not None and (uris := accepted.get(SUBSCRIBED_URIS)):
-            self._state.on_subscription(uris)
-        self._state.streams.open(event.id, {**accepted, **added}, revision.facts)
-        self._state.inbound[event.id].silence()
-        key = revision.facts.meta.subscription_id
-        params = {"_meta": {key: event.id} if key else {}, "notifications": accepted}
-        message = notification(self._state.role, revision, ACKNOWLEDGED, params, event.id)
-        if added:  # the type of the revision has no such members
-            params["notifications"] = {**accepted, **added}
-            data = jsonrpc.encode_notification(ACKNOWLEDGED, params)
-            message = msgspec.structs.replace(message, data=data, params=params)
-        return [Send(message)]
-
-    def _admitted(self, event: RequestReceived, own: Mapping[str, Any]) -> dict[str, list[str]]:
-        """The part of a requested filter that belongs to extensions, as far as it is accepted."""
-        if (admit := self._state.admit) is None:
-            return {}
-        peer = event.peer_capabilities
-        requested = accepted_of_extensions(event.raw_params, event.revision, own, peer)
-        admitted = {member: list(admit(name, each)) for name, member, each in requested}
-        return {member: subjects for member, subjects in admitted.items() if subjects}
-
     def _cancelled(self, event: NotificationReceived) -> list[Event]:
         identifier = event.params.request_id
-        if self._state.role == "client" and self._is_subscription(identifier):
-            self._state.outbound.pop(identifier)
-            error = RequestCancelledError("the server ended the subscription")
-            return [RequestFailed(identifier, error)]
         request = self._state.inbound.get(identifier)
         if request is None:
             return [Ignored(f"cancelled: {safe_repr(identifier)} is no open request")]
         self._drop(identifier)
         return [CancelReceived(identifier, event.params.reason)]
-
-    def _is_subscription(self, identifier: Any) -> bool:
-        """Whether an id is that of a subscription stream of ours; `True` and `1.0` are not `1`."""
-        request = self._state.outbound.get(identifier) if type(identifier) in (int, str) else None
-        return (
-            request is not None and request.method.name == request.revision.facts.behaviour.listen
-        )
-
-    def _initialized(self, event: NotificationReceived) -> list[Event]:
-        session = self._state.session
-        if session is None or session.confirmed:
-            return [Ignored("the handshake was confirmed already")]
-        session.confirmed = True
-        return [event]
 
     def _progressed(self, event: NotificationReceived, now: float) -> list[Event]:
         params = event.params
@@ -632,26 +463,6 @@ class Receiver:
         request.extend(now)
         message = getattr(params, "message", None)
         return [ProgressReceived(params.progress_token, params.progress, params.total, message)]
-
-    # The requests and notifications that a connection handles itself, by its role; besides, a
-    # server handles the request of its revision that opens a subscription stream.
-    _OWN_REQUESTS: ClassVar[
-        Mapping[Role, Mapping[str, Callable[[Any, RequestReceived], list[Event]]]]
-    ] = {
-        "client": {"ping": _answer},
-        "server": {
-            "ping": _answer,
-            "initialize": _initialize,
-            "server/discover": _discover,
-            "logging/setLevel": _set_level,
-        },
-    }
-    _OWN_NOTIFICATIONS: ClassVar[
-        Mapping[str, Callable[[Any, NotificationReceived], list[Event]]]
-    ] = {
-        "notifications/cancelled": _cancelled,
-        "notifications/initialized": _initialized,
-    }
 
 
 def _decode_params(method: Method, params: Raw | None) -> Any:

@@ -40,10 +40,9 @@ from ..client.server_config import ServerEntry, config_servers
 from ..errors import TransportError
 from ..facts import Revisions
 from ..foreign_text import safe_repr
-from ..protocol.lifecycle import declared
-from ..protocol.negotiation import CAPABILITY
-from ..protocol.notifications import RESOURCE_UPDATED, SUBSCRIBE, UNSUBSCRIBE
-from ..protocol.requests import OnSubscription
+from ..protocol.lifecycle import CAPABILITY, declared
+from ..protocol.requests import RESOURCE_UPDATED, SUBSCRIBE, UNSUBSCRIBE
+from ..protocol.server_connection import OnSubscription
 from ..revisions import REVISIONS
 from ..runtime.pending_requests import PendingRequests
 from ..runtime.request_context import RequestContext

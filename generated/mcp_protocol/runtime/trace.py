@@ -249,7 +249,7 @@ def _mask_arguments(message: Any, secret_names: SecretNames) -> None:
         tool = _member(params, "name")
         names = secret_names(tool) if isinstance(tool, str) else ()
         if names and "arguments" in params:
-            from ..values.secret_members import masked_members
+            from ..values.type_schemas import masked_members
 
             params["arguments"] = masked_members(params["arguments"], names)
 

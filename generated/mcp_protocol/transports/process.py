@@ -32,7 +32,7 @@ from typing import Any, NamedTuple
 from anyio import CancelScope, Event, Lock, create_task_group, from_thread, move_on_after, sleep
 from anyio.lowlevel import EventLoopToken, checkpoint, current_token
 
-from ..channel import Channel, OutgoingMessage
+from ..channel import MESSAGE_LIMIT, Channel, OutgoingMessage
 from ..errors import (
     ConnectionClosedError,
     EndOfChannel,
@@ -40,9 +40,7 @@ from ..errors import (
     TransportError,
     last_lines,
 )
-from ..framing.line_framing import MESSAGE_LIMIT
-from .fd_io import open_sink, open_source, unread
-from .line_channel import LineChannel
+from .line_channel import LineChannel, open_sink, open_source, unread
 
 if sys.platform == "win32":
     import shutil
@@ -137,9 +135,9 @@ async def open_process(
         return _started(argv, env, cwd, on_stderr, limit, timeouts or ShutdownTimeouts())
     except OSError as error:
         cause = OSError(error.errno, error.strerror)  # without the name, which may have a secret
-        raise ServerStartError(argv, None, (), _why_not(error)) from cause
+        raise _not_started(argv, _why_not(error)) from cause
     except RuntimeError as error:
-        raise ServerStartError(argv, None, (), str(error)) from error
+        raise _not_started(argv, str(error)) from error
     except ValueError as error:
         from ..command_masking import masked_command
 
@@ -374,12 +372,13 @@ class ProcessChannel(Channel):
             await self._exited.wait()
             await self._stderr.ended.wait()
         code = self.exit_code
-        if code is not None and not self._spoke:
-            return ServerStartError(self.argv, code, self.stderr_tail)
-        how = "closed its output" if code is None else f"ended with exit code {code}"
-        from ..command_masking import masked_command
+        from ..command_masking import masked_command  # its patterns take long to compile
 
-        text = f"server {masked_command(self.argv)!r} {how}"
+        command = masked_command(self.argv)
+        if code is not None and not self._spoke:
+            return ServerStartError(command, self.argv, code, self.stderr_tail)
+        how = "closed its output" if code is None else f"ended with exit code {code}"
+        text = f"server {command!r} {how}"
         return kind("; ".join([text, *last_lines(self.stderr_tail)]))
 
     def _watch(self, token: EventLoopToken) -> None:
@@ -621,6 +620,12 @@ def _pipes() -> tuple[_Ends, _Ends]:
 def _environment(added: Mapping[str, str] | None) -> dict[str, str]:
     inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
     return inherited | dict(added or {})
+
+
+def _not_started(argv: Sequence[str], reason: str) -> ServerStartError:
+    from ..command_masking import masked_command
+
+    return ServerStartError(masked_command(argv), argv, None, (), reason)
 
 
 def _why_not(error: OSError) -> str:

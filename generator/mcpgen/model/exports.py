@@ -48,7 +48,7 @@ EXPORTS = (
     _export(".auth.steps", "auth+client", "DeviceCode"),
     _export(".channel", "protocol", "Channel"),
     _export(".client.async_client", "client", "Client", "ClientHandlers", "connect"),
-    _export(".client.auth.bearer", "client+http", "Bearer"),
+    _export(".transports.http.http_client", "client+http", "Bearer"),
     _export(".client.auth.interactions", "auth+client", "Device", "Loopback", "Paste", "Redirect"),
     _export(
         ".client.auth.machine_auth",
@@ -60,7 +60,7 @@ EXPORTS = (
     _export(".client.auth.oauth", "auth+client", "OAuth", "PendingAuthorization"),
     _export(".client.auth.stores", "auth+client", "FileStore", "MemoryStore", "Store"),
     _export(".client.callbacks", "client", "Callback", "LogMessage"),
-    _export(".client.calls", "client", "StartedCall"),
+    _export(".client.callbacks", "client", "StartedCall"),
     _export(".client.group", "groups", "ClientGroup"),
     _export(".client.host", "groups", "choose_model", "safe_icons"),
     _export(
@@ -114,9 +114,10 @@ EXPORTS = (
         "TransportError",
     ),
     _export(".errors", "client", "ToolFailedError", "ToolResultError"),
-    _export(".protocol.connection", "connection", "Connection"),
-    _export(".protocol.tool_annotations", "client server", "Hints", "hints_of"),
-    _export(".protocol.uris", "client server", "safe_url"),
+    _export(".protocol.client_connection", "connection", "ClientConnection"),
+    _export(".protocol.server_connection", "connection", "ServerConnection"),
+    _export(".tool_results", "client", "Hints", "hints_of"),
+    _export(".foreign_text", "client server", "safe_url"),
     _export(".revisions", "protocol", "REVISIONS"),
     _export(".runtime.observability", "telemetry", "log_requests", "trace_requests"),
     _export(".runtime.request_context", "server", "Principal"),
@@ -143,7 +144,7 @@ EXPORTS = (
     _export(".server.openapi.http_operation", "openapi", "HttpClient", "ClientResponse"),
     _export(".server.openapi.openapi_server", "openapi", "OpenApiWarning"),
     _export(".server.openapi.route_maps", "openapi", "HTTPRoute", "MCPType", "RouteMap"),
-    _export(".server.request_head", "server", "RequestHead"),
+    _export(".server.serving", "server", "RequestHead"),
     _export(".server.server_session", "server", "ServerSession"),
     _export(
         ".server.toolkit.client_features.elicitation",
@@ -170,8 +171,8 @@ EXPORTS = (
         "ToolUse",
         "ToolUseResult",
     ),
-    _export(".server.toolkit.callables", "server", "Depends"),
-    _export(".server.toolkit.completion", "server", "Completion"),
+    _export(".server.toolkit.dependencies", "server", "Depends"),
+    _export(".server.toolkit.prompts", "server", "Completion"),
     _export(
         ".server.toolkit.content",
         "server",
@@ -222,15 +223,12 @@ _MESSAGE_TYPES = frozenset(
 _ENTRIES = (
     ("types", "py.typed"),
     ("several", "models.py"),
-    ("partial", "missing_features.py"),
     ("protocol", "revisions.py"),
-    ("protocol", "protocol/connection.py"),
     ("peer", "__main__.py"),
     ("server", "models.py"),
     ("inspector", "inspector/page.html"),
     ("testing", "testing.py"),
     ("proxy", "proxy/proxy_server.py"),
-    ("runtime", "missing_features.py"),
     ("runtime", "runtime/extension_stubs.py"),
 )
 """Files that a package has without a public name for them, by the part that has them."""

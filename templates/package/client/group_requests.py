@@ -336,7 +336,7 @@ class GroupRequests:
         revision = self._revision()
         if method in revision.client_requests:
             return MethodNotFoundError(method, f"none of the servers declares {method}")
-        from .absent_methods import absent_method
+        from .handler_checks import absent_method
 
         return absent_method(revision, method)
 

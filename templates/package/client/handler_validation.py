@@ -14,15 +14,15 @@ from typing import Any, TypeAlias
 from .._wire import Raw, ValidationError, convert, error_text, replace, to_builtins
 from ..errors import INVALID_PARAMS, LocalProtocolError, RemoteProtocolError
 from ..facts import Method
+from ..foreign_text import url_complaint
 from ..protocol.client_features import (
     content_complaint,
     message_complaint,
     messages_complaint,
     root_complaint,
 )
-from ..protocol.lenient import recast
-from ..protocol.negotiation import missing
-from ..protocol.uris import url_complaint
+from ..protocol.lifecycle import missing
+from ..protocol.request_meta import recast
 from ..runtime.request_context import RequestContext
 from .server_state import Elicitations
 

@@ -126,7 +126,7 @@ def _authorizer(
     from ..transports.http.http_client import Authorization
 
     if isinstance(auth, str):
-        from .auth.bearer import Bearer
+        from ..transports.http.http_client import Bearer
 
         if auth.lower() == "oauth":
             raise ValueError("auth: use OAuth('Name of the client') to sign in, not a text")

@@ -23,8 +23,7 @@ from ..errors import (
     RequestTimeoutError,
 )
 from ..foreign_text import safe_text
-from ..protocol.lifecycle import Session
-from ..protocol.negotiation import settings_of
+from ..protocol.lifecycle import Session, settings_of
 from ..runtime.pending_requests import PARTING_SECONDS
 from .base import ExtensionClient
 

@@ -6,30 +6,8 @@ searches only new bytes for newlines: feeding byte by byte is not quadratic.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from ..errors import INVALID_REQUEST, FrameError, LocalProtocolError
-
-MESSAGE_LIMIT = 64 * 1024 * 1024
-"""Longest message accepted by default, in bytes: room for a large blob in Base64."""
-
-
-@dataclass(frozen=True)
-class TooLong:
-    """Stands for a message over the limit; its bytes were dropped.
-
-    Attributes:
-        limit: The limit that was exceeded, in bytes.
-    """
-
-    limit: int
-
-    def error(self) -> FrameError:
-        """The error for the receiver."""
-        return FrameError(
-            f"expected a message of at most {self.limit} bytes, came a longer one; it was dropped",
-            INVALID_REQUEST,
-        )
+from ..channel import MESSAGE_LIMIT, TooLong
+from ..errors import LocalProtocolError
 
 
 class LineReader:

@@ -14,9 +14,9 @@ from typing import TypeAlias
 
 import msgspec
 
+from ..channel import MESSAGE_LIMIT, TooLong
 from ..errors import LocalProtocolError
 from ..foreign_text import safe_repr
-from .line_framing import MESSAGE_LIMIT, TooLong
 
 MEDIA_TYPE = "text/event-stream"
 """The content type of an event stream."""

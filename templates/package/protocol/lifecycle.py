@@ -1,22 +1,39 @@
-"""The two lifecycles as tables: which message moves a session where, and which must not come.
+"""The two lifecycles as tables, and the capabilities that each side declares in them.
 
 A session of the handshake kind walks through `State`; the tables say what each message does in
 each state, and a pair that is not there is refused. In the per-request kind there is no state to
 walk through: `RequestMetadata` are read from each request's `_meta` and hold for it alone.
 
-Source: basic/lifecycle (to 2025-11-25), basic/versioning (2026-07-28).
+A message may only be sent to a peer that declared its capability. Some params require a part of
+one: a mode of elicitation, tools for sampling. This holds for requests and for input requests
+alike. Extensions are declared under identifiers that have the form of `_meta` keys, each with an
+object of settings.
+
+Source: basic/lifecycle (to 2025-11-25), basic/versioning (2026-07-28),
+client/elicitation#capabilities, client/sampling#capabilities.
 """
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
-from .._wire import is_object
+from .._wire import (
+    STRUCTS,
+    UNSET,
+    UNWRITABLE,
+    Raw,
+    convert,
+    encode,
+    error_text,
+    is_object,
+    to_builtins,
+)
+from ..errors import LocalProtocolError
 from ..facts import Method, Revision, Revisions
 
 
@@ -162,3 +179,173 @@ def newest_common(own: Revisions, offered: tuple[str, ...]) -> Revision | None:
     """The newest of our revisions that the peer supports."""
     common = [name for name in own if name in offered]
     return own[max(common)] if common else None
+
+
+Path: TypeAlias = tuple[str, ...]
+"""Names of members, from the root of the capabilities."""
+
+CAPABILITY = "extensions"
+"""The capability under which extensions are declared."""
+
+_OF_SESSIONS = frozenset({"listChanged", "logging", "subscribe"})
+# What a client subscribes to, and the level of log messages, is state of its session.
+
+_ELICITATION, _SAMPLING = "elicitation", "sampling"
+_FORM, _URL = "form", "url"
+
+
+def optional_member(value: Any, name: str) -> Any:
+    """A member by its Python name; `None` if it is absent, or the type has none of that name."""
+    member = getattr(value, name, None)
+    return None if member is UNSET else member
+
+
+def missing(method: Method, params: Any, capabilities: Mapping[str, Any]) -> Path | None:
+    """The first capability that a request requires and that was not declared, or `None`.
+
+    Args:
+        method: The request.
+        params: Its params: typed, as wire object, or raw JSON.
+        capabilities: What the receiver declared.
+
+    Raises:
+        LocalProtocolError: The params have no JSON form.
+    """
+    if method.capability and not declared(capabilities, method.capability):
+        return method.capability
+    parts = _PARTS.get(method.name)
+    return None if parts is None else parts(_wire(params), capabilities)
+
+
+def _wire(params: Any) -> Mapping[str, Any]:
+    plain: Any = params
+    try:
+        if isinstance(params, Raw):
+            plain = msgspec.json.decode(params)
+        elif isinstance(params, STRUCTS):
+            plain = to_builtins(params)
+    except UNWRITABLE as error:
+        raise LocalProtocolError(f"params: {error_text(error)}") from error
+    return plain if is_object(plain) else {}
+
+
+def _elicitation(params: Mapping[str, Any], capabilities: Mapping[str, Any]) -> Path | None:
+    """Without `mode` it is a form; a client that names no mode declared forms."""
+    mode = params.get("mode", _FORM)
+    if mode not in (_FORM, _URL):
+        return None  # no mode at all: what the params are read as says so
+    named = capabilities.get(_ELICITATION)
+    if mode == _FORM and is_object(named) and named.get(_URL) is None:
+        return None
+    return _lacking(capabilities, (_ELICITATION, mode))
+
+
+def _sampling(params: Mapping[str, Any], capabilities: Mapping[str, Any]) -> Path | None:
+    if "tools" in params or "toolChoice" in params:
+        return _lacking(capabilities, (_SAMPLING, "tools"))
+    return None
+
+
+def _lacking(capabilities: Mapping[str, Any], path: Path) -> Path | None:
+    return None if declared(capabilities, path) else path
+
+
+_PARTS: Mapping[str, Callable[[Mapping[str, Any], Mapping[str, Any]], Path | None]] = {
+    "elicitation/create": _elicitation,
+    "sampling/createMessage": _sampling,
+}
+
+
+def without_session(capabilities: Mapping[str, Any]) -> dict[str, Any]:
+    """The capabilities of a server that keeps no sessions: those that need no session."""
+    return {
+        name: (
+            {flag: value for flag, value in members.items() if flag not in _OF_SESSIONS}
+            if is_object(members)
+            else members
+        )
+        for name, members in capabilities.items()
+        if name not in _OF_SESSIONS
+    }
+
+
+def needs_session(capability: Path) -> bool:
+    """Whether a server can have a capability only with sessions."""
+    return not _OF_SESSIONS.isdisjoint(capability)
+
+
+def reduced_to(kind: Any, wire: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A wire object, without the members that a type of a revision does not have."""
+    reduced: Mapping[str, Any] = to_builtins(convert(wire, kind))
+    return reduced
+
+
+def declared_in(kind: Any, capabilities: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Capabilities as a revision has them; extensions are declared in each."""
+    reduced = reduced_to(kind, capabilities)
+    if CAPABILITY not in capabilities or CAPABILITY in reduced:
+        return reduced
+    return {**reduced, CAPABILITY: capabilities[CAPABILITY]}
+
+
+def with_extensions(kind: Any, members: Mapping[str, Any]) -> Any:
+    """Params or the result of `initialize`, with the extensions that its type does not have."""
+    capabilities = members["capabilities"]
+    if CAPABILITY not in capabilities:
+        return members
+    try:
+        return Raw(encode({**reduced_to(kind, members), "capabilities": capabilities}))
+    except UNWRITABLE:  # whoever sends it says why
+        return members
+
+
+def accepted_filter(
+    requested: Mapping[str, Any], capabilities: Mapping[str, Any], revision: Revision
+) -> dict[str, Any]:
+    """The part of a requested filter that a server with these capabilities accepts."""
+    accepted: dict[str, Any] = {}
+    for method in revision.server_notifications.values():
+        member = method.facts.subscription
+        if (
+            member is not None
+            and requested.get(member)
+            and declared(capabilities, method.capability)
+        ):
+            accepted[member] = requested[member]
+    return accepted
+
+
+def sent_capabilities(raw: Raw | None) -> Mapping[str, Any]:
+    """The capabilities in params or a result as they were sent, unknown members included."""
+    members: Mapping[str, Any] = msgspec.json.decode(raw or b"{}")
+    return readable(members["capabilities"])
+
+
+def readable(capabilities: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A peer's capabilities without malformed extensions, whose settings are no object.
+
+    A malformed extension is treated as not declared.
+
+    Source: basic/versioning#extension-negotiation (2026-07-28).
+    """
+    extensions = capabilities.get("extensions")
+    if not is_object(extensions) or all(map(is_object, extensions.values())):
+        return capabilities
+    usable = {name: value for name, value in extensions.items() if is_object(value)}
+    return {**capabilities, "extensions": usable}
+
+
+def settings_of(capabilities: Mapping[str, Any], identifier: str) -> Mapping[str, Any] | None:
+    """The settings by which a side declares an extension; `None` if it does not."""
+    declared = capabilities.get(CAPABILITY)
+    settings = declared.get(identifier) if is_object(declared) else None
+    return settings if is_object(settings) else None
+
+
+def merged_objects(base: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
+    """Two objects as one, merged recursively."""
+    merged = dict(base)
+    for name, value in more.items():
+        old = merged.get(name)
+        merged[name] = merged_objects(old, value) if is_object(old) and is_object(value) else value
+    return merged

@@ -23,12 +23,12 @@ from ..facts import Method, Revision
 from . import jsonrpc
 from .connection import Connection
 from .lifecycle import Description, RequestMetadata, State, declared
-from .notifications import FOLLOWING
-from .receiver import Receiver, RequestReceived
-from .request_meta import NO_META, MetaCache, lacks_meta
+from .receiver import RequestReceived
+from .request_meta import NO_META, lacks_meta
 from .requests import encode_response
+from .server_connection import FOLLOWING, ServerMeta, ServerReceiver
 
-_STATEFUL = FOLLOWING | Receiver.own_requests("server")
+_STATEFUL = FOLLOWING | ServerReceiver.own_requests()
 """Requests that change or read the state of a connection."""
 
 
@@ -90,7 +90,7 @@ class PlainRequests:
         meta: `_meta` shared with the connections of the same requests.
     """
 
-    def __init__(self, describe: Callable[[Revision], Description], meta: MetaCache) -> None:
+    def __init__(self, describe: Callable[[Revision], Description], meta: ServerMeta) -> None:
         self._describe = describe
         self._meta = meta
         self._plans: dict[str, _Plan] = {}

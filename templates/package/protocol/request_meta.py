@@ -1,43 +1,71 @@
-"""`_meta` of requests and results: key rules, what this side states, what a client stated.
+"""`_meta` of requests and results, and members that the type of a revision does not have.
 
 A request with per-request `_meta` is self-contained, whatever was agreed on the connection. Any
 other request belongs to the session, if a handshake made one.
+
+Values are converted between the types of revisions; extra members of objects are kept.
+`extra_members` says what an object with extra members is; one without is an instance of its Struct.
 
 Source: basic/index#meta, basic/versioning (2026-07-28).
 """
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from functools import cache
+from typing import TYPE_CHECKING, Any, get_args
 
 import msgspec
-from msgspec import UNSET, Raw, UnsetType
+from msgspec import Raw, UnsetType
 
 from .._wire import (
     STRUCTS,
     UNREADABLE,
-    ValidationError,
+    UNSET,
+    Struct,
+    StructType,
     convert,
     decoder,
     encode,
     error_text,
+    fields,
+    is_many,
     is_object,
     replace,
     to_builtins,
 )
-from ..errors import InvalidParamsError, LocalProtocolError, UnsupportedRevisionError
-from ..facts import Lifecycle, Revision, Revisions, Role, meta_name
+from ..errors import InvalidParamsError, LocalProtocolError
+from ..facts import Revision, Role, meta_name, structs_of
 from ..foreign_text import safe_repr
-from .lenient import readable
-from .lifecycle import Description, RequestMetadata
+from .extra_members import (
+    EXTRA,
+    builtins_with_extra,
+    builtins_without_extra,
+    known_names,
+    with_extra_members,
+)
+from .lifecycle import CAPABILITY, Description
 
 if TYPE_CHECKING:
     from ..revision_facts import Facts
 
 NO_META: Mapping[str, Any] = {}
-_CACHED_BYTES = 64 * 1024  # longest `_meta` that is kept for comparison with the next request's
+
+_OFFICIAL_PREFIX = "io.modelcontextprotocol/"
+_OFFICIAL = frozenset(
+    {
+        f"{_OFFICIAL_PREFIX}enterprise-managed-authorization",
+        f"{_OFFICIAL_PREFIX}oauth-client-credentials",
+        f"{_OFFICIAL_PREFIX}tasks",
+        f"{_OFFICIAL_PREFIX}ui",
+    }
+)
+"""The extensions that the specification's own organization had published when this was written."""
+
+_logger = logging.getLogger(__name__)
+
 
 _LABEL = r"[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
 _NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
@@ -70,7 +98,7 @@ def read_meta(params: Raw | None) -> Mapping[str, Any]:
     Raises:
         InvalidParamsError: `params` or `_meta` is not an object.
     """
-    return _read(_raw_meta(params))
+    return decoded_meta(raw_meta(params))
 
 
 def lacks_meta(params: bytes) -> bool:
@@ -78,7 +106,7 @@ def lacks_meta(params: bytes) -> bool:
     return params[:1] == b"{" and b'"_meta"' not in params
 
 
-def _raw_meta(params: Raw | None) -> bytes | None:
+def raw_meta(params: Raw | None) -> bytes | None:
     """The JSON of `_meta`; `None` if absent."""
     if params is None:
         return None
@@ -92,7 +120,12 @@ def _raw_meta(params: Raw | None) -> bytes | None:
     return None if meta is UNSET else bytes(meta)
 
 
-def _read(raw: bytes | None) -> Mapping[str, Any]:
+def decoded_meta(raw: bytes | None) -> Mapping[str, Any]:
+    """`_meta` from its JSON; empty if absent.
+
+    Raises:
+        InvalidParamsError: It is not an object.
+    """
     if raw is None:
         return NO_META
     try:
@@ -169,104 +202,38 @@ def _is_baggage(member: str) -> bool:
     )
 
 
-class RequestMetaReader:
-    """Reads `_meta` of requests to a server that speaks `revisions`.
+def check_extensions(capabilities: Mapping[str, Any], facts: Facts) -> None:
+    """Check the extensions that a side is about to declare.
 
-    Attributes:
-        last_meta: `_meta` of the last request.
-        last: What it states; `None` if that request belonged to a session.
+    Raises:
+        ValueError: An identifier has no valid form, or a prefix that is kept for the
+            protocol; or its settings are no object.
     """
-
-    def __init__(self, revisions: Revisions) -> None:
-        self._modern = revisions.of(Lifecycle.PER_REQUEST)
-        self.per_request_only = len(self._modern) == len(revisions)
-        """Whether none of the revisions has a handshake."""
-        self._required_keys: frozenset[str] = frozenset()
-        if self._modern:
-            self._newest = self._modern.newest()
-            keys = self._newest.facts.meta
-            required = (keys.protocol_version, keys.client_info, keys.client_capabilities)
-            self._required_keys = frozenset(key for key in required if key is not None)
-        # Most clients send the same `_meta` each time; the last one is decoded once.
-        self._last_json: bytes | None = None
-        self.last_meta: Mapping[str, Any] = NO_META
-        self.last: RequestMetadata | None = None
-
-    @property
-    def supported(self) -> tuple[str, ...]:
-        """The per-request revisions, newest first."""
-        return tuple(sorted(self._modern, reverse=True))
-
-    def read(self, params: Raw | None) -> tuple[Mapping[str, Any], RequestMetadata | None]:
-        """The `_meta` of a request, and what it states; `None` if the request belongs to a session.
-
-        Raises:
-            InvalidParamsError: `params` or `_meta` is not an object, or a required key is missing
-                or has the wrong type.
-            UnsupportedRevisionError: The revision is not one of these.
-        """
-        raw = _raw_meta(params)
-        if raw == self._last_json and not (raw is None and self.per_request_only):
-            return dict(self.last_meta), self.last
-        meta = _read(raw)
-        stated = self._stated(meta)
-        if raw is None or len(raw) <= _CACHED_BYTES:
-            self._last_json, self.last_meta, self.last = raw, meta, stated
-        return dict(meta), stated
-
-    def _stated(self, meta: Mapping[str, Any]) -> RequestMetadata | None:
-        if not self._modern or not (
-            self.per_request_only or not self._required_keys.isdisjoint(meta)
-        ):
-            return None
-        return self._check(self._revision(meta), meta)
-
-    def _revision(self, meta: Mapping[str, Any]) -> Revision:
-        key = self._newest.facts.meta.protocol_version
-        name = meta.get(key) if key else None
-        if not isinstance(name, str):
-            supported = ", ".join(self.supported)
-            got = "nothing" if name is None else safe_repr(name)
-            raise InvalidParamsError(
-                f"params._meta: expected {key!r} with one of {supported}, got {got}"
+    declared = capabilities.get(CAPABILITY, {})
+    if not is_object(declared):
+        raise ValueError(f"capabilities.extensions: expected an object, got {safe_repr(declared)}")
+    for identifier, settings in declared.items():
+        if "/" not in identifier or identifier.endswith("/") or not is_valid_key(identifier):
+            raise ValueError(f"extension {identifier!r}: expected a dotted prefix, '/' and a name")
+        if not is_object(settings):
+            raise ValueError(
+                f"extension {identifier!r}: expected an object of settings, "
+                f"got {safe_repr(settings)}"
             )
-        if name not in self._modern:
-            code = self._newest.facts.errors.unsupported_revision
-            raise UnsupportedRevisionError(name, self.supported, code)
-        return self._modern[name]
-
-    def _check(self, revision: Revision, meta: Mapping[str, Any]) -> RequestMetadata:
-        keys = revision.facts.meta
-        declared = meta.get(keys.client_capabilities or "", NO_META)
-        if is_object(declared) and (usable := readable(declared)) is not declared:
-            declared = usable
-            meta = {**meta, keys.client_capabilities or "": usable}
-        try:
-            convert(meta, revision.meta_type)
-        except ValidationError as error:
-            raise InvalidParamsError(f"params._meta: {error_text(error)}") from None
-        return RequestMetadata(
-            revision=revision,
-            peer_capabilities=declared,
-            peer_info=meta.get(keys.client_info or ""),
-            log_level=meta.get(keys.log_level or ""),
-        )
+        if is_reserved_key(identifier, facts) and identifier not in _OFFICIAL:
+            if not identifier.startswith(_OFFICIAL_PREFIX):
+                raise ValueError(
+                    f"extension {identifier!r}: its prefix is reserved for the protocol"
+                )
+            _logger.warning("extension %r is no official one that is known here", identifier)
 
 
 class MetaCache:
-    """`_meta` that the connections of one client or one server have in common.
+    """`_meta` that the connections of one client or one server have in common."""
 
-    Args:
-        revisions: The revisions that they speak.
+    __slots__ = ("_encoded", "_own")
 
-    Attributes:
-        reader: Reads the `_meta` of received requests.
-    """
-
-    __slots__ = ("_encoded", "_own", "reader")
-
-    def __init__(self, revisions: Revisions) -> None:
-        self.reader = RequestMetaReader(revisions)
+    def __init__(self) -> None:
         self._own: dict[str, Mapping[str, Any]] = {}
         self._encoded: dict[str, Raw] = {}
 
@@ -329,3 +296,79 @@ def with_meta(params: Any, added: Mapping[str, Any], encoded: Any) -> Any:
     if isinstance(existing, Raw):
         existing = msgspec.json.decode(existing)
     return {**wire, "_meta": {**existing, **added} if existing else encoded}
+
+
+def recast(value: Any, kind: Any) -> Any:
+    """Turn Structs, or JSON that may hold some, into `kind`, of any revision.
+
+    Members that `kind` does not have are dropped, except the extra members of an object.
+
+    Raises:
+        UNWRITABLE: The value has no JSON form.
+        ValidationError: The value has another shape; the text has the path.
+    """
+    try:
+        return convert(builtins_without_extra(value), kind)
+    except TypeError:  # there may be extra members
+        wire = builtins_with_extra(value)
+        return with_kept_members(convert(to_builtins(value), kind), wire, _kept_members)
+
+
+def is_made_of(value: Any, module: str) -> bool:
+    """Whether all Structs in a value, at any depth, are of one module."""
+    if isinstance(value, STRUCTS):
+        kind = type(value)
+        return kind.__module__ == module and all(
+            is_made_of(getattr(value, name), module) for name in _members_with_structs(kind)
+        )
+    if is_many(value):
+        return all(is_made_of(item, module) for item in value)
+    if is_object(value):
+        members = value.values()
+        return all(isinstance(each, Struct) and is_made_of(each, module) for each in members)
+    return value is None or value is UNSET
+
+
+def _kept_members(wire: Mapping[str, Any]) -> Mapping[str, Any]:
+    kept: Mapping[str, Any] = wire.get(EXTRA, {})
+    return kept
+
+
+def with_kept_members(
+    value: Any, wire: Any, extra_of: Callable[[Mapping[str, Any]], Mapping[str, Any]]
+) -> Any:
+    """A typed value whose objects keep those of some members that their types do not have.
+
+    Args:
+        value: The value.
+        wire: The JSON that it was made from.
+        extra_of: The members of a JSON object that are to be kept.
+    """
+    if isinstance(value, Struct) and is_object(wire):
+        kind = type(value)
+        changed: dict[str, Any] = {}
+        for name, wire_name in _members_with_structs(kind).items():
+            member = getattr(value, name)
+            kept = with_kept_members(member, wire.get(wire_name), extra_of)
+            if kept is not member:
+                changed[name] = kept
+        known = known_names(kind)
+        extra = {name: member for name, member in extra_of(wire).items() if name not in known}
+        if not extra:
+            return replace(value, **changed) if changed else value
+        return with_extra_members(value, changed, extra)
+    if is_many(value):
+        return [with_kept_members(item, at, extra_of) for item, at in zip(value, wire, strict=True)]
+    if is_object(value):
+        return {name: with_kept_members(item, wire[name], extra_of) for name, item in value.items()}
+    return value
+
+
+@cache
+def _members_with_structs(kind: StructType) -> Mapping[str, str]:
+    """Python name to wire name of each member of a Struct that may hold Structs."""
+    return {each.name: each.encode_name for each in fields(kind) if _holds_structs(each.type)}
+
+
+def _holds_structs(kind: Any) -> bool:
+    return bool(structs_of(kind)) or any(map(_holds_structs, get_args(kind)))

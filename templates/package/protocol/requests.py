@@ -1,18 +1,19 @@
-"""Requests that are open on one connection, in both directions, and responses to those of the peer.
+"""Requests that are open on one connection, in both directions, responses, and notifications.
 
 Both halves of a connection share a `ConnectionState`: roles, what was agreed, the open requests.
 Ids of our requests are a counter and never recur, which satisfies every revision. The progress
 token of a request is its id, so that it is unique for as long as the request is open. Responses
 have the result type and the error codes of the revision by which the request is served.
 
-Source: basic/index (requests, responses, error codes, meta), basic/patterns/mrtr (2026-07-28).
+Source: basic/index (requests, responses, error codes, meta), basic/patterns/mrtr (2026-07-28);
+basic/utilities or basic/patterns (cancellation, progress), server/utilities/logging.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import UNSET, Raw
@@ -21,6 +22,7 @@ from .._structs import replace
 from .._wire import (
     STRUCTS,
     UNWRITABLE,
+    ValidationError,
     convert,
     encode,
     error_text,
@@ -40,18 +42,8 @@ from ..errors import (
 from ..facts import Lifecycle, Method, Revision, Revisions, Role, meta_name, other
 from ..foreign_text import safe_repr
 from . import jsonrpc
-from .lenient import recast
-from .lifecycle import Description, Session, declared
-from .negotiation import missing
-from .notifications import (
-    ACKNOWLEDGED,
-    RESOURCE_UPDATED,
-    SUBSCRIBE,
-    UNSUBSCRIBE,
-    SubscriptionStreams,
-    is_severe_enough,
-)
-from .request_meta import NO_META, MetaCache, check_user_meta
+from .lifecycle import Description, Session, declared, missing
+from .request_meta import NO_META, MetaCache, check_user_meta, recast
 
 if TYPE_CHECKING:
     from ..revision_facts import Facts
@@ -59,8 +51,18 @@ if TYPE_CHECKING:
 PROGRESS_TOKEN = "progressToken"
 """Member of a request's `_meta`."""
 
+CANCELLED = "notifications/cancelled"
+PROGRESS = "notifications/progress"
+MESSAGE = "notifications/message"
+RESOURCE_UPDATED = "notifications/resources/updated"
+ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
+SUBSCRIBE, UNSUBSCRIBE = "resources/subscribe", "resources/unsubscribe"
+
 OBJECTS: tuple[type, ...] = (*STRUCTS, Mapping, Raw)
 """Types of values that encode as objects."""
+
+LOG_LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
+"""Severities of log messages, least first (RFC 5424). Source: server/utilities/logging."""
 
 _RESERVED_CODES = range(-32099, -32019)
 """Error codes that belong to the specification. Source: basic/index#error-codes (2026-07-28)."""
@@ -190,13 +192,6 @@ class OutboundRequests:
         ]
 
 
-Admit: TypeAlias = Callable[[str, Sequence[str]], Sequence[str]]
-"""Those of some subjects whose changes a server reports to a peer, by the notification."""
-
-OnSubscription: TypeAlias = Callable[[Collection[str]], object]
-"""Told the URIs of resources to whose updates a client subscribes by a stream."""
-
-
 class ConnectionState(msgspec.Struct, dict=True):
     """The state that both directions of a connection share.
 
@@ -207,12 +202,9 @@ class ConnectionState(msgspec.Struct, dict=True):
         extensions: Methods besides those of the revisions, by wire name; both sides may send them.
         meta: `_meta` shared with other connections of the same client or server.
         extra: Whether the objects of results keep the members that their schemas do not have.
-        admit: Which of the subjects in a subscription to a notification are admitted.
-        on_subscription: Told the resources to whose updates a new stream subscribes.
         session: What was agreed; `None` before that, and always on a server without handshake.
         outbound: Requests that this side sent.
         inbound: Requests that the peer sent, by id.
-        streams: Subscription streams of a server.
         log_level: The least level of log messages that a client asks for in each request.
     """
 
@@ -222,14 +214,11 @@ class ConnectionState(msgspec.Struct, dict=True):
     extensions: Mapping[str, Method]
     meta: MetaCache
     extra: bool = False
-    admit: Admit | None = None
-    on_subscription: OnSubscription | None = None
     session: Session | None = None
     outbound: OutboundRequests = msgspec.field(default_factory=OutboundRequests)
     inbound: dict[RequestId, InboundRequest] = msgspec.field(
         default_factory=dict[RequestId, InboundRequest]
     )
-    streams: SubscriptionStreams = msgspec.field(default_factory=SubscriptionStreams)
     log_level: str | None = None
 
     @cached_property
@@ -345,28 +334,16 @@ class ConnectionState(msgspec.Struct, dict=True):
         session = self.session
         return session is not None and is_severe_enough(level, session.log_level)
 
-    def session_wants(self, session: Session, name: str, params: Mapping[str, Any]) -> bool:
-        """Whether a notification is to be sent in the session: declared and subscribed."""
-        revision = session.revision
-        if revision.lifecycle is Lifecycle.PER_REQUEST:
+    def session_wants(self, session: Session, name: str) -> bool:
+        """Whether a notification may be sent in the session: it is declared."""
+        if session.revision.lifecycle is Lifecycle.PER_REQUEST:
             return self.role == "client"
-        method = revision.notifications_from(self.role).get(name)
+        method = session.revision.notifications_from(self.role).get(name)
         if method is None:
             return name in self.extensions
         if not session.may_send(name):
             return False
-        if method.capability and not declared(session.own_capabilities, method.capability):
-            return False
-        return name != RESOURCE_UPDATED or params.get("uri") in session.subscriptions
-
-    def goes_with_request(self, revision: Revision, name: str) -> bool:
-        """Whether a notification is sent on the stream of a request, in want of sessions."""
-        method = revision.notifications_from(self.role).get(name)
-        if revision.lifecycle is not Lifecycle.PER_REQUEST or method is None:
-            return False
-        if name == ACKNOWLEDGED or method.facts.subscription or method.facts.extension:
-            return False
-        return declared(self.own_capabilities(revision), method.capability)
+        return not method.capability or declared(session.own_capabilities, method.capability)
 
 
 def check_params(method: Method, params: Any) -> None:
@@ -532,6 +509,61 @@ def _code(error: ProtocolError, facts: Facts) -> int:
     if facts.errors.defined is not None and code in _RESERVED_CODES:
         return code if code in facts.errors.defined else INTERNAL_ERROR
     return code
+
+
+def is_severe_enough(level: str, least: str | None) -> bool:
+    """Whether a log message of `level` reaches the threshold `least`; `None` is no threshold.
+
+    A level that only the schema of a draft has reaches each threshold, and each reaches it.
+    """
+    if least not in LOG_LEVELS or level not in LOG_LEVELS:
+        return True
+    return LOG_LEVELS.index(level) >= LOG_LEVELS.index(least)
+
+
+def is_log_level(level: str, revision: Revision) -> bool:
+    """Whether log messages of a revision may have a level."""
+    if level in LOG_LEVELS:
+        return True
+    method = revision.server_notifications.get(MESSAGE)
+    try:
+        convert({"level": level, "data": None}, None if method is None else method.params)
+    except UNWRITABLE:
+        return False
+    return True
+
+
+def notification(
+    role: Role,
+    revision: Revision,
+    name: str,
+    params: Mapping[str, Any],
+    related_request_id: RequestId | None = None,
+) -> OutgoingMessage:
+    """A notification in the shape of a revision, whether or not it may be sent now.
+
+    Raises:
+        LocalProtocolError: The params do not fit.
+    """
+    method = revision.notifications_from(role).get(name)
+    shaped: Any = params or UNSET
+    if method is not None and method.params is not None and params:
+        try:
+            shaped = convert(params, method.params)
+        except ValidationError as error:
+            raise LocalProtocolError(f"{name}: params: {error_text(error)}") from None
+    data = jsonrpc.encode_notification(name, shaped)
+    return OutgoingMessage(data, "notification", None, name, revision, related_request_id, params)
+
+
+def cancellation(
+    revision: Revision, params: Mapping[str, Any], related_request_id: RequestId | None = None
+) -> OutgoingMessage:
+    """The notification that cancels a request, in a revision."""
+    data = jsonrpc.encode_notification(CANCELLED, params)
+    return OutgoingMessage(
+        data, "notification", None, CANCELLED, revision, related_request_id, params
+    )
 
 
 METHOD_CHARACTERS = 200

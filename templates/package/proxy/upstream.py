@@ -30,11 +30,11 @@ from ..errors import (
     ResourceNotFoundError,
 )
 from ..facts import Method, Revision
-from ..protocol.lenient import result_decoder
-from ..protocol.negotiation import missing
-from ..protocol.notifications import MESSAGE, RESOURCE_UPDATED
+from ..foreign_text import WEB_SCHEMES
+from ..protocol.client_connection import result_decoder
+from ..protocol.lifecycle import missing
 from ..protocol.request_meta import is_reserved_key
-from ..protocol.uris import WEB_SCHEMES
+from ..protocol.requests import MESSAGE, RESOURCE_UPDATED
 from ..revisions import REVISIONS
 from ..runtime.pending_requests import OnProgress, PendingRequests
 from ..runtime.request_context import RequestContext

@@ -19,7 +19,7 @@ import msgspec
 
 from .._wire import Raw, encode
 from ..errors import InternalError, InvalidParamsError, LocalProtocolError, MissingCapabilityError
-from ..protocol.negotiation import missing
+from ..protocol.lifecycle import missing
 from ..runtime.request_context import PRINCIPAL, RequestContext
 
 MOST_CALLS = 100

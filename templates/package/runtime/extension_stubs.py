@@ -10,8 +10,8 @@ from typing import Any
 
 from ..errors import MissingCapabilityError
 from ..facts import Method
-from ..protocol.negotiation import CAPABILITY, settings_of
-from ..protocol.notifications import notification
+from ..protocol.lifecycle import CAPABILITY, settings_of
+from ..protocol.requests import notification
 from .request_context import RequestContext
 from .stubs import HandlersBase, SessionBase, method_named, wire_params
 

@@ -9,10 +9,8 @@ has ended. `Connection` decides all that is a rule of the protocol. Runs on asyn
 from __future__ import annotations
 
 import logging
-import math
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
-from contextlib import nullcontext
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +25,6 @@ from ..errors import (
     ParseError,
     ProtocolError,
     RequestLost,
-    RequestTimeoutError,
     ServerStartError,
     TransportError,
 )
@@ -47,8 +44,8 @@ from ..protocol.receiver import (
     ResponseReceived,
     Send,
 )
-from .concurrency import PausableLimit, check_own_failure, pausable, run_eagerly
-from .pending_requests import PARTING_SECONDS, PendingRequests, Waiter
+from .concurrency import check_own_failure, run_eagerly
+from .pending_requests import PARTING_SECONDS, PendingRequests
 from .request_context import Application, context_of
 
 if TYPE_CHECKING:
@@ -120,15 +117,10 @@ class Peer:
         self._read_in_a_row = 0
         self._idle: anyio.Event | None = None
         self._closing = False
-        self._opening_limit: PausableLimit | None = None
         self._cause: Exception | None = None
         self._tasks: anyio.abc.TaskGroup | None = None
 
     # Created at first use: a peer that answers one request needs none of these.
-
-    @cached_property
-    def _opening(self) -> Waiter:
-        return self.callers.waiter()
 
     @cached_property
     def _silent(self) -> anyio.Event:
@@ -172,55 +164,6 @@ class Peer:
         self._silent.set()
         await self._channel.close()
 
-    async def open(self, probe_timeout: float, timeout: float) -> None:
-        """Agree with a server on revision and capabilities.
-
-        Args:
-            probe_timeout: Seconds for the response to the probe; a server that does not respond
-                counts as older.
-            timeout: Seconds for the whole negotiation.
-
-        Raises:
-            RevisionError: No revision in common.
-            RequestTimeoutError: No response in time.
-            McpError: The server refused, or ended, or could not be reached.
-        """
-        opening, connection = self._opening, self.connection
-        first = Send(connection.open(), opens=True)
-        silence = probe_timeout if connection.probing else math.inf
-        with anyio.move_on_after(timeout) as whole, pausable(whole) as self._opening_limit:
-            # Over HTTP, sending lasts until the response: a late one still counts.
-            async with anyio.create_task_group() as sending:
-                with anyio.move_on_after(silence) as probe, pausable(probe):
-                    sending.start_soon(self._handle, first)
-                    await opening.wait()
-                if not opening.settled:
-                    for event in connection.opening_timed_out():
-                        sending.start_soon(self._handle, event)
-                await opening.wait()
-                sending.cancel_scope.cancel()
-        if not opening.settled:
-            raise RequestTimeoutError("opening the session", timeout)
-        if opening.failure is not None:
-            raise opening.failure
-
-    def extend_opening(self, seconds: float) -> None:
-        """Have at least this much time left for `open`, which is running."""
-        if self._opening_limit is not None:
-            self._opening_limit.extend(seconds)
-
-    async def _send_opening(self, message: OutgoingMessage) -> list[Event]:
-        """Send a message of the negotiation; returns what follows if it was not delivered."""
-        try:
-            await self._channel.send(message)
-        except ConnectionClosedError:
-            pass  # the reading task fails too, and knows the cause
-        except McpError as error:
-            return self.connection.opening_refused(message.id, error)
-        except Exception as error:
-            self._opening.settle(failure=error)
-        return []
-
     def start_soon(self, function: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Start a task beside `run`, which cancels the task when the connection ends.
 
@@ -235,12 +178,6 @@ class Peer:
         """Cancel all handlers of requests: the peer is gone."""
         for scope in list(self._scopes.values()):
             scope.cancel()
-
-    def peer_replaced(self) -> None:
-        """Cancel all handlers of requests: another peer took the place of their sender."""
-        self.connection.peer_replaced()
-        self.stop_serving()
-        self._scopes.clear()
 
     async def handle(
         self,
@@ -431,11 +368,6 @@ class Peer:
     async def _handle(self, event: Event) -> None:
         """Handle an event that concerns neither the application nor a response."""
         match event:
-            case Send(message=message, opens=True):
-                limit = self._opening_limit
-                with nullcontext() if limit is None else pausable(limit):
-                    for following in await self._send_opening(message):
-                        await self._handle(following)
             case Send(message=message):
                 await self.callers.send(message)
             case ProgressReceived():
@@ -447,14 +379,12 @@ class Peer:
                 logger.debug("request %s was cancelled: %s", safe_repr(identifier), why)
                 if (scope := self._scopes.pop(identifier, None)) is not None:
                     scope.cancel()
-            case Opened():
-                self._opening.settle()
-            case OpenFailed(error=error):
-                self._opening.settle(failure=error)
             case Ignored(reason=reason):
                 logger.debug("ignored: %s", reason)
             case RequestReceived() | NotificationReceived() | ResponseReceived():
                 raise AssertionError("the reading task serves these")
+            case Opened() | OpenFailed():
+                raise AssertionError("a client opens the session")
 
     async def _finish(self) -> None:
         """The peer sends no more: let open requests finish, within the drain time."""
@@ -466,7 +396,6 @@ class Peer:
 
     def _settle_all(self) -> None:
         """Settle all that waits for the peer, with the reason why it is gone."""
-        self._opening.settle(failure=self._gone())
         self.callers.end(self._gone)
 
     def _gone(self) -> McpError:

@@ -18,8 +18,8 @@ from .._wire import (
 )
 from ..errors import InvalidParamsError, LocalProtocolError, MethodNotFoundError
 from ..facts import Method
-from ..protocol.lenient import recast
-from ..protocol.uris import WEB_SCHEMES
+from ..foreign_text import WEB_SCHEMES
+from ..protocol.request_meta import recast
 from .request_context import RequestContext
 
 Value = TypeVar("Value")

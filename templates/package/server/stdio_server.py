@@ -1,17 +1,36 @@
-"""Running a server at standard input and output."""
+"""Running a server at standard input and output, which are its channel.
+
+Any code of the process may print, and so may its children. Therefore both streams are redirected
+before the first message: the channel has private duplicates, which no child inherits; descriptor 0
+becomes the null device and descriptor 1 becomes standard error.
+"""
 
 from __future__ import annotations
 
 import logging
+import os
 import signal
+import stat
+import sys
 import threading
 from collections.abc import Callable
-from typing import Any, Literal, TypeAlias
+from contextlib import ExitStack, suppress
+from io import TextIOWrapper
+from typing import Any, Literal, TypeAlias, TypeGuard
 
 import anyio
 
-from ..channel import Channel
+from ..channel import MESSAGE_LIMIT, Channel
+from ..errors import ConnectionClosedError
 from ..runtime.request_context import PRINCIPAL, Principal
+from ..transports.line_channel import (
+    LineChannel,
+    Sink,
+    Source,
+    ThreadedSink,
+    open_sink,
+    open_source,
+)
 from .serving import leave_stuck_threads
 
 Backend: TypeAlias = Literal["asyncio", "trio"]
@@ -30,7 +49,6 @@ async def serve_stdio(
         serve_channel: Serves the client.
         principal: On whose behalf requests are served.
     """
-    from ..transports.stdio import open_stdio  # other channels do not need it
 
     channel = open_stdio()
     token = PRINCIPAL.set(principal) if principal is not None else None
@@ -86,3 +104,133 @@ async def _cancel_at_signal(scope: anyio.CancelScope) -> None:
                 scope.cancel()
     except NotImplementedError:
         return  # Windows: Ctrl-C arrives as KeyboardInterrupt, and there is no SIGTERM.
+
+
+STDIN, STDOUT, STDERR = 0, 1, 2
+
+# Neither waits for a reader of a named pipe nor makes a terminal the controlling one.
+_REOPEN = os.O_WRONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
+
+
+class StdioChannel(LineChannel):
+    """Standard input and output of this process, one message a line.
+
+    Made by `open_stdio`. From then on, and after `close`, prints go to standard error, and standard
+    input is at its end: a late print must not reach the client either. `restore` closes the channel
+    and undoes the redirection.
+
+    Source: basic/transports (stdio).
+    """
+
+    def __init__(self, source: Source, sink: Sink, limit: int, saved: tuple[int, int]) -> None:
+        super().__init__(source, sink, limit)
+        self._saved: tuple[int, int] | None = saved
+        # Also flushes earlier prints, which must not reach the client.
+        self._printers = [_Printer(stream) for stream in _printing_streams()]
+
+    async def close(self) -> None:
+        """Close both streams; the client sees the end of the output."""
+        await super().close()
+        self._forget()
+
+    async def restore(self) -> None:
+        """Close the channel, and undo the redirection of standard input and output."""
+        await super().close()
+        if self._saved is not None:
+            # Text that was printed meanwhile goes to standard error, before the switch.
+            for printer in self._printers:
+                printer.restore()
+            os.dup2(self._saved[0], STDIN)
+            os.dup2(self._saved[1], STDOUT)
+        self._forget()
+
+    def _forget(self) -> None:
+        if self._saved is not None:
+            for fd in self._saved:
+                os.close(fd)
+        self._saved = None
+
+
+def open_stdio(limit: int = MESSAGE_LIMIT) -> StdioChannel:
+    """Redirect standard input and output, and return a channel over them.
+
+    Call it within an event loop, and before any code prints to standard output. Messages are UTF-8
+    in any locale.
+
+    Args:
+        limit: Longest message accepted, in bytes.
+
+    Raises:
+        ConnectionClosedError: The process was started without one of the two streams.
+        OSError: There are too many open files; nothing was redirected.
+    """
+    # As found when the interpreter started; other files may have these numbers by now.
+    if sys.__stdin__ is None or sys.__stdout__ is None:
+        raise ConnectionClosedError("expected an open standard input and output, came none")
+    with ExitStack() as undo:
+        saved = _duplicate(STDIN, undo), _duplicate(STDOUT, undo)
+        private = _duplicate(STDIN, undo)
+        null = os.open(os.devnull, os.O_RDWR)
+        undo.callback(os.close, null)
+        sink = _private_sink(STDOUT)
+        undo.pop_all()
+    source = open_source(private)
+    _redirect(null)
+    return StdioChannel(source, sink, limit, saved)
+
+
+def _duplicate(fd: int, undo: ExitStack) -> int:
+    duplicate = os.dup(fd)
+    undo.callback(os.close, duplicate)
+    return duplicate
+
+
+def _private_sink(fd: int) -> Sink:
+    """A sink for the file of `fd`, whose non-blocking flag affects no other process."""
+    kind = os.fstat(fd)
+    if stat.S_ISFIFO(kind.st_mode) or stat.S_ISCHR(kind.st_mode):
+        # With /proc, this is a new open file with flags of its own.
+        with suppress(OSError):
+            return open_sink(os.open(f"/proc/self/fd/{fd}", _REOPEN))
+    if sys.__stderr__ is not None and os.path.samestat(kind, os.fstat(STDERR)):
+        return ThreadedSink(os.dup(fd))
+    return open_sink(os.dup(fd))
+
+
+def _redirect(null: int) -> None:
+    os.dup2(null, STDIN)
+    os.dup2(null if sys.__stderr__ is None else STDERR, STDOUT)
+    os.close(null)
+
+
+class _Printer:
+    """A text stream on standard output that behaves like standard error until `restore`.
+
+    It flushes each line, and escapes characters that its encoding lacks.
+    """
+
+    def __init__(self, stream: TextIOWrapper) -> None:
+        self._stream = stream
+        self._before = stream.errors, stream.line_buffering
+        with suppress(OSError, ValueError):
+            stream.reconfigure(errors="backslashreplace", line_buffering=True)
+
+    def restore(self) -> None:
+        """Flush the stream and restore its settings."""
+        with suppress(OSError, ValueError):
+            errors, line_buffering = self._before
+            self._stream.reconfigure(errors=errors, line_buffering=line_buffering)
+
+
+def _printing_streams() -> list[TextIOWrapper]:
+    found: list[TextIOWrapper] = []
+    for stream in (sys.stdout, sys.__stdout__):
+        if _is_wrapper(stream) and stream not in found:
+            with suppress(OSError, ValueError):
+                if stream.fileno() == STDOUT:
+                    found.append(stream)
+    return found
+
+
+def _is_wrapper(stream: object) -> TypeGuard[TextIOWrapper]:
+    return isinstance(stream, TextIOWrapper)

@@ -33,7 +33,7 @@ from mcp_protocol._wire import (
     fields,
 )
 from mcp_protocol.facts import python_names
-from mcp_protocol.protocol.lenient import extra_decoder, extra_result_decoder
+from mcp_protocol.protocol.client_connection import extra_decoder, extra_result_decoder
 from mcp_protocol.revisions import FOLDERS, REVISIONS
 from mcp_protocol.runtime.request_context import RequestContext
 from mcp_protocol.testing import connected

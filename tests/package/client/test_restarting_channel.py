@@ -48,7 +48,7 @@ class Start:
     async def __call__(self) -> Any:
         self.begins.set()
         await self.fails.wait()
-        raise ServerStartError(["serve"], None, (), "not today")
+        raise ServerStartError("serve", ["serve"], None, (), "not today")
 
 
 @asynccontextmanager

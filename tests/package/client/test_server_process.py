@@ -160,7 +160,7 @@ async def test_a_server_that_ends_by_itself_is_started_once(starts: Starts) -> N
     [
         StopAsyncIteration("mine"),
         ExceptionGroup("mine", [ValueError()]),
-        ServerStartError([], 1, ()),
+        ServerStartError("", [], 1, ()),
     ],
     ids=lambda raised: type(raised).__name__,
 )

@@ -14,9 +14,9 @@ import pytest
 
 from mcp_protocol.errors import InvalidParamsError, RemoteError
 from mcp_protocol.facts import Lifecycle
-from mcp_protocol.protocol.tool_annotations import Hints, hints_of
 from mcp_protocol.revisions import REVISIONS
 from mcp_protocol.server.toolkit.server import Server
+from mcp_protocol.tool_results import Hints, hints_of
 from package.live import TEXT, live, text_of
 from package.rules import holding
 from package.samples import PARAMS

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mcp_protocol.channel import TooLong
 from mcp_protocol.errors import LocalProtocolError
-from mcp_protocol.framing.line_framing import TooLong
 from mcp_protocol.framing.sse import (
     FIELD_LIMIT,
     EventDecoder,

@@ -9,8 +9,10 @@ from typing import Any, TypeVar
 from mcp_protocol.channel import OutgoingMessage, RequestId
 from mcp_protocol.errors import ProtocolError
 from mcp_protocol.facts import Role, other
+from mcp_protocol.protocol.client_connection import ClientConnection
 from mcp_protocol.protocol.connection import Connection
 from mcp_protocol.protocol.receiver import Event, RequestReceived, Send
+from mcp_protocol.protocol.server_connection import ServerConnection
 from mcp_protocol.revisions import REVISIONS
 from package.samples import EVERY_CLIENT_CAPABILITY, EVERY_SERVER_CAPABILITY
 from package.wire import described
@@ -27,7 +29,9 @@ class Pair:
         client: What the client declares.
 
     Attributes:
-        ends: The connections by role.
+        client: The client's connection.
+        server: The server's.
+        ends: Both by role.
         wire: Every message sent, with its sender, in order.
         messages: The same messages as they were handed out.
         events: What each end's application was told, in order.
@@ -40,24 +44,13 @@ class Pair:
         client: Mapping[str, Any] = EVERY_CLIENT_CAPABILITY,
     ) -> None:
         self.revision = REVISIONS[revision]
-        self.ends: dict[Role, Connection] = {
-            "client": Connection("client", REVISIONS.only(revision), described(client, "client")),
-            "server": Connection("server", REVISIONS, described(server, "server")),
-        }
+        self.client = ClientConnection(REVISIONS.only(revision), described(client, "client"))
+        self.server = ServerConnection(REVISIONS, described(server, "server"))
+        self.ends: dict[Role, Connection] = {"client": self.client, "server": self.server}
         self.wire: list[tuple[Role, dict[str, Any]]] = []
         self.messages: list[OutgoingMessage] = []
         self.events: dict[Role, list[Event]] = {"client": [], "server": []}
-        self.deliver("client", self.ends["client"].open())
-
-    @property
-    def client(self) -> Connection:
-        """The client's end."""
-        return self.ends["client"]
-
-    @property
-    def server(self) -> Connection:
-        """The server's end."""
-        return self.ends["server"]
+        self.deliver("client", self.client.open())
 
     def deliver(self, sender: Role, message: OutgoingMessage | None) -> None:
         """Hand a message over, and all that the ends then say by themselves; `None` is none."""

@@ -14,7 +14,7 @@ import pytest
 from mcp_protocol.client.async_client import connect
 from mcp_protocol.errors import InternalError, RequestCancelledError
 from mcp_protocol.facts import Role
-from mcp_protocol.protocol.connection import Connection
+from mcp_protocol.protocol.client_connection import ClientConnection
 from mcp_protocol.protocol.receiver import CancelReceived, Ignored, RequestFailed
 from mcp_protocol.revisions import REVISIONS
 from mcp_protocol.server.toolkit.server import Server
@@ -89,7 +89,7 @@ async def test_a_cancellation_can_not_be_sent_for_an_id_of_ones_choice(revision:
 @pytest.mark.requirement("cancellation.not-initialize")
 @pytest.mark.parametrize("revision", holding("cancellation.not-initialize"))
 async def test_initialize_is_not_cancelled_when_the_client_gives_up(revision: str) -> None:
-    client = Connection("client", REVISIONS.only(revision), described({}, "client"))
+    client = ClientConnection(REVISIONS.only(revision), described({}, "client"))
     assert client.cancel(json.loads(client.open().data)["id"]) is None
     silent = FakeServer(None)
     with anyio.move_on_after(0.05) as scope:

@@ -12,9 +12,10 @@ from mcp_protocol.client.base import ClientApplication
 from mcp_protocol.client.client_settings import Identity
 from mcp_protocol.errors import LocalProtocolError, MissingCapabilityError
 from mcp_protocol.facts import Method, Revision
-from mcp_protocol.protocol.connection import Connection
+from mcp_protocol.protocol.client_connection import ClientConnection
 from mcp_protocol.protocol.lifecycle import Description, declared
 from mcp_protocol.protocol.receiver import RequestFailed
+from mcp_protocol.protocol.server_connection import ServerConnection
 from mcp_protocol.revisions import REVISIONS
 from mcp_protocol.runtime.request_context import RequestContext
 from mcp_protocol.server.toolkit.server import Server
@@ -61,7 +62,7 @@ class Willing:
 def client_declares(revision: str, handlers: Any, more: Mapping[str, Any]) -> Any:
     """The capabilities in the first message of a client."""
     application = ClientApplication(handlers, Identity({"name": "c", "version": "1"}, more))
-    connection = Connection("client", REVISIONS.only(revision), application.describe)
+    connection = ClientConnection(REVISIONS.only(revision), application.describe)
     params = json.loads(connection.open().data)["params"]
     key = facts(revision).meta.client_capabilities
     return params["capabilities"] if key is None else params["_meta"][key]
@@ -93,7 +94,7 @@ def full_server() -> Server:
 def server_declares(revision: str, server: Server) -> Any:
     """The capabilities that a server's answer to the opening has."""
     end = ServerEnd(None)
-    end.connection = Connection("server", REVISIONS, server.describe)
+    end.connection = ServerConnection(REVISIONS, server.describe)
     if "initialize" in REVISIONS[revision].client_requests:
         return end.say(initialize(revision))[0]["result"]["capabilities"]
     return end.say(request(revision, "server/discover"))[0]["result"]["capabilities"]
@@ -223,7 +224,7 @@ def test_a_session_keeps_what_was_declared_when_it_began(revision: str) -> None:
         return Description({"name": "s", "version": "1"}, dict(now))
 
     server = ServerEnd(None)
-    server.connection = Connection("server", REVISIONS, describe)
+    server.connection = ServerConnection(REVISIONS, describe)
     server.say(initialize(revision))
     now["tools"] = {"listChanged": True}
     del now["prompts"]
@@ -371,7 +372,8 @@ def test_every_client_request_states_revision_and_capabilities(
 
 @pytest.mark.parametrize(("revision", "role"), both("jsonrpc.version-member"))
 def test_nothing_is_asked_before_anything_is_agreed(revision: str, role: Any) -> None:
-    fresh = Connection(role, REVISIONS, described(EVERY_SERVER_CAPABILITY, "x"))
+    side = {"client": ClientConnection, "server": ServerConnection}[role]
+    fresh = side(REVISIONS, described(EVERY_SERVER_CAPABILITY, "x"))
     with pytest.raises(LocalProtocolError, match="nothing was agreed"):
         fresh.request("ping")
     assert end_of(revision, role).connection.session or role == "server"

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from mcp_protocol.facts import Revision
-from mcp_protocol.protocol.connection import Connection
 from mcp_protocol.protocol.lifecycle import Description
 from mcp_protocol.protocol.receiver import RequestFailed
+from mcp_protocol.protocol.server_connection import ServerConnection
 from mcp_protocol.revisions import REVISIONS
 from package.rules import holding
 from package.samples import EVERY_SERVER_CAPABILITY, PARAMS
@@ -44,7 +44,7 @@ def test_instructions_are_left_out_if_there_are_none(revision: str) -> None:
         return Description({"name": "server", "version": "1"}, {})
 
     server = ServerEnd(None)
-    server.connection = Connection("server", REVISIONS, describe)
+    server.connection = ServerConnection(REVISIONS, describe)
     (answer,) = server.say(request(revision, "server/discover"))
     assert "instructions" not in answer["result"]
 

@@ -26,9 +26,8 @@ from mcp_protocol.errors import (
     UnsupportedRevisionError,
 )
 from mcp_protocol.facts import Role
-from mcp_protocol.protocol.connection import Connection
+from mcp_protocol.protocol.client_connection import ClientConnection
 from mcp_protocol.protocol.jsonrpc import ID_CHARACTERS
-from mcp_protocol.protocol.notifications import STREAMS
 from mcp_protocol.protocol.receiver import (
     Ignored,
     OpenFailed,
@@ -36,6 +35,7 @@ from mcp_protocol.protocol.receiver import (
     RequestReceived,
     Send,
 )
+from mcp_protocol.protocol.server_connection import STREAMS
 from mcp_protocol.revisions import REVISIONS
 from package.ends import End, end_of
 from package.live import App, FakeServer, live
@@ -183,7 +183,7 @@ def test_an_opening_answered_at_maximal_depth_ends_cleanly(
     for message in (result, shallow):
         for depth in range(900, 1101):
             for deep in nested(depth):
-                client = Connection("client", REVISIONS.only(revision), described({}, "client"))
+                client = ClientConnection(REVISIONS.only(revision), described({}, "client"))
                 asked = json.loads(client.open().data)
                 answer = {"jsonrpc": "2.0", "id": asked["id"], "result": message}
                 for event in client.receive(with_deep(answer, deep)):
@@ -336,7 +336,7 @@ def test_the_attributes_of_an_error_hold_what_its_text_cuts() -> None:
     assert unsupported.requested == LONG
     revision = RevisionError("no revision in common", ("a",), (LONG,) * 1000)
     assert revision.offered == (LONG,) * 1000
-    started = ServerStartError(["x"], 1, [LONG] * 3)
+    started = ServerStartError("x", ["x"], 1, [LONG] * 3)
     assert started.stderr_tail == (LONG,) * 3
     for error in (
         remote,

@@ -19,8 +19,8 @@ from mcp_protocol.errors import (
     ResourceNotFoundError,
 )
 from mcp_protocol.facts import Role, other
-from mcp_protocol.protocol.connection import Connection
 from mcp_protocol.protocol.receiver import RequestFailed, ResponseReceived
+from mcp_protocol.protocol.server_connection import ServerConnection
 from mcp_protocol.revisions import REVISIONS
 from mcp_protocol.server.toolkit.server import Server
 from package.ends import answering, ask, end_of
@@ -306,7 +306,7 @@ def test_a_client_understands_a_result_that_wants_input(revision: str) -> None:
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_a_server_that_cannot_describe_itself_is_internal_error(revision: str) -> None:
     server = ServerEnd(None)
-    server.connection = Connection("server", REVISIONS, described({"tools": 5}, "server"))
+    server.connection = ServerConnection(REVISIONS, described({"tools": 5}, "server"))
     shakes_hands = revision in HANDSHAKE
     opening = initialize(revision) if shakes_hands else request(revision, "server/discover")
     (answer,) = server.say(opening)

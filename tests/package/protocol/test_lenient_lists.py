@@ -16,7 +16,7 @@ import pytest
 from mcp_protocol._wire import Untagged, Variant
 from mcp_protocol.client.async_client import connect
 from mcp_protocol.errors import RemoteProtocolError
-from mcp_protocol.protocol.lenient import NAMED_ITEMS, page_decoder, result_decoder
+from mcp_protocol.protocol.client_connection import NAMED_ITEMS, page_decoder, result_decoder
 from mcp_protocol.r2026_07_28.models import DiscoverResult, ListToolsResult
 from mcp_protocol.revisions import REVISIONS
 from package.live import TEXT

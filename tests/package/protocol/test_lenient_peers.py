@@ -9,7 +9,7 @@ import pytest
 from mcp_protocol.errors import MissingCapabilityError, RemoteError
 from mcp_protocol.facts import Role, other
 from mcp_protocol.framing.line_framing import LineReader
-from mcp_protocol.protocol.connection import Connection
+from mcp_protocol.protocol.client_connection import ClientConnection
 from mcp_protocol.protocol.receiver import (
     Event,
     Ignored,
@@ -342,7 +342,7 @@ def test_an_unknown_method_has_one_code(revision: str, role: Role, method: str) 
 )
 @pytest.mark.parametrize("revision", holding("seed-compat.noise-on-stdout"))
 def test_a_client_skips_noise_without_a_word(revision: str, noise: bytes) -> None:
-    fresh = Connection("client", REVISIONS.only(revision), described({}, "client"))
+    fresh = ClientConnection(REVISIONS.only(revision), described({}, "client"))
     fresh.open()
     client = ClientEnd(revision)
     for connection in (fresh, client.connection):

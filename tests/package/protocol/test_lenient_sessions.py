@@ -9,7 +9,7 @@ import pytest
 from mcp_protocol import Server, connect
 from mcp_protocol.channel import Channel
 from mcp_protocol.errors import InvalidParamsError, RemoteError
-from mcp_protocol.protocol.connection import Connection
+from mcp_protocol.protocol.server_connection import ServerConnection
 from mcp_protocol.revisions import REVISIONS
 from mcp_protocol.runtime.peer import Peer
 from mcp_protocol.runtime.request_context import RequestContext
@@ -43,7 +43,7 @@ class Forgetful:
     async def serve(self, channel: Channel) -> None:
         """Serve one client."""
         describe = described(EVERY_SERVER_CAPABILITY, "server")
-        await Peer(Connection("server", REVISIONS, describe), channel, self).run()
+        await Peer(ServerConnection(REVISIONS, describe), channel, self).run()
 
 
 @pytest.mark.requirement("seed-compat.stateless-cursor-error")

@@ -13,8 +13,8 @@ import pytest
 
 from mcp_protocol.client.async_client import ClientHandlers, connect
 from mcp_protocol.errors import LocalProtocolError
-from mcp_protocol.protocol.notifications import LOG_LEVELS
 from mcp_protocol.protocol.receiver import Ignored, NotificationReceived
+from mcp_protocol.protocol.requests import LOG_LEVELS
 from mcp_protocol.server.toolkit.context import Context
 from mcp_protocol.server.toolkit.server import Server
 from package.live import FakeServer, live

@@ -15,7 +15,7 @@ from mcp_protocol.errors import (
     RevisionError,
 )
 from mcp_protocol.facts import Lifecycle, Revisions
-from mcp_protocol.protocol.connection import Connection
+from mcp_protocol.protocol.client_connection import ClientConnection
 from mcp_protocol.protocol.lifecycle import Description
 from mcp_protocol.protocol.receiver import Event, Ignored, Opened, OpenFailed, Send
 from mcp_protocol.revisions import REVISIONS
@@ -35,7 +35,7 @@ class Newcomer:
     """
 
     def __init__(self, revisions: Revisions = REVISIONS) -> None:
-        self.connection = Connection("client", revisions, described({"roots": {}}, "client"))
+        self.connection = ClientConnection(revisions, described({"roots": {}}, "client"))
         self.sent: list[dict[str, Any]] = [json.loads(self.connection.open().data)]
         self.events: list[Event] = []
 
@@ -355,7 +355,7 @@ def test_the_client_introduces_itself_as_the_revision_has_it(revision: str) -> N
         "lifecycle.implementation-full": set(full_info),
     }
     (members,) = (members for id, members in known.items() if revision in holding(id))
-    connection = Connection("client", REVISIONS.only(revision), describe)
+    connection = ClientConnection(REVISIONS.only(revision), describe)
     params = json.loads(connection.open().data)["params"]
     shown = params.get("clientInfo") or params["_meta"]["io.modelcontextprotocol/clientInfo"]
     assert shown == {name: full_info[name] for name in members}

@@ -11,8 +11,8 @@ import pytest
 from mcp_protocol.channel import Channel, OutgoingMessage
 from mcp_protocol.errors import MethodNotFoundError
 from mcp_protocol.facts import Role, other
-from mcp_protocol.protocol.connection import Connection
 from mcp_protocol.protocol.receiver import NotificationReceived
+from mcp_protocol.protocol.server_connection import ServerConnection
 from mcp_protocol.revisions import REVISIONS
 from mcp_protocol.runtime.peer import Peer
 from mcp_protocol.runtime.request_context import RequestContext
@@ -86,7 +86,7 @@ class Clumsy:
     async def serve(self, channel: Channel) -> None:
         """Serve one client."""
         describe = described(EVERY_SERVER_CAPABILITY, "server")
-        await Peer(Connection("server", REVISIONS, describe), channel, self).run()
+        await Peer(ServerConnection(REVISIONS, describe), channel, self).run()
 
 
 @pytest.mark.anyio

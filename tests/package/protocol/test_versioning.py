@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from mcp_protocol.facts import Lifecycle, Revisions
-from mcp_protocol.protocol.connection import Connection
 from mcp_protocol.protocol.receiver import ResponseReceived
+from mcp_protocol.protocol.server_connection import ServerConnection
 from mcp_protocol.revisions import REVISIONS
 from package.protocol.pair import Pair
 from package.rules import holding, with_another
@@ -31,7 +31,7 @@ VERSION = "io.modelcontextprotocol/protocolVersion"
 def serving(revisions: Revisions) -> ServerEnd:
     """A server of some revisions that nobody has spoken to yet."""
     server = ServerEnd(None)
-    server.connection = Connection("server", revisions, described(EVERY_SERVER_CAPABILITY, "s"))
+    server.connection = ServerConnection(revisions, described(EVERY_SERVER_CAPABILITY, "s"))
     return server
 
 

@@ -14,7 +14,7 @@ from mcp_protocol import ClientHandlers, Context, Server
 from mcp_protocol.channel import OutgoingMessage
 from mcp_protocol.client.async_client import connect
 from mcp_protocol.client.sync_client import connect_sync
-from mcp_protocol.protocol.connection import Connection
+from mcp_protocol.protocol.server_connection import ServerConnection
 from mcp_protocol.revisions import REVISIONS
 from mcp_protocol.runtime.peer import Peer
 from mcp_protocol.runtime.request_context import RequestContext
@@ -229,7 +229,7 @@ async def test_the_end_of_a_connection_is_seen_while_handlers_run(
 ) -> None:
     gate = Gate()
     near, far = memory_pair()
-    connection = Connection("server", REVISIONS, described({"tools": {}}, "gated"))
+    connection = ServerConnection(REVISIONS, described({"tools": {}}, "gated"))
     served = Peer(connection, far, Gated(gate), max_concurrent_requests=LIMIT, longest_hold=0.05)
     with anyio.fail_after(10):
         async with anyio.create_task_group() as tasks:

@@ -18,17 +18,20 @@ from anyio.abc import ByteStream, Listener, SocketAttribute
 from mcp_protocol.channel import OutgoingMessage
 from mcp_protocol.errors import ConnectionClosedError, EndOfChannel, LocalProtocolError
 from mcp_protocol.server.toolkit.server import Server
-from mcp_protocol.transports.fd_io import (
+from mcp_protocol.transports.line_channel import (
     AsyncioSink,
     AsyncioSource,
+    LineChannel,
     PolledSink,
     PolledSource,
+    Sink,
+    Source,
     ThreadedSink,
     ThreadedSource,
     open_sink,
     open_source,
+    stream_channel,
 )
-from mcp_protocol.transports.line_channel import LineChannel, Sink, Source, stream_channel
 from package.wire import ALL, encoded, request
 from requirements import EVERY_REVISION
 

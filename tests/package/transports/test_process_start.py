@@ -13,8 +13,8 @@ import anyio
 import pytest
 
 from mcp_protocol.errors import ServerStartError
+from mcp_protocol.server.stdio_server import open_stdio
 from mcp_protocol.transports.process import open_process
-from mcp_protocol.transports.stdio import open_stdio
 from package.processes import python, server
 
 pytestmark = pytest.mark.anyio

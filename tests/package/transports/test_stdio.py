@@ -20,7 +20,7 @@ ECHO = """
     import anyio
     from mcp_protocol.channel import OutgoingMessage
     from mcp_protocol.errors import ConnectionClosedError, EndOfChannel, FrameError
-    from mcp_protocol.transports.stdio import open_stdio
+    from mcp_protocol.server.stdio_server import open_stdio
 
     async def main():
         {before}
@@ -257,7 +257,7 @@ RESTORE = """
     import sys, anyio
     from mcp_protocol.channel import OutgoingMessage
     from mcp_protocol.errors import ConnectionClosedError, EndOfChannel
-    from mcp_protocol.transports.stdio import open_stdio
+    from mcp_protocol.server.stdio_server import open_stdio
 
     async def main():
         channel = open_stdio()

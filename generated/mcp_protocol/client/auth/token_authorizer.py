@@ -47,7 +47,7 @@ from ...auth.token_endpoint import (
 )
 from ...errors import AuthorizationError, TransportError
 from ...facts import Revision, Revisions
-from ...runtime.concurrency import paused
+from ...runtime.time_limits import paused
 from ...scopes import union
 from ...transports.http.http_libraries import same_origin
 from .flow_driver import AuthFetcher, FlowDriver

@@ -24,15 +24,14 @@ from urllib.parse import urlsplit
 
 import anyio
 
+from ...channel import TooLong
 from ...errors import ConnectionClosedError
 from ...facts import Revisions, has_streamable_http
-from ...framing.line_framing import TooLong
 from ...framing.sse import MEDIA_TYPE, EventDecoder
 from ...protocol import jsonrpc
 from ...runtime.task_scope import TaskScope, running_loop, scope_type
 from ...runtime.tracing import Trace, trace_of
-from ..request_head import HTTP_REQUEST
-from ..serving import Service
+from ..serving import HTTP_REQUEST, Service
 from . import http_response, plain_calls
 from .endpoints import (
     authentication_of,

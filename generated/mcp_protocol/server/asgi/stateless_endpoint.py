@@ -38,12 +38,11 @@ from ...facts import Lifecycle, Revisions
 from ...foreign_text import safe_repr, safe_text
 from ...framing import http_headers
 from ...protocol import jsonrpc
-from ...protocol.connection import Connection
 from ...protocol.param_headers import ParamHeadersOf, value_at
 from ...protocol.plain_requests import PlainRequest, PlainRequests
 from ...protocol.receiver import CancelReceived, NotificationReceived, RequestReceived, Send
-from ...protocol.request_meta import MetaCache
 from ...protocol.requests import error_response
+from ...protocol.server_connection import ServerConnection, ServerMeta
 from ...revision_facts import Facts, Headers
 from ...runtime.concurrency import pausing
 from ...runtime.peer import Peer
@@ -307,10 +306,9 @@ class StatelessEndpoint:
             self._service.announcer.remove(queue)
             queue.hold()
 
-    def _connection(self) -> Connection:
+    def _connection(self) -> ServerConnection:
         service, headers = self._service, self.headers
-        return Connection(
-            "server",
+        return ServerConnection(
             headers.revisions,
             service.describe,
             service.extensions,
@@ -539,7 +537,7 @@ class HeaderValidator:
     def __init__(self, revisions: Revisions, param_headers_of: ParamHeadersOf) -> None:
         self.revisions = revisions.of(Lifecycle.PER_REQUEST)
         self.facts: Facts | None = self.revisions.newest().facts if self.revisions else None
-        self.meta_cache = MetaCache(self.revisions)
+        self.meta_cache = ServerMeta(self.revisions)
         self._others = frozenset(revisions) - frozenset(self.revisions)
         self._other_values = frozenset(name.encode() for name in self._others)
         self._version_values = frozenset(name.encode() for name in self.revisions)

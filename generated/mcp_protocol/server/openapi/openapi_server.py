@@ -18,8 +18,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from ..._wire import is_many, is_object
 from ...errors import MissingExtraError
-from ...foreign_text import safe_repr, safe_text
-from ...protocol.uris import url_complaint
+from ...foreign_text import safe_repr, safe_text, url_complaint
 from ..toolkit.content import ToolAnnotations
 from ..toolkit.decorators import Decorators
 from ..toolkit.registry import checked_tags

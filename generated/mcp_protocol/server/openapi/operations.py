@@ -23,8 +23,7 @@ from urllib.parse import quote
 from ..._wire import is_many, is_object
 from ...foreign_text import safe_repr, safe_text
 from ...framing.http_headers import media_type
-from ...json_schema import CheckedSchema
-from ...tool_results import WRAPPED_MARKER, WRAPPER
+from ...json_schema import WRAPPED_MARKER, WRAPPER, CheckedSchema
 from .document import Document, object_member
 from .parameter_styles import STYLES, Place
 from .route_maps import HTTPRoute

@@ -28,8 +28,8 @@ from ..._wire import (
 )
 from ...errors import InternalError, InvalidParamsError, MethodNotFoundError
 from ...facts import Method, Revision
-from ...protocol.lenient import is_made_of, recast
-from ...protocol.negotiation import CAPABILITY
+from ...protocol.lifecycle import CAPABILITY
+from ...protocol.request_meta import is_made_of, recast
 from ...runtime.request_context import RequestContext
 from ...values.value_types import to_json, value_type
 from . import signatures

@@ -3,7 +3,7 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""Dependencies of registered functions: values that other functions provide for one call.
+"""Functions that users register: names, annotations, and values that other functions provide.
 
 The dependencies of a function are found when it is registered, with those that they have
 themselves. A call then resolves them in the order of the parameters, each provider once. What was
@@ -30,10 +30,8 @@ from functools import partial
 from typing import Annotated, Any, Literal, TypeAlias, Union
 
 import anyio
-import anyio.to_thread
 import msgspec
 
-from .callables import Dependency, is_context, is_coroutine_function, resolved_hints, source_name
 from .context import Context
 
 Function: TypeAlias = Callable[..., Any]
@@ -156,8 +154,9 @@ async def _opened(provider: Provider, arguments: dict[str, Any], stack: AsyncExi
         case "coroutine":
             return await provider.open(**arguments)
         case "function":
-            work = partial(provider.open, **arguments)
-            return await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
+            from anyio.to_thread import run_sync  # needed for plain functions only
+
+            return await run_sync(partial(provider.open, **arguments), abandon_on_cancel=True)
         case "async context manager":
             return await stack.enter_async_context(provider.open(**arguments))
         case "context manager":
@@ -168,17 +167,19 @@ async def _opened(provider: Provider, arguments: dict[str, Any], stack: AsyncExi
 @asynccontextmanager
 async def _entered_in_threads(manager: AbstractContextManager[Any]) -> typing.AsyncGenerator[Any]:
     """A context manager that is entered and left in worker threads."""
-    value = await anyio.to_thread.run_sync(manager.__enter__)
+    from anyio.to_thread import run_sync  # needed for plain functions only
+
+    value = await run_sync(manager.__enter__)
     try:
         yield value
     except BaseException as error:
         leave = partial(manager.__exit__, type(error), error, error.__traceback__)
         with anyio.CancelScope(shield=True):
-            if not await anyio.to_thread.run_sync(leave):
+            if not await run_sync(leave):
                 raise
     else:
         with anyio.CancelScope(shield=True):
-            await anyio.to_thread.run_sync(manager.__exit__, None, None, None)
+            await run_sync(manager.__exit__, None, None, None)
 
 
 def dependency_of(annotation: Any, name: str, default: Any, label: str) -> Dependency | None:
@@ -319,3 +320,97 @@ def replaced(
     finally:
         for each, old in zip(concerned, before, strict=True):
             each.replace(function, old)
+
+
+class Dependency(msgspec.Struct, frozen=True):
+    """What `Depends` returns.
+
+    Attributes:
+        function: Provides the value.
+
+    Raises:
+        TypeError: Not callable.
+    """
+
+    function: Callable[..., Any]
+
+    def __post_init__(self) -> None:
+        if not callable(self.function):
+            raise TypeError(f"Depends: expected a function, got {self.function!r}")
+
+
+def Depends(function: Callable[..., Any]) -> Any:  # noqa: N802 - annotations name it like a class
+    """In `Annotated[Db, Depends(open_db)]`: a function provides the value of the parameter.
+
+    `db: Db = Depends(open_db)` says the same.
+
+    The parameter is not part of the schema. The function is called once per call, however many
+    parameters need its value, and may take a `Context` and dependencies of its own. What it opens
+    is closed at the end of the call, if it is a generator, a function decorated by
+    `contextlib.contextmanager` or `asynccontextmanager`, a function with the return annotation
+    `AbstractContextManager[...]` or `AbstractAsyncContextManager[...]`, or a class of context
+    managers; the value is what the context manager yields. Any other value is passed as it is. A
+    plain function runs in a worker thread.
+
+    Args:
+        function: Provides the value.
+
+    Raises:
+        TypeError: Not callable.
+    """
+    return Dependency(function)
+
+
+def source_name(function: Callable[..., Any]) -> str:
+    """The name in the function's definition, or that of its class."""
+    inner: Any = getattr(function, "func", function)
+    name: str = getattr(inner, "__name__", type(inner).__name__)
+    return name
+
+
+def is_coroutine_function(function: Callable[..., Any]) -> bool:
+    """Whether a call of a function, or of an object with `__call__`, gives a coroutine."""
+    kind: Any = type(function)
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(kind.__call__)
+
+
+def resolved_hints(
+    function: Callable[..., Any], label: str, names: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """The annotations of a function, those that are text resolved.
+
+    Raises:
+        TypeError: An annotation can't be resolved.
+    """
+    annotated: Any = function
+    if "<locals>" not in getattr(function, "__qualname__", "<locals>"):
+        names = None  # defined in a module: local names of whoever registers it mean other things
+    if not isinstance(function, types.FunctionType | types.MethodType | type):
+        annotated = getattr(function, "func", None) or type(function).__call__
+    try:
+        return typing.get_type_hints(annotated, localns=dict(names or {}), include_extras=True)
+    except NameError as error:
+        raise TypeError(f"{label}: annotation can't be resolved: {error}") from error
+    except TypeError as error:
+        raise TypeError(f"{label}: {error}") from error
+
+
+def local_names(frame: types.FrameType | None) -> Mapping[str, Any] | None:
+    """The local names where the function of a frame was called; `None` at the top of a module.
+
+    Methods of the toolkit that call each other are passed over.
+    """
+    caller = None if frame is None else frame.f_back
+    while caller is not None and caller.f_globals.get("__package__") == __package__:
+        caller = caller.f_back
+    if caller is None or caller.f_locals is caller.f_globals:
+        return None
+    return dict(caller.f_locals)
+
+
+def is_context(annotation: Any) -> bool:
+    """Whether an annotation is `Context`, perhaps in a union."""
+    if typing.get_origin(annotation) in (Union, types.UnionType, Annotated):
+        return any(is_context(part) for part in typing.get_args(annotation))
+    kind = typing.get_origin(annotation) or annotation
+    return isinstance(kind, type) and issubclass(kind, Context)

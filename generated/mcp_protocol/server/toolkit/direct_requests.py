@@ -19,9 +19,10 @@ from typing import Any
 from ...channel import Channel, OutgoingMessage, RequestId
 from ...errors import EndOfChannel
 from ...facts import Revision
-from ...protocol.connection import Connection
+from ...protocol.client_connection import ClientConnection
 from ...protocol.lifecycle import Description
 from ...protocol.receiver import OpenFailed, RequestFailed, ResponseReceived, Send
+from ...protocol.server_connection import ServerConnection
 from ...runtime.peer import Peer
 from ..serving import Service
 
@@ -37,10 +38,8 @@ class DirectSession(Channel):
 
     def __init__(self, service: Service) -> None:
         revisions = service.revisions
-        self._client = Connection(
-            "client", revisions.only(revisions.newest().name), _describe_client
-        )
-        server = Connection("server", revisions, service.describe, service.extensions)
+        self._client = ClientConnection(revisions.only(revisions.newest().name), _describe_client)
+        server = ServerConnection(revisions, service.describe, service.extensions)
         self._peer = Peer(server, self, service.application)
         rows = revisions.newest().client_requests.values()
         self._wire_names = {row.python_name: row.name for row in rows}

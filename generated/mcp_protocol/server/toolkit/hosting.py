@@ -5,14 +5,15 @@
 # ruff: noqa - a file that fixes change counts as edited
 """Running a server: on standard streams, or over HTTP by uvicorn.
 
-`Server.run` and `Server.run_async` are the way in. What is served is shown on standard error.
+`Server.run` and `Server.run_async` are the way in. Standard error shows what is served, where, and
+how to connect: a banner on a terminal. Standard output belongs to the protocol.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextvars import ContextVar
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -21,9 +22,10 @@ import msgspec
 
 from ...channel import Channel
 from ...facts import Lifecycle, Revisions
+from ...foreign_text import safe_text
 from ...runtime.request_context import Principal
 from ..serving import ProcessLimit
-from .client_features.input_required import RequestStateSigner
+from .features import RequestStateSigner
 from .registry import ItemRegistries
 
 if TYPE_CHECKING:
@@ -146,9 +148,7 @@ class ServerRunner(msgspec.Struct, frozen=True, kw_only=True):
     def show(self, url: str | None = None) -> None:
         """Show on standard error what is served: a banner on a terminal, elsewhere the URL."""
         if self.banner and sys.stderr is not None and sys.stderr.isatty():
-            from .banner import banner_text, is_enabled  # programs that start servers see none
-
-            if is_enabled():
+            if _has_banner():
                 counts = [len(registry.items) for registry in self.registries]
                 items = dict(zip(_KINDS, counts, strict=True))
                 text = banner_text(self.info, items, self.revisions, url)
@@ -169,7 +169,6 @@ def run_workers(
     import pickle  # one process needs none of it
 
     from ..asgi import uvicorn_adapter
-    from .banner import worker_notes
 
     _check_not_imported()
     if workers < 2:
@@ -199,12 +198,42 @@ def run_workers(
         runner.show(url)
         sessions = runner.revisions.of(Lifecycle.HANDSHAKE)
         streams = runner.revisions.of(Lifecycle.PER_REQUEST)
-        notes = worker_notes(workers, sessions, streams, [limit.text for limit in limits])
+        notes = _worker_notes(workers, sessions, streams, [limit.text for limit in limits])
         print(notes, end="", file=sys.stderr, flush=True)
 
     uvicorn_adapter.run_workers(
         make_application, application.endpoint_path, http, workers, runner.drain, started
     )
+
+
+def _worker_notes(
+    workers: int,
+    without_sessions: Collection[str],
+    with_streams: Collection[str],
+    limits: Collection[str],
+) -> str:
+    """What several processes that serve together lack: a line for each.
+
+    Args:
+        workers: Number of processes.
+        without_sessions: Names of the revisions that have sessions otherwise.
+        with_streams: Names of the revisions in which clients listen to changes.
+        limits: Further limits, of features of the server.
+    """
+    notes = list(limits)
+    if with_streams:
+        notes.insert(
+            0,
+            f"a change is announced by the worker in which it happens, to clients of "
+            f"{', '.join(with_streams)} that listen to that worker",
+        )
+    if without_sessions:
+        notes.insert(
+            0,
+            f"no sessions: clients of {', '.join(without_sessions)} are asked nothing "
+            "(elicitation, sampling, roots) and get no changes and no log messages",
+        )
+    return "".join(f"{workers} workers: {note}\n" for note in notes)
 
 
 def _worker_application(
@@ -219,3 +248,64 @@ def _worker_application(
 def _check_not_imported() -> None:
     if importing.get():
         raise RunWhileImportedError("put run() under `if __name__ == '__main__':`")
+
+
+VARIABLE = "MCP_BANNER"
+"""Name of the environment variable that turns the banner off."""
+
+_OFF = ("0", "false", "no", "off")
+_LONGEST = 2000  # characters of a command or a URL
+_NOT_IN_NAMES = r"[^A-Za-z0-9_-]+"
+
+
+def _has_banner() -> bool:
+    """Whether the environment allows a banner."""
+    return os.environ.get(VARIABLE, "").strip().lower() not in _OFF
+
+
+def banner_text(
+    info: Mapping[str, Any],
+    counts: Mapping[str, int],
+    revisions: Collection[str],
+    url: str | None,
+    argv: Sequence[str] | None = None,
+) -> str:
+    """The banner: a few lines of text without control characters.
+
+    Args:
+        info: Name, version and further members of `Implementation`.
+        counts: Number of items by their kind in the singular.
+        revisions: Names of the revisions.
+        url: URL of the endpoint; `None` for standard streams.
+        argv: The command line of the server; that of the process by default.
+    """
+    title = safe_text(str(info.get("title") or info["name"]))
+    served = [
+        f"{count} {kind}{'' if count == 1 else 's'}" for kind, count in counts.items() if count
+    ]
+    lines = {
+        "serves": ", ".join(served),
+        "at": "standard input and output" if url is None else safe_text(url, _LONGEST),
+        "speaks": f"MCP {', '.join(revisions)}",
+        "connect": _connect_command(str(info["name"]), url, argv),
+        "stop": "Ctrl-C",
+    }
+    rows = [f"  {label:<8} {text}" for label, text in lines.items() if text]
+    return "\n".join([f"{title} {safe_text(str(info['version']))}", *rows, ""])
+
+
+def _connect_command(name: str, url: str | None, argv: Sequence[str] | None) -> str:
+    """The command that adds the server to Claude Code; empty if it can't be written on a line."""
+    import re
+    import shlex
+    import subprocess  # programs that start servers see no banner
+
+    added = ["claude", "mcp", "add"]
+    label = re.sub(_NOT_IN_NAMES, "-", name).strip("-") or "server"
+    if url is None:
+        words = [*added, label, "--", *(argv or sys.orig_argv)]
+    else:
+        kind = "sse" if url.endswith("/sse") else "http"
+        words = [*added, "--transport", kind, label, url]
+    command = subprocess.list2cmdline(words) if sys.platform == "win32" else shlex.join(words)
+    return command if safe_text(command, _LONGEST) == command else ""

@@ -37,14 +37,14 @@ import msgspec
 
 from ...errors import ProtocolError
 from ...facts import Method, Revisions
-from ...protocol.negotiation import merged_objects
-from ...protocol.notifications import RESOURCE_UPDATED
-from ...protocol.requests import Admit, OnSubscription
+from ...protocol.lifecycle import merged_objects
+from ...protocol.requests import RESOURCE_UPDATED
+from ...protocol.server_connection import Admit, OnSubscription
 from ...runtime.pending_requests import PendingRequests
 from ...runtime.request_context import Application, RequestContext
 from ..serving import Announcer, ProcessLimit
-from .client_features.input_required import OpenURLElicitations, RequestStateSigner
 from .custom_handlers import Handler, LowLevelHandlers
+from .features import OpenURLElicitations, RequestStateSigner
 from .registry import Follower, ItemRegistries, Registry
 from .tools import check_tool_name
 

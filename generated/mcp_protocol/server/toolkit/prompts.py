@@ -3,25 +3,29 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""Prompts: functions that write messages for a model.
+"""Prompts: functions that write messages for a model; suggested values for their arguments.
 
-Arguments are strings on the wire; they are converted to the types of the parameters.
+Arguments are strings on the wire; they are converted to the types of the parameters. Functions
+suggest values for arguments of prompts and of resource templates.
 
-Source: server/prompts.
+Source: server/prompts, server/utilities/completion.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Any
+
+import msgspec
 
 from ..._wire import encode, is_many, is_object
 from ...errors import InvalidParamsError
 from . import signatures
-from .callables import source_name
-from .client_features.input_required import InputRequired
-from .content import Message, is_content, is_model, present, wire_block
+from .content import Message, expect, is_content, is_model, present, wire_block
 from .context import Context
+from .dependencies import source_name
+from .features import InputRequired
 from .output_conversion import PromptResultBuilder
 
 _NO_ARGUMENTS: Mapping[str, str] = {}
@@ -130,3 +134,102 @@ def _message(value: Any, label: str) -> dict[str, Any]:
             f"{label}: expected text or one block of content, got {type(content).__name__}"
         )
     return {"role": role, "content": wire_block(content)}
+
+
+MOST_VALUES = 100
+"""Most values that one result may hold."""
+
+
+class Completion(msgspec.Struct, frozen=True):
+    """Suggested values, and the number of further ones.
+
+    Attributes:
+        values: Best first; more than 100 are cut off.
+        total: Number of all values, if known.
+        has_more: Whether there are further values; computed if `None`.
+    """
+
+    values: Iterable[str]
+    total: int | None = None
+    has_more: bool | None = None
+
+    def wire(self) -> dict[str, Any]:
+        """The `completion` member of the result.
+
+        Raises:
+            TypeError: A value is not a string.
+        """
+        has_length = hasattr(self.values, "__len__")  # an iterator may be endless
+        values = list(self.values if has_length else islice(self.values, MOST_VALUES + 1))
+        for value in values:
+            expect(value, str, "completion")
+        wire: dict[str, Any] = {"values": values[:MOST_VALUES]}
+        total = self.total
+        if total is None and has_length:
+            total = len(values)
+        if total is not None:
+            wire["total"] = total
+        has_more = self.has_more
+        if has_more is None:
+            has_more = len(values) > MOST_VALUES or (total or 0) > len(wire["values"])
+        wire["hasMore"] = has_more
+        return wire
+
+
+class Completer:
+    """A function that suggests values of one argument.
+
+    Args:
+        function: Takes the text typed so far; an optional second parameter receives the other
+            arguments that have a value, by name. Returns strings or a `Completion`.
+        label: Its name in error texts.
+        names: Further names that the annotations may use.
+
+    Attributes:
+        dependencies: What other functions provide for a call, if anything.
+
+    Raises:
+        TypeError: The function has other parameters.
+    """
+
+    def __init__(
+        self, function: Callable[..., Any], label: str, names: Mapping[str, Any] | None = None
+    ) -> None:
+        self.label = label
+        signature = signatures.read(function, label, names)
+        parameters = list(signature.parameters)
+        if not 1 <= len(parameters) <= 2:
+            raise TypeError(
+                f"{label}: expected a function of the text and perhaps of the other arguments, "
+                f"got one of {', '.join(parameters) or 'nothing'}"
+            )
+        self._value = parameters[0]
+        self._arguments = parameters[1] if len(parameters) == 2 else None
+        self._context = signature.context
+        self._call = signature.call
+        self.dependencies = signature.dependencies
+
+    async def complete(
+        self, value: str, others: Mapping[str, str] | None, context: Context
+    ) -> dict[str, Any]:
+        """The result of `completion/complete` as wire object.
+
+        Raises:
+            TypeError: The function returned something else.
+        """
+        arguments: dict[str, Any] = {self._value: value}
+        if self._arguments is not None:
+            arguments[self._arguments] = dict(others or _NO_ARGUMENTS)
+        if self._context is not None:
+            arguments[self._context] = context
+        completion = await self._call(**arguments)
+        if not isinstance(completion, Completion):
+            completion = Completion(_strings(completion, self.label))
+        return {"completion": completion.wire()}
+
+
+def _strings(value: Any, label: str) -> Iterable[str]:
+    if isinstance(value, str) or not hasattr(value, "__iter__"):
+        raise TypeError(f"{label}: expected strings, got {type(value).__name__}")
+    strings: Iterable[str] = value  # `Completion.wire` checks each
+    return strings

@@ -21,18 +21,19 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeVar, Unpack
 from ...channel import Channel
 from ...facts import Revision
 from ...json_schema import VALIDATION_SECONDS
-from ...protocol.negotiation import CAPABILITY, check_extensions
-from ...protocol.notifications import RESOURCE_UPDATED
+from ...protocol.lifecycle import CAPABILITY
+from ...protocol.request_meta import check_extensions
+from ...protocol.requests import RESOURCE_UPDATED
 from ...runtime.peer import CONCURRENT_REQUESTS, check_concurrent_requests
 from ...runtime.request_context import Application, Principal
 from .. import serving
-from .callables import is_coroutine_function
-from .client_features.input_required import RequestStateSigner, StateKey
+from .dependencies import is_coroutine_function
+from .features import RequestStateSigner, StateKey
 from .content import Icon, present, wire_of
 from .custom_handlers import LowLevelHandlers, RevisionHandlers
 from .decorators import AbsentAttribute, Decorators
 from .dispatcher import LIST_CHANGES, ServerSettings
-from .item_scopes import ForbiddenItems
+from .registry import ForbiddenItems
 from .registry import Cacheable, CacheHint, cache_hints
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@
 
 Redirects are followed only where method and body are kept (307, 308) and the origin is the same:
 credentials and session ids are sent nowhere else. An `Authorizer` adds an access token to requests,
-and gets another one when a server wants that.
+and gets another one when a server wants that; `Bearer` asks the application for it.
 """
 
 from __future__ import annotations
@@ -16,12 +16,16 @@ import re
 import sys
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
+from inspect import isawaitable
 from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
 import anyio
 
+from ...auth.address_rules import PUBLIC, AddressCheck, AddressRules
 from ...auth.challenges import parse_challenges
+from ...channel import MESSAGE_LIMIT
 from ...errors import (
+    AuthorizationError,
     ConnectFailedError,
     ConnectionClosedError,
     HttpStatusError,
@@ -29,17 +33,18 @@ from ...errors import (
     RemoteProtocolError,
     ResponseLostError,
 )
+from ...facts import Revisions
 from ...foreign_text import safe_text
-from ...framing.http_headers import JSON, is_field_value, media_type
-from ...framing.line_framing import MESSAGE_LIMIT
+from ...framing.http_headers import JSON, is_field_value, is_visible_ascii, media_type
 from ...framing.sse import MEDIA_TYPE
-from ...runtime.concurrency import pausable
+from ...runtime.time_limits import pausable
 from .http_libraries import Library, Permits, Response, joined, same_origin, shown
 
 if TYPE_CHECKING:
     import httpx2
 
     from ...facts import Revisions
+    from .http_libraries import Response
 
 HeaderFields: TypeAlias = Mapping[str, str]
 """Header fields by name."""
@@ -403,3 +408,70 @@ class Authorization(Protocol):
             revisions: The revisions that the client offers.
         """
         ...
+
+
+class Bearer:
+    """Sends an access token that the application obtains itself.
+
+    Args:
+        token: The token, or a function that returns it; may be a coroutine function. It is called
+            again if the server refuses the token.
+        addresses: Whether servers without TLS are allowed.
+    """
+
+    extensions: tuple[str, ...] = ()
+
+    def __init__(
+        self,
+        token: str | Callable[[], str | Awaitable[str]],
+        *,
+        addresses: AddressRules = PUBLIC,
+    ) -> None:
+        self._token = token
+        self._addresses = addresses
+
+    def __repr__(self) -> str:
+        return "<Bearer>"
+
+    def authorizer(self, url: str, revisions: Revisions) -> Authorizer:
+        """See `Authorization.authorizer`."""
+        AddressCheck(url, self._addresses).check_server(url)
+        return _BearerAuthorizer(self._token, url)
+
+
+class _BearerAuthorizer:
+    """Adds the token of the application; see `Authorizer`."""
+
+    def __init__(self, token: str | Callable[[], str | Awaitable[str]], url: str) -> None:
+        self._token = token
+        self._url = url
+        self._fields: Mapping[str, str] = {}
+
+    async def fields(self, method: str, url: str) -> Mapping[str, str]:
+        """See `Authorizer.fields`."""
+        if url != self._url and not same_origin(url, self._url):
+            return {}
+        if not self._fields:
+            value = self._token if isinstance(self._token, str) else self._token()
+            token = await value if isawaitable(value) else value
+            if not is_visible_ascii(token):
+                raise AuthorizationError("token: expected visible ASCII, which a header can carry")
+            self._fields = {"Authorization": f"Bearer {token}"}
+        return self._fields
+
+    async def wants_retry(
+        self,
+        response: Response,
+        sent: Mapping[str, str],
+        request: tuple[str, str, bytes | None],
+        attempts: int,
+    ) -> bool:
+        """See `Authorizer.wants_retry`."""
+        if response.status != 401 or attempts or isinstance(self._token, str):
+            return False
+        if sent == self._fields:
+            self._fields = {}
+        return bool(await self.fields(request[0], request[1]))
+
+    async def close(self) -> None:
+        """See `Authorizer.close`."""

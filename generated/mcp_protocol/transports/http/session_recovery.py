@@ -26,8 +26,7 @@ from ...framing.sse import MEDIA_TYPE
 from ...protocol.jsonrpc import results_in
 from .event_stream import EventStream, Hear, OnStream, StartSoon
 from .http_client import content_type
-from .http_libraries import Response
-from .log_redaction import Secrets
+from .http_libraries import Response, Secrets
 from .session import Endpoint, ServerSessionState, session_of
 
 logger = logging.getLogger(__name__.partition(".")[0])

@@ -8,7 +8,7 @@ import anyio
 from msgspec import Struct
 
 from ...protocol import jsonrpc
-from ...protocol.notifications import CANCELLED, PROGRESS
+from ...protocol.requests import CANCELLED, PROGRESS
 from .request import Receive
 from .response_writer import SseResponse, until_disconnect
 from .settings import Limits

@@ -22,12 +22,10 @@ from msgspec.structs import replace
 from ...facts import Lifecycle, Revision, Revisions
 from ...foreign_text import safe_repr
 from ...protocol import jsonrpc
-from ...protocol.connection import Connection
-from ...protocol.lifecycle import INITIALIZE, Description
-from ...protocol.negotiation import without_session
+from ...protocol.lifecycle import INITIALIZE, Description, without_session
 from ...protocol.plain_requests import PlainRequest, PlainRequests
 from ...protocol.receiver import Send
-from ...protocol.request_meta import MetaCache
+from ...protocol.server_connection import ServerConnection, ServerMeta
 from ...revision_facts import Facts
 from ...runtime.pending_requests import PendingRequests
 from ...runtime.request_context import PRINCIPAL
@@ -92,7 +90,7 @@ class SessionEndpoint:
         self._versions = frozenset(name.encode() for name in revisions)
         drafts = [each.facts.draft for each in revisions.values()]
         draft_fields = {name for draft in drafts for name in (draft.method, draft.name) if name}
-        self._plain = PlainRequests(service.describe, MetaCache(revisions))
+        self._plain = PlainRequests(service.describe, ServerMeta(revisions))
         self._draft_keys = frozenset(map(field_key, draft_fields))
 
     async def watch(self) -> None:
@@ -303,16 +301,16 @@ class SessionEndpoint:
         unnamed = (each for each in newest_first if each.facts.headers.protocol_version is None)
         return next(unnamed, newest_first[-1])
 
-    def _connection(self) -> Connection:
+    def _connection(self) -> ServerConnection:
         service = self._service
         describe = self._describe_without_session if self._stateless else service.describe
-        return Connection("server", self._revisions, describe, service.extensions)
+        return ServerConnection(self._revisions, describe, service.extensions)
 
     def _describe_without_session(self, revision: Revision) -> Description:
         own = self._service.describe(revision)
         return replace(own, capabilities=without_session(own.capabilities))
 
-    def _session_of(self, connection: Connection, request: http.HttpRequest) -> HttpSession:
+    def _session_of(self, connection: ServerConnection, request: http.HttpRequest) -> HttpSession:
         """A session, not registered yet."""
         return HttpSession(
             self._service,

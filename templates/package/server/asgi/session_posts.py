@@ -19,9 +19,9 @@ from msgspec import Struct
 
 from ...errors import InternalError
 from ...protocol import jsonrpc
-from ...protocol.notifications import FOLLOWING
 from ...protocol.plain_requests import PlainRequest
 from ...protocol.receiver import CancelReceived, Event, RequestReceived, Send
+from ...protocol.server_connection import FOLLOWING
 from ...runtime.concurrency import pausing
 from ...runtime.pending_requests import PARTING_SECONDS
 from ...runtime.task_scope import TaskScope

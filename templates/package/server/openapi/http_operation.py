@@ -23,7 +23,7 @@ from ..._wire import UNSET, encode, is_many, is_object
 from ...errors import InternalError, InvalidParamsError, ResourceNotFoundError, ToolError
 from ...foreign_text import safe_text
 from ...framing.http_headers import media_type
-from ...tool_results import WRAPPER
+from ...json_schema import WRAPPER
 from ..toolkit.content import Audio, Contents, File, Image, ToolResult
 from .operations import BodyMember, Operation, RequestBody
 from .parameter_styles import (

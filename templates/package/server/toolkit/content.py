@@ -17,8 +17,7 @@ import msgspec
 
 from ..._structs import MessageType
 from ..._wire import STRUCTS, Struct, convert, is_object, tag_of, to_builtins
-from ...facts import python_names
-from ...merged_models import MergedType
+from ...facts import MergedClass, python_names
 
 if TYPE_CHECKING:
     FilePath: TypeAlias = str | os.PathLike[str]
@@ -382,7 +381,7 @@ def is_content(value: object) -> bool:
 
 def is_content_type(kind: Any) -> bool:
     """Whether the instances of a class are blocks of content."""
-    if isinstance(kind, MergedType):
+    if isinstance(kind, MergedClass):
         kind = next(kind.structs(), None)
     if not isinstance(kind, type) or not issubclass(kind, STRUCTS):
         return False
@@ -398,7 +397,7 @@ def is_model(value: object, *members: str) -> bool:
 
 def is_tool_result_type(kind: Any) -> bool:
     """Whether a type is that of complete results: `ToolResult`, or a generated `CallToolResult`."""
-    if isinstance(kind, MergedType):
+    if isinstance(kind, MergedClass):
         kind = next(kind.structs(), None)
     if not isinstance(kind, type) or not issubclass(kind, STRUCTS):
         return False

@@ -18,17 +18,16 @@ from msgspec import Raw
 
 from ..._wire import UNSET
 from ...channel import RequestId
-from ...protocol.negotiation import settings_of
+from ...protocol.lifecycle import settings_of
 from ...runtime.request_context import Principal, RequestContext
-from .client_features.input_required import OpenURLElicitations, RequestStateSigner
-from .client_questions import ClientQuestions
+from .features import ClientQuestions, OpenURLElicitations, RequestStateSigner
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar as TypeVarWithDefault  # type checkers have it built in
 
     from ...other_sdks import NoOptions
-    from ..request_head import RequestHead
     from ..server_session import ServerSession
+    from ..serving import RequestHead
     from .registry import Registry
 
 LogLevel: TypeAlias = Literal[
@@ -171,7 +170,7 @@ class Context(ClientQuestions, Generic[StateT]):
     @property
     def http_request(self) -> RequestHead | None:
         """The HTTP request: headers, query, cookies and client; `None` over other transports."""
-        from ..request_head import HTTP_REQUEST, RequestHead  # used by few tools
+        from ..serving import HTTP_REQUEST, RequestHead  # used by few tools
 
         received = HTTP_REQUEST.get()
         return None if received is None else RequestHead(received)

@@ -13,13 +13,14 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, Unpack, overload
 
-from ...protocol.negotiation import CAPABILITY, check_extensions
-from ...protocol.requests import Admit
+from ...protocol.lifecycle import CAPABILITY
+from ...protocol.request_meta import check_extensions
+from ...protocol.server_connection import Admit
 from ...scopes import checked_scopes
 from ..serving import ProcessLimit
-from .callables import local_names
 from .content import Annotations, Icon, ToolAnnotations, present, wire_of
 from .custom_handlers import CustomMethod, Handler
+from .dependencies import local_names
 from .dispatcher import Announce, Dispatcher
 from .registry import NO_CACHING, CacheHint, ItemRegistries, checked_tags, switch
 from .tools import FROM_SIGNATURE, FromSignature, Tool, ToolRunner
@@ -326,7 +327,7 @@ class Decorators(Dispatcher):
             ValueError: Not exactly one of prompt and template, or (from the decorator) the argument
                 has a completion already.
         """
-        from .completion import Completer  # loaded only if a server has completions
+        from .prompts import Completer  # loaded only if a server has completions
 
         if (prompt is None) == (template is None):
             raise ValueError("completion: expected either prompt or template")

@@ -20,31 +20,36 @@ from ...errors import InvalidParamsError, MethodNotFoundError, ResourceNotFoundE
 from ...facts import Method, Revision, Revisions
 from ...foreign_text import safe_repr
 from ...protocol import jsonrpc
-from ...protocol.lifecycle import Description
-from ...protocol.negotiation import declared_in, merged_objects, reduced_to
-from ...protocol.notifications import MESSAGE, RESOURCE_UPDATED
-from ...protocol.requests import Admit, OnSubscription
+from ...protocol.lifecycle import Description, declared_in, merged_objects, reduced_to
+from ...protocol.requests import MESSAGE, RESOURCE_UPDATED
+from ...protocol.server_connection import Admit, OnSubscription
 from ...revisions import REVISIONS
 from ...runtime.concurrency import check_own_failure
 from ...runtime.request_context import PRINCIPAL, RequestContext
 from ..serving import ProcessLimit
-from .client_features.input_required import (
+from .context import Context
+from .custom_handlers import CustomMethod, Handler, LowLevelHandlers, low_level_result
+from .features import (
     InputRequired,
     OpenURLElicitations,
     RequestStateSigner,
     URLElicitationRequiredError,
 )
-from .context import Context
-from .custom_handlers import CustomMethod, Handler, LowLevelHandlers, low_level_result
-from .item_scopes import ForbiddenItems, RequiredScopes, is_permitted
 from .output_conversion import PromptResultBuilder, ToolResultBuilder, tool_result_builder
-from .registry import Cacheable, CacheHint, Follower, Registry
+from .registry import (
+    Cacheable,
+    CacheHint,
+    Follower,
+    ForbiddenItems,
+    Registry,
+    RequiredScopes,
+    is_permitted,
+)
 from .tools import Tool
 
 if TYPE_CHECKING:  # loaded only if a server has some
-    from .completion import Completer
     from .dependencies import Dependencies
-    from .prompts import Prompt
+    from .prompts import Completer, Prompt
     from .resources import Resource
 
 Announce: TypeAlias = Callable[..., None]

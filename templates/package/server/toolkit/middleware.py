@@ -27,7 +27,7 @@ from ...errors import ProtocolError, ToolError
 from ...facts import Role
 from ...revisions import REVISIONS
 from ...runtime.request_context import Application, Principal, RequestContext
-from ..request_head import HTTP_REQUEST, RequestHead
+from ..serving import HTTP_REQUEST, RequestHead
 from .output_conversion import tool_result_builder
 from .sessions import session_id
 

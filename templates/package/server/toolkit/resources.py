@@ -25,12 +25,9 @@ from msgspec.structs import replace
 
 from ..._wire import encode, is_many, to_builtins
 from ...errors import InvalidParamsError, MissingExtraError, ResourceNotFoundError
-from ...foreign_text import safe_repr
-from ...protocol.uris import climbs, is_uri, leaves_its_place
+from ...foreign_text import climbs, is_uri, leaves_its_place, safe_repr
 from ...values.value_types import to_json
 from . import signatures
-from .callables import source_name
-from .client_features.input_required import InputRequired, without_input_required
 from .content import (
     Audio,
     Contents,
@@ -44,6 +41,8 @@ from .content import (
     present,
 )
 from .context import Context
+from .dependencies import source_name
+from .features import InputRequired, without_input_required
 from .registry import NO_CACHING, CacheHint
 
 URI_LIMIT = 8192

@@ -31,7 +31,7 @@ import msgspec
 from ..._wire import UNREADABLE, error_text, is_many, is_object
 from ...values import type_schemas, value_types
 from ...values.value_types import ValueType
-from .callables import Dependency, is_context, is_coroutine_function, resolved_hints
+from .dependencies import Dependency, is_context, is_coroutine_function, resolved_hints
 
 if TYPE_CHECKING:  # loaded only if a function has dependencies
     from .dependencies import Dependencies, Provider

@@ -33,7 +33,7 @@ from ...errors import (
 )
 from ...facts import Method
 from ...foreign_text import safe_repr
-from ...protocol.negotiation import CAPABILITY, settings_of
+from ...protocol.lifecycle import CAPABILITY, settings_of
 from ...protocol.requests import error_response
 from ...runtime.pending_requests import PendingRequests
 from ...runtime.request_context import NETWORK, PRINCIPAL, RequestContext
@@ -43,7 +43,7 @@ from .client_features.input_required import InputRequired
 from .client_features.multi_round_trip import MultiRoundTrip, Question, askable, check_params
 from .context import Context
 from .decorators import Decorators
-from .revision_types import mismatch
+from .output_conversion import mismatch
 
 IDENTIFIER = "io.modelcontextprotocol/tasks"
 GET, UPDATE, CANCEL = "tasks/get", "tasks/update", "tasks/cancel"

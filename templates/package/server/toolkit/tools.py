@@ -17,11 +17,10 @@ from ..._wire import is_object
 from ...errors import InvalidParamsError, ProtocolError, ToolError
 from ...json_schema import CheckedSchema, Complaint, Deadline
 from . import output_conversion, signatures
-from .callables import source_name
-from .client_features.input_required import InputRequired
 from .content import as_tool_result, present
 from .context import Context
-from .declared_headers import param_headers_of
+from .dependencies import source_name
+from .features import InputRequired, param_headers_of
 from .output_conversion import ToolResultBuilder
 
 FromSignature: TypeAlias = Literal["from signature"]
@@ -124,7 +123,7 @@ class Tool:
     @cached_property
     def secret_names(self) -> frozenset[str]:
         """Names of arguments, and of members in these, that the schema declares secret."""
-        from ...values.secret_members import secret_members  # for traces and errors only
+        from ...values.type_schemas import secret_members  # for traces and errors only
 
         return secret_members(self._wire["inputSchema"])
 
@@ -188,7 +187,7 @@ class Tool:
         """An error text without the values of secret arguments."""
         if not self.secret_names:
             return text
-        from ...values.secret_members import without_values
+        from ...values.type_schemas import without_values
 
         return without_values(text, arguments, self.secret_names)
 

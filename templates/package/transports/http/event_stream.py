@@ -16,7 +16,7 @@ from typing import TypeAlias
 
 import anyio
 
-from ...channel import RequestId
+from ...channel import RequestId, TooLong
 from ...errors import (
     ConnectFailedError,
     HttpStatusError,
@@ -27,11 +27,10 @@ from ...errors import (
 )
 from ...foreign_text import safe_repr
 from ...framing.http_headers import is_field_value
-from ...framing.line_framing import TooLong
 from ...framing.sse import MEDIA_TYPE, MESSAGE, EventDecoder, ServerSentEvent
+from ...runtime.time_limits import HttpTimeouts
 from .http_client import HttpRequests, content_type
 from .http_libraries import Response, shown
-from .http_timeouts import HttpTimeouts
 
 Resume: TypeAlias = "Callable[[str | None], Awaitable[Response]]"
 """Makes the GET for the events after the one with an id, or for new events."""

@@ -39,11 +39,11 @@ from ...framing.http_headers import JSON
 from ...framing.sse import MEDIA_TYPE
 from ...protocol.jsonrpc import error_response_in, results_in
 from ...protocol.lifecycle import INITIALIZE, INITIALIZED
+from ...runtime.time_limits import HTTP_TIMEOUTS, HttpTimeouts
 from ..memory import MessageQueue
 from .event_stream import EventStream, OnStream, Resume, StartSoon
 from .http_client import HttpRequests, Posts, content_type
 from .http_libraries import Response, checked_url
-from .http_timeouts import HTTP_TIMEOUTS, HttpTimeouts
 from .older_revisions import HAS_SSE, Sessions, open_http_sse
 from .session import Endpoint, ParamHeaders, ServerSessionState, facts_over_http
 

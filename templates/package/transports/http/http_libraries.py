@@ -5,24 +5,32 @@ cookies, and have no time limit for a response: streams may be silent for long. 
 reasons that the system or TLS gives for a failure in exceptions with vague texts; errors of this
 package have the reasons.
 
-Source: RFC 9112, section 9.
+Their logs show no secrets. At level DEBUG httpcore2 logs the header fields of responses, which
+include the session id, before any code of this package sees them. httpx2 logs URLs, and the
+endpoint of HTTP+SSE identifies a session.
+
+Source: RFC 9112, section 9; basic/transports (session management): the id of a session is handled
+as a secret.
 """
 
 from __future__ import annotations
 
 import errno
+import logging
 import os
+import re
 import socket
 import ssl
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from typing import Any, Protocol
 from urllib.parse import urljoin, urlsplit, urlunsplit
 
 import anyio
 
+from ...channel import TooLong
 from ...errors import ConnectFailedError, McpError, ResponseLostError
 from ...foreign_text import safe_text
-from ...framing.line_framing import TooLong
 
 TakePart = Callable[[bytes], Awaitable[None]]
 """Takes one part of a body."""
@@ -227,3 +235,60 @@ def _words(error: OSError) -> str:
     if number in errno.errorcode and not isinstance(error, ssl.SSLError) and os.name == "posix":
         return os.strerror(number)  # elsewhere the numbers of sockets have no names
     return safe_text(error.strerror or str(error))
+
+
+MASK = "***"
+
+_LOGGERS = (
+    "httpx2",
+    "httpcore2.connection",
+    "httpcore2.http11",
+    "httpcore2.http2",
+    "httpcore2.proxy",
+)
+
+
+_SESSION = re.compile(r"""(session-id['"], b)(?:'[^']*'|"[^"]*")""", re.IGNORECASE)
+
+
+class _Masking(logging.Filter):
+    """Replaces secrets in the texts of log records."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.secrets: Counter[str] = Counter()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        text = record.getMessage()
+        masked = _SESSION.sub(rf"\1'{MASK}'", text)
+        for secret in self.secrets:
+            masked = masked.replace(secret, MASK)
+        if masked != text:
+            record.msg, record.args = masked, ()
+        return True
+
+
+_masking = _Masking()
+
+
+class Secrets:
+    """The secrets of one connection, masked until the connection is closed."""
+
+    def __init__(self) -> None:
+        self._own: list[str] = []
+        for name in _LOGGERS:
+            logging.getLogger(name).addFilter(_masking)
+
+    def add(self, secret: str) -> None:
+        """Mask a text in the logs of HTTP libraries."""
+        if secret and secret not in self._own:
+            self._own.append(secret)
+            _masking.secrets[secret] += 1
+
+    def clear(self) -> None:
+        """Stop masking: the connection is closed. Idempotent."""
+        for secret in self._own:
+            _masking.secrets[secret] -= 1
+        self._own.clear()
+        for secret in [secret for secret, uses in _masking.secrets.items() if uses <= 0]:
+            del _masking.secrets[secret]

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import anyio
 
-from ...channel import OutgoingMessage, RequestId
+from ...channel import OutgoingMessage, RequestId, TooLong
 from ...errors import (
     ConnectionClosedError,
     HttpStatusError,
@@ -22,10 +22,10 @@ from ...errors import (
 )
 from ...facts import Revisions, has_streamable_http
 from ...foreign_text import safe_repr, safe_text
-from ...framing.line_framing import TooLong
 from ...framing.sse import ENDPOINT, MEDIA_TYPE, MESSAGE, EventDecoder, ServerSentEvent
 from ...protocol.jsonrpc import results_in
 from ...protocol.lifecycle import INITIALIZE
+from ...runtime.time_limits import HttpTimeouts
 from ..memory import MessageQueue
 from .event_stream import StartSoon
 from .http_client import (
@@ -36,9 +36,7 @@ from .http_client import (
     Posts,
     content_type,
 )
-from .http_libraries import Response, joined, same_origin, shown
-from .http_timeouts import HttpTimeouts
-from .log_redaction import Secrets
+from .http_libraries import Response, Secrets, joined, same_origin, shown
 from .session import session_of
 
 logger = logging.getLogger(__name__.partition(".")[0])

@@ -19,9 +19,9 @@ from ...errors import RemoteProtocolError
 from ...facts import Lifecycle, Revision, Revisions, python_names
 from ...framing.http_headers import encode_value, is_visible_ascii
 from ...revision_facts import Facts
+from ...runtime.time_limits import HttpTimeouts
 from .http_client import LISTENING, POSTED, HeaderFields, HttpRequests
 from .http_libraries import Response, shown
-from .http_timeouts import HttpTimeouts
 
 ParamHeaders: TypeAlias = Callable[[str, Mapping[str, Any]], Mapping[str, str]]
 """Makes the encoded parameter headers for a tool's name and arguments."""

@@ -24,7 +24,7 @@ from mcp_protocol import (
     connect,
     connect_sync,
 )
-from mcp_protocol.runtime.concurrency import pausable, paused
+from mcp_protocol.runtime.time_limits import pausable, paused
 from package.auth.answers import REDIRECT_URI
 from package.client.auth.protected import (
     Issuer,

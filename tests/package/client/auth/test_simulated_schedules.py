@@ -19,8 +19,8 @@ import pytest
 from mcp_protocol import McpError, OAuth, Redirect, Timeouts, connect
 from mcp_protocol.client.auth import flow_driver
 from mcp_protocol.client.auth.token_authorizer import POSTPONED_SECONDS
-from mcp_protocol.runtime.concurrency import pausable, paused
 from mcp_protocol.runtime.pending_requests import PARTING_SECONDS
+from mcp_protocol.runtime.time_limits import pausable, paused
 from mcp_protocol.transports.http import http_client
 from package.auth.answers import REDIRECT_URI
 from package.client.auth.protected import Issuer, Protected, stored

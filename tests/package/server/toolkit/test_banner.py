@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from mcp_protocol.revisions import REVISIONS
-from mcp_protocol.server.toolkit.banner import banner_text
+from mcp_protocol.server.toolkit.hosting import banner_text
 from package.processes import PACKAGE_ROOT
 from package.server.web_process import SERVE, write_server
 

@@ -10,7 +10,7 @@ from msgspec import UNSET, UnsetType
 
 from mcp_protocol._wire import ValidationError, to_builtins
 from mcp_protocol.errors import InternalError
-from mcp_protocol.protocol.negotiation import optional_member
+from mcp_protocol.protocol.lifecycle import optional_member
 from mcp_protocol.revisions import REVISIONS
 from mcp_protocol.server.toolkit.output_conversion import (
     ContentResultBuilder,

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from mcp_protocol import Image, Server, Text, ToolResult, connect
 from mcp_protocol._wire import UNSET, to_builtins
 from mcp_protocol.errors import RemoteProtocolError
-from mcp_protocol.json_schema.flat_schemas import MEMBERS, flat_complaint
+from mcp_protocol.json_schema import MEMBERS, flat_complaint
 from mcp_protocol.json_schema.validation import validator
 from mcp_protocol.tool_results import structured_value
 from package.live import TEXT

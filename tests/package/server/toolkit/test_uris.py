@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcp_protocol.errors import InvalidParamsError, MissingExtraError
-from mcp_protocol.protocol.uris import is_uri
+from mcp_protocol.foreign_text import is_uri
 from mcp_protocol.server.toolkit.resources import URI_LIMIT, UriTemplate, check_requested
 from requirements import EVERY_REVISION
 

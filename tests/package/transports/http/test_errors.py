@@ -25,7 +25,7 @@ from mcp_protocol.errors import (
     RemoteProtocolError,
     RequestTimeoutError,
 )
-from mcp_protocol.transports.http.http_timeouts import HttpTimeouts
+from mcp_protocol.runtime.time_limits import HttpTimeouts
 from package.http_script import Script, error, result
 from package.http_server import Asked, Handler, HttpServer, Reply, unused_port
 from package.wire import SSE_ONLY, STREAMABLE

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from mcp_protocol import Timeouts
 from mcp_protocol.client.async_client import ClientHandlers
 from mcp_protocol.errors import ResponseLostError
-from mcp_protocol.transports.http.http_timeouts import HttpTimeouts
+from mcp_protocol.runtime.time_limits import HttpTimeouts
 from package import http_script
 from package.http_script import Script, result
 from package.http_server import Asked, Handler, Reply

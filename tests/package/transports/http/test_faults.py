@@ -20,7 +20,7 @@ from mcp_protocol.errors import (
     RequestTimeoutError,
     ResponseLostError,
 )
-from mcp_protocol.transports.http.http_timeouts import HttpTimeouts
+from mcp_protocol.runtime.time_limits import HttpTimeouts
 from package import http_script
 from package.faults import ONE_OF_EACH
 from package.http_script import Script, SseScript, result

@@ -13,7 +13,7 @@ import pytest
 from mcp_protocol import Timeouts
 from mcp_protocol.client.listen import ToolsChanged
 from mcp_protocol.errors import ConnectFailedError, RequestTimeoutError, ResponseLostError
-from mcp_protocol.transports.http.http_timeouts import HttpTimeouts
+from mcp_protocol.runtime.time_limits import HttpTimeouts
 from package.faults import ONE_OF_EACH, called, check_quiet, client_of, text_of
 from package.http_process import SECONDS, HttpProcess, http_process
 from package.http_server import Asked

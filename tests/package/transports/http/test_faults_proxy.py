@@ -18,7 +18,7 @@ from mcp_protocol.errors import (
     RequestTimeoutError,
     ResponseLostError,
 )
-from mcp_protocol.transports.http.http_timeouts import HttpTimeouts
+from mcp_protocol.runtime.time_limits import HttpTimeouts
 from package import faults
 from package.faults import EACH, ONE_OF_EACH, Outcome, called, check_quiet, text_of
 from package.http_process import SECONDS, HttpProcess, http_process

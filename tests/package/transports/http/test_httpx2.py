@@ -13,7 +13,7 @@ import pytest
 
 from mcp_protocol import Timeouts
 from mcp_protocol.errors import ConnectFailedError, McpError, RequestTimeoutError, ResponseLostError
-from mcp_protocol.transports.http.http_timeouts import HttpTimeouts
+from mcp_protocol.runtime.time_limits import HttpTimeouts
 from package import http_script
 from package.http_script import Script, SseScript, result, streamed
 from package.http_server import Asked, Handler, Reply

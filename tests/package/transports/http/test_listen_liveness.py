@@ -24,7 +24,7 @@ from mcp_protocol.errors import (
     ResponseLostError,
     TransportError,
 )
-from mcp_protocol.transports.http.http_timeouts import HttpTimeouts
+from mcp_protocol.runtime.time_limits import HttpTimeouts
 from package import http_script
 from package.http_script import Script, error, result
 from package.http_server import Asked, Handler, HttpServer, Reply

@@ -11,7 +11,7 @@ import pytest
 from mcp_protocol import Timeouts
 from mcp_protocol.client.async_client import connect
 from mcp_protocol.errors import HttpStatusError, McpError, RemoteError, RevisionError
-from mcp_protocol.transports.http.http_timeouts import HttpTimeouts
+from mcp_protocol.runtime.time_limits import HttpTimeouts
 from package.http_script import Script, SseScript, discovered, error, opened, result, says, scripted
 from package.http_server import Asked, Handler, HttpServer, Reply
 from package.rules import holding

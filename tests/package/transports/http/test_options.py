@@ -21,7 +21,7 @@ from mcp_protocol.errors import (
     MissingExtraError,
     ResponseLostError,
 )
-from mcp_protocol.transports.http.http_timeouts import HttpTimeouts
+from mcp_protocol.runtime.time_limits import HttpTimeouts
 from package.http_script import Script, discovered, opened, scripted
 from package.http_server import Asked, HttpServer, Reply, unused_port
 from package.wire import PER_REQUEST, SESSIONS, STREAMABLE

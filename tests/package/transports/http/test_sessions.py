@@ -19,7 +19,7 @@ from mcp_protocol.errors import (
     RevisionError,
     SessionLostError,
 )
-from mcp_protocol.transports.http.http_timeouts import HttpTimeouts
+from mcp_protocol.runtime.time_limits import HttpTimeouts
 from package.http_script import Forgetful, Script, opened, result, scripted
 from package.http_server import Asked, Reply
 from package.rules import holding

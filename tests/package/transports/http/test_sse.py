@@ -19,7 +19,7 @@ from mcp_protocol.errors import (
     RemoteProtocolError,
     RevisionError,
 )
-from mcp_protocol.transports.http.http_timeouts import HttpTimeouts
+from mcp_protocol.runtime.time_limits import HttpTimeouts
 from package.http_script import SseScript, result, scripted
 from package.http_server import Asked, Handler, HttpServer, Reply, unused_port
 from package.rules import holding

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
-from ....protocol.uris import WEB_SCHEMES
+from ....foreign_text import WEB_SCHEMES
 from ....runtime.request_context import RequestContext
 from .input_required import (
     OpenURLElicitations,

@@ -26,13 +26,12 @@ from msgspec import UNSET, Meta, inspect
 from ...._wire import error_text, is_object, to_builtins
 from ....errors import INVALID_PARAMS, LocalProtocolError, RemoteProtocolError
 from ....facts import Method, Revision
-from ....foreign_text import safe_repr
+from ....foreign_text import LOOPBACK, WEB_SCHEMES, safe_repr, url_complaint
 from ....protocol.client_features import FORMATS, content_complaint, form_complaint
-from ....protocol.uris import LOOPBACK, WEB_SCHEMES, url_complaint
 from ....runtime.request_context import RequestContext
 from ....values import value_types
 from ..content import present
-from ..revision_types import field_type, mismatch, struct_with, structs_in
+from ..output_conversion import field_type, mismatch, struct_with, structs_in
 from .input_required import InputRequired, OpenURLElicitations, URLElicitationRequiredError
 from .multi_round_trip import MultiRoundTrip, Question, askable
 

@@ -37,9 +37,8 @@ from ....errors import (
     ProtocolError,
     TransportError,
 )
-from ....foreign_text import safe_repr
-from ....protocol.negotiation import missing
-from ....protocol.uris import WEB_SCHEMES
+from ....foreign_text import WEB_SCHEMES, safe_repr
+from ....protocol.lifecycle import missing
 from ....runtime.pending_requests import PendingRequests
 from ....runtime.request_context import RequestContext
 from ..content import expect

@@ -35,9 +35,9 @@ from ....errors import (
     RemoteProtocolError,
 )
 from ....facts import Method, Revision
-from ....protocol.negotiation import missing
+from ....protocol.lifecycle import missing
 from ....runtime.request_context import PRINCIPAL, RequestContext
-from ..revision_types import mismatch
+from ..output_conversion import mismatch
 from .input_required import InputPending, InputRequired, RequestStateSigner
 
 _KEY_DIGITS = 16

@@ -5,7 +5,6 @@ Source: basic/transports/streamable-http#custom-headers-from-tool-parameters.
 
 from __future__ import annotations
 
-{% if package.has.param_headers %}
 import logging
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -91,32 +90,3 @@ class ToolParamHeaders:
                 _logger.warning("tool %s is left out: %s", safe_repr(tool.name), error)
             return False
         return True
-{% else %}
-from collections.abc import Iterable, Mapping
-from typing import Any
-
-
-class ToolParamHeaders:
-    """Stand-in for a package whose revisions or transports have no parameter headers.
-
-    Attributes:
-        mirrored: Whether the transport has headers.
-        prefix: The prefix of the header names; always `None`.
-        in_use: Always false.
-    """
-
-    mirrored = False
-    prefix: str | None = None
-    in_use = False
-
-    def __init__(self, limit: int) -> None:
-        """Ignore the bound."""
-
-    def listed(self, tools: Iterable[Any]) -> list[Any]:
-        """All of the tools."""
-        return list(tools)
-
-    def headers_for(self, tool: str, arguments: Mapping[str, Any]) -> dict[str, str]:
-        """No headers."""
-        return {}
-{% endif %}

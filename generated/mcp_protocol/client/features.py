@@ -3,7 +3,7 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""Methods that features add to clients of one server and of several."""
+"""Features that clients may be written without: what they use of each, or what stands in for it."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-
 from .client_settings import ConfigInput
 from .model_calls import ModelCalls
+from .tool_param_headers import ToolParamHeaders as ToolParamHeaders
 
 if TYPE_CHECKING:
     from .server_config import ServerEntry

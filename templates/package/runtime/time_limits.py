@@ -1,0 +1,143 @@
+"""Time limits of clients, and the timeouts of their HTTP transports. Loads no HTTP.
+
+Limits are paused while a user is asked, and begin anew with each sign of life.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+import anyio
+import msgspec
+
+_limits: ContextVar[tuple[PausableLimit, ...]] = ContextVar("limits", default=())
+
+
+class TimeLimit:
+    """A time limit that begins anew with each sign of life.
+
+    Args:
+        silence: Seconds after the last sign of life.
+        longest: Seconds in all.
+
+    Attributes:
+        deadline: The end of the limit, on the clock of the event loop.
+    """
+
+    def __init__(self, silence: float, longest: float) -> None:
+        self._silence = silence
+        self._began = now = anyio.current_time()
+        self._latest = now + longest
+        self.deadline = now + silence
+
+    def begin_anew(self) -> None:
+        """Begin anew, after a sign of life."""
+        self.deadline = min(anyio.current_time() + self._silence, self._latest)
+
+    def left(self) -> float:
+        """Seconds until the deadline; 0 after it."""
+        return max(0.0, self.deadline - anyio.current_time())
+
+    @property
+    def seconds(self) -> float:
+        """Seconds from the beginning to the deadline."""
+        return self.deadline - self._began
+
+
+class PausableLimit:
+    """A time limit that several tasks may pause; it goes on when the last of them ends its pause.
+
+    Args:
+        scope: The scope whose deadline is the limit.
+    """
+
+    def __init__(self, scope: anyio.CancelScope) -> None:
+        self._scope = scope
+        self._pauses = 0
+        self._left = 0.0
+
+    def pause(self) -> None:
+        """Stop the clock."""
+        if not self._pauses:
+            self._left = self._scope.deadline - anyio.current_time()
+            self._scope.deadline = float("inf")
+        self._pauses += 1
+
+    def extend(self, seconds: float) -> None:
+        """Have at least this much time left."""
+        if self._pauses:
+            self._left = max(self._left, seconds)
+        else:
+            self._scope.deadline = max(self._scope.deadline, anyio.current_time() + seconds)
+
+    def resume(self) -> None:
+        """End one pause."""
+        self._pauses -= 1
+        if not self._pauses:
+            self._scope.deadline = anyio.current_time() + self._left
+
+
+@contextmanager
+def pausable(limit: anyio.CancelScope | PausableLimit) -> Generator[PausableLimit]:
+    """Let `paused` move the deadline of a scope, besides those of the `pausable` around it.
+
+    This holds in the body, in tasks that are started there, and where the result is passed again.
+    """
+    if not isinstance(limit, PausableLimit):
+        limit = PausableLimit(limit)
+    token = _limits.set((*_limits.get(), limit))
+    try:
+        yield limit
+    finally:
+        _limits.reset(token)
+
+
+@contextmanager
+def paused() -> Generator[None]:
+    """Stop the clock of all pausable limits around the running task for the time of the body."""
+    limits = _limits.get()
+    for limit in limits:
+        limit.pause()
+    try:
+        yield
+    finally:
+        for limit in limits:
+            limit.resume()
+
+
+class HttpTimeouts(msgspec.Struct, frozen=True, kw_only=True):
+    """Timeouts and pauses of Streamable HTTP and of HTTP+SSE, in seconds.
+
+    Attributes:
+        accept: For a server to accept a message whose response, if any, comes another way.
+        endpoint: For a server of HTTP+SSE to send the address for messages.
+        renewal: For a server to open another session in place of a lost one.
+        ending: For the request that ends a session.
+        linger: For reading a stream after its response: if the stream ends, the connection can be
+            used again.
+        first_pause: Before a stream is resumed, unless the server stated a time (`retry`).
+        longest_pause: Limit of that pause; it doubles with each attempt in a row that failed.
+        shortest_pause: Least pause, whatever the server stated. While connections end without a
+            message, the pause doubles.
+        longest_poll: Limit of that doubling; the server may ask for a longer pause.
+        longest_retry: Limit of the pause that a server may ask for.
+
+    Source: basic/transports (sending, listening, resumability and redelivery).
+    """
+
+    accept: float = 30.0
+    endpoint: float = 5.0
+    renewal: float = 30.0
+    ending: float = 2.0
+    linger: float = 1.0
+    first_pause: float = 0.5
+    longest_pause: float = 30.0
+    shortest_pause: float = 0.1
+    longest_poll: float = 5.0
+    longest_retry: float = 3600.0
+
+
+HTTP_TIMEOUTS = HttpTimeouts()
+"""The defaults."""
