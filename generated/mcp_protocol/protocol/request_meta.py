@@ -219,6 +219,10 @@ class RequestMetaReader:
             self._last_json, self.last_meta, self.last = raw, meta, stated
         return dict(meta), stated
 
+    def known(self, raw: bytes) -> RequestMetadata | None:
+        """What `_meta` states, if it is that of the last request."""
+        return self.last if raw == self._last_json else None
+
     def _stated(self, meta: Mapping[str, Any]) -> RequestMetadata | None:
         if not self._modern or not (
             self.per_request_only or not self._required_keys.isdisjoint(meta)
@@ -295,6 +299,15 @@ class MetaCache:
             own = {key: value for key, value in pairs.items() if key is not None}
             self._own[revision.name] = own
         return own
+
+    def of_results(
+        self, revision: Revision, describe: Callable[[Revision], Description]
+    ) -> tuple[Mapping[str, Any], Any]:
+        """`_meta` of every result of a server, empty for none; and the same, as JSON."""
+        own = NO_META
+        if revision.facts.meta.server_info is not None:
+            own = self.own("server", revision, describe)
+        return own, self.encoded(revision, own)
 
     def encoded(self, revision: Revision, meta: Mapping[str, Any]) -> Any:
         """The JSON of `meta` if it is what `own` returned, encoded once; otherwise `meta`."""

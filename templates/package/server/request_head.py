@@ -18,16 +18,22 @@ class ReceivedRequest(Protocol):
     Attributes:
         method: The method, in upper case.
         path: The path below the mount point.
-        query: The query string, undecoded.
         headers: Header fields by lower-case name.
-        client: Address of the client, if known.
     """
 
     method: str
     path: str
-    query: bytes
     headers: Mapping[bytes, bytes]
-    client: tuple[str, int] | None
+
+    @property
+    def query(self) -> bytes:
+        """The query string, undecoded."""
+        ...
+
+    @property
+    def client(self) -> tuple[str, int] | None:
+        """Address of the client, if known."""
+        ...
 
 
 HTTP_REQUEST: ContextVar[ReceivedRequest | None] = ContextVar("http_request", default=None)
