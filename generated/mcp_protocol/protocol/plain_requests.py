@@ -17,10 +17,10 @@ which also has the errors.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import msgspec
-from msgspec import Raw
+from msgspec import UNSET, Raw, UnsetType
 
 from .._wire import UNREADABLE
 from ..channel import RequestId
@@ -35,6 +35,39 @@ from .server_connection import FOLLOWING, ServerMeta, ServerReceiver
 
 _STATEFUL = FOLLOWING | ServerReceiver.own_requests()
 """Requests that change or read the state of a connection."""
+
+
+class _CallParams(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    """Params of a tool call that neither asks for more than a result nor repeats a question."""
+
+    name: str
+    arguments: Raw = Raw(b"{}")
+    meta: Raw | UnsetType = msgspec.field(name="_meta", default=UNSET)
+
+
+class ToolCall(msgspec.Struct, gc=False):
+    """A tool call of any revision, read in one pass over its JSON."""
+
+    jsonrpc: Literal["2.0"]
+    id: (
+        Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+        | Annotated[str, msgspec.Meta(max_length=jsonrpc.ID_CHARACTERS)]
+    )
+    method: Literal["tools/call"]
+    params: _CallParams
+
+
+_decode_call = msgspec.json.Decoder(ToolCall).decode
+
+
+def read_call(body: bytes) -> ToolCall | None:
+    """The tool call that a body is; `None` for anything else, and for one with further params."""
+    if b'"tools/call"' not in body:
+        return None
+    try:
+        return _decode_call(body)
+    except UNREADABLE:
+        return None
 
 
 class PlainRequest(msgspec.Struct, frozen=True):
@@ -77,14 +110,12 @@ class _Plan(msgspec.Struct, frozen=True):
     Attributes:
         description: The description of the server that declares the methods.
         methods: The requests that are declared, by wire name.
-        own_meta: `_meta` of every result; empty for none.
-        encoded_meta: The same as JSON.
+        own_meta: `_meta` of every result, empty for none; and the same, as JSON.
     """
 
     description: Description
     methods: Mapping[str, Method]
-    own_meta: Mapping[str, Any]
-    encoded_meta: Any
+    own_meta: tuple[Mapping[str, Any], Any]
 
 
 class PlainRequests:
@@ -139,6 +170,24 @@ class PlainRequests:
             return None
         return PlainRequest(message.id, method, params, raw, NO_META, session.metadata)
 
+    def stated(self, call: ToolCall) -> RequestMetadata | None:
+        """What a call states, if its `_meta` is, byte for byte, that of a request read before."""
+        raw = call.params.meta
+        return None if raw is UNSET else self._meta.reader.known(bytes(raw))
+
+    def in_session(self, call: ToolCall, connection: Connection) -> RequestMetadata | None:
+        """What the session agreed, if it has admitted calls, and the call states nothing itself."""
+        session = connection.session
+        if (
+            session is None
+            or session.state is not State.READY
+            or call.method not in session.admitted
+            or call.params.meta is not UNSET
+            or connection.is_open(call.id)
+        ):
+            return None
+        return session.metadata
+
     def encode(self, request: PlainRequest, result: Any) -> bytes | None:
         """The success response to a request; `None` if a connection has to refuse the result."""
         stated = request.stated
@@ -150,8 +199,7 @@ class PlainRequests:
                 request.method,
                 stated.revision,
                 stated.peer_capabilities,
-                plan.own_meta,
-                plan.encoded_meta,
+                *plan.own_meta,
             )
         except Exception:
             return None
@@ -173,8 +221,4 @@ class PlainRequests:
             and method.params is not None
             and (not method.capability or declared(description.capabilities, method.capability))
         }
-        own = NO_META
-        if revision.facts.meta.server_info is not None:
-            own = self._meta.own("server", revision, self._describe)
-        encoded = self._meta.encoded(revision, own) if own else own
-        return _Plan(description, methods, own, encoded)
+        return _Plan(description, methods, self._meta.of_results(revision, self._describe))

@@ -15,17 +15,23 @@ A one-shot event wakes one waiting task at the least cost on the running event l
 
 from __future__ import annotations
 
+import dis
+import inspect
 import sys
 import types
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from contextvars import copy_context
+from functools import lru_cache
 from operator import call
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeGuard, TypeVar
 
 import anyio
 
 Result = TypeVar("Result")
 _Step: TypeAlias = Callable[..., Any]
+
+_SUSPENDING = frozenset({"YIELD_VALUE", "YIELD_FROM", "SEND"})
+"""The instructions of CPython at which a coroutine may suspend."""
 
 
 def run_eagerly(
@@ -89,6 +95,25 @@ def _resumed(
         except StopIteration as end:
             result: Result = end.value
             return result
+
+
+def never_suspends(function: object) -> TypeGuard[Callable[..., Coroutine[Any, Any, Any]]]:
+    """Whether a function is a coroutine function whose code has no place to suspend at."""
+    function = getattr(function, "__func__", function)  # of a bound method
+    return isinstance(function, types.FunctionType) and _never_suspends(function.__code__)
+
+
+@lru_cache(1000)
+def _never_suspends(code: types.CodeType) -> bool:
+    instructions = {each.opname for each in dis.get_instructions(code)}
+    return bool(code.co_flags & inspect.CO_COROUTINE) and _SUSPENDING.isdisjoint(instructions)
+
+
+async def outcome(value: Any, error: BaseException | None) -> Any:
+    """What a call has returned; raises what it has raised instead."""
+    if error is not None:
+        raise error
+    return value
 
 
 async def check_own_failure(error: BaseException) -> None:

@@ -30,8 +30,9 @@ from urllib.parse import parse_qsl
 
 import anyio
 import msgspec
+from msgspec import Raw
 
-from ..channel import Channel
+from ..channel import Channel, RequestId
 from ..errors import McpError
 from ..facts import Method, Revision, Revisions
 from ..protocol import jsonrpc
@@ -39,7 +40,7 @@ from ..protocol.lifecycle import Description
 from ..protocol.server_connection import Admit, OnSubscription, ServerConnection
 from ..runtime.peer import CONCURRENT_REQUESTS, Peer
 from ..runtime.pending_requests import PendingRequests
-from ..runtime.request_context import Application
+from ..runtime.request_context import Application, RequestContext
 
 _MOST_PENDING = 1000  # announcements queued for a client that does not read
 
@@ -205,6 +206,32 @@ class Announcer:
             self.remove(queue)
 
 
+Outcome: TypeAlias = Callable[[], Coroutine[Any, Any, Any]]
+"""Gives what a function has returned, or raises what it has raised."""
+
+
+class CallPlan(Protocol):
+    """Serves calls of one tool in one revision, each of which runs to its end at once."""
+
+    @property
+    def decode(self) -> Callable[[Raw], msgspec.Struct]:
+        """Decodes arguments; what it raises is left to the application to tell."""
+        ...
+
+    def run(self, identifier: RequestId, arguments: msgspec.Struct) -> bytes | Outcome:
+        """The response to a call; or the outcome, for `resume`, if that takes more."""
+        ...
+
+    @property
+    def resume(self) -> Callable[[RequestContext, Outcome], Coroutine[Any, Any, Any]]:
+        """The result of a call that was run, as `Application.handle` gives it."""
+        ...
+
+
+def no_plan(revision: Revision, tool: str) -> None:
+    """Have the application serve the calls of a tool."""
+
+
 def _ignore_state(state: Any) -> None:
     """Discard what a lifespan yields."""
 
@@ -240,6 +267,7 @@ class Service(msgspec.Struct, frozen=True):
         secret_names_of: Names of the arguments of a tool that traces mask.
         on_subscription: Told the resources to whose updates a stream subscribes.
         admit: Which subjects of a subscription to a notification of an extension are admitted.
+        call_plan: The plan of a tool in a revision; `None` if the application serves its calls.
     """
 
     application: Application
@@ -256,6 +284,7 @@ class Service(msgspec.Struct, frozen=True):
     secret_names_of: Callable[[str], Collection[str]] = _no_secrets
     on_subscription: OnSubscription | None = None
     admit: Admit | None = None
+    call_plan: Callable[[Revision, str], CallPlan | None] = no_plan
 
 
 async def serve(service: Service, channel: Channel) -> None:
@@ -328,16 +357,22 @@ class ReceivedRequest(Protocol):
     Attributes:
         method: The method, in upper case.
         path: The path below the mount point.
-        query: The query string, undecoded.
         headers: Header fields by lower-case name.
-        client: Address of the client, if known.
     """
 
     method: str
     path: str
-    query: bytes
     headers: Mapping[bytes, bytes]
-    client: tuple[str, int] | None
+
+    @property
+    def query(self) -> bytes:
+        """The query string, undecoded."""
+        ...
+
+    @property
+    def client(self) -> tuple[str, int] | None:
+        """Address of the client, if known."""
+        ...
 
 
 HTTP_REQUEST: ContextVar[ReceivedRequest | None] = ContextVar("http_request", default=None)

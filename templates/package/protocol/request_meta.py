@@ -258,6 +258,15 @@ class MetaCache:
             self._own[revision.name] = own
         return own
 
+    def of_results(
+        self, revision: Revision, describe: Callable[[Revision], Description]
+    ) -> tuple[Mapping[str, Any], Any]:
+        """`_meta` of every result of a server, empty for none; and the same, as JSON."""
+        own = NO_META
+        if revision.facts.meta.server_info is not None:
+            own = self.own("server", revision, describe)
+        return own, self.encoded(revision, own)
+
     def encoded(self, revision: Revision, meta: Mapping[str, Any]) -> Any:
         """The JSON of `meta` if it is what `own` returned, encoded once; otherwise `meta`."""
         if meta is not self._own.get(revision.name):

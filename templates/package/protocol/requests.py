@@ -365,17 +365,11 @@ def success_response(
     if request is None:
         return None
     revision = request.revision
-    own: Mapping[str, Any] = NO_META
-    if state.role == "server" and revision.facts.meta.server_info is not None:
-        own = state.meta.own("server", revision, state.describe)
+    own: tuple[Mapping[str, Any], Any] = (NO_META, NO_META)
+    if state.role == "server":
+        own = state.meta.of_results(revision, state.describe)
     data = encode_response(
-        identifier,
-        result,
-        request.method,
-        revision,
-        request.peer_capabilities,
-        own,
-        state.meta.encoded(revision, own),
+        identifier, result, request.method, revision, request.peer_capabilities, *own
     )
     del state.inbound[identifier]
     if state.session is not None:

@@ -120,6 +120,10 @@ class RequestMetaReader:
             self._last_json, self.last_meta, self.last = raw, meta, stated
         return dict(meta), stated
 
+    def known(self, raw: bytes) -> RequestMetadata | None:
+        """What `_meta` states, if it is that of the last request."""
+        return self.last if raw == self._last_json else None
+
     def _stated(self, meta: Mapping[str, Any]) -> RequestMetadata | None:
         if not self._modern or not (
             self.per_request_only or not self._required_keys.isdisjoint(meta)

@@ -29,6 +29,8 @@ from ...errors import ConnectionClosedError
 from ...facts import Revisions, has_streamable_http
 from ...framing.sse import MEDIA_TYPE, EventDecoder
 from ...protocol import jsonrpc
+from ...protocol.plain_requests import read_call
+from ...runtime.concurrency import outcome
 from ...runtime.task_scope import TaskScope, running_loop, scope_type
 from ...runtime.tracing import Trace, trace_of
 from ..serving import HTTP_REQUEST, Service
@@ -42,10 +44,11 @@ from .endpoints import (
 )
 from .host_origin import HostOriginValidator
 from .http_response import SHUTTING_DOWN, HttpResponse
-from .plain_calls import PlainEndpoint
+from .plain_calls import Begun, Message, PlainEndpoint, PlannedCall
 from .quotas import Quotas, starts_work
 from .request import (
     SHORT_BODY,
+    AcceptedHeads,
     Disconnected,
     HttpRequest,
     Receive,
@@ -54,6 +57,7 @@ from .request import (
     Scope,
     Send,
     check_post,
+    whole_body,
 )
 from .settings import SSE_PATH, ServerHttpSettings
 from .uvicorn_adapter import until_shutdown
@@ -114,11 +118,23 @@ class AsgiApplication:
             return
         request = HttpRequest(scope)
         state = self._state()
-        is_sse = state.sse is not None and state.sse.serves(request.path)
+        may_be_json = state.heads.find(request)
+        first: Awaitable[Message] | None = None
+        begun: Begun | None = None
+        if may_be_json and state.may_plan and state.background.running:
+            message, first = plain_calls.begin_receiving(receive)
+            if message is not None:
+                call = state.planned(request, whole_body(message))
+                if call is not None:
+                    begun = await plain_calls.serve_planned(call, state.quotas, send)
+                    if begun is None:
+                        return
+                first = outcome(message, None)
         route: Route | None = None
-        if self._routes and request.path in self._routes:
-            route = self._routes.find(request.path, request.method)
-        refused = self._refuse(request, state, is_sse or route is not None)
+        is_sse, refused = False, None
+        if may_be_json is None:
+            is_sse, route = self._place_of(request, state)
+            refused = self._refuse(request, state, is_sse or route is not None)
         if refused is None and state.authenticator is not None and (route is None or route.auth):
             refused = await state.authenticator.authenticate(request)
         if refused is None and not state.background.running:
@@ -132,7 +148,7 @@ class AsgiApplication:
             if route is not None:
                 await self._serve_route(route, request, state, scope, receive, send)
             elif request.method == "POST" and not is_sse:
-                await self._post(request, state, receive, send)
+                await self._post(request, state, receive, send, may_be_json, first, begun)
             else:
                 await self._other_method(request, state, receive, send)
         except Disconnected:
@@ -206,6 +222,13 @@ class AsgiApplication:
             await send({"type": f"{event}.complete"})
             if event == "lifespan.shutdown":
                 return
+
+    def _place_of(self, request: HttpRequest, state: LifespanState) -> tuple[bool, Route | None]:
+        """Whether a request is for HTTP+SSE, and the route that it is for, if it is for one."""
+        route: Route | None = None
+        if self._routes and request.path in self._routes:
+            route = self._routes.find(request.path, request.method)
+        return state.sse is not None and state.sse.serves(request.path), route
 
     def _refuse(
         self, request: HttpRequest, state: LifespanState, is_elsewhere: bool
@@ -319,53 +342,86 @@ class AsgiApplication:
             await sessions.delete(request, send)
 
     async def _post(
-        self, request: HttpRequest, state: LifespanState, receive: Receive, send: Send
+        self,
+        request: HttpRequest,
+        state: LifespanState,
+        receive: Receive,
+        send: Send,
+        may_be_json: bool | None,
+        first: Awaitable[Message] | None,
+        begun: Begun | None,
     ) -> None:
-        """Read a message and have it served by the revisions it belongs to."""
+        """Read a message and have it served.
+
+        Args:
+            request: The request.
+            state: The state of the event loop.
+            receive: The ASGI receive callable.
+            send: The ASGI send callable.
+            may_be_json: Whether the response may be JSON; `None` if the head was not checked yet.
+            first: Gives the first part of the body, if it was asked for already.
+            begun: Continues the call in the body, if it was run already.
+        """
         if state.trace is not None:
             send = _TracedSend(send, state.trace)
         bodies, quotas = state.bodies, state.quotas
-        refused = check_post(request, self.settings.limits)
-        if refused is not None:
-            await bodies.refuse(refused, request, receive, send)
-            return
+        if may_be_json is None:
+            refused = check_post(request, self.settings.limits)
+            if refused is not None:
+                await bodies.refuse(refused, request, receive, send)
+                return
+            state.heads.add(request)
         rejected: bytes | RejectedBody | None = None
         with state.new_scope() as scope:
-            rejected = body = await bodies.read(scope, receive)
+            rejected = body = await bodies.read(scope, receive, first)
             if isinstance(body, bytes):
                 quotas.in_flight += 1
                 try:
-                    if state.trace is not None:
-                        state.trace.received(body)
-                    is_batch = jsonrpc.is_batch(body)
-                    messages = jsonrpc.parse_batch(body) if is_batch else (jsonrpc.parse(body),)
-                    message = None if is_batch else messages[0]
-                    if state.authenticator is not None:
-                        refused = state.authenticator.authorize(request, messages)
-                        if refused is not None:
-                            await refused.send(send)
-                            return
-                    stateless, sessions = state.stateless, state.sessions
-                    if not quotas.has_room(0) and (message is None or starts_work(message)):
-                        await http_response.over_limit("in_flight").send(send)
-                        return
-                    if isinstance(message, jsonrpc.Request) and plain_calls.ENABLED:
-                        response = state.post_plainly(request, message, receive, send, scope)
-                        if response is not None:
-                            await response
-                            return
-                    values = None if stateless is None else stateless.headers.values_of(message)
-                    if stateless is not None and (
-                        sessions is None or stateless.headers.applies(request, message, values)
-                    ):
-                        await stateless.post(request, message, values, receive, send, scope)
-                    elif sessions is not None:
-                        await sessions.post(request, message, messages, body, receive, send, scope)
+                    call = state.planned(request, body) if may_be_json and not begun else None
+                    if call is not None:
+                        begun = await plain_calls.serve_planned(call, quotas, send)
+                    if call is None or begun is not None:
+                        await self._serve(request, state, body, receive, send, scope, begun)
                 finally:
                     quotas.in_flight -= 1
                     bodies.release(body)
         if not isinstance(rejected, bytes):
             await self._reject(rejected or bodies.timed_out(scope), request, state, receive, send)
+
+    def _serve(
+        self,
+        request: HttpRequest,
+        state: LifespanState,
+        body: bytes,
+        receive: Receive,
+        send: Send,
+        scope: anyio.CancelScope,
+        begun: Begun | None,
+    ) -> Awaitable[None]:
+        """Has a message served by the revisions it belongs to."""
+        if state.trace is not None:
+            state.trace.received(body)
+        is_batch = jsonrpc.is_batch(body)
+        messages = jsonrpc.parse_batch(body) if is_batch else (jsonrpc.parse(body),)
+        message = None if is_batch else messages[0]
+        if state.authenticator is not None:
+            refused = state.authenticator.authorize(request, messages)
+            if refused is not None:
+                return refused.send(send)
+        stateless, sessions = state.stateless, state.sessions
+        if not state.quotas.has_room(0) and (message is None or starts_work(message)):
+            return http_response.over_limit("in_flight").send(send)
+        if isinstance(message, jsonrpc.Request) and plain_calls.ENABLED:
+            response = state.post_plainly(request, message, receive, send, scope, begun)
+            if response is not None:
+                return response
+        values = None if stateless is None else stateless.headers.values_of(message)
+        if stateless is not None and (
+            sessions is None or stateless.headers.applies(request, message, values)
+        ):
+            return stateless.post(request, message, values, receive, send, scope)
+        assert sessions is not None  # or there would be no such path
+        return sessions.post(request, message, messages, body, receive, send, scope)
 
     async def _reject(
         self,
@@ -398,6 +454,7 @@ class LifespanState:
         over: Whether the lifespan has ended.
         new_scope: Makes the cancel scope of a request.
         quotas: What all clients use together.
+        heads: The heads of POSTs that were accepted last.
         bodies: The request bodies being read.
         background: Runs tasks that no request owns.
         stateless: Serves the revisions without sessions, if there are any.
@@ -406,12 +463,14 @@ class LifespanState:
         sse: Serves HTTP+SSE, if that is enabled.
         authenticator: Authenticates and authorizes requests, if the application is protected.
         trace: Records the messages, if a trace is wanted.
+        may_plan: Whether calls may be served by their plans.
     """
 
     def __init__(self, service: Service, settings: ServerHttpSettings) -> None:
         self.over = False
         self.new_scope = scope_type()
         self.quotas = Quotas(settings.limits)
+        self.heads = AcceptedHeads(settings.limits, settings.answers)
         self.bodies = RequestBodies(settings.limits)
         self.background = TaskScope(
             service.lifespan,
@@ -431,8 +490,28 @@ class LifespanState:
             self.quotas.streams.deadline = self.authenticator.deadline
             if self.sse is not None:
                 self.sse.authenticator = self.authenticator
+        self.may_plan = self.authenticator is None and self.trace is None
+        self._longest = min(SHORT_BODY, settings.limits.body)
         self._drain_seconds = service.drain
         self._draining = False
+
+    def planned(self, request: HttpRequest, body: bytes | None) -> PlannedCall | None:
+        """A call that its plan serves; `None`, and nothing was done, for any other request."""
+        if (
+            body is None
+            or not self.may_plan
+            or not plain_calls.ENABLED
+            or len(body) > self._longest
+            or not self.quotas.has_room()
+        ):
+            return None
+        call = read_call(body)
+        if call is not None:
+            for endpoint in self.plain_endpoints:
+                planned = endpoint.planned(request, call)
+                if planned is not None:
+                    return planned
+        return None
 
     def post_plainly(
         self,
@@ -441,10 +520,11 @@ class LifespanState:
         receive: Receive,
         send: Send,
         scope: anyio.CancelScope,
+        begun: Begun | None,
     ) -> Awaitable[None] | None:
         """Responds to a POST the plain way, if that can be; see `PlainEndpoint`."""
         for endpoint in self.plain_endpoints:
-            response = endpoint.post_plainly(request, message, receive, send, scope)
+            response = endpoint.post_plainly(request, message, receive, send, scope, begun)
             if response is not None:
                 return response
         return None

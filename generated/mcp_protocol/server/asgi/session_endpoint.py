@@ -28,7 +28,7 @@ from ...facts import Lifecycle, Revision, Revisions
 from ...foreign_text import safe_repr
 from ...protocol import jsonrpc
 from ...protocol.lifecycle import INITIALIZE, Description, without_session
-from ...protocol.plain_requests import PlainRequest, PlainRequests
+from ...protocol.plain_requests import PlainRequest, PlainRequests, ToolCall
 from ...protocol.receiver import Send
 from ...protocol.server_connection import ServerConnection, ServerMeta
 from ...revision_facts import Facts
@@ -40,7 +40,7 @@ from . import http_response
 from . import request as http
 from .http_response import HttpResponse
 from .http_session import HttpSession, ResumableStream, SessionRegistry
-from .plain_calls import ObservedCall, serve_plainly
+from .plain_calls import Begun, ObservedCall, PlannedCall, serve_plainly
 from .quotas import Quotas, decoded_size
 from .request import field_key
 from .response_writer import PostResponse, SseResponse
@@ -186,36 +186,68 @@ class SessionEndpoint:
         receive: http.Receive,
         send: http.Send,
         scope: anyio.CancelScope,
+        begun: Begun | None = None,
     ) -> Awaitable[None] | None:
         """Responds to a POST the plain way; see `PlainEndpoint`.
 
         On trio a task of its own serves a POST, and could not go on with a handler that was begun
         here.
         """
-        headers = request.headers
-        if self._session_key not in headers or self._stateless or not self._background.on_asyncio:
+        session = self._plain_session(request)
+        if session is None or http.response_forms(request, self._settings.answers)[1]:
             return None
-        session = self._session(request)
-        if isinstance(session, HttpResponse) or not self._draft_keys.isdisjoint(headers):
-            return None
-        most = self._settings.limits.per_session
         plain = self._plain.read_in_session(message, session.peer.connection)
-        if (
-            plain is None
-            or len(session.responses) >= most
-            or session.handling >= most
-            or http.response_forms(request, self._settings.answers)[1]
-        ):
+        if plain is None:
             return None
         call = _PlainCall(self, session, plain, message, (request, receive, send), scope)
-        return self._serve_plainly(session, plain, call, send)
+        handle = begun or self._service.application.handle
+        return self._serve_plainly(session, handle, plain, call, send)
+
+    def planned(self, request: http.HttpRequest, call: ToolCall) -> PlannedCall | None:
+        """A call that its plan serves; see `PlainEndpoint`."""
+        session = self._plain_session(request)
+        if session is None:
+            return None
+        agreed = self._plain.in_session(call, session.peer.connection)
+        if agreed is None:
+            return None
+        plan = self._service.call_plan(agreed.revision, call.params.name)
+        return None if plan is None else PlannedCall.of(plan, call, session)
+
+    def _plain_session(self, request: http.HttpRequest) -> HttpSession | None:
+        """The session of a POST that may go the plain way."""
+        headers = request.headers
+        named, version = headers.get(self._session_key), headers.get(self._version_key)
+        if (
+            named is None
+            or (version is not None and version not in self._versions)
+            or self._stateless
+            or not self._background.on_asyncio
+            or not headers.keys().isdisjoint(self._draft_keys)
+        ):
+            return None
+        session = self.registry.get(named.decode("latin-1"))
+        most = self._settings.limits.per_session
+        if (
+            session is None
+            or (session.owner is not None and session.owner != PRINCIPAL.get().identity)
+            or len(session.responses) >= most
+            or session.handling >= most
+        ):
+            return None
+        return session
 
     async def _serve_plainly(
-        self, session: HttpSession, plain: PlainRequest, call: ObservedCall, send: http.Send
+        self,
+        session: HttpSession,
+        handle: Begun,
+        plain: PlainRequest,
+        call: ObservedCall,
+        send: http.Send,
     ) -> None:
         session.enter()
         try:
-            await serve_plainly(self._service.application, self._plain, plain, call, send)
+            await serve_plainly(handle, self._plain, plain, call, send)
         finally:
             if not call.observed:  # else the response has counted the connection
                 session.leave()

@@ -34,12 +34,12 @@ from ...errors import (
     ProtocolError,
     UnsupportedRevisionError,
 )
-from ...facts import Lifecycle, Revisions
+from ...facts import Lifecycle, Revision, Revisions
 from ...foreign_text import safe_repr, safe_text
 from ...framing import http_headers
 from ...protocol import jsonrpc
 from ...protocol.param_headers import ParamHeadersOf, value_at
-from ...protocol.plain_requests import PlainRequest, PlainRequests
+from ...protocol.plain_requests import PlainRequest, PlainRequests, ToolCall
 from ...protocol.receiver import CancelReceived, NotificationReceived, RequestReceived, Send
 from ...protocol.requests import error_response
 from ...protocol.server_connection import ServerConnection, ServerMeta
@@ -53,7 +53,7 @@ from ..serving import AnnouncementQueue, Service
 from . import http_response
 from . import request as http
 from .http_response import SHUTTING_DOWN, HttpResponse
-from .plain_calls import ObservedCall, serve_plainly
+from .plain_calls import Begun, ObservedCall, PlannedCall, serve_plainly
 from .quotas import Quotas, StreamMemory
 from .response_writer import PostResponse
 from .settings import ServerHttpSettings
@@ -152,6 +152,16 @@ class StatelessEndpoint:
             else:
                 await peer.handle(event)
 
+    def planned(self, request: http.HttpRequest, call: ToolCall) -> PlannedCall | None:
+        """A call that its plan serves; see `PlainEndpoint`."""
+        stated = self._plain.stated(call)
+        if stated is None:
+            return None
+        plan = self._service.call_plan(stated.revision, call.params.name)
+        if plan is None or not self.headers.agree_with_call(request, stated.revision, call):
+            return None
+        return PlannedCall.of(plan, call, None)
+
     def post_plainly(
         self,
         request: http.HttpRequest,
@@ -159,6 +169,7 @@ class StatelessEndpoint:
         receive: http.Receive,
         send: http.Send,
         scope: anyio.CancelScope,
+        begun: Begun | None = None,
     ) -> Awaitable[None] | None:
         """Responds to a POST the plain way; see `PlainEndpoint`."""
         plain = self._plain.read(message)
@@ -170,7 +181,8 @@ class StatelessEndpoint:
             return None
         NETWORK.set(http.network_of(request.client))
         call = _PlainCall(self, plain, request, receive, send, scope)
-        return serve_plainly(self._service.application, self._plain, plain, call, send)
+        handle = begun or self._service.application.handle
+        return serve_plainly(handle, self._plain, plain, call, send)
 
     def open_plain(
         self, plain: PlainRequest, response: PostResponse, *, done: bool
@@ -549,6 +561,10 @@ class HeaderValidator:
         self._attributes = {name: f"named_{i}" for i, name in enumerate(sorted(facts.name_members))}
         self._decode = _values_decoder(facts.meta.protocol_version or "", self._attributes)
         self._no_values: BodyValues = self._decode(b"{}")
+        self._calls_are_named = {
+            name: revision.facts.method("tools/call").named_by == "name"
+            for name, revision in self.revisions.items()
+        }
 
     def values_of(self, message: jsonrpc.Message | None) -> BodyValues:
         """The values of a message that header fields repeat; a batch has none."""
@@ -635,6 +651,18 @@ class HeaderValidator:
             and _is_plain(name)
             and headers.get(self._name_key) == name.encode()
             and not (stated.param_headers and self._param_headers_of(name))
+        )
+
+    def agree_with_call(
+        self, request: http.HttpRequest, revision: Revision, call: ToolCall
+    ) -> bool:
+        """The same for the call of a tool without parameter headers."""
+        headers = request.headers
+        return (
+            self._calls_are_named[revision.name]
+            and headers.get(self._version_key) == revision.name.encode()
+            and headers.get(self._method_key) == call.method.encode()
+            and headers.get(self._name_key) == call.params.name.encode()
         )
 
     def check_notification(self, request: http.HttpRequest, message: jsonrpc.Notification) -> None:

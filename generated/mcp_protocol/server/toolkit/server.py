@@ -719,8 +719,9 @@ class Server(Decorators):
         if self._mounts is not None:
             lifespan, use_state = self._mounts.lifespan, self._mounts.use_state
             admit, on_subscription = self._mounts.admit(), self._mounts.on_subscription
+        application = self._application()
         return serving.Service(
-            application=self._application(),
+            application=application,
             revisions=self.revisions,
             describe=self.describe,
             extensions=self._custom,
@@ -734,6 +735,7 @@ class Server(Decorators):
             secret_names_of=self._secret_names,
             on_subscription=on_subscription,
             admit=admit,
+            call_plan=self._call_plan if application is self else serving.no_plan,
         )
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Literal, Protocol, TypeAlias
 
 import anyio
@@ -77,6 +77,8 @@ class Tool:
         tags: Names for groups of items.
         dependencies: What other functions provide for a call, if anything.
         runner: What runs the calls; `None` for the tasks of the requests.
+        signature: Parameters and return type of the function.
+        function: A coroutine function that gives the value of a call.
 
     Raises:
         TypeError: The signature can't be served.
@@ -106,11 +108,11 @@ class Tool:
         self.name = name if name is not None else source_name(function)
         self.label = f"tool {self.name!r}"
         check_tool_name(self.name, self.label)
-        self._signature = signatures.read(function, self.label, names)
-        self.dependencies = self._signature.dependencies
-        self._call = self._signature.call
+        self.signature = signatures.read(function, self.label, names)
+        self.dependencies = self.signature.dependencies
+        self.function: Callable[..., Awaitable[Any]] = self.signature.call
         if timeout is not None:
-            self._call = _limited(self._call, self.label, timeout)
+            self.function = _limited(self.function, self.label, timeout)
         self._input_complaint: Complaint | None = None
         self._coerce = coerce
         self._show_errors = show_errors
@@ -122,7 +124,7 @@ class Tool:
             name=self.name,
             inputSchema=schema,
             outputSchema=self._output.schema,
-            **{"description": self._signature.description, **members},
+            **{"description": self.signature.description, **members},
         )
 
     @cached_property
@@ -144,29 +146,52 @@ class Tool:
             return self._wire
         return {name: value for name, value in self._wire.items() if name != "outputSchema"}
 
-    async def call(
+    @property
+    def has_own_schemas(self) -> bool:
+        """Whether arguments or results are validated against a user-defined schema."""
+        return self._input_complaint is not None or self._output.complaint is not None
+
+    @property
+    def returns_texts(self) -> bool:
+        """Whether a text that the function returns stands in the result as it is."""
+        return self._output.form == "text" or self._output.schema is None
+
+    def call(
         self, arguments: Mapping[str, Any] | None, context: Context, results: ToolResultBuilder
-    ) -> Any:
+    ) -> Coroutine[Any, Any, Any]:
         """The result of a call in the revision's own type, or the `InputRequired` of the function.
 
         Raises:
-            InvalidParamsError: The arguments do not fit, and the revision reports that by an error.
-            ProtocolError: The tool raised it.
+            InvalidParamsError: (from the coroutine) The arguments do not fit, and the revision
+                reports that by an error.
+            ProtocolError: (from the coroutine) The tool raised it.
         """
-        arguments = arguments or _NO_ARGUMENTS
-        signature, output = self._signature, self._output
+        arguments, signature = arguments or _NO_ARGUMENTS, self.signature
+        if self._input_complaint is not None:
+            return self._call_validated(arguments, context, results, self._input_complaint)
         try:
-            if self._input_complaint is None:
-                bound = signature.bind(arguments, coerce=self._coerce)
-            else:
-                bound = await self._validated(arguments, self._input_complaint)
+            bound = signature.bind(arguments, coerce=self._coerce)
         except ValueError as error:
-            text = self._without_secrets(str(error), arguments)
-            return self._invalid_arguments(text, context, results)
+            return self._refuse(error, arguments, context, results)
         if signature.context is not None:
             bound[signature.context] = context
+        return self.result_of(partial(self.function, **bound), results)
+
+    async def result_of(
+        self, function: Callable[[], Awaitable[Any]], results: ToolResultBuilder
+    ) -> Any:
+        """The result of a call, or the `InputRequired` of the function.
+
+        Args:
+            function: Gives what the tool returns, or raises what it raises.
+            results: Builds the result.
+
+        Raises:
+            ProtocolError: The tool raised it.
+        """
+        output = self._output
         try:
-            value = await self._call(**bound)
+            value = await function()
             if type(value) is str:
                 if output.form == "text":
                     return results.wrapped_text(value)
@@ -196,22 +221,39 @@ class Tool:
 
         return without_values(text, arguments, self.secret_names)
 
-    def _invalid_arguments(self, reason: str, context: Context, results: ToolResultBuilder) -> Any:
-        text = f"{self.label}: {reason}"
+    async def _refuse(
+        self,
+        error: ValueError,
+        arguments: Mapping[str, Any],
+        context: Context,
+        results: ToolResultBuilder,
+    ) -> Any:
+        """The result that says why arguments do not fit, or the error."""
+        text = f"{self.label}: {self._without_secrets(str(error), arguments)}"
         if context.request_context.revision.facts.behaviour.bad_tool_arguments == "error":
             raise InvalidParamsError(text)
         return results.failure(text)
 
-    async def _validated(
-        self, arguments: Mapping[str, Any], complaint: Complaint
-    ) -> dict[str, Any]:
-        """The arguments, after validation against the user-defined schema."""
+    async def _call_validated(
+        self,
+        arguments: Mapping[str, Any],
+        context: Context,
+        results: ToolResultBuilder,
+        complaint: Complaint,
+    ) -> Any:
+        """The result of a call whose arguments are validated against the user-defined schema."""
         from ...json_schema.checks import complaint_in_time  # loaded already
 
-        error = await complaint_in_time(complaint, arguments, self._deadline())
-        if error:
-            raise ValueError(error)
-        return dict(arguments)
+        try:
+            refused = await complaint_in_time(complaint, arguments, self._deadline())
+        except ValueError as error:
+            refused = str(error)
+        if refused:
+            return await self._refuse(ValueError(refused), arguments, context, results)
+        bound = dict(arguments)
+        if self.signature.context is not None:
+            bound[self.signature.context] = context
+        return await self.result_of(partial(self.function, **bound), results)
 
     def _deadline(self) -> Deadline:
         return Deadline.after(self._validation_seconds, "validation_seconds of the server")
@@ -219,7 +261,7 @@ class Tool:
     def _input_schema(
         self, schema: Mapping[str, Any] | None, additional_properties: Literal[False] | None
     ) -> Mapping[str, Any]:
-        signature = self._signature
+        signature = self.signature
         closed = {} if additional_properties is None else {_ADDITIONAL: additional_properties}
         if schema is None:
             if signature.open:
@@ -256,7 +298,7 @@ class Tool:
         if schema is None:
             return output_conversion.Output("by value")
         if isinstance(schema, str):
-            return output_conversion.from_annotation(self._signature.returns, self.label)
+            return output_conversion.from_annotation(self.signature.returns, self.label)
         return output_conversion.from_schema(schema)
 
 

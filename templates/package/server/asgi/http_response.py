@@ -55,6 +55,15 @@ class HttpResponse(msgspec.Struct, frozen=True):
             return
 
 
+async def send_json(
+    body: bytes, send: Callable[[MutableMapping[str, Any]], Awaitable[None]]
+) -> None:
+    """Send a response with status 200 that has a document and no further header fields."""
+    headers = [(b"content-length", b"%d" % len(body)), _JSON_TYPE]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    await send({"type": "http.response.body", "body": body, "more_body": False})
+
+
 def refusal(
     status: int,
     text: str,

@@ -10,6 +10,9 @@ peer, the objects of the whole way are made at that moment, and the same corouti
 is never begun twice. The plain way refuses nothing and has no errors of its own: a request that is
 not certainly plain is left to the whole way, before anything was done for it.
 
+A tool call that has a plan (see `CallPlan`) takes less still: nobody can observe it while its
+function runs, so it has no context and no cancel scope either.
+
 Checks of the head, limits, authentication, tracing and middleware are those of the whole way: they
 come before and around this.
 """
@@ -18,20 +21,32 @@ from __future__ import annotations
 
 import logging
 from abc import abstractmethod
-from collections.abc import Awaitable
-from typing import Any, Protocol
+from collections.abc import Awaitable, Callable, Coroutine, MutableMapping
+from functools import partial
+from typing import Any, Protocol, TypeAlias
 
 import anyio
+import msgspec
 
+from ..._wire import UNREADABLE
+from ...channel import RequestId
 from ...protocol import jsonrpc
-from ...protocol.plain_requests import PlainRequest, PlainRequests
-from ...runtime.concurrency import resumed
+from ...protocol.plain_requests import PlainRequest, PlainRequests, ToolCall
+from ...runtime.concurrency import never_suspends, outcome, resumed
 from ...runtime.pending_requests import PendingRequests
-from ...runtime.request_context import Application, RequestContext
-from .http_response import HttpResponse
+from ...runtime.request_context import RequestContext
+from ..serving import CallPlan, Outcome
+from .http_response import send_json
+from .quotas import Quotas
 from .request import HttpRequest, Receive, Send
 
 logger = logging.getLogger(__name__)
+
+Message: TypeAlias = MutableMapping[str, Any]
+"""A message of ASGI."""
+
+Begun: TypeAlias = Callable[[RequestContext], Coroutine[Any, Any, Any]]
+"""Gives the result of a request: `Application.handle`, or what continues a call that was run."""
 
 ENABLED = True
 """Whether requests may go the plain way. Tests set it to `False`: all then go the whole way."""
@@ -64,6 +79,10 @@ class ObservedCall(Protocol):
 class PlainEndpoint(Protocol):
     """Serves requests the plain way, and the whole way."""
 
+    def planned(self, request: HttpRequest, call: ToolCall) -> PlannedCall | None:
+        """A call that its plan serves; `None`, and nothing was done, for any other."""
+        ...
+
     def post_plainly(
         self,
         request: HttpRequest,
@@ -71,6 +90,7 @@ class PlainEndpoint(Protocol):
         receive: Receive,
         send: Send,
         scope: anyio.CancelScope,
+        begun: Begun | None = None,
     ) -> Awaitable[None] | None:
         """Responds to a POST; `None`, and nothing was done, if it has to go the whole way.
 
@@ -80,12 +100,97 @@ class PlainEndpoint(Protocol):
             receive: The ASGI receive callable.
             send: The ASGI send callable.
             scope: The scope of the caller.
+            begun: Continues the call, if it was run already.
         """
         ...
 
 
+class User(Protocol):
+    """What a client uses while a request is served: an `HttpSession`."""
+
+    def enter(self) -> None:
+        """Count a connection of the client."""
+        ...
+
+    def leave(self) -> None:
+        """Count a connection of the client no more."""
+        ...
+
+
+class PlannedCall(msgspec.Struct, frozen=True, gc=False):
+    """A tool call that is served by its plan.
+
+    Attributes:
+        plan: The plan.
+        id: The request's id.
+        arguments: The arguments, decoded.
+        session: The session of the call, if it has one.
+    """
+
+    plan: CallPlan
+    id: RequestId
+    arguments: msgspec.Struct
+    session: User | None
+
+    @classmethod
+    def of(cls, plan: CallPlan, call: ToolCall, session: User | None) -> PlannedCall | None:
+        """A call with the arguments that its plan decodes; `None` if these do not fit at once."""
+        try:
+            arguments = plan.decode(call.params.arguments)
+        except UNREADABLE:
+            return None
+        return cls(plan, call.id, arguments, session)
+
+
+_BEGIN_AT_ONCE = frozenset(
+    {"uvicorn.protocols.http.httptools_impl", "uvicorn.protocols.http.h11_impl", "asyncio.queues"}
+)
+"""Modules with coroutine functions `receive` that enter no cancel scope before they suspend."""
+
+
+def begin_receiving(receive: Receive) -> tuple[Message | None, Awaitable[Message] | None]:
+    """The first message, if it is there at once; and what gives it, if `receive` was called.
+
+    A cancel scope that is entered later has to be left later too. So only a `receive` that enters
+    none is called before the scope of the request is entered.
+    """
+    if getattr(receive, "__module__", "") not in _BEGIN_AT_ONCE and not never_suspends(receive):
+        return None, None
+    coroutine: Any = receive()
+    try:
+        awaited = coroutine.send(None)
+    except StopIteration as end:
+        return end.value, None
+    return None, resumed(coroutine, awaited)
+
+
+async def serve_planned(call: PlannedCall, quotas: Quotas, send: Send) -> Begun | None:
+    """Run a call and respond; what continues the call if its plan has no response to it."""
+    session = call.session
+    quotas.in_flight += 1
+    if session is not None:
+        session.enter()
+    try:
+        data = call.plan.run(call.id, call.arguments)
+        if not isinstance(data, bytes):
+            return partial(_resume, call.plan, data)
+        await send_json(data, send)
+        return None
+    except Exception as error:
+        logger.debug("not sent: %s", error)
+        return None
+    finally:
+        quotas.in_flight -= 1
+        if session is not None:
+            session.leave()
+
+
+def _resume(plan: CallPlan, end: Outcome, context: RequestContext) -> Coroutine[Any, Any, Any]:
+    return plan.resume(context, end)
+
+
 async def serve_plainly(
-    application: Application,
+    handle: Begun,
     requests: PlainRequests,
     request: PlainRequest,
     call: ObservedCall,
@@ -94,7 +199,7 @@ async def serve_plainly(
     """Handle a request and respond, the plain way as far as that goes.
 
     Args:
-        application: Handles the request.
+        handle: Handles the request, or continues what was begun.
         requests: Encodes the response.
         request: The request.
         call: The whole way of the request.
@@ -114,31 +219,21 @@ async def serve_plainly(
     )
     handler: Awaitable[Any]
     try:
-        coroutine = application.handle(context)
+        coroutine = handle(context)
         awaited = coroutine.send(None)
     except StopIteration as end:
         data = None if call.observed else requests.encode(request, end.value)
         if data is not None:
             call.done = True
             try:
-                await HttpResponse(200, data).send(send)
+                await send_json(data, send)
             except Exception as error:
                 logger.debug("not sent: %s", error)
             return
-        handler = _finished(end.value)
+        handler = outcome(end.value, None)
     except BaseException as error:  # for the whole way to tell failures from cancellation
-        handler = _failed(error)
+        handler = outcome(None, error)
     else:
         handler = resumed(coroutine, awaited)
     call.observe()
     await call.finish(handler)
-
-
-async def _finished(result: Any) -> Any:
-    """The result of a handler that has returned."""
-    return result
-
-
-async def _failed(error: BaseException) -> Any:
-    """Raise what a handler has raised."""
-    raise error

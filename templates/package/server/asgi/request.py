@@ -41,6 +41,7 @@ SHORT_BODY = 64 * 1024
 
 _JSON = JSON.encode()
 _LENGTH_DIGITS = 18
+_KEPT_HEADS, _KEPT_BYTES = 256, 1024  # heads, and bytes of one of these
 _NETWORK = 8  # bytes of an IPv6 address that identify one customer
 _DROPPED_BY_SERVERS = 16 * 1024  # bytes of an unread body that ASGI servers discard themselves
 _CLOSE: Mapping[str, str] = {"Connection": "close"}
@@ -56,36 +57,52 @@ class HttpRequest:
     Attributes:
         method: The method, in upper case.
         path: The path below the mount point; `/` if empty.
-        query: The query string, undecoded.
         headers: Header fields by lower-case name; repeated fields are joined by commas, cookies by
             semicolons.
         count: Number of header fields as received.
-        client: Address of the client, if known.
-        server: Address that received the request, if known.
-        root: The path of the mount point; empty if there is none.
-        version: The HTTP version, such as `1.1` or `2`.
     """
 
-    __slots__ = (
-        *("client", "count", "headers", "method", "path", "query"),
-        *("root", "server", "version"),
-    )
+    __slots__ = ("_scope", "count", "headers", "method", "path")
 
     def __init__(self, scope: Scope) -> None:
+        self._scope = scope
         root: str = scope.get("root_path", "")
-        self.root = root
         self.method: str = scope["method"]
         self.path: str = _below(scope["path"], root.rstrip("/")) if root else scope["path"] or "/"
-        self.query: bytes = scope.get("query_string", b"")
-        self.client: tuple[str, int] | None = scope.get("client")
-        self.server: tuple[str, int | None] | None = scope.get("server")
-        self.version: str = scope.get("http_version", "1.1")
         pairs: list[tuple[bytes, bytes]] = list(scope["headers"])
         self.count = len(pairs)
         headers: Mapping[bytes, bytes] = dict(pairs)
         self.headers: Mapping[bytes, bytes] = (
-            headers if len(headers) == len(pairs) else _joined(pairs)
+            headers if len(headers) == self.count else _joined(pairs)
         )
+
+    @property
+    def query(self) -> bytes:
+        """The query string, undecoded."""
+        query: bytes = self._scope.get("query_string", b"")
+        return query
+
+    @property
+    def client(self) -> tuple[str, int] | None:
+        """Address of the client, if known."""
+        return self._scope.get("client")
+
+    @property
+    def server(self) -> tuple[str, int | None] | None:
+        """Address that received the request, if known."""
+        return self._scope.get("server")
+
+    @property
+    def root(self) -> str:
+        """The path of the mount point; empty if there is none."""
+        root: str = self._scope.get("root_path", "")
+        return root
+
+    @property
+    def version(self) -> str:
+        """The HTTP version, such as `1.1` or `2`."""
+        version: str = self._scope.get("http_version", "1.1")
+        return version
 
     def field(self, name: str | None) -> str | None:
         """The value of a header field by its case-insensitive name; `None` if absent."""
@@ -96,6 +113,63 @@ class HttpRequest:
     def accepts_events(self) -> bool:
         """Whether the client accepts a stream of events."""
         return _accepted(self.headers.get(b"accept"))[1]
+
+
+class AcceptedHeads:
+    """The POSTs to the endpoint whose heads were accepted last.
+
+    Args:
+        limits: The limits of numbers, which are compared each time.
+        answers: The form of responses that the settings ask for.
+    """
+
+    def __init__(self, limits: Limits, answers: Answers) -> None:
+        self._limits = limits
+        self._answers: Answers = answers
+        self._accepted: dict[tuple[str | bytes | None, ...], bool] = {}
+
+    def __len__(self) -> int:
+        """Number of heads that are kept."""
+        return len(self._accepted)
+
+    def find(self, request: HttpRequest) -> bool | None:
+        """Whether the response to a POST may be JSON; `None` if its head has to be checked.
+
+        Credentials decide nothing here: they are for `Authentication`, each time.
+        """
+        length, limits = request.headers.get(b"content-length", b"0"), self._limits
+        if (
+            request.count > limits.fields
+            or not length.isdigit()
+            or len(length) > _LENGTH_DIGITS
+            or int(length) > limits.body
+        ):
+            return None
+        return self._accepted.get(_deciding(request))
+
+    def add(self, request: HttpRequest) -> None:
+        """Keep a head that was accepted; a long one is not kept, and the oldest makes room."""
+        key = _deciding(request)
+        if sum(len(part) for part in key if part) > _KEPT_BYTES:
+            return
+        if key not in self._accepted and len(self._accepted) >= _KEPT_HEADS:
+            del self._accepted[next(iter(self._accepted))]
+        self._accepted[key] = not response_forms(request, self._answers)[1]
+
+
+def _deciding(request: HttpRequest) -> tuple[str | bytes | None, ...]:
+    """What decides whether a head is accepted, apart from numbers and credentials."""
+    get, server = request.headers.get, request.server
+    return (
+        request.method,
+        request.path,
+        server[0] if server is not None else None,
+        get(b"host"),
+        get(b"origin"),
+        get(b"content-type"),
+        get(b"content-encoding"),
+        get(b"accept"),
+    )
 
 
 def network_of(client: tuple[str, int] | None) -> str:
@@ -177,6 +251,14 @@ def check_initialize(message: jsonrpc.Request, body: bytes, limits: Limits) -> H
     return refusal(413, text, id=message.id)
 
 
+def whole_body(message: MutableMapping[str, Any]) -> bytes | None:
+    """The body, if one message has all of it."""
+    if message["type"] != "http.request" or message.get("more_body", False):
+        return None
+    body: bytes = message.get("body", b"")
+    return body
+
+
 class Disconnected(Exception):
     """The client disconnected before its request was complete."""
 
@@ -237,18 +319,24 @@ class RequestBodies:
         """Bytes of the bodies of more than 64 KiB."""
         return self._size
 
-    async def read(self, scope: anyio.CancelScope, receive: Receive) -> bytes | RejectedBody:
+    async def read(
+        self,
+        scope: anyio.CancelScope,
+        receive: Receive,
+        first: Awaitable[MutableMapping[str, Any]] | None = None,
+    ) -> bytes | RejectedBody:
         """The whole body, to be returned by `release`, or its refusal.
 
         Args:
             scope: The scope of the caller; cancelled if the body does not arrive. `timed_out` then
                 gives the refusal.
             receive: The ASGI receive callable.
+            first: Gives the first message, if `receive` was called already.
 
         Raises:
             Disconnected: The client disconnected before the end of the body.
         """
-        gathering = self._gather(scope, receive)
+        gathering = self._gather(scope, receive, first)
         waits = False
         try:
             try:
@@ -341,10 +429,16 @@ class RequestBodies:
         scope.deadline = anyio.current_time() + self._limits.body_seconds
         self._enter(scope)
 
-    async def _gather(self, scope: anyio.CancelScope, receive: Receive) -> bytes | RejectedBody:
+    async def _gather(
+        self,
+        scope: anyio.CancelScope,
+        receive: Receive,
+        first: Awaitable[MutableMapping[str, Any]] | None,
+    ) -> bytes | RejectedBody:
         gathered: bytearray | None = None  # as large as the body, however small its parts are
         while True:
-            message = await receive()
+            message = await (first or receive())
+            first = None
             if message["type"] != "http.request":
                 raise Disconnected
             part: bytes = message.get("body", b"")

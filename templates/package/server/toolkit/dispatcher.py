@@ -22,11 +22,11 @@ from ...foreign_text import safe_repr
 from ...protocol import jsonrpc
 from ...protocol.lifecycle import Description, declared_in, merged_objects, reduced_to
 from ...protocol.requests import MESSAGE, RESOURCE_UPDATED
-from ...protocol.server_connection import Admit, OnSubscription
+from ...protocol.server_connection import Admit, OnSubscription, ServerMeta
 from ...revisions import REVISIONS
 from ...runtime.concurrency import check_own_failure
 from ...runtime.request_context import PRINCIPAL, RequestContext
-from ..serving import ProcessLimit
+from ..serving import CallPlan, Outcome, ProcessLimit
 from .context import Context
 from .custom_handlers import CustomMethod, Handler, LowLevelHandlers, low_level_result
 from .features import (
@@ -208,6 +208,7 @@ class Dispatcher:
         self._url_elicitations = OpenURLElicitations()
         self._custom: dict[str, Method] = {}
         self._method_scopes: dict[str, frozenset[str]] = {}
+        self._call_plans: dict[tuple[str, str], CallPlan | None] = {}
         self._completers: dict[tuple[str, str, str], Completer] = {}
         self._mounts: MountedServers | None = None
         self._method_followers: list[Follower] = []
@@ -383,6 +384,7 @@ class Dispatcher:
         return {"prompts/list": self._prompts.page, "prompts/get": self._get_prompt}
 
     def _tools_changed(self) -> None:
+        self._call_plans.clear()
         self._list_changed(self._tool_handlers(), TOOLS_CHANGED)
 
     def _resources_changed(self) -> None:
@@ -425,16 +427,48 @@ class Dispatcher:
             tool = tool if is_permitted(tool, tool.label, self._forbidden) else None
         if tool is None:
             raise InvalidParamsError(f"unknown tool: {safe_repr(params.name)}")
-        results = self._tool_results.get(revision.name)
-        if results is None:
-            structured_content = revision.facts.behaviour.structured_content
-            results = tool_result_builder(request.method.result, structured_content)
-            self._tool_results[revision.name] = results
+        results = self._results_of(request.method, revision)
         context = self._context(request)
         call = tool.call(params.arguments, context, results)
         if tool.runner is not None:
             call = tool.runner.run(context, call)
         return _with_input(context, call)
+
+    def _results_of(self, method: Method, revision: Revision) -> ToolResultBuilder:
+        """Builds the results of tools in a revision."""
+        results = self._tool_results.get(revision.name)
+        if results is None:
+            structured_content = revision.facts.behaviour.structured_content
+            results = tool_result_builder(method.result, structured_content)
+            self._tool_results[revision.name] = results
+        return results
+
+    def _call_plan(self, revision: Revision, name: str) -> CallPlan | None:
+        """The plan of a tool in a revision; `None` if `handle` serves its calls."""
+        tools = self._tools
+        if tools.rules is not None or tools.sources or name not in tools.items:
+            return None
+        key = revision.name, name
+        try:
+            return self._call_plans[key]
+        except KeyError:
+            plan = self._call_plans[key] = self._new_call_plan(revision, tools.items[name])
+            return plan
+
+    def _new_call_plan(self, revision: Revision, tool: Tool) -> CallPlan | None:
+        from .call_plans import ToolCallPlan, plannable_function  # needed over HTTP
+
+        function = plannable_function(tool)
+        if function is None or self._is_open or self._low_level is not None:
+            return None
+        method = revision.client_requests["tools/call"]
+        results = self._results_of(method, revision)
+        own_meta = ServerMeta(self.revisions).of_results(revision, self.describe)
+
+        def resume(request: RequestContext, end: Outcome) -> Coroutine[Any, Any, Any]:
+            return _with_input(self._context(request), tool.result_of(end, results))
+
+        return ToolCallPlan(tool, function, method, revision, results, own_meta, resume)
 
     def _get_prompt(self, request: RequestContext) -> Coroutine[Any, Any, Any]:
         params, revision = request.params, request.revision
