@@ -81,6 +81,8 @@ _NAMES = {
     ),
     ".client.client_middleware": ("ClientMiddleware", "ClientNext", "ClientRequest"),
     ".client.response_cache": ("Caching",),
+    ".client.tasks": ("TaskClient", "TaskHandle", "TaskUpdate"),
+    ".client.sync_tasks": ("SyncTaskHandle",),
     ".client.client_settings": ("ClientLimits", "Timeouts", "Restart", "ConfigInput"),
     ".client.sync": ("SyncStartedCall",),
     ".client.sync_client": ("SyncClient", "SyncClientHandlers", "connect_sync"),
@@ -173,6 +175,8 @@ _NAMES = {
     ".server.toolkit.registry": ("CacheHint",),
     ".server.toolkit.resources": ("AnyPath",),
     ".server.toolkit.server": ("Server",),
+    ".server.toolkit.task_store": ("MemoryTaskStore", "TaskPage", "TaskRecord", "TaskStore"),
+    ".server.toolkit.tasks": ("Tasks",),
     ".models": (
         "AudioContent",
         "BlobResourceContents",

@@ -28,6 +28,7 @@ from ..method_facts import MethodFacts
 from ..protocol.notifications import RESOURCE_UPDATED, SUBSCRIBE, UNSUBSCRIBE
 from ..protocol.tool_annotations import hints_of
 from .client_settings import ClientSettings
+from .feature_calls import task_support_of
 from .response_cache import ResponseCache, drop_oldest
 from .tool_param_headers import ToolParamHeaders
 
@@ -58,6 +59,7 @@ class ServerState:
         param_headers: The parameter headers of the tools.
         elicitations: The pending URL mode elicitations.
         session: The state of the session.
+        task_support: By name of a tool: whether calls as tasks are `optional` or `required`.
     """
 
     def __init__(self, settings: ClientSettings) -> None:
@@ -67,11 +69,12 @@ class ServerState:
         self.param_headers = ToolParamHeaders(limits.tools)
         self.elicitations = Elicitations(limits.elicitations)
         self.session = SessionRestore()
+        self.task_support: dict[str, str] = {}
         self._retryable_tools: dict[str, None] = {}
         self._max_tools = limits.tools
 
     def tools_listed(self, tools: Sequence[Any]) -> list[Any]:
-        """Store the annotations and parameter headers of typed tools.
+        """Store the annotations, task support and parameter headers of typed tools.
 
         Returns:
             The tools that can be called.
@@ -83,7 +86,16 @@ class ServerState:
                 drop_oldest(self._retryable_tools, self._max_tools)
             else:
                 self._retryable_tools.pop(tool.name, None)
+            if (support := task_support_of(tool)) is not None:
+                self.task_support[tool.name] = support
+                drop_oldest(self.task_support, self._max_tools)
+            elif self.task_support:
+                self.task_support.pop(tool.name, None)
         return self.param_headers.listed(tools)
+
+    def requires_task(self, facts: MethodFacts, params: Any) -> bool:
+        """Whether a request calls a tool that may be called as a task only."""
+        return facts.runs_tool and self.task_support.get(params.name) == "required"
 
     def retry_is_safe(self, facts: MethodFacts, params: Any) -> bool:
         """Whether a request may be sent again if its response was lost.
