@@ -323,7 +323,8 @@ class Tasks:
         if not _is_core(request):
             return None
         if call is None or call.record is None or not is_cancelled:
-            raise InvalidParamsError(f"taskId: expected a task that has not ended, got {record.status}")
+            got = record.core_wire()["status"]
+            raise InvalidParamsError(f"taskId: expected a task that has not ended, got one {got}")
         return call.record.core_wire()
 
     async def _result(self, request: RequestContext) -> Mapping[str, Any]:

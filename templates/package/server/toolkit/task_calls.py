@@ -19,6 +19,7 @@ import anyio
 import msgspec
 
 from ..._wire import to_builtins
+from ...channel import RequestId
 from ...errors import (
     InternalError,
     InvalidParamsError,
@@ -31,7 +32,6 @@ from ...errors import (
 from ...facts import Method
 from ...foreign_text import safe_repr
 from ...protocol.notifications import PROGRESS, notification
-from ...channel import RequestId
 from ...protocol.requests import (
     PROGRESS_TOKEN,
     InboundRequest,

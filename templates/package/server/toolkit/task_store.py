@@ -13,7 +13,6 @@ import heapq
 import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from itertools import count
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import msgspec
@@ -261,7 +260,7 @@ class MemoryTaskStore:
         self._limits = (limit, size)
         self._shares = Shares(limit)
         self._bytes = Shares(size)
-        self._numbers = count(1)
+        self._last = 0  # number of tasks that were created
         self._records: dict[str, _Stored] = {}  # in the order of creation
         self._expiries: list[tuple[float, str]] = []  # a heap
 
@@ -280,7 +279,8 @@ class MemoryTaskStore:
         self._discard_expired()
         if not self._shares.has(record.client):
             raise self._full()
-        self._store(record, next(self._numbers))
+        self._store(record, self._last + 1)
+        self._last += 1
         self._shares.take(record.client)
         if record.ttl_ms is not None:
             heapq.heappush(self._expiries, (record.expires, record.task_id))
@@ -307,11 +307,7 @@ class MemoryTaskStore:
     async def page(self, owner: str, cursor: str | None, limit: int) -> TaskPage:
         """See `TaskStore.page`."""
         self._discard_expired()
-        if cursor is not None and not (cursor.isascii() and cursor.isdecimal()):
-            raise InvalidParamsError(
-                f"cursor: expected the nextCursor of a page, got {safe_repr(cursor)}"
-            )
-        begin = 0 if cursor is None else int(cursor[:_CURSOR_DIGITS])
+        begin = 0 if cursor is None else self._number_in(cursor)
         own = (
             each for each in self._records.values() if each.owner == owner and each.number >= begin
         )
@@ -321,6 +317,14 @@ class MemoryTaskStore:
                 return TaskPage(tuple(records), str(stored.number))
             records.append(_decode(stored.data))
         return TaskPage(tuple(records), None)
+
+    def _number_in(self, cursor: str) -> int:
+        is_number = cursor.isascii() and cursor.isdecimal() and len(cursor) <= _CURSOR_DIGITS
+        if not is_number or int(cursor) > self._last:
+            raise InvalidParamsError(
+                f"cursor: expected the nextCursor of a page, got {safe_repr(cursor)}"
+            )
+        return int(cursor)
 
     def _store(self, record: TaskRecord, number: int) -> None:
         """Write a record, whose number is counted already or later."""
