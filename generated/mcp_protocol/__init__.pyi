@@ -58,12 +58,12 @@ from .client.client_middleware import (
     ClientRequest as ClientRequest,
 )
 from .client.response_cache import Caching as Caching
-from .client.tasks import (
+from .client.task_handle import (
     TaskClient as TaskClient,
     TaskHandle as TaskHandle,
     TaskUpdate as TaskUpdate,
 )
-from .client.sync_tasks import SyncTaskHandle as SyncTaskHandle
+from .client.sync_task_handle import SyncTaskHandle as SyncTaskHandle
 from .client.client_settings import (
     ClientLimits as ClientLimits,
     Timeouts as Timeouts,

@@ -44,7 +44,7 @@ from ..revisions import FOLDERS, REVISIONS
 
 if TYPE_CHECKING:
     from .. import models
-    from ..client.tasks import TaskHandle
+    from ..client.task_handle import TaskHandle
     from .group import ClientGroup
     from ..client.server_config import Config, Inputs, ServerEntry
     from ..runtime.request_context import RequestContext
@@ -408,7 +408,7 @@ class Client(ClientBase):
         }
         read = None if returns is None else self._value_reader("tools/call", fields, returns)
         if task is not False:
-            from ..client.tasks import start_task  # few calls are tasks
+            from ..client.task_handle import start_task  # few calls are tasks
 
             return await start_task(self._requests, fields, task, meta, timeout, on_progress, read)
         result: models.CallToolResult = await self._requests.call(
@@ -740,7 +740,7 @@ class Client(ClientBase):
         Raises:
             MissingCapabilityError: One of the sides does not declare tasks.
         """
-        from ..client.tasks import resume_task  # few calls are tasks
+        from ..client.task_handle import resume_task  # few calls are tasks
 
         return resume_task(self._requests, task_id)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 
 from .client_settings import ConfigInput
@@ -30,10 +30,3 @@ async def read_server(
     from .server_config import read_server  # few commands have a configuration
 
     return await read_server(path, name, ask)
-
-
-def task_support_of(tool: Any) -> str | None:
-    """Whether calls of a tool as tasks are `optional` or `required`; `None` if they are neither."""
-    execution = getattr(tool, "execution", None)
-    support: str | None = None if execution is None else execution.task_support
-    return support if support in ("optional", "required") else None

@@ -33,7 +33,6 @@ from ..method_facts import MethodFacts
 from ..protocol.notifications import RESOURCE_UPDATED, SUBSCRIBE, UNSUBSCRIBE
 from ..protocol.tool_annotations import hints_of
 from .client_settings import ClientSettings
-from .feature_calls import task_support_of
 from .response_cache import ResponseCache, drop_oldest
 from .tool_param_headers import ToolParamHeaders
 
@@ -91,8 +90,9 @@ class ServerState:
                 drop_oldest(self._retryable_tools, self._max_tools)
             else:
                 self._retryable_tools.pop(tool.name, None)
-            if (support := task_support_of(tool)) is not None:
-                self.task_support[tool.name] = support
+            execution = getattr(tool, "execution", None)  # not in all revisions
+            if execution is not None and execution.task_support in ("optional", "required"):
+                self.task_support[tool.name] = execution.task_support
                 drop_oldest(self.task_support, self._max_tools)
             elif self.task_support:
                 self.task_support.pop(tool.name, None)

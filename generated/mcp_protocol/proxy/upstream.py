@@ -210,7 +210,7 @@ class Upstream:
         if not hasattr(created, "task_id"):
             return raw
         # Packages without the extension lack the module, and no decoder of theirs gives a task.
-        tasks = importlib.import_module("..client.tasks", __package__)
+        tasks = importlib.import_module("..client.task_handle", __package__)
         session = self._client.seen_as(GroupSession)
         result = await tasks.followed(
             session.requests, session.session, created, row.name, self._meta_of(call), None, None

@@ -76,8 +76,8 @@ EXPORTS = (
         ".client.client_middleware", "client", "ClientMiddleware", "ClientNext", "ClientRequest"
     ),
     _export(".client.response_cache", "client", "Caching"),
-    _export(".client.tasks", "tasks+client", "TaskClient", "TaskHandle", "TaskUpdate"),
-    _export(".client.sync_tasks", "tasks+client", "SyncTaskHandle"),
+    _export(".client.task_handle", "tasks+client", "TaskClient", "TaskHandle", "TaskUpdate"),
+    _export(".client.sync_task_handle", "tasks+client", "SyncTaskHandle"),
     _export(".client.client_settings", "client", "ClientLimits", "Timeouts"),
     _export(".client.client_settings", "restart", "Restart"),
     _export(".client.client_settings", "groups", "ConfigInput"),

@@ -27,7 +27,7 @@ NONE = "none"
 _PEERS = ("client", "server")
 
 _TASKS = "a revision or an extension with tasks"
-"""What tasks need of a package, beside a client or a server."""
+"""The need of tasks, beside a client or a server."""
 _TASKS_EXTENSION = "io.modelcontextprotocol/tasks"
 
 

@@ -19,6 +19,7 @@ import importlib
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from functools import partial
+from importlib.util import find_spec
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -487,7 +488,7 @@ class RequestPipeline:
     async def _after_task(self, options: _Options, created: Any) -> Any:
         """The result after the task that the server created has ended."""
         # Packages without the feature lack the module, and no decoder of theirs gives a task.
-        tasks = importlib.import_module(".tasks", __package__)
+        tasks = importlib.import_module(".task_handle", __package__)
         meta, timeout = options.meta, options.timeout
         return await tasks.followed(
             self, self.session, created, options.method, meta, timeout, self._limit(timeout)
@@ -495,7 +496,9 @@ class RequestPipeline:
 
     async def _as_task(self, options: _Options, params: Any) -> Any:
         """The result of a tool that may be called as a task only."""
-        tasks = importlib.import_module(".tasks", __package__)
+        if find_spec(".task_handle", __package__) is None:  # packages without the feature
+            return await self._send(options, params)
+        tasks = importlib.import_module(".task_handle", __package__)
         timeout = options.timeout
         return await tasks.call_as_task(
             self, params, options.meta, timeout, options.on_progress, self._limit(timeout)

@@ -317,8 +317,8 @@ class ConfigProxy(Server):
 def _with_defaults(options: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of `connect`; calls that are answered by tasks are polled here."""
     capabilities = dict(_EVERYTHING)
-    if find_spec("..client.tasks", __package__) is not None:  # packages with the extension
-        tasks = import_module("..client.tasks", __package__)
+    if find_spec("..client.task_handle", __package__) is not None:  # packages with the extension
+        tasks = import_module("..client.task_handle", __package__)
         capabilities["extensions"] = {tasks.IDENTIFIER: {}}
     return {"capabilities": capabilities, "cache": False, **options}
 

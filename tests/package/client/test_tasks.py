@@ -27,10 +27,10 @@ from mcp_protocol import (
     connect_sync,
 )
 from package.live import FakeServer, live
-from package.tasks.requestor import ACCEPTED, RELATED, REVISION, Work
+from package.requestor import ACCEPTED, RELATED, REVISION, Work
 
 pytestmark = pytest.mark.anyio
-AUGMENTED = {"requests": {"tools": {"call": {}}}}
+AUGMENTED: dict[str, Any] = {"requests": {"tools": {"call": {}}}}
 
 
 def rules(*slugs: str) -> pytest.MarkDecorator:
@@ -221,7 +221,7 @@ class Slow(ClientHandlers):
 @rules("progress-token-lifetime", "result-exact")
 async def test_progress_comes_after_the_call_is_answered() -> None:
     work, reports = Work(), list[Any]()
-    async with live(work.server, REVISION) as (client, record):
+    async with live(work.server, REVISION) as (client, _):
         handle = await client.call_tool(
             "tells", task=True, on_progress=lambda *report: reports.append(report)
         )
@@ -261,7 +261,7 @@ async def test_a_handle_cancels_its_task_by_a_request() -> None:
         await handle.cancel()  # it has ended: nothing is sent
         assert len(record.sent_as("tasks/cancel")) == 1
         assert record.sent_as("notifications/cancelled") == []
-    capabilities = {"tools": {}, "tasks": AUGMENTED}
+    capabilities: dict[str, Any] = {"tools": {}, "tasks": AUGMENTED}
     async with scripted({"task": task("working")}, capabilities=capabilities) as (client, _):
         handle = await client.call_tool("t", task=True)
         with pytest.raises(MissingCapabilityError, match=r"tasks\.cancel"):
@@ -306,8 +306,9 @@ async def test_a_task_is_picked_up_again_by_its_id() -> None:
 @rules("list-cursor-opaque")
 async def test_the_cursor_of_a_list_of_tasks_is_sent_back_as_it_is() -> None:
     cursor = "\u00e9 = ?"
-    pages = [{"tasks": [task("working")], "nextCursor": cursor}, {"tasks": [task("failed")]}]
-    capabilities = {"tasks": {"list": {}}}
+    first = {"tasks": [task("working")], "nextCursor": cursor}
+    pages: list[dict[str, Any]] = [first, {"tasks": [task("failed")]}]
+    capabilities: dict[str, Any] = {"tasks": {"list": {}}}
     async with scripted(*pages, capabilities=capabilities) as (client, server):
         assert [each.status for each in await client.list_tasks()] == ["working", "failed"]
         assert server.heard[1]["params"]["cursor"] == cursor
@@ -317,7 +318,8 @@ async def test_the_cursor_of_a_list_of_tasks_is_sent_back_as_it_is() -> None:
 
 
 async def test_a_server_that_asks_without_end_is_an_error() -> None:
-    asking = [task("input_required"), {"error": {"code": -1, "message": "no"}}] * 30
+    refused = {"error": {"code": -1, "message": "no"}}
+    asking: list[dict[str, Any]] = [task("input_required"), refused] * 30
     async with scripted({"task": task("working")}, *asking) as (client, _):
         client.input_rounds = 3
         handle = await client.call_tool("t", task=True)

@@ -14,7 +14,7 @@ import pytest
 
 from mcp_protocol import MemoryTaskStore, Server, TaskRecord, Tasks, decoder
 from mcp_protocol.r2025_11_25.models import ListTasksResult, Task
-from package.tasks.requestor import (
+from package.requestor import (
     ACCEPTED,
     RELATED,
     REVISION,
