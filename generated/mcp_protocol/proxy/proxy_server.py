@@ -322,9 +322,10 @@ class ConfigProxy(Server):
 def _with_defaults(options: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of `connect`; calls that are answered by tasks are polled here."""
     capabilities = dict(_EVERYTHING)
-    if find_spec("..client.task_handle", __package__) is not None:  # packages with the extension
+    if find_spec("..client.task_handle", __package__) is not None:  # packages with the feature
         tasks = import_module("..client.task_handle", __package__)
-        capabilities["extensions"] = {tasks.IDENTIFIER: {}}
+        if tasks.UPDATE in REVISIONS.newest().client_requests:  # and with the extension
+            capabilities["extensions"] = {tasks.IDENTIFIER: {}}
     return {"capabilities": capabilities, "cache": False, **options}
 
 

@@ -33,12 +33,6 @@ pytestmark = pytest.mark.anyio
 AUGMENTED: dict[str, Any] = {"requests": {"tools": {"call": {}}}}
 
 
-def rules(*slugs: str) -> pytest.MarkDecorator:
-    """The rules of the area that a test proves."""
-    ids = (f"tasks.{slug}" for slug in slugs)
-    return pytest.mark.requirement(*ids, revisions=(REVISION,))
-
-
 class Person(ClientHandlers):
     """Answers each question by another name."""
 
@@ -95,7 +89,13 @@ def methods(server: FakeServer) -> list[str]:
     return [each["method"] for each in server.heard if each["method"] != "tools/list"]
 
 
-@rules("tool-optional", "create-request", "no-related-task-in-requests", "tool-required-client")
+@pytest.mark.requirement(
+    "tasks.tool-optional",
+    "tasks.create-request",
+    "tasks.no-related-task-in-requests",
+    "tasks.tool-required-client",
+    revisions=(REVISION,),
+)
 async def test_a_call_is_a_task_where_one_is_wanted_or_required() -> None:
     work = Work()
     work.go.set()
@@ -116,11 +116,12 @@ async def test_a_call_is_a_task_where_one_is_wanted_or_required() -> None:
 
 
 @pytest.mark.parametrize("capabilities", [{}, {"tasks": {}}, {"tasks": {"list": {}}}])
-@rules(
-    "augment-only-if-declared",
-    "no-capability-no-tasks",
-    "requests-exhaustive",
-    "tool-no-server-capability",
+@pytest.mark.requirement(
+    "tasks.augment-only-if-declared",
+    "tasks.no-capability-no-tasks",
+    "tasks.requests-exhaustive",
+    "tasks.tool-no-server-capability",
+    revisions=(REVISION,),
 )
 async def test_without_the_capability_no_call_is_a_task(capabilities: Any) -> None:
     async with scripted(RESULT, capabilities={"tools": {}, **capabilities}) as (client, server):
@@ -138,7 +139,7 @@ async def test_a_revision_without_tasks_refuses_them_locally() -> None:
         assert record.sent_as("tools/call") == []
 
 
-@rules("tool-forbidden-client")
+@pytest.mark.requirement("tasks.tool-forbidden-client", revisions=(REVISION,))
 async def test_a_tool_that_forbids_tasks_is_not_called_as_one() -> None:
     async with live(Work().server, REVISION) as (client, record):
         with pytest.raises(MethodNotFoundError, match="'plain' must not be called as a task"):
@@ -146,7 +147,12 @@ async def test_a_tool_that_forbids_tasks_is_not_called_as_one() -> None:
         assert record.sent_as("tools/call") == []
 
 
-@rules("poll-until-terminal", "respect-poll-interval", "result-request")
+@pytest.mark.requirement(
+    "tasks.poll-until-terminal",
+    "tasks.respect-poll-interval",
+    "tasks.result-request",
+    revisions=(REVISION,),
+)
 async def test_a_task_is_polled_in_its_interval_to_its_end() -> None:
     answers = [{"task": task("working")}, task("working"), task("completed"), RESULT]
     async with scripted(*answers) as (client, server):
@@ -157,7 +163,11 @@ async def test_a_task_is_polled_in_its_interval_to_its_end() -> None:
         assert methods(server) == ["tools/call", "tasks/get", "tasks/get", "tasks/result"]
 
 
-@rules("status-notification-not-relied-on", "status-notification-keep-polling")
+@pytest.mark.requirement(
+    "tasks.status-notification-not-relied-on",
+    "tasks.status-notification-keep-polling",
+    revisions=(REVISION,),
+)
 async def test_notifications_of_the_status_may_come_or_stay_away() -> None:
     answers = [{"task": task("working")}, task("working"), task("completed"), RESULT]
     async with scripted(*answers) as (client, server):
@@ -177,7 +187,12 @@ async def test_notifications_of_the_status_may_come_or_stay_away() -> None:
         assert methods(server) == ["tools/call", "tasks/result"]
 
 
-@rules("input-required-call-result", "any-stream", "poll-beside-result")
+@pytest.mark.requirement(
+    "tasks.input-required-call-result",
+    "tasks.any-stream",
+    "tasks.poll-beside-result",
+    revisions=(REVISION,),
+)
 async def test_a_task_that_requires_input_gets_it_from_the_handlers() -> None:
     handlers = Person()
     async with live(Work().server, REVISION, handlers=handlers) as (client, record):
@@ -189,7 +204,7 @@ async def test_a_task_that_requires_input_gets_it_from_the_handlers() -> None:
         assert len(record.sent_as("tasks/result")) == 1
 
 
-@rules("poll-beside-result")
+@pytest.mark.requirement("tasks.poll-beside-result", revisions=(REVISION,))
 async def test_who_waits_no_more_for_the_result_polls_on() -> None:
     async with live(Work().server, REVISION, handlers=Slow()) as (client, record):
         handle = await client.call_tool("asks", task=True)
@@ -218,7 +233,9 @@ class Slow(ClientHandlers):
         return ACCEPTED
 
 
-@rules("progress-token-lifetime", "result-exact")
+@pytest.mark.requirement(
+    "tasks.progress-token-lifetime", "tasks.result-exact", revisions=(REVISION,)
+)
 async def test_progress_comes_after_the_call_is_answered() -> None:
     work, reports = Work(), list[Any]()
     async with live(work.server, REVISION) as (client, _):
@@ -248,7 +265,12 @@ async def test_the_iteration_gives_status_and_progress() -> None:
         assert updates[-1] == TaskUpdate("completed", "nearly")
 
 
-@rules("cancel-not-by-notification", "cancel-gated", "cancel-no-retention")
+@pytest.mark.requirement(
+    "tasks.cancel-not-by-notification",
+    "tasks.cancel-gated",
+    "tasks.cancel-no-retention",
+    revisions=(REVISION,),
+)
 async def test_a_handle_cancels_its_task_by_a_request() -> None:
     work = Work()
     async with live(work.server, REVISION) as (client, record):
@@ -270,7 +292,7 @@ async def test_a_handle_cancels_its_task_by_a_request() -> None:
             await handle.answer({})
 
 
-@rules("cancel-not-by-notification")
+@pytest.mark.requirement("tasks.cancel-not-by-notification", revisions=(REVISION,))
 async def test_who_gives_up_a_call_that_needs_a_task_cancels_it() -> None:
     work = Work()
 
@@ -290,7 +312,7 @@ async def test_who_gives_up_a_call_that_needs_a_task_cancels_it() -> None:
         assert len(record.sent_as("tasks/cancel")) == 1
 
 
-@rules("ttl-expiry-delete")
+@pytest.mark.requirement("tasks.ttl-expiry-delete", revisions=(REVISION,))
 async def test_a_task_is_picked_up_again_by_its_id() -> None:
     work = Work()
     async with connect(work.server, revision=REVISION) as client:
@@ -303,7 +325,7 @@ async def test_a_task_is_picked_up_again_by_its_id() -> None:
             await client.task("unknown").result()
 
 
-@rules("list-cursor-opaque")
+@pytest.mark.requirement("tasks.list-cursor-opaque", revisions=(REVISION,))
 async def test_the_cursor_of_a_list_of_tasks_is_sent_back_as_it_is() -> None:
     cursor = "\u00e9 = ?"
     first = {"tasks": [task("working")], "nextCursor": cursor}

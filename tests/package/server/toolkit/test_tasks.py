@@ -28,18 +28,13 @@ everywhere = pytest.mark.parametrize("transport", ["memory", "http"])
 ABOUT = ("tasks/get", "tasks/result", "tasks/cancel")
 
 
-def rules(*slugs: str) -> pytest.MarkDecorator:
-    """The rules of the area that a test proves."""
-    ids = (f"tasks.{slug}" for slug in slugs)
-    return pytest.mark.requirement(*ids, revisions=(REVISION,))
-
-
 @everywhere
-@rules(
-    "declare-capability",
-    "server-capability-shape",
-    "no-list-without-identity",
-    "list-gated",
+@pytest.mark.requirement(
+    "tasks.declare-capability",
+    "tasks.server-capability-shape",
+    "tasks.no-list-without-identity",
+    "tasks.list-gated",
+    revisions=(REVISION,),
 )
 async def test_tasks_are_declared_and_listed_for_principals_only(transport: str) -> None:
     work = Work()
@@ -52,7 +47,13 @@ async def test_tasks_are_declared_and_listed_for_principals_only(transport: str)
         assert await client.result("tasks/list", {}) == {"tasks": []}
 
 
-@rules("declare-capability", "undeclared-process-normally", "cancel-gated", "list-gated")
+@pytest.mark.requirement(
+    "tasks.declare-capability",
+    "tasks.undeclared-process-normally",
+    "tasks.cancel-gated",
+    "tasks.list-gated",
+    revisions=(REVISION,),
+)
 @everywhere
 async def test_a_server_without_tasks_ignores_the_wish_for_one(transport: str) -> None:
     server = Server("plain")
@@ -65,12 +66,12 @@ async def test_a_server_without_tasks_ignores_the_wish_for_one(transport: str) -
             assert await client.code(method, {"taskId": "x"}) == -32601
 
 
-@pytest.mark.parametrize("revision", ["2024-11-05", "2025-06-18"])
-@rules("experimental")
-async def test_earlier_revisions_have_no_tasks(revision: str) -> None:
+@pytest.mark.parametrize("older", ["2024-11-05", "2025-06-18"])
+@pytest.mark.requirement("tasks.experimental", revisions=(REVISION,))
+async def test_earlier_revisions_have_no_tasks(older: str) -> None:
     work = Work()
     work.go.set()
-    async with requestor("memory", work.server, "ada", revision) as client:
+    async with requestor("memory", work.server, "ada", older) as client:
         assert "tasks" not in client.capabilities
         params = {"name": "waits", "arguments": {}, "task": {}}
         assert (await client.result("tools/call", params))["content"][0]["text"] == "done"
@@ -79,7 +80,13 @@ async def test_earlier_revisions_have_no_tasks(revision: str) -> None:
 
 
 @everywhere
-@rules("tool-forbidden-server", "tool-optional", "tool-required-server", "declared-may-require")
+@pytest.mark.requirement(
+    "tasks.tool-forbidden-server",
+    "tasks.tool-optional",
+    "tasks.tool-required-server",
+    "tasks.declared-may-require",
+    revisions=(REVISION,),
+)
 async def test_each_tool_says_whether_it_may_be_a_task(transport: str) -> None:
     work = Work()
     work.go.set()
@@ -98,26 +105,27 @@ async def test_each_tool_says_whether_it_may_be_a_task(transport: str) -> None:
 
 
 @everywhere
-@rules(
-    "create-request",
-    "create-result-shape",
-    "task-shape",
-    "status-values",
-    "get-request",
-    "id-string",
-    "id-by-receiver",
-    "begin-working",
-    "created-at",
-    "last-updated-at",
-    "ttl-actual",
-    "poll-interval-optional",
-    "accepted-returns-create-result",
-    "create-result-soon",
-    "transitions-from-working",
-    "result-request",
-    "result-has-related-task",
-    "no-related-task-in-results",
-    "get-no-sse",
+@pytest.mark.requirement(
+    "tasks.create-request",
+    "tasks.create-result-shape",
+    "tasks.task-shape",
+    "tasks.status-values",
+    "tasks.get-request",
+    "tasks.id-string",
+    "tasks.id-by-receiver",
+    "tasks.begin-working",
+    "tasks.created-at",
+    "tasks.last-updated-at",
+    "tasks.ttl-actual",
+    "tasks.poll-interval-optional",
+    "tasks.accepted-returns-create-result",
+    "tasks.create-result-soon",
+    "tasks.transitions-from-working",
+    "tasks.result-request",
+    "tasks.result-has-related-task",
+    "tasks.no-related-task-in-results",
+    "tasks.get-no-sse",
+    revisions=(REVISION,),
 )
 async def test_a_task_is_created_at_once_and_has_its_result(transport: str) -> None:
     work = Work(ttl=60)
@@ -151,7 +159,13 @@ async def test_a_task_is_created_at_once_and_has_its_result(transport: str) -> N
     ("own", "asked", "actual"),
     [(60, {}, 60_000), (60, {"ttl": 1000}, 1000), (1, {"ttl": 60_000}, 1000), (None, {}, None)],
 )
-@rules("request-ttl", "ttl-override", "ttl-actual", "limit-ttl")
+@pytest.mark.requirement(
+    "tasks.request-ttl",
+    "tasks.ttl-override",
+    "tasks.ttl-actual",
+    "tasks.limit-ttl",
+    revisions=(REVISION,),
+)
 async def test_a_client_may_ask_for_less_time_to_live(
     own: float | None, asked: dict[str, Any], actual: int | None
 ) -> None:
@@ -161,7 +175,7 @@ async def test_a_client_may_ask_for_less_time_to_live(
         assert (await client.result("tasks/get", {"taskId": task["taskId"]}))["ttl"] == actual
 
 
-@rules("id-unique", "secure-ids")
+@pytest.mark.requirement("tasks.id-unique", "tasks.secure-ids", revisions=(REVISION,))
 async def test_ids_of_tasks_are_unique_and_nobody_can_guess_them() -> None:
     server = Server("many")
     tasks = Tasks(server, limit=10_000)
@@ -173,7 +187,12 @@ async def test_ids_of_tasks_are_unique_and_nobody_can_guess_them() -> None:
 
 
 @everywhere
-@rules("result-blocks", "result-terminal", "get-sse-disconnect")
+@pytest.mark.requirement(
+    "tasks.result-blocks",
+    "tasks.result-terminal",
+    "tasks.get-sse-disconnect",
+    revisions=(REVISION,),
+)
 async def test_the_result_is_waited_for_by_any_number_of_requests(transport: str) -> None:
     work = Work()
     async with requestor(transport, work.server) as client:
@@ -190,7 +209,13 @@ async def test_the_result_is_waited_for_by_any_number_of_requests(transport: str
 
 
 @everywhere
-@rules("failed-on-error", "result-exact", "result-terminal", "failed-status-message")
+@pytest.mark.requirement(
+    "tasks.failed-on-error",
+    "tasks.result-exact",
+    "tasks.result-terminal",
+    "tasks.failed-status-message",
+    revisions=(REVISION,),
+)
 async def test_failures_of_the_call_are_those_of_the_task(transport: str) -> None:
     async with requestor(transport, Work().server) as client:
         task_id = (await client.start("fails"))["taskId"]
@@ -204,12 +229,13 @@ async def test_failures_of_the_call_are_those_of_the_task(transport: str) -> Non
 
 
 @everywhere
-@rules(
-    "input-required-when-needed",
-    "input-request-related-task",
-    "input-required-left",
-    "transitions-from-input-required",
-    "related-task-nested",
+@pytest.mark.requirement(
+    "tasks.input-required-when-needed",
+    "tasks.input-request-related-task",
+    "tasks.input-required-left",
+    "tasks.transitions-from-input-required",
+    "tasks.related-task-nested",
+    revisions=(REVISION,),
 )
 async def test_a_question_waits_for_a_request_of_the_result(transport: str) -> None:
     async with requestor(transport, Work().server) as client:
@@ -260,12 +286,13 @@ async def test_a_question_that_the_client_refuses_fails_in_the_tool() -> None:
 
 
 @everywhere
-@rules(
-    "related-task-everywhere",
-    "progress-token-lifetime",
-    "progress-stops",
-    "status-notification",
-    "status-notification-no-related-task",
+@pytest.mark.requirement(
+    "tasks.related-task-everywhere",
+    "tasks.progress-token-lifetime",
+    "tasks.progress-stops",
+    "tasks.status-notification",
+    "tasks.status-notification-no-related-task",
+    revisions=(REVISION,),
 )
 @pytest.mark.requirement("progress.task-token-lifetime", revisions=(REVISION,))
 async def test_messages_of_a_task_name_it_and_have_its_token(transport: str) -> None:
@@ -295,13 +322,14 @@ async def test_messages_of_a_task_name_it_and_have_its_token(transport: str) -> 
 
 
 @everywhere
-@rules(
-    "cancel-terminal-rejected",
-    "cancel-stops",
-    "cancel-transitions-first",
-    "cancel-may-delete",
-    "terminal-is-final",
-    "transitions-from-working",
+@pytest.mark.requirement(
+    "tasks.cancel-terminal-rejected",
+    "tasks.cancel-stops",
+    "tasks.cancel-transitions-first",
+    "tasks.cancel-may-delete",
+    "tasks.terminal-is-final",
+    "tasks.transitions-from-working",
+    revisions=(REVISION,),
 )
 async def test_a_cancelled_task_is_stopped_and_stays_cancelled(transport: str) -> None:
     work = Work()
@@ -319,7 +347,7 @@ async def test_a_cancelled_task_is_stopped_and_stays_cancelled(transport: str) -
 
 
 @everywhere
-@rules("cancel-stays", "terminal-is-final")
+@pytest.mark.requirement("tasks.cancel-stays", "tasks.terminal-is-final", revisions=(REVISION,))
 async def test_a_task_that_ends_after_its_cancellation_stays_so(transport: str) -> None:
     work = Work()
     async with requestor(transport, work.server) as client:
@@ -333,7 +361,7 @@ async def test_a_task_that_ends_after_its_cancellation_stays_so(transport: str) 
 
 
 @everywhere
-@rules("cancel-not-by-notification")
+@pytest.mark.requirement("tasks.cancel-not-by-notification", revisions=(REVISION,))
 @pytest.mark.requirement("cancellation.tasks-use-own-method", revisions=(REVISION,))
 async def test_a_notification_does_not_cancel_a_task(transport: str) -> None:
     work = Work()
@@ -348,7 +376,7 @@ async def test_a_notification_does_not_cancel_a_task(transport: str) -> None:
 
 
 @everywhere
-@rules("error-unknown-id", "error-informative")
+@pytest.mark.requirement("tasks.error-unknown-id", "tasks.error-informative", revisions=(REVISION,))
 async def test_an_unknown_task_is_an_error(transport: str) -> None:
     async with requestor(transport, Work().server) as client:
         for method in ABOUT:
@@ -357,7 +385,9 @@ async def test_an_unknown_task_is_an_error(transport: str) -> None:
             assert "task that has not expired, got 'x'" in response["error"]["message"]
 
 
-@rules("ttl-expiry-delete", "cleanup", "error-unknown-id")
+@pytest.mark.requirement(
+    "tasks.ttl-expiry-delete", "tasks.cleanup", "tasks.error-unknown-id", revisions=(REVISION,)
+)
 async def test_time_to_live_ends_the_work_and_what_waits_for_it() -> None:
     store = MemoryTaskStore()
     work = Work(store=store, ttl=0.05)
@@ -372,7 +402,7 @@ async def test_time_to_live_ends_the_work_and_what_waits_for_it() -> None:
             assert await client.code(method, {"taskId": task_id}) == -32602
 
 
-@rules("task-id-param-wins")
+@pytest.mark.requirement("tasks.task-id-param-wins", revisions=(REVISION,))
 async def test_the_id_in_the_params_names_the_task() -> None:
     work = Work()
     async with requestor("memory", work.server) as client:
@@ -385,7 +415,14 @@ async def test_the_id_in_the_params_names_the_task() -> None:
 
 
 @everywhere
-@rules("bind-context", "reject-foreign", "list-own-only", "list-complete", "list-result-shape")
+@pytest.mark.requirement(
+    "tasks.bind-context",
+    "tasks.reject-foreign",
+    "tasks.list-own-only",
+    "tasks.list-complete",
+    "tasks.list-result-shape",
+    revisions=(REVISION,),
+)
 async def test_a_task_of_another_principal_is_like_an_unknown_one(transport: str) -> None:
     work = Work()
     async with (
@@ -403,7 +440,9 @@ async def test_a_task_of_another_principal_is_like_an_unknown_one(transport: str
         assert (await ada.result("tasks/get", {"taskId": own["taskId"]}))["status"] == "working"
 
 
-@rules("list-pagination", "list-next-cursor", "error-cursor")
+@pytest.mark.requirement(
+    "tasks.list-pagination", "tasks.list-next-cursor", "tasks.error-cursor", revisions=(REVISION,)
+)
 async def test_a_long_list_of_tasks_has_pages() -> None:
     server = Server("many")
     server.tool("quick", runner=Tasks(server))(lambda: "")
@@ -424,7 +463,7 @@ async def test_a_long_list_of_tasks_has_pages() -> None:
             assert code == -32602, garbage
 
 
-@rules("error-internal")
+@pytest.mark.requirement("tasks.error-internal", revisions=(REVISION,))
 async def test_a_store_that_fails_is_an_internal_error() -> None:
     class Broken(MemoryTaskStore):
         async def load(self, task_id: str) -> TaskRecord | None:
@@ -438,7 +477,7 @@ async def test_a_store_that_fails_is_an_internal_error() -> None:
             assert "fire" not in response["error"]["message"]
 
 
-@rules("limit-concurrent")
+@pytest.mark.requirement("tasks.limit-concurrent", revisions=(REVISION,))
 async def test_more_tasks_than_the_limit_are_refused() -> None:
     async with requestor("memory", Work(limit=2).server) as client:
         await client.start("waits")
@@ -447,7 +486,12 @@ async def test_more_tasks_than_the_limit_are_refused() -> None:
         assert "at most 2 running tasks" in response["error"]["message"]
 
 
-@rules("transitions-from-working", "transitions-from-input-required", "terminal-is-final")
+@pytest.mark.requirement(
+    "tasks.transitions-from-working",
+    "tasks.transitions-from-input-required",
+    "tasks.terminal-is-final",
+    revisions=(REVISION,),
+)
 @pytest.mark.parametrize("end", ["completed", "failed", "cancelled"])
 async def test_a_store_keeps_the_end_of_a_task_and_its_versions(end: Any) -> None:
     store = MemoryTaskStore()
