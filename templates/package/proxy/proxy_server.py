@@ -227,7 +227,7 @@ class Proxy(Server):
             name
             for name, row in revision.server_notifications.items()
             if row.capability
-            and row.capability[0] != CAPABILITY  # extensions do not pass
+            and row.capability[0] not in (CAPABILITY, "tasks")  # neither of these passes
             and declared(capabilities, row.capability)
         ]
         if RESOURCE_UPDATED in notifications:
