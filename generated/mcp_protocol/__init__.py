@@ -80,6 +80,8 @@ _NAMES = {
     ),
     ".client.client_middleware": ("ClientMiddleware", "ClientNext", "ClientRequest"),
     ".client.response_cache": ("Caching",),
+    ".client.task_handle": ("TaskClient", "TaskHandle", "TaskUpdate"),
+    ".client.sync_task_handle": ("SyncTaskHandle",),
     ".client.client_settings": ("ClientLimits", "Timeouts", "Restart", "ConfigInput"),
     ".client.sync": ("SyncStartedCall",),
     ".client.sync_client": ("SyncClient", "SyncClientHandlers", "connect_sync"),
@@ -172,6 +174,8 @@ _NAMES = {
     ".server.toolkit.registry": ("CacheHint",),
     ".server.toolkit.resources": ("AnyPath",),
     ".server.toolkit.server": ("Server",),
+    ".server.toolkit.task_store": ("MemoryTaskStore", "TaskPage", "TaskRecord", "TaskStore"),
+    ".server.toolkit.tasks": ("Tasks",),
     ".models": (
         "AudioContent",
         "BlobResourceContents",

@@ -61,6 +61,12 @@ from .client.client_middleware import (
     ClientRequest as ClientRequest,
 )
 from .client.response_cache import Caching as Caching
+from .client.task_handle import (
+    TaskClient as TaskClient,
+    TaskHandle as TaskHandle,
+    TaskUpdate as TaskUpdate,
+)
+from .client.sync_task_handle import SyncTaskHandle as SyncTaskHandle
 from .client.client_settings import (
     ClientLimits as ClientLimits,
     Timeouts as Timeouts,
@@ -183,6 +189,13 @@ from .server.toolkit.middleware import (
 from .server.toolkit.registry import CacheHint as CacheHint
 from .server.toolkit.resources import AnyPath as AnyPath
 from .server.toolkit.server import Server as Server
+from .server.toolkit.task_store import (
+    MemoryTaskStore as MemoryTaskStore,
+    TaskPage as TaskPage,
+    TaskRecord as TaskRecord,
+    TaskStore as TaskStore,
+)
+from .server.toolkit.tasks import Tasks as Tasks
 from .models import (
     AudioContent as AudioContent,
     BlobResourceContents as BlobResourceContents,

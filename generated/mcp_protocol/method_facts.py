@@ -30,6 +30,7 @@ class MethodFacts:
             params, `all` for every server, `None` for what is not sent to several.
         runs_tool: Whether it runs a tool, whose result has a value.
         unchecked: Members of the params that are any JSON object, since the handler validates them.
+        per_principal: Whether a server has it for authenticated clients alone.
         extension_results: Types of extensions that its result may be, where the package has them.
     """
 
@@ -46,6 +47,7 @@ class MethodFacts:
     routed_by: str | None = None
     runs_tool: bool = False
     unchecked: tuple[str, ...] = ()
+    per_principal: bool = False
     extension_results: tuple[str, ...] = ()
 
 

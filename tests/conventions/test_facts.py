@@ -22,7 +22,7 @@ MAY_NAME_METHODS: Mapping[str, str] = {
     "client/handler_validation.py": "what handlers of a client are called with, and their checks",
     "client/group_requests.py": "finds the server of a name, a resource or a reference",
     "client/host.py": "calls the tools that a model asks for",
-    "client/tasks.py": "polls tasks, which answer calls of tools",
+    "client/task_handle.py": "polls tasks, which answer calls of tools",
     "client/server_state.py": "keeps tools, session and elicitations by the messages about them",
     "client/command_line.py": "has a command for each of them",
     "protocol/lifecycle.py": "messages that move the states; capabilities that depend on params",

@@ -35,6 +35,7 @@ FINISHED_AREAS = (
     "icons",
     "json-schema",
     "extensions",
+    "tasks",
     "tasks-ext",
     "stdio",
     "sse",

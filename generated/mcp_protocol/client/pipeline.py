@@ -24,6 +24,7 @@ import importlib
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from functools import partial
+from importlib.util import find_spec
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -115,6 +116,8 @@ class RequestPipeline:
 
     Attributes:
         rounds: Rounds in a row in which a server may ask for input.
+        peer: As passed.
+        session: As passed.
     """
 
     def __init__(
@@ -126,8 +129,8 @@ class RequestPipeline:
         state: ServerState,
         hooks: RequestHooks,
     ) -> None:
-        self._peer = peer
-        self._session = session
+        self.peer = peer
+        self.session = session
         self._timeouts = settings.timeouts
         self._limits = settings.limits
         self._handle_input = handle_input
@@ -138,7 +141,7 @@ class RequestPipeline:
     @property
     def connection(self) -> Connection:
         """The protocol of the session."""
-        return self._peer.connection
+        return self.peer.connection
 
     async def send(
         self,
@@ -167,7 +170,7 @@ class RequestPipeline:
         Nothing of the result is checked.
         """
         request: partial[Any] = partial(
-            self._peer.callers.request_raw,
+            self.peer.callers.request_raw,
             method,
             params,
             meta=meta,
@@ -182,7 +185,7 @@ class RequestPipeline:
 
     async def restore_session(self) -> None:
         """Repeat in a new session the requests whose effect ended with the lost one."""
-        request = partial(self._peer.callers.request, timeout=self._timeouts.restore)
+        request = partial(self.peer.callers.request, timeout=self._timeouts.restore)
         await self.state.session.restore(request)
 
     def call(
@@ -200,7 +203,7 @@ class RequestPipeline:
         """
         row = self._row(method)
         options = _Options(method, row.facts, meta, timeout, on_progress)
-        return self._call(row, options, typed_params(row, fields, self._session.revision.name))
+        return self._call(row, options, typed_params(row, fields, self.session.revision.name))
 
     async def begin(
         self,
@@ -208,27 +211,28 @@ class RequestPipeline:
         fields: Mapping[str, Any],
         meta: Mapping[str, Any] | None,
         timeout: float | None,
+        on_progress: OnProgress | None = None,
     ) -> Any:
-        """Like `call` without the cache, but return what an extension answers instead of a result.
+        """Like `call` without the cache, but return a task that is answered instead of a result.
 
         Requests of the server for input are answered; a result is not validated.
         """
         row = self._row(method)
-        options = _Options(method, row.facts, meta, timeout)
-        params = typed_params(row, fields, self._session.revision.name)
+        options = _Options(method, row.facts, meta, timeout, on_progress)
+        params = typed_params(row, fields, self.session.revision.name)
         result = await self._send(options, params)
         if row.facts.input_required and hasattr(result, "input_requests"):
             result = await self._after_input(options, params, result)
         return result
 
     async def late_result(
-        self, method: str, wire: Mapping[str, Any], tool: str | None, timeout: float | None
+        self, method: str, wire: Mapping[str, Any] | Raw, tool: str | None, timeout: float | None
     ) -> Any:
         """The typed result of a request that came later, by another message.
 
         Args:
             method: The request.
-            wire: The result as wire object.
+            wire: The result as wire object or JSON.
             tool: The tool whose output schema it is validated by, if any.
             timeout: Seconds for the validation.
 
@@ -237,7 +241,7 @@ class RequestPipeline:
         """
         row = self._row(method)
         try:
-            result = self._peer.connection.decode_result(row, encode(wire))
+            result = self.peer.connection.decode_result(row, encode(wire))
         except UNREADABLE as error:
             raise RemoteProtocolError(f"{method}: result: {error_text(error)}") from None
         if hasattr(result, "task_id") or hasattr(result, "input_requests"):
@@ -283,7 +287,7 @@ class RequestPipeline:
         cursor: str | None = None
         while True:
             page = {**fields, "cursor": cursor}
-            params = typed_params(row, page, self._session.revision.name)
+            params = typed_params(row, page, self.session.revision.name)
             result = await self._call(row, options, params)
             collected += getattr(result, items)
             cursor = getattr(result, "next_cursor", None)  # a revision may have no pagination
@@ -301,7 +305,7 @@ class RequestPipeline:
                 )
 
     def _row(self, method: str) -> Method:
-        revision = self._session.revision
+        revision = self.session.revision
         row = revision.client_requests.get(method)
         if row is None:
             from .handler_checks import absent_method
@@ -317,7 +321,7 @@ class RequestPipeline:
         on_progress: OnProgress | None = None,
     ) -> _Options:
         """The options of a request by name, whose method may belong to an extension."""
-        facts = self._session.revision.facts.method(method)
+        facts = self.session.revision.facts.method(method)
         return _Options(method, facts, meta, timeout, on_progress)
 
     async def _call(self, row: Method, options: _Options, params: Any) -> Any:
@@ -326,7 +330,7 @@ class RequestPipeline:
         cache = state.cache
         key: Key | None = None
         if row.cacheable:
-            trace_keys = self._session.revision.facts.meta.trace_keys
+            trace_keys = self.session.revision.facts.meta.trace_keys
             key = cache.key(row.name, params, options.meta, trace_keys)
             cached = None if key is None else await self._cached(row, key)
             if cached is not None:
@@ -334,7 +338,10 @@ class RequestPipeline:
                 return self._checked_tools(cached) if row.name == TOOLS_LIST else cached
         drops, started = cache.drops, monotonic()
         try:
-            result = await self._send(options, params)
+            if state.task_support and state.requires_task(facts, params):
+                result = await self._as_task(options, params)
+            else:
+                result = await self._send(options, params)
             if facts.input_required and hasattr(result, "input_requests"):
                 result, key = await self._after_input(options, params, result), None
             if facts.extension_results and hasattr(result, "task_id"):
@@ -371,16 +378,16 @@ class RequestPipeline:
             sending = partial(request, on_progress=on_progress)
         else:
             sending = partial(
-                self._peer.callers.request,
+                self.peer.callers.request,
                 method,
                 params,
                 meta=options.meta,
                 timeout=timeout,
-                limit=None if timeout is None else max(timeout, self._timeouts.limit),
+                limit=self._limit(timeout),
                 on_progress=on_progress,
             )
         if self.hooks.chain is not None:
-            sending = partial(self.hooks.chain.request, self._peer, sending)
+            sending = partial(self.hooks.chain.request, self.peer, sending)
         if session.lost:
             await self.restore_session()
         pauses = iter(self._timeouts.retries)
@@ -390,7 +397,7 @@ class RequestPipeline:
                 result = await sending()
                 break
             except RemoteError as error:
-                if error.code == self._session.revision.facts.errors.url_elicitation_required:
+                if error.code == self.session.revision.facts.errors.url_elicitation_required:
                     self.state.elicitations.required(error.data)
                 if refreshed or not await self._refresh_param_headers(options, error):
                     raise
@@ -417,7 +424,7 @@ class RequestPipeline:
 
         Source: basic/transports/streamable-http#client-behavior (2026-07-28).
         """
-        expected = self._session.revision.facts.errors.header_mismatch
+        expected = self.session.revision.facts.errors.header_mismatch
         if not options.facts.param_headers or error.code != expected:
             return False
         if not self.state.param_headers.in_use:
@@ -431,13 +438,13 @@ class RequestPipeline:
 
     async def _cached(self, row: Method, key: Key) -> Any:
         """A fresh cached result, or `None`. A closed client raises, as if it sent the request."""
-        self._peer.callers.check_open()
+        self.peer.callers.check_open()
         encoded = await self.state.cache.recall(key)
         if encoded is None:
             return None
         await anyio.lowlevel.checkpoint()
         try:
-            return self._peer.connection.decode_result(row, encoded)
+            return self.peer.connection.decode_result(row, encoded)
         except UNREADABLE:  # nested too deeply to be decoded at this depth of the stack
             return None
 
@@ -485,16 +492,30 @@ class RequestPipeline:
 
     async def _after_task(self, options: _Options, created: Any) -> Any:
         """The result after the task that the server created has ended."""
-        # Packages without the extension lack the module, and no decoder of theirs gives a task.
-        tasks = importlib.import_module(".tasks", __package__)
-        limit = None if options.timeout is None else max(options.timeout, self._timeouts.limit)
+        # Packages without the feature lack the module, and no decoder of theirs gives a task.
+        tasks = importlib.import_module(".task_handle", __package__)
+        meta, timeout = options.meta, options.timeout
         return await tasks.followed(
-            self, self._session, created, options.method, options.meta, options.timeout, limit
+            self, self.session, created, options.method, meta, timeout, self._limit(timeout)
         )
+
+    async def _as_task(self, options: _Options, params: Any) -> Any:
+        """The result of a tool that may be called as a task only."""
+        if find_spec(".task_handle", __package__) is None:  # packages without the feature
+            return await self._send(options, params)
+        tasks = importlib.import_module(".task_handle", __package__)
+        timeout = options.timeout
+        return await tasks.call_as_task(
+            self, params, options.meta, timeout, options.on_progress, self._limit(timeout)
+        )
+
+    def _limit(self, timeout: float | None) -> float | None:
+        """Seconds for a request despite progress."""
+        return None if timeout is None else max(timeout, self._timeouts.limit)
 
     async def input_response(self, method: str, input_request: Any) -> Any:
         """The response to one request for input, made by the client's handler."""
-        session = self._session
+        session = self.session
         row = session.revision.input_requests[to_builtins(input_request)["method"]]
         if not declared(session.own_capabilities, row.capability):
             path = ".".join(row.capability)
@@ -502,7 +523,7 @@ class RequestPipeline:
                 f"{method}: the server asked for {row.name}, but this client has no {path}"
             )
         context = RequestContext(
-            self._peer.callers,
+            self.peer.callers,
             row,
             getattr(input_request, "params", None),
             None,

@@ -63,6 +63,7 @@ class ServerState:
         param_headers: The parameter headers of the tools.
         elicitations: The pending URL mode elicitations.
         session: The state of the session.
+        task_support: By name of a tool: whether calls as tasks are `optional` or `required`.
     """
 
     def __init__(self, settings: ClientSettings) -> None:
@@ -72,11 +73,12 @@ class ServerState:
         self.param_headers = ToolParamHeaders(limits.tools)
         self.elicitations = Elicitations(limits.elicitations)
         self.session = SessionRestore()
+        self.task_support: dict[str, str] = {}
         self._retryable_tools: dict[str, None] = {}
         self._max_tools = limits.tools
 
     def tools_listed(self, tools: Sequence[Any]) -> list[Any]:
-        """Store the annotations and parameter headers of typed tools.
+        """Store the annotations, task support and parameter headers of typed tools.
 
         Returns:
             The tools that can be called.
@@ -88,7 +90,17 @@ class ServerState:
                 drop_oldest(self._retryable_tools, self._max_tools)
             else:
                 self._retryable_tools.pop(tool.name, None)
+            execution = getattr(tool, "execution", None)  # not in all revisions
+            if execution is not None and execution.task_support in ("optional", "required"):
+                self.task_support[tool.name] = execution.task_support
+                drop_oldest(self.task_support, self._max_tools)
+            elif self.task_support:
+                self.task_support.pop(tool.name, None)
         return self.param_headers.listed(tools)
+
+    def requires_task(self, facts: MethodFacts, params: Any) -> bool:
+        """Whether a request calls a tool that may be called as a task only."""
+        return facts.runs_tool and self.task_support.get(params.name) == "required"
 
     def retry_is_safe(self, facts: MethodFacts, params: Any) -> bool:
         """Whether a request may be sent again if its response was lost.

@@ -458,6 +458,8 @@ class Receiver:
         params = event.params
         request = self._state.outbound.get(params.progress_token)
         if request is None or not request.wants_progress:
+            if event.revision.facts.meta.related_task in event.meta:
+                return [event]  # of a task, whose request was answered
             token = safe_repr(params.progress_token)
             return [Ignored(f"progress for {token}, which nobody asked for")]
         request.extend(now)

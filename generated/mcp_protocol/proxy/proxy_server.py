@@ -231,7 +231,7 @@ class Proxy(Server):
             name
             for name, row in revision.server_notifications.items()
             if row.capability
-            and row.capability[0] != CAPABILITY  # extensions do not pass
+            and row.capability[0] not in (CAPABILITY, "tasks")  # neither of these passes
             and declared(capabilities, row.capability)
         ]
         if RESOURCE_UPDATED in notifications:
@@ -321,9 +321,10 @@ class ConfigProxy(Server):
 def _with_defaults(options: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of `connect`; calls that are answered by tasks are polled here."""
     capabilities = dict(_EVERYTHING)
-    if find_spec("..client.tasks", __package__) is not None:  # packages with the extension
-        tasks = import_module("..client.tasks", __package__)
-        capabilities["extensions"] = {tasks.IDENTIFIER: {}}
+    if find_spec("..client.task_handle", __package__) is not None:  # packages with the feature
+        tasks = import_module("..client.task_handle", __package__)
+        if tasks.UPDATE in REVISIONS.newest().client_requests:  # and with the extension
+            capabilities["extensions"] = {tasks.IDENTIFIER: {}}
     return {"capabilities": capabilities, "cache": False, **options}
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import logging
 from collections.abc import Callable, Collection, Mapping
+from importlib.util import find_spec
 from typing import Any
 from weakref import WeakSet
 
@@ -22,6 +23,7 @@ from ..client.async_client import Client
 from ..client.group_requests import GroupSession
 from ..client.listen import PromptsChanged, ResourcesChanged, ResourceUpdated, ToolsChanged
 from ..errors import (
+    METHOD_NOT_FOUND,
     NO_DATA,
     RESOURCE_NOT_FOUND,
     InternalError,
@@ -58,6 +60,7 @@ from .waiting_calls import PassedCall, WaitingCalls
 _PROGRESS_TOKEN = "progressToken"
 _INPUT_REQUIRED = b'"input_required"'
 _TASK = b'"task"'
+_AUGMENTED = "tasks.requests.tools.call"  # tools of 2025-11-25 may be called as tasks
 _LISTS = {
     "tools": (ToolsChanged, TOOLS_CHANGED),
     "prompts": (PromptsChanged, PROMPTS_CHANGED),
@@ -181,7 +184,7 @@ class Upstream:
         """The response, after the client was asked if its revision has requests for that."""
         request = call.context
         for _ in range(self._client.input_rounds):
-            raw = await self._send(call, row.name, params)
+            raw = await self._called(call, row, params)
             if row.facts.extension_results and _TASK in bytes(raw):
                 raw = await self._after_task(call, row, raw)
             if not row.facts.input_required or _INPUT_REQUIRED not in bytes(raw):
@@ -201,6 +204,24 @@ class Upstream:
                 }
         raise InternalError(f"{self.label} asked for input too often")
 
+    async def _called(self, call: PassedCall, row: Method, params: Mapping[str, Any]) -> Raw:
+        """The response; of a tool that the server refuses to call but as a task, its result."""
+        try:
+            return await self._send(call, row.name, params)
+        except RemoteError as error:
+            may_be_task = row.facts.runs_tool and self._client.supports(_AUGMENTED)
+            if error.code != METHOD_NOT_FOUND or not may_be_task:
+                raise
+            if find_spec("..client.task_handle", __package__) is None:
+                raise
+        tasks = importlib.import_module("..client.task_handle", __package__)
+        requests = self._client.seen_as(GroupSession).requests
+        on_progress = self._on_progress(call)
+        typed = row.decode_params(encode(params))
+        meta = self._meta_of(call)
+        result = await tasks.call_as_task(requests, typed, meta, None, on_progress, None)
+        return Raw(encode(result))
+
     async def _after_task(self, call: PassedCall, row: Method, raw: Raw) -> Raw:
         """The result of the tool, if the server has answered its call by a task."""
         try:
@@ -210,7 +231,7 @@ class Upstream:
         if not hasattr(created, "task_id"):
             return raw
         # Packages without the extension lack the module, and no decoder of theirs gives a task.
-        tasks = importlib.import_module("..client.tasks", __package__)
+        tasks = importlib.import_module("..client.task_handle", __package__)
         session = self._client.seen_as(GroupSession)
         result = await tasks.followed(
             session.requests, session.session, created, row.name, self._meta_of(call), None, None
@@ -224,13 +245,16 @@ class Upstream:
     async def _send(self, call: PassedCall, name: str, params: Mapping[str, Any]) -> Raw:
         request = call.context
         await self._ask_for_logs(request)
-        on_progress: OnProgress | None = call.progress if _PROGRESS_TOKEN in request.meta else None
         return await self._client.request_raw(
             name,
             Raw(encode(params)) if params else None,
             meta=self._meta_of(call),
-            on_progress=on_progress,
+            on_progress=self._on_progress(call),
         )
+
+    def _on_progress(self, call: PassedCall) -> OnProgress | None:
+        """What passes progress on, if the client of the call asked for it."""
+        return call.progress if _PROGRESS_TOKEN in call.context.meta else None
 
     def _meta_of(self, call: PassedCall) -> dict[str, Any]:
         """The members of `_meta` that are the client's own."""

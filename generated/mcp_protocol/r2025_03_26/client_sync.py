@@ -17,6 +17,7 @@ from ..runtime.stubs import Value
 from .client import Client
 
 if TYPE_CHECKING:
+    from ..client.sync_task_handle import SyncTaskHandle
     from ..runtime.pending_requests import OnProgress
     from . import models
 
@@ -358,6 +359,7 @@ class SyncClient(SyncClientBase):
         returns: object,
     ) -> Any: ...
 
+    @overload
     def call_tool(
         self,
         name: str,
@@ -367,6 +369,19 @@ class SyncClient(SyncClientBase):
         timeout: float | None = None,
         on_progress: OnProgress | None = None,
         returns: object = None,
+        task: bool | Mapping[str, Any],
+    ) -> SyncTaskHandle: ...
+
+    def call_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        meta: Mapping[str, Any] | None = None,
+        timeout: float | None = None,
+        on_progress: OnProgress | None = None,
+        returns: object = None,
+        task: bool | Mapping[str, Any] = False,
         **others: object,
     ) -> Any:
         """Runs a tool. An unknown tool is error -32602; a failure inside the tool is a result with
@@ -384,7 +399,7 @@ class SyncClient(SyncClientBase):
             from ..other_sdks import keyword_error  # for the error only
 
             raise keyword_error("client.call_tool", others)
-        return self._thread.run(
+        answer: Any = self._thread.run(
             lambda: self._client.call_tool(
                 name=name,
                 arguments=arguments,
@@ -392,8 +407,14 @@ class SyncClient(SyncClientBase):
                 timeout=timeout,
                 on_progress=in_thread(on_progress),
                 returns=returns,
+                task=task,
             )
         )
+        if task is False:
+            return answer
+        from ..client.sync_task_handle import SyncTaskHandle  # few calls are tasks
+
+        return SyncTaskHandle(self._thread, answer)
 
     def set_level(
         self,
@@ -481,3 +502,13 @@ class SyncClient(SyncClientBase):
         Source: client/roots.
         """
         self._thread.run(lambda: self._client.roots_list_changed())
+
+    def task(self, task_id: str) -> SyncTaskHandle:
+        """A task that was started before, perhaps by another process; nothing is sent.
+
+        Raises:
+            MissingCapabilityError: One of the sides does not declare tasks.
+        """
+        from ..client.sync_task_handle import resume_task_in  # few calls are tasks
+
+        return resume_task_in(self._thread, self._client.task, task_id)

@@ -15,6 +15,7 @@ from ..client.base import ClientBase
 from ..errors import MethodNotFoundError
 
 if TYPE_CHECKING:
+    from ..client.task_handle import TaskHandle
     from ..runtime.request_context import RequestContext
     from ..runtime.pending_requests import OnProgress
     from . import models
@@ -339,6 +340,7 @@ class Client(ClientBase):
         returns: object,
     ) -> Any: ...
 
+    @overload
     async def call_tool(
         self,
         name: str,
@@ -348,6 +350,19 @@ class Client(ClientBase):
         timeout: float | None = None,
         on_progress: OnProgress | None = None,
         returns: object = None,
+        task: bool | Mapping[str, Any],
+    ) -> TaskHandle: ...
+
+    async def call_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        meta: Mapping[str, Any] | None = None,
+        timeout: float | None = None,
+        on_progress: OnProgress | None = None,
+        returns: object = None,
+        task: bool | Mapping[str, Any] = False,
         **others: object,
     ) -> Any:
         """Runs a tool. An unknown tool is error -32602; a failure inside the tool is a result with
@@ -370,6 +385,10 @@ class Client(ClientBase):
             "arguments": arguments,
         }
         read = None if returns is None else self._value_reader("tools/call", fields, returns)
+        if task is not False:
+            from ..client.task_handle import start_task  # few calls are tasks
+
+            return await start_task(self._requests, fields, task, meta, timeout, on_progress, read)
         result: models.CallToolResult = await self._requests.call(
             "tools/call", fields, meta, timeout, on_progress
         )
@@ -462,6 +481,16 @@ class Client(ClientBase):
         """
         fields: dict[str, Any] = {}
         await self._notify("notifications/roots/list_changed", fields)
+
+    def task(self, task_id: str) -> TaskHandle:
+        """A task that was started before, perhaps by another process; nothing is sent.
+
+        Raises:
+            MissingCapabilityError: One of the sides does not declare tasks.
+        """
+        from ..client.task_handle import resume_task  # few calls are tasks
+
+        return resume_task(self._requests, task_id)
 
 
 class ClientHandlers(HandlersBase):

@@ -178,7 +178,7 @@ CLIENT_LIST_TASKS = Method(
     result=models.ListTasksResult,
     capability=("tasks", "list"),
     items="tasks",
-    facts=MethodFacts(idempotent=True),
+    facts=MethodFacts(idempotent=True, per_principal=True),
     python_name="list_tasks",
 )
 SET_LEVEL = Method(
@@ -255,7 +255,7 @@ SERVER_LIST_TASKS = Method(
     result=models.ListTasksResult,
     capability=("tasks", "list"),
     items="tasks",
-    facts=MethodFacts(idempotent=True),
+    facts=MethodFacts(idempotent=True, per_principal=True),
     python_name="list_tasks",
 )
 CREATE_MESSAGE = Method(

@@ -33,8 +33,6 @@ def _export(module: str, parts: str, *names: str) -> Export:
     return Export(module, frozenset(parts.split()), names)
 
 
-_TASKS = "io.modelcontextprotocol/tasks"
-
 _UNSET = (_export("._wire", "types", "UNSET", "UnsetType"),)
 
 EXPORTS = (
@@ -78,7 +76,8 @@ EXPORTS = (
         ".client.client_middleware", "client", "ClientMiddleware", "ClientNext", "ClientRequest"
     ),
     _export(".client.response_cache", "client", "Caching"),
-    _export(".client.tasks", f"{_TASKS}+client", "TaskClient", "TaskHandle"),
+    _export(".client.task_handle", "tasks+client", "TaskClient", "TaskHandle", "TaskUpdate"),
+    _export(".client.sync_task_handle", "tasks+client", "SyncTaskHandle"),
     _export(".client.client_settings", "client", "ClientLimits", "Timeouts"),
     _export(".client.client_settings", "restart", "Restart"),
     _export(".client.client_settings", "groups", "ConfigInput"),
@@ -202,13 +201,14 @@ EXPORTS = (
     _export(".server.toolkit.resources", "server", "AnyPath"),
     _export(".server.toolkit.server", "server", "Server"),
     _export(
-        ".server.toolkit.tasks",
-        f"{_TASKS}+server",
+        ".server.toolkit.task_store",
+        "tasks+server",
         "MemoryTaskStore",
+        "TaskPage",
         "TaskRecord",
-        "Tasks",
         "TaskStore",
     ),
+    _export(".server.toolkit.tasks", "tasks+server", "Tasks"),
 )
 
 _MESSAGE_TYPES = frozenset(

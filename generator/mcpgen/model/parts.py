@@ -26,6 +26,10 @@ NONE = "none"
 
 _PEERS = ("client", "server")
 
+_TASKS = "a revision or an extension with tasks"
+"""The need of tasks, beside a client or a server."""
+_TASKS_EXTENSION = "io.modelcontextprotocol/tasks"
+
 
 @dataclass(frozen=True)
 class Feature:
@@ -34,7 +38,7 @@ class Feature:
     Attributes:
         name: Its word of `--features`.
         parts: What a package needs for it beside a client or a server: `client`, `server`,
-            `http`, `stdio`.
+            `http`, `stdio`, or tasks in a revision or an extension.
         brings: Features that come with it.
         server_members: Members of `Server` that it adds.
         client_members: Members of open clients that it adds.
@@ -63,7 +67,7 @@ FEATURES = (
         frozenset({"server"}),
         server_members=("elicitation_complete",),
         context_members=("ask_all", "elicit", "elicit_url", "list_roots", "once", "sample"),
-        extensions=frozenset({"io.modelcontextprotocol/tasks"}),
+        extensions=frozenset({_TASKS_EXTENSION}),
     ),
     Feature(
         "schemas",
@@ -119,6 +123,13 @@ FEATURES = (
         brings=("trace",),
     ),
     Feature(
+        "tasks",
+        frozenset({_TASKS}),
+        brings=("elicitation",),
+        client_members=("task",),
+        extensions=frozenset({_TASKS_EXTENSION}),
+    ),
+    Feature(
         "telemetry",
         frozenset(),
         brings=("middleware",),
@@ -161,6 +172,7 @@ class Features:
         param_headers: Headers that repeat arguments of a tool.
         draft_headers: The headers of a draft, in sessions.
         several: More than one revision.
+        tasks: Tasks, in a revision or in an extension.
         extensions: Identifiers of the extensions beside its revisions.
         models: What its models are written for.
         chosen: The features by name, those included that others bring.
@@ -178,6 +190,7 @@ class Features:
     param_headers: bool
     draft_headers: bool
     several: bool
+    tasks: bool = False
     extensions: frozenset[str] = frozenset()
     models: Library = "msgspec"
     chosen: frozenset[str] = frozenset()
@@ -218,6 +231,7 @@ class Features:
             "server": self.server,
             "http": self.any_http,
             "stdio": self.stdio,
+            _TASKS: self.tasks,
         }
         return (self.client or self.server) and all(has[part] for part in feature.parts)
 
@@ -409,6 +423,8 @@ def features(
         param_headers=http and any(row.headers.param_prefix is not None for row in facts),
         draft_headers=http and any(row.draft.method is not None for row in facts),
         several=len(facts) > 1,
+        tasks=_TASKS_EXTENSION in extensions
+        or any(row.meta.related_task is not None for row in facts),
         extensions=frozenset(extensions),
         models=chosen.models,
         installed=chosen.runtime == "installed",

@@ -97,18 +97,22 @@ async def test_bytes_and_numbers_are_free_again_when_records_expire(pkg: Any) ->
     store = pkg.root.MemoryTaskStore(limit=2, size=20_000, clock=lambda: now)
     whole = {"owner": "", "client": "c", "updated": now, "poll_interval_ms": 1}
 
-    async def save(task_id: str, created: float, size: int) -> None:
+    async def save(task_id: str, created: float, size: int, version: int = 1) -> None:
+        result = {"x": "x" * size}
         record = pkg.root.TaskRecord(
-            task_id=task_id, created=created, ttl_ms=1000, result={"x": "x" * size}, **whole
+            task_id=task_id, created=created, ttl_ms=1000, result=result, version=version, **whole
         )
-        await store.save(record)
+        if version == 1:
+            await store.create(record)
+        else:
+            assert await store.change(record)
 
     await save("a", now, 9000)
-    await save("a", now, 9500)
+    await save("a", now, 9500, 2)
     with pytest.raises(errors.InternalError, match="at most 2 tasks with 20000 bytes"):
         await save("b", now, 10)
     with pytest.raises(errors.InternalError):
-        await save("a", now, 12_000)
+        await save("a", now, 12_000, 3)
     kept = await store.load("a")
     assert len(kept.result["x"]) == 9500
     now += 2

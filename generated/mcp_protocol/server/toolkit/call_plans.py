@@ -30,7 +30,7 @@ from ...protocol.requests import encode_response
 from ...runtime.concurrency import never_suspends, outcome
 from ...runtime.request_context import RequestContext
 from ..serving import Outcome
-from .client_features.input_required import InputRequired
+from .features import InputRequired
 from .output_conversion import ToolResultBuilder
 from .signatures import Signature
 from .tools import Tool

@@ -426,7 +426,7 @@ class Server(Decorators):
             on_subscription=self._subscription_listener(),
             admit=lambda: self._admit,
             process_limits=self._process_limits,
-            capabilities=self._settings.capabilities,
+            capabilities=self._capabilities,
             dependencies=self._own_dependencies,
             url_elicitations=self._url_elicitations,
             method_followers=self._method_followers,

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, Unpack, overload
 
-from ...protocol.lifecycle import CAPABILITY
+from ...protocol.lifecycle import CAPABILITY, merged_objects
 from ...protocol.request_meta import check_extensions
 from ...protocol.server_connection import Admit
 from ...scopes import checked_scopes
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from .dependencies import Dependencies
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+_NO_CAPABILITIES: Mapping[str, Any] = {}
 
 _Server = TypeVar("_Server")
 _Options = ParamSpec("_Options")
@@ -141,8 +143,8 @@ class Decorators(Dispatcher):
                 result is a tool error that says so. A plain function can't be cancelled: the call
                 ends, and its thread runs on.
             tags: Names for `enable` and `disable`; they are not sent.
-            runner: Runs the calls, such as `Tasks` of the tasks extension; `None` for the tasks of
-                their requests.
+            runner: Runs the calls, such as `Tasks`, which makes them tasks of the protocol; `None`
+                for the requests themselves.
 
         Raises:
             TypeError: An option is unknown or malformed; (from the decorator) the signature can't
@@ -155,6 +157,8 @@ class Decorators(Dispatcher):
         required = checked_scopes(scopes)
         hints = wire_of(annotations, ToolAnnotations, "annotations") if annotations else None
         members = _members(title, description, icons, meta, hints)
+        if runner is not None:
+            members |= runner.tool_members
         names = local_names(inspect.currentframe())
 
         def register(function: Function) -> Function:
@@ -405,16 +409,21 @@ class Decorators(Dispatcher):
         handlers: Mapping[str, Handler],
         admit: Admit | None = None,
         process_limit: ProcessLimit | None = None,
+        *,
+        capabilities: Mapping[str, Any] = _NO_CAPABILITIES,
+        runner: ToolRunner | None = None,
     ) -> Announce:
-        """Handle requests of extensions by these functions, by wire name.
+        """Handle requests that the toolkit does not handle by these functions, by wire name.
 
-        The server declares the extensions in the revisions that have the requests.
+        The server declares their capabilities or extensions in the revisions that have them.
 
         Args:
             handlers: The functions.
             admit: Gives those of the subjects in a subscription whose changes are announced to the
                 principal of the request; by the notification.
             process_limit: What they lack where several processes serve together.
+            capabilities: Further capabilities to declare in the revisions that have them.
+            runner: Runs the calls of tools that have no runner of their own.
 
         Returns:
             Announces a notification, with its params, to the clients that are subscribed.
@@ -427,6 +436,8 @@ class Decorators(Dispatcher):
         self._admit = admit or self._admit
         if process_limit is not None:
             self._process_limits.append(process_limit)
+        self._capabilities.update(merged_objects(self._capabilities, capabilities))
+        self._default_runner = runner or self._default_runner
         self._serve(handlers)
         return self._announce
 

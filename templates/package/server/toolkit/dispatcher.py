@@ -45,7 +45,7 @@ from .registry import (
     RequiredScopes,
     is_permitted,
 )
-from .tools import Tool
+from .tools import Tool, ToolRunner
 
 if TYPE_CHECKING:  # loaded only if a server has some
     from .dependencies import Dependencies
@@ -196,12 +196,14 @@ class Dispatcher:
         self._announce = announce
         self._admit: Admit | None = None
         self._process_limits: list[ProcessLimit] = []
+        self._capabilities = dict(settings.capabilities)
+        self._default_runner: ToolRunner | None = None
         self._signer = settings.signer
         self._forbidden: ForbiddenItems = settings.forbidden_items
         self._low_level = settings.low_level_handlers or None
         self._handlers: dict[str, Handler] = {}
         self._notifications: set[str] = {MESSAGE} if settings.logging else set()
-        self._descriptions: dict[str, Description] = {}
+        self._descriptions: dict[tuple[str, bool], Description] = {}
         self._tool_results: dict[str, ToolResultBuilder] = {}
         self._prompt_results: dict[str, PromptResultBuilder] = {}
         self._state: ContextVar[Any] = ContextVar("state", default=None)
@@ -243,9 +245,10 @@ class Dispatcher:
 
     def describe(self, revision: Revision) -> Description:
         """Name, capabilities and instructions of the server in a revision."""
-        description = self._descriptions.get(revision.name)
+        key = revision.name, PRINCIPAL.get().is_anonymous
+        description = self._descriptions.get(key)
         if description is None:
-            description = self._descriptions[revision.name] = Description(
+            description = self._descriptions[key] = Description(
                 reduced_to(revision.implementation, self._settings.info),
                 declared_in(revision.server_capabilities, self._declared(revision)),
                 self._settings.instructions,
@@ -307,7 +310,12 @@ class Dispatcher:
         requests = set(self._handlers)
         if self._low_level is not None:
             requests.update(self._low_level.requests(revision))
-        rows = [row for name, row in revision.client_requests.items() if name in requests]
+        is_anonymous = PRINCIPAL.get().is_anonymous
+        rows = [
+            row
+            for name, row in revision.client_requests.items()
+            if name in requests and not (row.facts.per_principal and is_anonymous)
+        ]
         rows += [
             row
             for name, row in revision.server_notifications.items()
@@ -323,7 +331,7 @@ class Dispatcher:
                     members = members.setdefault(name, {})
         if self._mounts is not None:
             capabilities = merged_objects(capabilities, self._mounts.capabilities())
-        return merged_objects(capabilities, self._settings.capabilities)
+        return merged_objects(capabilities, self._capabilities)
 
     def _serve(self, handlers: Mapping[str, Handler], *notifications: str) -> None:
         """Add methods to the table, and notifications to those that are declared."""
@@ -430,8 +438,8 @@ class Dispatcher:
         results = self._results_of(request.method, revision)
         context = self._context(request)
         call = tool.call(params.arguments, context, results)
-        if tool.runner is not None:
-            call = tool.runner.run(context, call)
+        if (runner := tool.runner or self._default_runner) is not None:
+            call = runner.run(context, call)
         return _with_input(context, call)
 
     def _results_of(self, method: Method, revision: Revision) -> ToolResultBuilder:
@@ -459,7 +467,8 @@ class Dispatcher:
         from .call_plans import ToolCallPlan, plannable_function  # needed over HTTP
 
         function = plannable_function(tool)
-        if function is None or self._is_open or self._low_level is not None:
+        is_served_otherwise = self._is_open or self._low_level or self._default_runner
+        if function is None or is_served_otherwise:
             return None
         method = revision.client_requests["tools/call"]
         results = self._results_of(method, revision)

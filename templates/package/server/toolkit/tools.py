@@ -35,6 +35,11 @@ _logger = logging.getLogger(__name__)
 class ToolRunner(Protocol):
     """Runs the calls of a tool elsewhere than in the tasks of their requests."""
 
+    @property
+    def tool_members(self) -> Mapping[str, Any]:
+        """Members of the wire object of the tool."""
+        ...
+
     def run(self, context: Context, call: Coroutine[Any, Any, Any]) -> Coroutine[Any, Any, Any]:
         """The response to a call of the tool.
 

@@ -1,0 +1,484 @@
+"""Calls of tools that run as tasks, and what their functions send to the client meanwhile.
+
+A function asks by its `Context` and waits for the answer. The question is an input request of the
+task until then. In the extension the client answers by `tasks/update`. In 2025-11-25 the server
+asks it by requests, on behalf of a `tasks/result` that is being served; of several the last one
+asks, since its client may have lost the others.
+
+Source: basic/utilities/tasks (2025-11-25), ext-tasks/specification/draft/tasks.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Coroutine, Mapping
+from typing import Any, Protocol
+
+import anyio
+import msgspec
+
+from ..._wire import to_builtins
+from ...channel import RequestId
+from ...errors import (
+    InternalError,
+    InvalidParamsError,
+    LocalProtocolError,
+    McpError,
+    ProtocolError,
+    RequestTimeoutError,
+    TransportError,
+)
+from ...facts import Method
+from ...foreign_text import safe_repr
+from ...protocol.requests import (
+    PROGRESS,
+    PROGRESS_TOKEN,
+    InboundRequest,
+    error_response,
+    notification,
+    progress_token_of,
+)
+from ...runtime.pending_requests import OnProgress
+from ...runtime.request_context import RequestContext
+from .client_features.input_required import InputRequired
+from .client_features.multi_round_trip import MultiRoundTrip, Question, askable, check_params
+from .context import Context
+from .output_conversion import mismatch
+from .task_store import TaskRecord, TaskStore
+
+_logger = logging.getLogger(__name__)
+
+
+class RunningTasks(Protocol):
+    """The tasks of a server, as one of its calls sees them."""
+
+    store: TaskStore
+
+    def new_record(self, request: RequestContext) -> TaskRecord:
+        """The record of a new task."""
+        ...
+
+    async def began(self, call: TaskCall, record: TaskRecord) -> None:
+        """Store the first record of a task."""
+        ...
+
+    def changed(self, call: TaskCall, record: TaskRecord) -> None:
+        """Notify the clients that want to know of a change, without waiting."""
+        ...
+
+    def ended(self, call: TaskCall) -> None:
+        """Forget a call that has ended."""
+        ...
+
+
+class TaskCall:
+    """A call in the background, and its task once it has begun.
+
+    Args:
+        tasks: The tasks of the server.
+        context: The request.
+        related: The member of `_meta` that names the task of a message; `None` for no such member.
+
+    Attributes:
+        context: As passed.
+        related: As passed.
+        scope: Cancels the call.
+        record: The record of its task; `None` before it has begun.
+        settled: Set when the task has begun, or the call has ended without one.
+        result: The result of a call that ended without a task.
+        error: The failure of such a call.
+        request: The request that made the call.
+    """
+
+    def __init__(self, tasks: RunningTasks, context: Context, related: str | None) -> None:
+        self.context = context
+        self.related = related
+        self.scope = anyio.CancelScope()
+        self.record: TaskRecord | None = None
+        self.settled = anyio.Event()
+        self.result: Any = None
+        self.error: BaseException | None = None
+        self.request = context.request_context
+        self._tasks = tasks
+        self._open: dict[str, _OpenQuestion] = {}
+        self._waiting: list[RequestContext] = []
+        self._news = anyio.Event()
+        self._saving = anyio.Lock()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether its task has ended."""
+        return self.record is not None and self.record.is_terminal
+
+    def listener(self) -> RequestContext | None:
+        """The last `tasks/result` that the client of the call sent, if it is being served."""
+        own = (each for each in reversed(self._waiting) if each.peer is self.request.peer)
+        return next(own, None)
+
+    async def begin(self) -> None:
+        """Make a task of the call."""
+        record = self._tasks.new_record(self.request)
+        await self._tasks.began(self, record)
+        self.record = record
+        if record.ttl_ms is not None:
+            self.scope.deadline = anyio.current_time() + record.ttl_ms / 1000
+        self.context.questions = _TaskQuestions(self, self.context.multi_round_trip())
+        if self.related is not None:
+            self.context.request_context = _TaskContext(self)
+        self.settled.set()
+
+    def meta(self) -> dict[str, Any]:
+        """`_meta` that names the task, where messages have such a member."""
+        if self.related is None or self.record is None:
+            return {}
+        return {self.related: {"taskId": self.record.task_id}}
+
+    async def run(self, coroutine: Coroutine[Any, Any, Any]) -> None:
+        """Await the call and store its end."""
+        try:
+            with self.scope:
+                try:
+                    self.result = await coroutine
+                except anyio.get_cancelled_exc_class():
+                    raise
+                except (KeyboardInterrupt, SystemExit, GeneratorExit):
+                    raise
+                except BaseException as error:
+                    self.error = error
+            if self.record is not None:
+                with anyio.CancelScope(shield=True):
+                    await self._end()
+        finally:
+            self._tasks.ended(self)
+            self.settled.set()
+            self._wake()
+
+    async def change(self, **changes: Any) -> bool:
+        """Change the record and store it; `False` if the task has ended.
+
+        A task that was ended elsewhere, or has expired, is stopped.
+        """
+        async with self._saving:
+            while self.record is not None and not self.record.is_terminal:
+                record = self.record.changed(**changes)
+                if await self._tasks.store.change(record):
+                    self.record = record
+                    self._wake()
+                    self._tasks.changed(self, record)
+                    return True
+                stored = await self._tasks.store.load(record.task_id)
+                self.record = stored if stored is not None else _expired(record)
+                if self.record.is_terminal:
+                    self._wake()
+                    self.scope.cancel()
+        return False
+
+    async def cancel(self) -> bool:
+        """Cancel the task and stop the call; `False` if it has ended."""
+        if not await self.change(status="cancelled", input_requests=None):
+            return False
+        self.scope.cancel()
+        return True
+
+    async def ask(self, key: str, question: _OpenQuestion, timeout: float | None) -> Any:
+        """The client's answer to a question.
+
+        Raises:
+            RequestTimeoutError: No answer in time.
+            McpError: The client refused.
+        """
+        self._open[key] = question
+        try:
+            await self._input_changed()
+            with anyio.move_on_after(timeout):
+                await question.answered.wait()
+                if question.failure is not None:
+                    raise question.failure
+                return question.answer
+            raise RequestTimeoutError(question.method.name, timeout or 0.0)
+        finally:
+            question.withdraw()
+            if self._open.pop(key, None) is not None:
+                with anyio.CancelScope(shield=True):
+                    await self._input_changed()
+
+    async def answer(self, responses: Mapping[str, Any]) -> None:
+        """Pass answers on to the open questions; others are ignored.
+
+        Raises:
+            InvalidParamsError: An answer does not fit its question. None was passed on.
+        """
+        fitting = {key: answer for key, answer in responses.items() if key in self._open}
+        for key, answer in fitting.items():
+            if error := mismatch(answer, self._open[key].method.result):
+                raise InvalidParamsError(f"inputResponses.{safe_repr(key)}: {error}")
+        for key, answer in fitting.items():
+            self._open.pop(key).settle(answer)
+        if fitting:
+            await self._input_changed()
+
+    async def wait(self, request: RequestContext) -> TaskRecord:
+        """The record of the task when it has ended.
+
+        Args:
+            request: A `tasks/result`, on whose behalf the client is asked meanwhile.
+        """
+        assert self.record is not None
+        self._waiting.append(request)
+        for question in self._open.values():
+            question.withdraw()
+        try:
+            async with anyio.create_task_group() as asking:
+                while not self.record.is_terminal:
+                    news = self._news
+                    if self._waiting[-1] is request:
+                        for key, question in self._open.items():
+                            if question.scope is None:
+                                question.scope = anyio.CancelScope()
+                                asking.start_soon(self._put, key, question, request)
+                    await news.wait()
+                asking.cancel_scope.cancel()
+        finally:
+            self._waiting.remove(request)
+            self._wake()
+        return self.record
+
+    async def _put(self, key: str, question: _OpenQuestion, request: RequestContext) -> None:
+        """Ask the client by a request, on behalf of another one, until the question is withdrawn.
+
+        A question that is withdrawn, or whose client is gone, can be asked again.
+        """
+        scope = question.scope
+        assert scope is not None
+        params: Mapping[str, Any] = question.wire.get("params") or {}
+        asked = {**params, "_meta": {**params.get("_meta", {}), **self.meta()}}
+        answer: Any = None
+        failure: McpError | None = None
+        try:
+            with scope:
+                answer = to_builtins(await request.request(question.method.name, asked))
+        except TransportError:
+            pass
+        except McpError as error:
+            failure = error
+        finally:
+            is_current = question.scope is scope
+            if is_current:
+                question.scope = None
+        settles = answer is not None or failure is not None
+        if settles and is_current and self._open.get(key) is question:
+            del self._open[key]
+            question.settle(answer, failure)
+            with anyio.CancelScope(shield=True):
+                await self._input_changed()
+
+    async def _input_changed(self) -> None:
+        requests = {key: question.wire for key, question in self._open.items()}
+        status = "input_required" if requests else "working"
+        await self.change(status=status, input_requests=requests or None)
+
+    def _wake(self) -> None:
+        """Wake the requests that wait for news of the task."""
+        self._news.set()
+        self._news = anyio.Event()
+
+    async def _end(self) -> None:
+        """Store the end of the task; what the store has no room for fails it."""
+        try:
+            await self.change(**self._changes_at_end())
+        except InternalError as error:
+            failure = {"code": error.code, "message": error.message}
+            await self.change(
+                status="failed", input_requests=None, error=failure, message=error.message
+            )
+
+    def _changes_at_end(self) -> dict[str, Any]:
+        """How the end of the call changes the record."""
+        error = self.error
+        if self.scope.cancelled_caught:
+            if anyio.current_time() < self.scope.deadline:
+                return {"status": "cancelled", "input_requests": None}
+            error = InternalError(_TOO_LONG)
+        elif error is None and isinstance(self.result, InputRequired):
+            error = InternalError("a task asks by its context, not by its result")
+        if error is None:
+            result = to_builtins(self.result)
+            return {"status": "completed", "input_requests": None, "result": result}
+        if not isinstance(error, ProtocolError):
+            _logger.error("a task failed", exc_info=error)
+            error = InternalError("the task failed")
+        response = msgspec.json.decode(error_response(None, error, self.request.revision).data)
+        return {
+            "status": "failed",
+            "input_requests": None,
+            "error": response["error"],
+            "message": str(error.message),
+        }
+
+
+_TOO_LONG = "the task took longer than its time to live"
+
+
+def _expired(record: TaskRecord) -> TaskRecord:
+    """The end of a task that the store has no more."""
+    error = InternalError(_TOO_LONG)
+    failure = {"code": error.code, "message": error.message}
+    return record.changed(
+        status="failed", input_requests=None, result=None, error=failure, message=error.message
+    )
+
+
+class _OpenQuestion:
+    """A question that waits for its answer.
+
+    Args:
+        method: Its method.
+        wire: The input request.
+
+    Attributes:
+        method: As passed.
+        wire: As passed.
+        answered: Set with the answer, or with the failure.
+        answer: The answer, as wire object.
+        failure: Why there is no answer.
+        scope: Withdraws the request that asks the client; `None` while none does.
+    """
+
+    def __init__(self, method: Method, wire: Mapping[str, Any]) -> None:
+        self.method = method
+        self.wire = wire
+        self.answered = anyio.Event()
+        self.answer: Any = None
+        self.failure: McpError | None = None
+        self.scope: anyio.CancelScope | None = None
+
+    def settle(self, answer: Any = None, failure: McpError | None = None) -> None:
+        """Set the answer, or the reason why there is none."""
+        self.answer, self.failure = answer, failure
+        self.answered.set()
+
+    def withdraw(self) -> None:
+        """Cancel the request that asks the client, if there is one."""
+        if self.scope is not None:
+            self.scope.cancel()
+            self.scope = None
+
+
+class _TaskQuestions(MultiRoundTrip):
+    """The questions of a task, whose function waits for the answers.
+
+    Args:
+        call: The call of the task.
+        before: The questions of the request, which are all answered.
+    """
+
+    def __init__(self, call: TaskCall, before: MultiRoundTrip) -> None:
+        super().__init__(before._request, before._signer)
+        self._kept = before._kept
+        self._call = call
+        self._keys: set[str] = set()
+
+    async def ask(self, question: Question, key: str | None, timeout: float | None) -> Any:
+        """See `MultiRoundTrip.ask`. The function waits for the answer."""
+        row = askable(self._request, question.method, question.capability, question.params)
+        check_params(row, question.params, self._request.revision)
+        name = key if key is not None else f"{question.capability}-{len(self._keys) + 1}"
+        if name in self._keys:
+            raise ValueError(f"key {name!r} is in use for another question of this task")
+        self._keys.add(name)
+        wire: dict[str, Any] = {"method": question.method}
+        if question.params is not None:
+            wire["params"] = question.params
+        return await self._call.ask(name, _OpenQuestion(row, wire), timeout)
+
+
+class _TaskContext(RequestContext):
+    """The request that made a task, which is answered: what its function sends names the task.
+
+    Messages go on the stream of a `tasks/result` of the same client, if one is being served.
+
+    Args:
+        call: The call of the task.
+    """
+
+    __slots__ = ("_call", "_inbound")
+
+    def __init__(self, call: TaskCall) -> None:
+        request = call.request
+        super().__init__(
+            request.peer,
+            request.method,
+            request.params,
+            request.raw_params,
+            request.meta,
+            request.revision,
+            request.request_id,
+            request.peer_info,
+            request.peer_capabilities,
+        )
+        self._call = call
+        self._inbound = InboundRequest(
+            request.method,
+            request.revision,
+            request.params,
+            progress_token_of(request.meta),
+            None,
+            request.peer_capabilities,
+        )
+
+    async def progress(
+        self, value: float, total: float | None = None, message: str | None = None
+    ) -> None:
+        """See `RequestContext.progress`. The token is valid until the task ends."""
+        if self._inbound.progress_token is None or self._call.is_over:
+            return
+        if isinstance(value, float) and not math.isfinite(value):
+            raise LocalProtocolError(f"progress: expected a finite number, got {safe_repr(value)}")
+        if not self._inbound.advance(value):
+            return
+        token = self._inbound.progress_token
+        params: dict[str, Any] = {PROGRESS_TOKEN: token, "progress": value}
+        more = {"total": total, "message": message}
+        params |= {name: each for name, each in more.items() if each is not None}
+        params["_meta"] = self._call.meta()
+        related = self._related_request_id()
+        await self.peer.send(notification("server", self.revision, PROGRESS, params, related))
+
+    async def log(self, level: str, data: Any, logger: str | None = None) -> None:
+        """See `RequestContext.log`."""
+        peer, related = self.peer, self._related_request_id()
+        await peer.send(peer.connection.log(related, level, data, logger, self._call.meta()))
+
+    async def request(
+        self,
+        name: str,
+        params: Any = None,
+        *,
+        timeout: float | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> Any:
+        """See `RequestContext.request`."""
+        return await self.peer.request(
+            name,
+            params,
+            meta=self._call.meta(),
+            timeout=timeout,
+            on_progress=on_progress,
+            related_request_id=self._related_request_id(),
+        )
+
+    async def notify(self, name: str, params: Mapping[str, Any] | None = None) -> None:
+        """See `RequestContext.notify`."""
+        given = params or {}
+        meta = {**given.get("_meta", {}), **self._call.meta()}
+        await self.peer.notify(
+            name, {**given, "_meta": meta}, related_request_id=self._related_request_id()
+        )
+
+    async def close_stream(self) -> None:
+        """No-op: the request is answered."""
+
+    def _related_request_id(self) -> RequestId | None:
+        listener = self._call.listener()
+        return None if listener is None else listener.request_id

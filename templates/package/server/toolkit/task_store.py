@@ -1,0 +1,371 @@
+"""Records of tasks, and where they are stored.
+
+A record does not depend on the design of tasks: those of 2025-11-25, and the extension of
+2026-07-28, show it in their own words. Whoever changes a record names the version that the change
+replaces, so that of two writers one is refused; a record that has ended is never changed.
+
+Source: basic/utilities/tasks (2025-11-25), ext-tasks/specification/draft/tasks.
+"""
+
+from __future__ import annotations
+
+import heapq
+import time
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
+
+import msgspec
+
+from ...errors import InternalError, InvalidParamsError
+from ...foreign_text import safe_repr
+
+TaskStatus: TypeAlias = Literal["working", "input_required", "completed", "failed", "cancelled"]
+
+TERMINAL: frozenset[TaskStatus] = frozenset({"completed", "failed", "cancelled"})
+"""Statuses that never change."""
+
+RECORDS = 10_000
+"""Most records of a `MemoryTaskStore`; see `Shares` for one client."""
+
+RECORD_BYTES = 128 * 1024 * 1024
+"""Most bytes of the records of a `MemoryTaskStore` that have more than `SMALL_RECORD`; likewise."""
+
+SMALL_RECORD = 4096
+"""Bytes of a record that only the number of records bounds: its end can always be stored."""
+
+_NO_RESULT: Mapping[str, Any] = {}
+
+
+class TaskRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """The state of one task. `msgspec.json` encodes and decodes it.
+
+    Attributes:
+        task_id: Its id, which nobody can guess.
+        owner: Identifies the principal that it belongs to; empty without authentication.
+        client: Identifies the client whose share of a store it takes: the principal, else the
+            network address, else the connection.
+        version: Number of changes, its creation included.
+        status: Its status. The call of a tool whose result has `isError` is completed.
+        created: When it was created, in seconds since the epoch.
+        updated: When it changed last, in seconds since the epoch.
+        ttl_ms: Milliseconds from its creation after which it may be discarded; `None` for never.
+        poll_interval_ms: Milliseconds between polls that clients are asked to keep.
+        message: A description of its state.
+        input_requests: The open input requests by key, as wire objects.
+        result: The result of a completed task, as wire object.
+        error: The JSON-RPC error of a failed task.
+    """
+
+    task_id: str
+    owner: str
+    client: str = ""
+    version: int = 1
+    status: TaskStatus = "working"
+    created: float
+    updated: float
+    ttl_ms: int | None
+    poll_interval_ms: int
+    message: str | None = None
+    input_requests: Mapping[str, Any] | None = None
+    result: Mapping[str, Any] | None = None
+    error: Mapping[str, Any] | None = None
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether it has ended."""
+        return self.status in TERMINAL
+
+    @property
+    def expires(self) -> float:
+        """When it may be discarded, in seconds since the epoch."""
+        return float("inf") if self.ttl_ms is None else self.created + self.ttl_ms / 1000
+
+    def changed(self, **changes: Any) -> TaskRecord:
+        """The next version, with other members."""
+        return msgspec.structs.replace(
+            self, **changes, version=self.version + 1, updated=time.time()
+        )
+
+    def seed(self) -> dict[str, Any]:
+        """The task of the extension, without input requests, result and error."""
+        return self._shown(self.status, self.message, "ttlMs", "pollIntervalMs")
+
+    def wire(self) -> dict[str, Any]:
+        """The whole task of the extension."""
+        wire = self.seed()
+        match self.status:
+            case "input_required":
+                wire["inputRequests"] = self.input_requests or {}
+            case "completed":
+                wire["result"] = self.result or {}
+            case "failed":
+                wire["error"] = self.error or {}
+            case _:
+                pass
+        return wire
+
+    def core_wire(self) -> dict[str, Any]:
+        """The task of 2025-11-25, which has failed if the result of the tool has `isError`."""
+        status, message = self.status, self.message
+        result = self.result or _NO_RESULT
+        if status == "completed" and result.get("isError"):
+            texts = (each.get("text") for each in result.get("content", ()))
+            status, message = "failed", next(filter(None, texts), "the tool reported an error")
+        return self._shown(status, message, "ttl", "pollInterval")
+
+    def _shown(
+        self, status: TaskStatus, message: str | None, ttl: str, interval: str
+    ) -> dict[str, Any]:
+        wire: dict[str, Any] = {
+            "taskId": self.task_id,
+            "status": status,
+            "createdAt": _timestamp(self.created),
+            "lastUpdatedAt": _timestamp(self.updated),
+            ttl: self.ttl_ms,
+            interval: self.poll_interval_ms,
+        }
+        if message is not None:
+            wire["statusMessage"] = message
+        return wire
+
+
+class TaskPage(NamedTuple):
+    """Some records of one owner.
+
+    Attributes:
+        records: The records, those created first before others.
+        next_cursor: Where the next page begins; `None` after the last record.
+    """
+
+    records: tuple[TaskRecord, ...]
+    next_cursor: str | None
+
+
+class TaskStore(Protocol):
+    """Stores the records of tasks, which several processes may share.
+
+    A record can be loaded from its creation until its time to live is over, by each process that
+    serves. Records contain arguments and results of tools.
+    """
+
+    async def create(self, record: TaskRecord) -> None:
+        """Store the first version of a record.
+
+        Raises:
+            InternalError: There is no room for it.
+        """
+        ...
+
+    async def load(self, task_id: str) -> TaskRecord | None:
+        """The record of a task; `None` if there is none, or it has expired."""
+        ...
+
+    async def change(self, record: TaskRecord) -> bool:
+        """Store a record in place of the version before.
+
+        Returns:
+            `False`, and nothing was written, if the stored version is not the one before, if the
+            stored record has ended, or if there is none.
+
+        Raises:
+            InternalError: There is no room for it. What was stored before stays.
+        """
+        ...
+
+    async def page(self, owner: str, cursor: str | None, limit: int) -> TaskPage:
+        """The records of an owner that have not expired, in the order of their creation.
+
+        Args:
+            owner: See `TaskRecord`.
+            cursor: The `next_cursor` of the page before; `None` for the first page.
+            limit: Most records of the page.
+
+        Raises:
+            InvalidParamsError: No page has this cursor.
+        """
+        ...
+
+
+class Shares:
+    """Divides a bounded amount among clients, so that none leaves nothing to the others.
+
+    A client may take what leaves at least as much free as it then has. So one alone gets a half, a
+    second one a half of the rest, and a client that has nothing gets something while any is free.
+
+    Args:
+        limit: The amount.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._free = limit
+        self._taken: dict[str, int] = {}
+
+    def has(self, client: str, amount: int = 1) -> bool:
+        """Whether a client may take an amount more."""
+        return self._taken.get(client, 0) + amount <= self._free
+
+    def take(self, client: str, amount: int = 1) -> None:
+        """Take an amount; a negative one is given back."""
+        self._free -= amount
+        taken = self._taken.get(client, 0) + amount
+        if taken:
+            self._taken[client] = taken
+        else:
+            self._taken.pop(client, None)
+
+
+class _Stored(NamedTuple):
+    """A record in memory.
+
+    Attributes:
+        data: The record as JSON, which takes less memory than its objects.
+        number: Its place in the order of creation.
+        owner: See `TaskRecord`.
+        client: See `TaskRecord`.
+        version: See `TaskRecord`.
+        is_terminal: Whether it has ended.
+    """
+
+    data: bytes
+    number: int
+    owner: str
+    client: str
+    version: int
+    is_terminal: bool
+
+    @property
+    def counted(self) -> int:
+        """The bytes that count: none of a small record."""
+        return len(self.data) if len(self.data) > SMALL_RECORD else 0
+
+
+class MemoryTaskStore:
+    """Stores records until they expire, or the process ends.
+
+    Args:
+        limit: Most records. At the limit no task can be created.
+        clock: Gives the time in seconds since the epoch.
+        size: Most bytes of records that are not small. A result beyond fails its task.
+    """
+
+    def __init__(
+        self,
+        limit: int = RECORDS,
+        clock: Callable[[], float] = time.time,
+        *,
+        size: int = RECORD_BYTES,
+    ) -> None:
+        self._clock = clock
+        self._limits = (limit, size)
+        self._shares = Shares(limit)
+        self._bytes = Shares(size)
+        self._last = 0  # number of tasks that were created
+        self._records: dict[str, _Stored] = {}  # in the order of creation
+        self._expiries: list[tuple[float, str]] = []  # a heap
+
+    def __len__(self) -> int:
+        """Number of records that have not expired."""
+        self._discard_expired()
+        return len(self._records)
+
+    async def create(self, record: TaskRecord) -> None:
+        """See `TaskStore.create`.
+
+        Raises:
+            InternalError: There are too many records that have not expired, or their bytes are too
+                many, altogether or of this client.
+        """
+        self._discard_expired()
+        if not self._shares.has(record.client):
+            raise self._full()
+        self._store(record, self._last + 1)
+        self._last += 1
+        self._shares.take(record.client)
+        if record.ttl_ms is not None:
+            heapq.heappush(self._expiries, (record.expires, record.task_id))
+
+    async def load(self, task_id: str) -> TaskRecord | None:
+        """See `TaskStore.load`."""
+        self._discard_expired()
+        stored = self._records.get(task_id)
+        return None if stored is None else _decode(stored.data)
+
+    async def change(self, record: TaskRecord) -> bool:
+        """See `TaskStore.change`.
+
+        Raises:
+            InternalError: The bytes of the records are too many, altogether or of this client.
+        """
+        self._discard_expired()
+        before = self._records.get(record.task_id)
+        if before is None or before.is_terminal or before.version != record.version - 1:
+            return False
+        self._store(record, before.number)
+        return True
+
+    async def page(self, owner: str, cursor: str | None, limit: int) -> TaskPage:
+        """See `TaskStore.page`."""
+        self._discard_expired()
+        begin = 0 if cursor is None else self._number_in(cursor)
+        own = (
+            each for each in self._records.values() if each.owner == owner and each.number >= begin
+        )
+        records: list[TaskRecord] = []
+        for stored in own:
+            if len(records) == limit:
+                return TaskPage(tuple(records), str(stored.number))
+            records.append(_decode(stored.data))
+        return TaskPage(tuple(records), None)
+
+    def _number_in(self, cursor: str) -> int:
+        is_number = cursor.isascii() and cursor.isdecimal() and len(cursor) <= _CURSOR_DIGITS
+        if not is_number or int(cursor) > self._last:
+            raise InvalidParamsError(
+                f"cursor: expected the nextCursor of a page, got {safe_repr(cursor)}"
+            )
+        return int(cursor)
+
+    def _store(self, record: TaskRecord, number: int) -> None:
+        """Write a record, whose number is counted already or later."""
+        client = record.client
+        stored = _Stored(
+            msgspec.json.encode(record),
+            number,
+            record.owner,
+            client,
+            record.version,
+            record.is_terminal,
+        )
+        before = self._records.get(record.task_id)
+        more = stored.counted - (0 if before is None else before.counted)
+        if more > 0 and not self._bytes.has(client, more):
+            raise self._full()
+        self._records[record.task_id] = stored
+        self._bytes.take(client, more)
+
+    def _full(self) -> InternalError:
+        number, size = self._limits
+        return InternalError(
+            f"expected at most {number} tasks with {size} bytes, and no more of one client "
+            "than are free for others"
+        )
+
+    def _discard_expired(self) -> None:
+        now = self._clock()
+        while self._expiries and self._expiries[0][0] <= now:
+            _, task_id = heapq.heappop(self._expiries)
+            stored = self._records.pop(task_id)
+            self._shares.take(stored.client, -1)
+            self._bytes.take(stored.client, -stored.counted)
+
+
+_CURSOR_DIGITS = 20
+
+_decode = msgspec.json.Decoder(TaskRecord).decode
+
+
+def _timestamp(seconds: float) -> str:
+    """A time as RFC 3339 has it, in UTC, with milliseconds."""
+    text = datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
+    return text.replace("+00:00", "Z")

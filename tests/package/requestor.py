@@ -1,0 +1,274 @@
+"""A client of a server with tasks on the wire, in memory and over HTTP, and such a server."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+
+from mcp_protocol import (
+    Context,
+    InvalidParamsError,
+    Principal,
+    Server,
+    StaticTokens,
+    Tasks,
+    ToolError,
+)
+from mcp_protocol.channel import OutgoingMessage
+from mcp_protocol.runtime.request_context import ANONYMOUS, PRINCIPAL
+from mcp_protocol.transports.memory import memory_pair
+from package.asgi_client import asgi
+from package.asgi_stream import SECONDS, Stream
+from package.wire import INITIALIZED, encoded, initialize
+
+REVISION = "2025-11-25"
+RELATED = "io.modelcontextprotocol/related-task"
+FORMS: dict[str, Any] = {"elicitation": {"form": {}}}
+ACCEPTED = {"action": "accept", "content": {"name": "Ada"}}
+
+
+@dataclass
+class Name:
+    name: str
+
+
+class Work:
+    """A server with tools that may be tasks, and what its tests steer and see of them."""
+
+    def __init__(self, **options: Any) -> None:
+        self.server = server = Server("work")
+        self.tasks = tasks = Tasks(server, **{"poll_interval": 0.2, **options})
+        self.go = anyio.Event()
+        self.ended = anyio.Event()
+
+        @server.tool(runner=tasks)
+        async def waits() -> str:
+            """Ends when the test says so."""
+            try:
+                await self.go.wait()
+                return "done"
+            finally:
+                self.ended.set()
+
+        @server.tool(runner=tasks)
+        async def stays() -> str:
+            """Ends as it likes, cancelled or not."""
+            with anyio.CancelScope(shield=True):
+                await self.go.wait()
+            self.ended.set()
+            return "done"
+
+        @server.tool(runner=tasks)
+        async def fails() -> str:
+            raise InvalidParamsError("can't be done", code=1234, data={"why": 1})
+
+        @server.tool(runner=tasks)
+        async def reports_an_error() -> str:
+            raise ToolError("out of order")
+
+        @server.tool(runner=tasks)
+        async def asks(ctx: Context) -> str:
+            first = await ctx.elicit("Who?", Name)
+            second = await ctx.elicit("And who?", Name)
+            contents = [each.content.name for each in (first, second) if each.content]
+            return " and ".join(contents)
+
+        @server.tool(runner=tasks)
+        async def tells(ctx: Context) -> str:
+            await self.go.wait()
+            await ctx.progress(1, 2, "half")
+            await ctx.progress(0.5)
+            await ctx.info("hello")
+            await tasks.report(ctx, "nearly")
+            return "done"
+
+        @server.tool(runner=tasks.required)
+        async def needs_a_task() -> str:
+            return "done"
+
+        @server.tool
+        async def plain() -> str:
+            return "plain"
+
+
+class Requestor:
+    """A client on the wire.
+
+    Attributes:
+        capabilities: What the server declares.
+        inbox: The messages of the server that were not taken yet.
+    """
+
+    def __init__(self, post: Callable[[Any], Coroutine[Any, Any, None]]) -> None:
+        self.capabilities: dict[str, Any] = {}
+        self.inbox: list[dict[str, Any]] = []
+        self._post = post
+        self._news = anyio.Event()
+        self._last = 0
+
+    def take(self, message: dict[str, Any]) -> None:
+        """Take a message of the server, unless it is an event without data."""
+        if message:
+            self.inbox.append(message)
+            self._news.set()
+
+    async def until(self, wanted: Callable[[Mapping[str, Any]], bool]) -> dict[str, Any]:
+        """The first message that is wanted, once it has come."""
+        with anyio.fail_after(10):
+            while True:
+                for message in self.inbox:
+                    if wanted(message):
+                        self.inbox.remove(message)
+                        return message
+                self._news = anyio.Event()
+                await self._news.wait()
+
+    async def begin(self, method: str, params: Mapping[str, Any]) -> int:
+        """Send a request, and give its id."""
+        self._last += 1
+        await self._post({"jsonrpc": "2.0", "id": self._last, "method": method, "params": params})
+        return self._last
+
+    async def response(self, identifier: int) -> dict[str, Any]:
+        """The response to a request."""
+        return await self.until(lambda each: each.get("id") == identifier and "method" not in each)
+
+    async def ask(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        """The response to a new request."""
+        return await self.response(await self.begin(method, params))
+
+    async def result(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        """The result of a new request."""
+        response = await self.ask(method, params)
+        assert "result" in response, response
+        result: dict[str, Any] = response["result"]
+        return result
+
+    async def code(self, method: str, params: Mapping[str, Any]) -> int:
+        """The code of the error that answers a new request."""
+        response = await self.ask(method, params)
+        assert "error" in response, response
+        code: int = response["error"]["code"]
+        return code
+
+    async def called(self, method: str) -> dict[str, Any]:
+        """The next request or notification of a method."""
+        return await self.until(lambda each: each.get("method") == method)
+
+    async def answer(self, request: Mapping[str, Any], result: Mapping[str, Any]) -> None:
+        """Answer a request of the server."""
+        await self._post({"jsonrpc": "2.0", "id": request["id"], "result": result})
+
+    async def send(self, message: Mapping[str, Any]) -> None:
+        """Send a message as it is."""
+        await self._post(message)
+
+    async def notify(self, method: str, params: Mapping[str, Any]) -> None:
+        """Send a notification."""
+        await self._post({"jsonrpc": "2.0", "method": method, "params": params})
+
+    async def start(self, tool: str, task: Any = None, **meta: Any) -> dict[str, Any]:
+        """The new task of a call."""
+        params: dict[str, Any] = {"name": tool, "arguments": {}, "task": task or {}}
+        if meta:
+            params["_meta"] = meta
+        task = (await self.result("tools/call", params))["task"]
+        assert isinstance(task, dict)
+        return task
+
+    async def reaches(self, task_id: str, status: str) -> dict[str, Any]:
+        """The task, once it has a status."""
+        with anyio.fail_after(10):
+            while True:
+                task = await self.result("tasks/get", {"taskId": task_id})
+                if task["status"] == status:
+                    return task
+                assert task["status"] in ("working", "input_required")
+                await anyio.lowlevel.checkpoint()
+
+
+@asynccontextmanager
+async def requestor(
+    transport: str, server: Server, subject: str | None = None, revision: str = REVISION
+) -> AsyncIterator[Requestor]:
+    """A session with a server.
+
+    Args:
+        transport: `memory`, or `http` with a stream that the client holds open by GET.
+        server: The server.
+        subject: The principal; `None` for an anonymous client.
+        revision: The revision.
+    """
+    opened = _over_http if transport == "http" else _in_memory
+    async with opened(server, subject, revision) as client:
+        yield client
+
+
+@asynccontextmanager
+async def _in_memory(
+    server: Server, subject: str | None, revision: str
+) -> AsyncIterator[Requestor]:
+    near, far = memory_pair()
+
+    async def post(message: Any) -> None:
+        await near.send(OutgoingMessage(encoded(message)))
+
+    async def read() -> None:
+        while True:
+            client.take(json.loads(await near.receive()))
+
+    client = Requestor(post)
+    async with anyio.create_task_group() as tasks:
+        token = PRINCIPAL.set(Principal(subject) if subject else ANONYMOUS)
+        tasks.start_soon(server.serve, far)
+        PRINCIPAL.reset(token)
+        tasks.start_soon(read)
+        await post(initialize(revision, FORMS))
+        opened = await client.until(lambda message: message.get("id") == "init")
+        client.capabilities = opened["result"]["capabilities"]
+        await post(INITIALIZED)
+        yield client
+        tasks.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def _over_http(
+    server: Server, subject: str | None, revision: str
+) -> AsyncIterator[Requestor]:
+    auth: Any = StaticTokens({f"token-{subject}": subject}) if subject else None
+    async with asgi(server, auth=auth) as http, anyio.create_task_group() as tasks:
+        http.fields["authorization"] = f"Bearer token-{subject}" if subject else None
+
+        async def post(message: Any) -> None:
+            tasks.start_soon(send, "POST", message)
+            await anyio.lowlevel.checkpoint()
+
+        async def send(method: str, message: Any) -> None:
+            async with http.stream(method, message) as stream:
+                if stream.fields.get("content-type") != "text/event-stream":
+                    await stream.end()
+                    if stream.raw:
+                        client.take(json.loads(stream.raw))
+                    return
+                with suppress(EOFError):
+                    while True:
+                        client.take(json.loads(await _data(stream) or b"{}"))
+
+        client = Requestor(post)
+        client.capabilities = (await http.initialize(revision, FORMS))["capabilities"]
+        tasks.start_soon(send, "GET", None)
+        yield client
+        tasks.cancel_scope.cancel()
+
+
+async def _data(stream: Stream) -> bytes:
+    """The data of the next event, however long it takes."""
+    while True:
+        with anyio.move_on_after(SECONDS / 2):
+            return (await stream.event()).data

@@ -1,0 +1,522 @@
+"""Tasks of 2025-11-25, as a server has them on the wire.
+
+Source: basic/utilities/tasks (2025-11-25).
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from mcp_protocol import MemoryTaskStore, Server, TaskRecord, Tasks, decoder
+from mcp_protocol.r2025_11_25.models import ListTasksResult, Task
+from package.requestor import (
+    ACCEPTED,
+    RELATED,
+    REVISION,
+    Work,
+    requestor,
+)
+from package.wire import encoded
+
+pytestmark = pytest.mark.anyio
+everywhere = pytest.mark.parametrize("transport", ["memory", "http"])
+ABOUT = ("tasks/get", "tasks/result", "tasks/cancel")
+
+
+@everywhere
+@pytest.mark.requirement(
+    "tasks.declare-capability",
+    "tasks.server-capability-shape",
+    "tasks.no-list-without-identity",
+    "tasks.list-gated",
+    revisions=(REVISION,),
+)
+async def test_tasks_are_declared_and_listed_for_principals_only(transport: str) -> None:
+    work = Work()
+    declared: dict[str, Any] = {"cancel": {}, "requests": {"tools": {"call": {}}}}
+    async with requestor(transport, work.server) as client:
+        assert client.capabilities["tasks"] == declared
+        assert await client.code("tasks/list", {}) == -32601
+    async with requestor(transport, work.server, "ada") as client:
+        assert client.capabilities["tasks"] == {**declared, "list": {}}
+        assert await client.result("tasks/list", {}) == {"tasks": []}
+
+
+@pytest.mark.requirement(
+    "tasks.declare-capability",
+    "tasks.undeclared-process-normally",
+    "tasks.cancel-gated",
+    "tasks.list-gated",
+    revisions=(REVISION,),
+)
+@everywhere
+async def test_a_server_without_tasks_ignores_the_wish_for_one(transport: str) -> None:
+    server = Server("plain")
+    server.tool("plain")(lambda: "plain")
+    async with requestor(transport, server) as client:
+        assert "tasks" not in client.capabilities
+        params = {"name": "plain", "arguments": {}, "task": {}}
+        assert (await client.result("tools/call", params))["content"][0]["text"] == "plain"
+        for method in (*ABOUT, "tasks/list"):
+            assert await client.code(method, {"taskId": "x"}) == -32601
+
+
+@pytest.mark.parametrize("older", ["2024-11-05", "2025-06-18"])
+@pytest.mark.requirement("tasks.experimental", revisions=(REVISION,))
+async def test_earlier_revisions_have_no_tasks(older: str) -> None:
+    work = Work()
+    work.go.set()
+    async with requestor("memory", work.server, "ada", older) as client:
+        assert "tasks" not in client.capabilities
+        params = {"name": "waits", "arguments": {}, "task": {}}
+        assert (await client.result("tools/call", params))["content"][0]["text"] == "done"
+        tools = (await client.result("tools/list", {}))["tools"]
+        assert not any("execution" in tool for tool in tools)
+
+
+@everywhere
+@pytest.mark.requirement(
+    "tasks.tool-forbidden-server",
+    "tasks.tool-optional",
+    "tasks.tool-required-server",
+    "tasks.declared-may-require",
+    revisions=(REVISION,),
+)
+async def test_each_tool_says_whether_it_may_be_a_task(transport: str) -> None:
+    work = Work()
+    work.go.set()
+    async with requestor(transport, work.server) as client:
+        tools = {each["name"]: each for each in (await client.result("tools/list", {}))["tools"]}
+        support = {name: tool.get("execution") for name, tool in tools.items()}
+        assert support["waits"] == {"taskSupport": "optional"}
+        assert support["needs_a_task"] == {"taskSupport": "required"}
+        assert support["plain"] is None
+        call = {"name": "waits", "arguments": {}}
+        assert (await client.result("tools/call", call))["content"][0]["text"] == "done"
+        await client.start("waits")
+        await client.start("needs_a_task")
+        assert await client.code("tools/call", {"name": "needs_a_task"}) == -32601
+        assert await client.code("tools/call", {"name": "plain", "task": {}}) == -32601
+
+
+@everywhere
+@pytest.mark.requirement(
+    "tasks.create-request",
+    "tasks.create-result-shape",
+    "tasks.task-shape",
+    "tasks.status-values",
+    "tasks.get-request",
+    "tasks.id-string",
+    "tasks.id-by-receiver",
+    "tasks.begin-working",
+    "tasks.created-at",
+    "tasks.last-updated-at",
+    "tasks.ttl-actual",
+    "tasks.poll-interval-optional",
+    "tasks.accepted-returns-create-result",
+    "tasks.create-result-soon",
+    "tasks.transitions-from-working",
+    "tasks.result-request",
+    "tasks.result-has-related-task",
+    "tasks.no-related-task-in-results",
+    "tasks.get-no-sse",
+    revisions=(REVISION,),
+)
+async def test_a_task_is_created_at_once_and_has_its_result(transport: str) -> None:
+    work = Work(ttl=60)
+    async with requestor(transport, work.server) as client:
+        call = {"name": "waits", "arguments": {}, "task": {"taskId": "mine"}}
+        created = await client.result("tools/call", call)
+        task = created["task"]
+        assert created.keys() == {"task", "_meta"}
+        assert created["_meta"] == {RELATED: {"taskId": task["taskId"]}}
+        assert task["taskId"] != "mine"
+        decoder(Task)(encoded(task))
+        assert {key: task[key] for key in ("status", "ttl", "pollInterval")} == {
+            "status": "working",
+            "ttl": 60_000,
+            "pollInterval": 200,
+        }
+        got = await client.result("tasks/get", {"taskId": task["taskId"]})
+        assert got == task
+        work.go.set()
+        done = await client.reaches(task["taskId"], "completed")
+        assert done["createdAt"] == task["createdAt"]
+        times = [datetime.fromisoformat(done[name]) for name in ("createdAt", "lastUpdatedAt")]
+        assert times == sorted(times)
+        assert all(each.tzinfo is not None for each in times)
+        result = await client.result("tasks/result", {"taskId": task["taskId"]})
+        assert result["content"] == [{"type": "text", "text": "done"}]
+        assert result["_meta"][RELATED] == {"taskId": task["taskId"]}
+
+
+@pytest.mark.parametrize(
+    ("own", "asked", "actual"),
+    [(60, {}, 60_000), (60, {"ttl": 1000}, 1000), (1, {"ttl": 60_000}, 1000), (None, {}, None)],
+)
+@pytest.mark.requirement(
+    "tasks.request-ttl",
+    "tasks.ttl-override",
+    "tasks.ttl-actual",
+    "tasks.limit-ttl",
+    revisions=(REVISION,),
+)
+async def test_a_client_may_ask_for_less_time_to_live(
+    own: float | None, asked: dict[str, Any], actual: int | None
+) -> None:
+    async with requestor("memory", Work(ttl=own).server) as client:
+        task = await client.start("waits", asked)
+        assert task["ttl"] == actual
+        assert (await client.result("tasks/get", {"taskId": task["taskId"]}))["ttl"] == actual
+
+
+@pytest.mark.requirement("tasks.id-unique", "tasks.secure-ids", revisions=(REVISION,))
+async def test_ids_of_tasks_are_unique_and_nobody_can_guess_them() -> None:
+    server = Server("many")
+    tasks = Tasks(server, limit=10_000)
+    server.tool("quick", runner=tasks)(lambda: "")
+    async with requestor("memory", server) as client:
+        ids = {(await client.start("quick"))["taskId"] for _ in range(200)}
+    assert len(ids) == 200
+    assert all(len(each) >= 22 for each in ids)  # of 64 characters: more than 128 bits
+
+
+@everywhere
+@pytest.mark.requirement(
+    "tasks.result-blocks",
+    "tasks.result-terminal",
+    "tasks.get-sse-disconnect",
+    revisions=(REVISION,),
+)
+async def test_the_result_is_waited_for_by_any_number_of_requests(transport: str) -> None:
+    work = Work()
+    async with requestor(transport, work.server) as client:
+        task_id = (await client.start("waits"))["taskId"]
+        waiting = [await client.begin("tasks/result", {"taskId": task_id}) for _ in range(2)]
+        given_up = await client.begin("tasks/result", {"taskId": task_id})
+        assert (await client.reaches(task_id, "working"))["status"] == "working"
+        assert not any("result" in message for message in client.inbox)
+        await client.notify("notifications/cancelled", {"requestId": given_up})
+        work.go.set()
+        for identifier in waiting:
+            response = await client.response(identifier)
+            assert response["result"]["content"][0]["text"] == "done"
+
+
+@everywhere
+@pytest.mark.requirement(
+    "tasks.failed-on-error",
+    "tasks.result-exact",
+    "tasks.result-terminal",
+    "tasks.failed-status-message",
+    revisions=(REVISION,),
+)
+async def test_failures_of_the_call_are_those_of_the_task(transport: str) -> None:
+    async with requestor(transport, Work().server) as client:
+        task_id = (await client.start("fails"))["taskId"]
+        assert (await client.reaches(task_id, "failed"))["statusMessage"] == "can't be done"
+        error = (await client.ask("tasks/result", {"taskId": task_id}))["error"]
+        assert error == {"code": 1234, "message": "can't be done", "data": {"why": 1}}
+        task_id = (await client.start("reports_an_error"))["taskId"]
+        assert (await client.reaches(task_id, "failed"))["statusMessage"] == "out of order"
+        result = await client.result("tasks/result", {"taskId": task_id})
+        assert (result["isError"], result["content"][0]["text"]) == (True, "out of order")
+
+
+@everywhere
+@pytest.mark.requirement(
+    "tasks.input-required-when-needed",
+    "tasks.input-request-related-task",
+    "tasks.input-required-left",
+    "tasks.transitions-from-input-required",
+    "tasks.related-task-nested",
+    revisions=(REVISION,),
+)
+async def test_a_question_waits_for_a_request_of_the_result(transport: str) -> None:
+    async with requestor(transport, Work().server) as client:
+        task_id = (await client.start("asks"))["taskId"]
+        await client.reaches(task_id, "input_required")
+        waiting = await client.begin("tasks/result", {"taskId": task_id})
+        for _ in range(2):
+            question = await client.called("elicitation/create")
+            assert question["params"]["_meta"][RELATED] == {"taskId": task_id}
+            await client.answer(question, ACCEPTED)
+        response = await client.response(waiting)
+        assert response["result"]["content"][0]["text"] == "Ada and Ada"
+        statuses = [
+            each["params"]["status"]
+            for each in client.inbox
+            if each.get("method") == "notifications/tasks/status"
+        ]
+        assert statuses.count("input_required") == 2
+        assert statuses.count("working") == 2
+
+
+@everywhere
+async def test_a_question_is_asked_again_by_the_next_request(transport: str) -> None:
+    async with requestor(transport, Work().server) as client:
+        task_id = (await client.start("asks"))["taskId"]
+        lost = await client.begin("tasks/result", {"taskId": task_id})
+        first = await client.called("elicitation/create")
+        waiting = await client.begin("tasks/result", {"taskId": task_id})
+        again = await client.called("elicitation/create")
+        assert again["id"] != first["id"]
+        withdrawn = await client.called("notifications/cancelled")
+        assert withdrawn["params"]["requestId"] == first["id"]
+        await client.notify("notifications/cancelled", {"requestId": lost})
+        await client.answer(again, ACCEPTED)
+        await client.answer(await client.called("elicitation/create"), ACCEPTED)
+        assert "result" in await client.response(waiting)
+
+
+async def test_a_question_that_the_client_refuses_fails_in_the_tool() -> None:
+    async with requestor("memory", Work().server) as client:
+        task_id = (await client.start("asks"))["taskId"]
+        waiting = await client.begin("tasks/result", {"taskId": task_id})
+        question = await client.called("elicitation/create")
+        error = {"code": -1, "message": "not now"}
+        await client.send({"jsonrpc": "2.0", "id": question["id"], "error": error})
+        assert (await client.response(waiting))["result"]["isError"] is True
+        await client.reaches(task_id, "failed")
+
+
+@everywhere
+@pytest.mark.requirement(
+    "tasks.related-task-everywhere",
+    "tasks.progress-token-lifetime",
+    "tasks.progress-stops",
+    "tasks.status-notification",
+    "tasks.status-notification-no-related-task",
+    revisions=(REVISION,),
+)
+@pytest.mark.requirement("progress.task-token-lifetime", revisions=(REVISION,))
+async def test_messages_of_a_task_name_it_and_have_its_token(transport: str) -> None:
+    work = Work()
+    async with requestor(transport, work.server) as client:
+        task_id = (await client.start("tells", progressToken="mine"))["taskId"]
+        work.go.set()
+        await client.result("tasks/result", {"taskId": task_id})
+        progress = await client.called("notifications/progress")
+        assert progress["params"] == {
+            "progressToken": "mine",
+            "progress": 1,
+            "total": 2,
+            "message": "half",
+            "_meta": {RELATED: {"taskId": task_id}},
+        }
+        log = await client.called("notifications/message")
+        assert log["params"]["_meta"] == {RELATED: {"taskId": task_id}}
+        while True:
+            changed = (await client.called("notifications/tasks/status"))["params"]
+            assert "_meta" not in changed
+            if changed["status"] == "completed":
+                break
+            assert (changed["status"], changed["statusMessage"]) == ("working", "nearly")
+        assert changed == await client.result("tasks/get", {"taskId": task_id})
+        assert not any(each.get("method") == "notifications/progress" for each in client.inbox)
+
+
+@everywhere
+@pytest.mark.requirement(
+    "tasks.cancel-terminal-rejected",
+    "tasks.cancel-stops",
+    "tasks.cancel-transitions-first",
+    "tasks.cancel-may-delete",
+    "tasks.terminal-is-final",
+    "tasks.transitions-from-working",
+    revisions=(REVISION,),
+)
+async def test_a_cancelled_task_is_stopped_and_stays_cancelled(transport: str) -> None:
+    work = Work()
+    async with requestor(transport, work.server) as client:
+        task_id = (await client.start("waits"))["taskId"]
+        waiting = await client.begin("tasks/result", {"taskId": task_id})
+        cancelled = await client.result("tasks/cancel", {"taskId": task_id})
+        assert (cancelled["taskId"], cancelled["status"]) == (task_id, "cancelled")
+        assert "_meta" not in cancelled
+        await work.ended.wait()
+        assert (await client.response(waiting))["error"]["code"] == -32602
+        assert await client.code("tasks/result", {"taskId": task_id}) == -32602
+        assert await client.code("tasks/cancel", {"taskId": task_id}) == -32602
+        assert (await client.reaches(task_id, "cancelled"))["status"] == "cancelled"
+
+
+@everywhere
+@pytest.mark.requirement("tasks.cancel-stays", "tasks.terminal-is-final", revisions=(REVISION,))
+async def test_a_task_that_ends_after_its_cancellation_stays_so(transport: str) -> None:
+    work = Work()
+    async with requestor(transport, work.server) as client:
+        task_id = (await client.start("stays"))["taskId"]
+        await client.result("tasks/cancel", {"taskId": task_id})
+        work.go.set()
+        await work.ended.wait()
+        await anyio.wait_all_tasks_blocked()
+        task = await client.result("tasks/get", {"taskId": task_id})
+        assert task["status"] == "cancelled"
+
+
+@everywhere
+@pytest.mark.requirement("tasks.cancel-not-by-notification", revisions=(REVISION,))
+@pytest.mark.requirement("cancellation.tasks-use-own-method", revisions=(REVISION,))
+async def test_a_notification_does_not_cancel_a_task(transport: str) -> None:
+    work = Work()
+    async with requestor(transport, work.server) as client:
+        params = {"name": "waits", "arguments": {}, "task": {}}
+        call = await client.begin("tools/call", params)
+        task_id = (await client.response(call))["result"]["task"]["taskId"]
+        await client.notify("notifications/cancelled", {"requestId": call})
+        assert (await client.result("tasks/get", {"taskId": task_id}))["status"] == "working"
+        work.go.set()
+        await client.reaches(task_id, "completed")
+
+
+@everywhere
+@pytest.mark.requirement("tasks.error-unknown-id", "tasks.error-informative", revisions=(REVISION,))
+async def test_an_unknown_task_is_an_error(transport: str) -> None:
+    async with requestor(transport, Work().server) as client:
+        for method in ABOUT:
+            response = await client.ask(method, {"taskId": "x"})
+            assert response["error"]["code"] == -32602
+            assert "task that has not expired, got 'x'" in response["error"]["message"]
+
+
+@pytest.mark.requirement(
+    "tasks.ttl-expiry-delete", "tasks.cleanup", "tasks.error-unknown-id", revisions=(REVISION,)
+)
+async def test_time_to_live_ends_the_work_and_what_waits_for_it() -> None:
+    store = MemoryTaskStore()
+    work = Work(store=store, ttl=0.05)
+    async with requestor("memory", work.server) as client:
+        task_id = (await client.start("waits"))["taskId"]
+        response = await client.ask("tasks/result", {"taskId": task_id})
+        assert response["error"]["code"] == -32603
+        assert "time to live" in response["error"]["message"]
+        assert work.ended.is_set()
+        assert len(store) == 0
+        for method in ABOUT:
+            assert await client.code(method, {"taskId": task_id}) == -32602
+
+
+@pytest.mark.requirement("tasks.task-id-param-wins", revisions=(REVISION,))
+async def test_the_id_in_the_params_names_the_task() -> None:
+    work = Work()
+    async with requestor("memory", work.server) as client:
+        own, other = [(await client.start("waits"))["taskId"] for _ in range(2)]
+        meta = {RELATED: {"taskId": other}}
+        for method in ("tasks/get", "tasks/cancel"):
+            task = await client.result(method, {"taskId": own, "_meta": meta})
+            assert task["taskId"] == own
+        assert (await client.result("tasks/get", {"taskId": other}))["status"] == "working"
+
+
+@everywhere
+@pytest.mark.requirement(
+    "tasks.bind-context",
+    "tasks.reject-foreign",
+    "tasks.list-own-only",
+    "tasks.list-complete",
+    "tasks.list-result-shape",
+    revisions=(REVISION,),
+)
+async def test_a_task_of_another_principal_is_like_an_unknown_one(transport: str) -> None:
+    work = Work()
+    async with (
+        requestor(transport, work.server, "ada") as ada,
+        requestor(transport, work.server, "bob") as bob,
+    ):
+        own = await ada.start("waits")
+        decoder(ListTasksResult)(encoded(await ada.result("tasks/list", {})))
+        assert await ada.result("tasks/list", {}) == {"tasks": [own]}
+        assert await bob.result("tasks/list", {}) == {"tasks": []}
+        for method in ABOUT:
+            response = await bob.ask(method, {"taskId": own["taskId"]})
+            unknown = await bob.ask(method, {"taskId": "x"})
+            assert response["error"]["code"] == unknown["error"]["code"] == -32602
+        assert (await ada.result("tasks/get", {"taskId": own["taskId"]}))["status"] == "working"
+
+
+@pytest.mark.requirement(
+    "tasks.list-pagination", "tasks.list-next-cursor", "tasks.error-cursor", revisions=(REVISION,)
+)
+async def test_a_long_list_of_tasks_has_pages() -> None:
+    server = Server("many")
+    server.tool("quick", runner=Tasks(server))(lambda: "")
+    async with requestor("memory", server, "ada") as client:
+        ids = [(await client.start("quick"))["taskId"] for _ in range(120)]
+        listed: list[str] = []
+        cursor: dict[str, Any] = {}
+        while True:
+            page = await client.result("tasks/list", cursor)
+            assert len(page["tasks"]) <= 50
+            listed += [each["taskId"] for each in page["tasks"]]
+            if "nextCursor" not in page:
+                break
+            cursor = {"cursor": page["nextCursor"]}
+        assert listed == ids
+        for garbage in ("garbage", "-1", "\u0661", "9" * 5000):
+            code = await client.code("tasks/list", {"cursor": garbage})
+            assert code == -32602, garbage
+
+
+@pytest.mark.requirement("tasks.error-internal", revisions=(REVISION,))
+async def test_a_store_that_fails_is_an_internal_error() -> None:
+    class Broken(MemoryTaskStore):
+        async def load(self, task_id: str) -> TaskRecord | None:
+            raise OSError("disk on fire")
+
+    async with requestor("memory", Work(store=Broken()).server) as client:
+        task_id = (await client.start("waits"))["taskId"]
+        for method in ABOUT:
+            response = await client.ask(method, {"taskId": task_id})
+            assert response["error"]["code"] == -32603
+            assert "fire" not in response["error"]["message"]
+
+
+@pytest.mark.requirement("tasks.limit-concurrent", revisions=(REVISION,))
+async def test_more_tasks_than_the_limit_are_refused() -> None:
+    async with requestor("memory", Work(limit=2).server) as client:
+        await client.start("waits")
+        params = {"name": "waits", "arguments": {}, "task": {}}
+        response = await client.ask("tools/call", params)
+        assert "at most 2 running tasks" in response["error"]["message"]
+
+
+@pytest.mark.requirement(
+    "tasks.transitions-from-working",
+    "tasks.transitions-from-input-required",
+    "tasks.terminal-is-final",
+    revisions=(REVISION,),
+)
+@pytest.mark.parametrize("end", ["completed", "failed", "cancelled"])
+async def test_a_store_keeps_the_end_of_a_task_and_its_versions(end: Any) -> None:
+    store = MemoryTaskStore()
+    first = TaskRecord(
+        task_id="t", owner="", created=0.0, updated=0.0, ttl_ms=None, poll_interval_ms=1
+    )
+    await store.create(first)
+    asking = first.changed(status="input_required")
+    assert await store.change(asking)
+    assert not await store.change(first.changed(status="completed"))  # of an older version
+    last = asking.changed(status=end)
+    assert await store.change(last)
+    for status in ("working", "input_required", "completed", "failed", "cancelled"):
+        assert not await store.change(last.changed(status=status))
+    assert await store.load("t") == last
+
+
+async def test_a_task_that_was_ended_elsewhere_is_stopped() -> None:
+    store = MemoryTaskStore()
+    work = Work(store=store)
+    async with requestor("memory", work.server) as client:
+        task_id = (await client.start("waits"))["taskId"]
+        record = await store.load(task_id)
+        assert record is not None
+        await store.change(record.changed(status="cancelled"))
+        work.go.set()
+        await work.ended.wait()
+        assert (await client.reaches(task_id, "cancelled"))["status"] == "cancelled"
