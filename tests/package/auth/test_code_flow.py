@@ -231,6 +231,8 @@ def test_a_return_of_the_recorded_issuer_is_accepted(
 
 @requirement(
     "auth-flow.iss-advertised-absent",
+    "auth-flow.iss-advertised-present",
+    "auth-flow.iss-unadvertised-present",
     "auth-flow.iss-before-code-sent",
     "auth-flow.iss-no-normalization",
     "auth-flow.iss-error-responses",
