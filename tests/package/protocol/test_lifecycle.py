@@ -311,7 +311,7 @@ def test_methods_of_the_handshake_revisions_are_gone(revision: str, speaks: str 
 
 
 @pytest.mark.requirement("lifecycle.no-connection-context", "meta.request-fields-not-from-history")
-@pytest.mark.requirement("capabilities.per-request", "capabilities.respected-interaction")
+@pytest.mark.requirement("capabilities.per-request")
 @pytest.mark.parametrize("revision", holding("lifecycle.no-connection-context"))
 def test_each_request_is_judged_by_its_own_meta(revision: str) -> None:
     server = ServerEnd(revision)
