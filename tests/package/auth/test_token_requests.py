@@ -563,7 +563,8 @@ def test_assertions_and_tokens_are_in_no_url_and_no_log(
     grant = world.run(flow)
     assert grant.token is not None
     told = f"{caplog.text} {world.urls()} {world.visited} {grant!r} {world.asked!r}"
-    secrets = ("id-jag", "id-token", "idp-secret", grant.token.value, "refresh-1")
+    credentials = [step.fields["Authorization"].split()[1] for step in world.asked]
+    secrets = ("id-jag", "id-token", "idp-secret", grant.token.value, "refresh-1", *credentials)
     assert [secret for secret in secrets if secret in told] == []
 
 
