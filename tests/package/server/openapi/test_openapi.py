@@ -158,6 +158,7 @@ async def test_schemas_are_self_contained_and_fit_their_direction() -> None:
         (parameter("a", "query", {}, style="pipeDelimited", explode=False), [1, 2], "/?a=1%7C2"),
         (parameter("a", "query", {}, style="deepObject"), {"b": {"c": 1}}, "/?a%5Bb%5D%5Bc%5D=1"),
         (parameter("a", "query", {}), "&b=1#", "/?a=%26b%3D1%23"),
+        ({"name": "a", "in": "query"}, "b", "/?a=b"),
         ({"name": "a", "in": "query", "content": {"application/json": {}}}, [1], "/?a=%5B1%5D"),
     ],
 )
