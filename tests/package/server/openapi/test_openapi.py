@@ -579,6 +579,9 @@ def test_a_document_has_bounds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     for spec in specs:
         with pytest.raises(ValueError, match="expected at most 100 bytes"):
             Server.from_openapi(spec)
+    monkeypatch.setattr(document_module, "DOCUMENT_BYTES", len(json.dumps(DOCUMENT)))
+    with pytest.raises(ValueError, match="expected at most 3 operations"):  # it was read
+        Server.from_openapi(tmp_path / "a.json")
 
 
 class Item(BaseModel):
