@@ -199,6 +199,15 @@ def test_a_defect_over_stateless_http_breaks_its_rule_alone(rule: str) -> None:
     assert broken(findings) == ([rule] if rule else [])
 
 
+def test_a_rule_is_checked_over_http_by_itself() -> None:
+    rule = "jsonrpc.request-id-type"
+    with stateless_http.serving("") as address:
+        words = ("--revision", stateless.REVISION, "--rule", rule, "--timeout", "5")
+        code, findings = checked(address, *words)
+    assert (code, broken(findings)) == (0, [])
+    assert findings["transport"] == "http"
+
+
 @pytest.mark.parametrize("rule", ["jsonrpc.code-parse-error", "jsonrpc.code-invalid-request"])
 def test_an_error_without_id_answers_no_later_request(rule: str) -> None:
     words = ("--revision", REVISIONS[-1], "--rule", rule)

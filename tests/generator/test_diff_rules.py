@@ -301,6 +301,9 @@ def test_a_type_that_both_sides_send_affects_both() -> None:
         pytest.param(field({"anyOf": [TEXT]}), field(TEXT), id="single"),
         pytest.param(field({"oneOf": [TEXT, COUNT]}), field({"anyOf": [COUNT, TEXT]}), id="order"),
         pytest.param(
+            field({"const": {"a": 1, "b": 2}}), field({"const": {"b": 2, "a": 1}}), id="keys"
+        ),
+        pytest.param(
             field({"anyOf": [TEXT, {"anyOf": [COUNT, {"type": "null"}]}]}),
             field({"anyOf": [COUNT, TEXT, {"type": "null"}]}),
             id="nested",

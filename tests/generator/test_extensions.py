@@ -290,10 +290,11 @@ def test_text_of_an_extension_is_no_code(tmp_path: Path) -> None:
     hostile = '"""\nraise SystemExit\n"""'
     described = {**obj(text=TEXT), "description": hostile}
     path = written(tmp_path, AskRequest=request_of("ask"), AskResult=described)
-    for name, text in files_of(path).items():
-        if "/ext/" in name:
-            compile(text, name, "exec")
-            assert "\nraise SystemExit" not in text
+    texts = {name: text for name, text in files_of(path).items() if "/ext/" in name}
+    assert any("raise SystemExit" in text for text in texts.values())  # as documentation
+    for name, text in texts.items():
+        compile(text, name, "exec")
+        assert "\nraise SystemExit" not in text
 
 
 TYPESCRIPT = """

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,10 @@ DEFINITIONS: dict[str, tuple[Definitions, str]] = {
     "references in a circle": (
         {"A": ref("B"), "B": ref("C"), "C": ref("A")},
         f"{DEFS}/A: expected a definition that does not lead back to itself",
+    ),
+    "references in a long circle": (
+        {one: ref(other) for one, other in pairwise("ABCDEFA")},
+        "by $ref or allOf, got A to B to C to D ...",
     ),
     "an allOf of itself": (
         {"A": {"allOf": [{"allOf": [ref("A")]}]}},

@@ -181,6 +181,16 @@ def test_the_user_files_for_a_mirror_read_as_expected(
     assert (files[own], files[f"tests/test_{side}.py"]) == snapshot
 
 
+@pytest.mark.parametrize(("length", "kept"), [(500, "x" * 500), (501, "x" * 500 + "...")])
+def test_a_long_description_is_cut(length: int, kept: str) -> None:
+    tool = {**FORECAST, "description": "x" * length}
+    mirror = mirrors.build(snapshot_of({"tools": [tool]}), "protocol")
+    tree = ast.parse(mirrors.module_text(mirror))
+    methods = [each for each in ast.walk(tree) if isinstance(each, ast.AsyncFunctionDef)]
+    described = [ast.get_docstring(each) or "" for each in methods if each.name == "forecast"]
+    assert {"".join(text.split()) for text in described if "x" in text} == {kept}
+
+
 def test_names_are_the_same_whatever_the_order_of_the_lists() -> None:
     tools = [{**FORECAST, "name": name} for name in ("get_x", "get-x", "get.x")]
     for order in (tools, tools[::-1]):

@@ -55,6 +55,13 @@ def test_a_schema_becomes_a_type(schema: Any, annotation: str) -> None:
     assert typed(schema) == (annotation, [])
 
 
+def test_many_choices_are_any_text() -> None:
+    choices = [f"{number}" for number in range(101)]
+    annotation, _ = typed({"enum": choices[:100]})
+    assert annotation == f"Literal[{', '.join(map(repr, choices[:100]))}]"
+    assert typed({"enum": choices})[0] == "str"
+
+
 @pytest.mark.parametrize(
     ("schema", "annotation", "reason"),
     [

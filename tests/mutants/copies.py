@@ -24,6 +24,7 @@ LONGEST = 240.0
 
 PYTEST = (
     *("-x", "-q", "--tb=no", "-rfE", "-m", "not slow and not trio", "--reruns=1", "--timeout=30"),
+    "--snapshot-warn-unused",  # those of the test functions that were not chosen
     *("-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:hypothesispytest", "-p", "no:cov"),
     *("-W", "ignore::pytest.PytestAssertRewriteWarning"),  # of plugins in `LIBRARIES`
 )

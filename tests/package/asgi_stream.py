@@ -58,6 +58,11 @@ class Stream:
         self._over.set()
         self._flowing.set()
 
+    def upload(self, part: bytes) -> None:
+        """Let more of an unfinished body come."""
+        self._parts.append(part)
+        self._over.set()
+
     def stop_reading(self) -> None:
         """Let the application wait with whatever it sends from now on."""
         self._flowing = anyio.Event()
@@ -132,6 +137,9 @@ class Stream:
                 message["more_body"] = True  # a server may leave out that there is no more
             return message
         await self._over.wait()
+        if self._parts and not self._complete and not self._gone.is_set():
+            self._over = anyio.Event()
+            return await self.receive()
         return {"type": "http.disconnect"}
 
     async def send(self, message: Mapping[str, Any]) -> None:

@@ -329,7 +329,9 @@ def device_flow(
         form["scope"] = " ".join(scopes)
     if server.resource is not None:
         form["resource"] = server.resource
-    response = yield from post_form(context, endpoint, form, client, grant.issuer, grant.methods)
+    response = yield from post_form(
+        context, endpoint, form, client, grant.issuer, grant.methods, grant.signing
+    )
     members = read_success(response, _DEVICE_ENDPOINT)
     device_code = members.get("device_code")
     if not isinstance(device_code, str) or not device_code:

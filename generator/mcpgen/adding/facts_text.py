@@ -38,29 +38,25 @@ _HEAD = """\
 """
 
 
-def text(facts: Facts, base: str, reviews: Sequence[Review], methods: frozenset[str]) -> str:
+def text(facts: Facts, base: str, reviews: Sequence[Review]) -> str:
     """The text of facts.toml.
 
     Args:
         facts: The facts of the revision.
         base: The revision that they were carried over from.
         reviews: Those to check.
-        methods: The methods of the schema.
     """
     table = schema_facts.as_table(facts)
     return _HEAD.format(revision=facts.revision, base=base) + "".join(
-        f"{line}\n" for line in _Lines(base, reviews).of(table, _own_methods(facts, methods))
+        f"{line}\n" for line in _Lines(base, reviews).of(table, _own_methods(facts))
     )
 
 
-def _own_methods(facts: Facts, methods: frozenset[str]) -> Node:
+def _own_methods(facts: Facts) -> Node:
     """The facts about methods that differ from `schema/facts.toml`."""
     shared = facts_module.shared_methods()
     own_facts: Node = {}
-    for name in sorted({*methods, *facts.methods}):
-        row = facts.method(name)
-        if name not in methods and not row.extension:
-            continue
+    for name, row in sorted(facts.methods.items()):
         below = asdict(shared.get(name, UNSTATED))
         own = {key: _toml(value) for key, value in asdict(row).items() if value != below[key]}
         if own:

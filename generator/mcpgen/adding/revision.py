@@ -98,9 +98,7 @@ def addition(path: Path, name: str, status: Status, stated: Path | None = None) 
     document = schema.structure(file.document)
     files = {
         "schema.json": json.dumps(document, indent=2, ensure_ascii=False) + "\n",
-        "facts.toml": facts_text.text(
-            fitted.facts, base.name, to_review, fitting.methods_of(loaded)
-        ),
+        "facts.toml": facts_text.text(fitted.facts, base.name, to_review),
         "errata.toml": _errata_text(name, base.name, errata, unmatched),
     }
     return Addition(

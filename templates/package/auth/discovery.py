@@ -277,13 +277,17 @@ def initial_scopes(
     """The scopes to request first; empty to omit the `scope` parameter.
 
     They are the scopes of the challenge, or those that the MCP server lists if the challenge names
-    none, together with the configured scopes.
+    none, together with the configured scopes. An MCP server cannot make a client request
+    `offline_access` of an authorization server that does not list it.
 
-    Source: basic/authorization (scope selection strategy).
+    Source: basic/authorization (scope selection strategy, refresh tokens).
     """
     challenged = next((c.parameters["scope"] for c in challenges if "scope" in c.parameters), None)
     listed = server.scopes_supported or ()
-    return union(listed if challenged is None else parse_scopes(challenged), configured)
+    named = listed if challenged is None else parse_scopes(challenged)
+    if server.revision.facts.authorization.offline_access and not _lists_offline_access(server):
+        named = tuple(scope for scope in named if scope != OFFLINE_ACCESS)
+    return union(named, configured)
 
 
 def step_up_scopes(
@@ -306,10 +310,13 @@ def step_up_scopes(
 
 def with_offline_access(scopes: tuple[str, ...], server: AuthorizationServer) -> tuple[str, ...]:
     """Scopes, with `offline_access` if the authorization server supports that scope."""
-    listed = server.metadata.strings("scopes_supported") or ()
-    if server.revision.facts.authorization.offline_access and OFFLINE_ACCESS in listed:
+    if server.revision.facts.authorization.offline_access and _lists_offline_access(server):
         return union(scopes, [OFFLINE_ACCESS])
     return scopes
+
+
+def _lists_offline_access(server: AuthorizationServer) -> bool:
+    return OFFLINE_ACCESS in (server.metadata.strings("scopes_supported") or ())
 
 
 def read_object(body: bytes, where: str) -> dict[str, Any]:

@@ -102,6 +102,7 @@ class Grant:
         requested: The requested scopes.
         proof_key: The private key that the token is bound to, as JSON Web Key; `None` for none.
         algorithm: The algorithm of that key.
+        signing: The algorithms of assertions that the token endpoint lists; `None` if unknown.
     """
 
     issuer: str
@@ -115,6 +116,7 @@ class Grant:
     requested: tuple[str, ...] = ()
     proof_key: str | None = field(default=None, repr=False)
     algorithm: str = "ES256"
+    signing: tuple[str, ...] | None = None
 
 
 def new_grant(
@@ -141,6 +143,7 @@ def new_grant(
         token=None,
         token_endpoint=server.endpoint("token_endpoint", context),
         methods=server.metadata.strings("token_endpoint_auth_methods_supported"),
+        signing=server.metadata.strings("token_endpoint_auth_signing_alg_values_supported"),
         resource=server.resource,
         requested=scopes,
     )
@@ -172,7 +175,13 @@ def request_token(
     if grant.resource is not None:
         whole["resource"] = grant.resource
     response = yield from post_form(
-        context, grant.token_endpoint, whole, client, grant.issuer, grant.methods
+        context,
+        grant.token_endpoint,
+        whole,
+        client,
+        grant.issuer,
+        grant.methods,
+        grant.signing,
     )
     token = read_token(response, "the token endpoint", context.now())
     if (context.proofs is not None) != (token.scheme == "DPoP"):
@@ -219,6 +228,7 @@ def post_form(
     client: ClientIdentity | None,
     issuer: str,
     methods: tuple[str, ...] | None,
+    signing: tuple[str, ...] | None = None,
 ) -> Flow[Fetched]:
     """Post a form to a token endpoint.
 
@@ -229,6 +239,7 @@ def post_form(
         client: The client; `None` to send no client authentication.
         issuer: The issuer that the endpoint belongs to.
         methods: The supported methods of client authentication; `None` if unknown.
+        signing: The supported algorithms of assertions; `None` if unknown.
 
     Raises:
         AuthorizationError: The URL is not allowed, or the client cannot authenticate.
@@ -242,7 +253,7 @@ def post_form(
         }
         whole = dict(form)
         if client is not None:
-            method = choose_method(client, methods)
+            method = choose_method(client, methods, signing)
             header, extra = authentication_fields(client, method, issuer, context.now)
             fields.update(header)
             whole.update(extra)
@@ -260,21 +271,31 @@ def post_form(
     raise AssertionError("unreachable: the last attempt returns")
 
 
-def choose_method(client: ClientIdentity, supported: Sequence[str] | None) -> AuthMethod:
+def choose_method(
+    client: ClientIdentity, supported: Sequence[str] | None, signing: Sequence[str] | None = None
+) -> AuthMethod:
     """The authentication method to use.
 
     Args:
         client: The client.
         supported: The methods that the server's metadata lists; `None` for the default of
             RFC 8414, which is `client_secret_basic`.
+        signing: The algorithms of assertions that the metadata lists; `None` for any.
 
     Raises:
         AuthorizationError: The server supports no method that the client can use.
     """
-    if client.method is not None:
-        return client.method
+    chosen, key = client.method, client.key
+    if key is not None and signing is not None and key.algorithm not in signing:
+        if chosen == "private_key_jwt" or (chosen is None and client.client_secret is None):
+            raise AuthorizationError(
+                f"the token endpoint supports no assertions signed by {key.algorithm}"
+            )
+        key = None
+    if chosen is not None:
+        return chosen
     usable: list[AuthMethod] = []
-    if client.key is not None:
+    if key is not None:
         usable.append("private_key_jwt")
     if client.client_secret is not None:
         usable.append("client_secret_basic")

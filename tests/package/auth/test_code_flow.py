@@ -231,6 +231,8 @@ def test_a_return_of_the_recorded_issuer_is_accepted(
 
 @requirement(
     "auth-flow.iss-advertised-absent",
+    "auth-flow.iss-advertised-present",
+    "auth-flow.iss-unadvertised-present",
     "auth-flow.iss-before-code-sent",
     "auth-flow.iss-no-normalization",
     "auth-flow.iss-error-responses",
@@ -383,13 +385,18 @@ def test_a_missing_endpoint_ends_the_flow_before_registration(member: str) -> No
 
 
 def test_no_secret_is_in_the_text_of_a_value() -> None:
-    world = World(
-        {f"POST {ISSUER}/register": said({"client_id": "i", "client_secret": "hide"}, 201)}
-    )
+    registered = {
+        "client_id": "i",
+        "client_secret": "hide",
+        "token_endpoint_auth_method": "client_secret_basic",
+    }
+    world = World({f"POST {ISSUER}/register": said(registered, 201)})
     request = request_in(world)
     grant = finished(world, request, comes_back(request.url))
     shown = repr((request, grant, world.asked, ClientProfile("x", "i", "hide")))
-    for secret in ("hide", "access-1", "refresh-1", "the-code", request.verifier, request.state):
+    credentials = world.asked[-1].fields["Authorization"].removeprefix("Basic ")
+    secrets = ("hide", "access-1", "refresh-1", "the-code", credentials)
+    for secret in (*secrets, request.verifier, request.state):
         assert secret not in shown
     assert all("access" not in url for url in (*world.visited, *world.urls()))
 

@@ -216,6 +216,7 @@ def test_metadata_of_another_issuer_is_not_used(issuer: str, revision: str) -> N
     with pytest.raises(AuthorizationError, match="not the expected issuer") as caught:
         world.run(discover(around(revision), [], None))
     assert "honest" not in str(caught.value)
+    assert world.urls() == [f"GET {PRM_URL}", f"GET {AS_URL}"]
 
 
 def test_a_slash_of_an_issuer_can_be_forgiven() -> None:

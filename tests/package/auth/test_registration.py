@@ -7,19 +7,21 @@ from typing import Any
 
 import msgspec
 import pytest
+from joserfc import jwt
+from joserfc.jwk import JWKRegistry
 
-from mcp_protocol import OAuth, client_metadata_document
+from mcp_protocol import OAuth, PrivateKey, Redirect, client_metadata_document
 from mcp_protocol.auth.flows import code_flow
 from mcp_protocol.auth.registration import (
     ClientProfile,
     Registration,
     check_metadata_url,
-    check_redirect_uri,
     identify_client,
     registration_key,
 )
 from mcp_protocol.auth.steps import Fetch, Fetched
 from mcp_protocol.auth.token_endpoint import (
+    ASSERTION_TYPE,
     ClientIdentity,
     encoded_record,
 )
@@ -395,6 +397,26 @@ def test_a_metadata_url_is_the_id_of_a_client_without_secret(revision: str) -> N
         assert world.urls() == [f"POST {issuer}/token"]
 
 
+@requirement("auth-registration.cimd-private-key-jwt")
+@pytest.mark.parametrize("revision", holding("auth-registration.cimd-private-key-jwt"))
+def test_the_key_of_a_published_document_verifies_assertions(revision: str) -> None:
+    key = PrivateKey.generate()
+    document = client_metadata_document(
+        CLIENT,
+        "Agent",
+        (REDIRECT_URI,),
+        token_endpoint_auth_method="private_key_jwt",
+        jwks={"keys": [key.public_jwk()]},
+    )
+    world = world_of(revision, client_id_metadata_document_supported=True)
+    run_whole(world, ClientProfile(metadata_url=CLIENT, key=key), revision)
+    form = world.form()
+    assert form["client_assertion_type"] == ASSERTION_TYPE
+    published = JWKRegistry.import_key(document["jwks"]["keys"][0])
+    claims = jwt.decode(form["client_assertion"], published, [key.algorithm]).claims
+    assert (claims["iss"], claims["sub"]) == (CLIENT, CLIENT)
+
+
 @requirement(
     "auth-registration.cimd-url-shape",
     "auth-registration.cimd-url-shape-draft",
@@ -478,7 +500,11 @@ def test_a_document_without_what_it_needs_is_not_made(
 )
 def test_a_redirect_uri_is_https_or_loopback(uri: str, allowed: bool) -> None:
     if allowed:
-        check_redirect_uri(uri)
+        Redirect(uri)
+        document = client_metadata_document(CLIENT, "Agent", (uri,))
+        assert document["redirect_uris"] == [uri]
         return
     with pytest.raises(ValueError, match="redirect URI"):
-        check_redirect_uri(uri)
+        Redirect(uri)
+    with pytest.raises(ValueError, match="redirect URI"):
+        client_metadata_document(CLIENT, "Agent", (uri,))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import logging
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -107,7 +108,6 @@ def test_a_method_is_one_that_both_sides_have(
     "auth-ext.cc-jwt-parameters",
     "auth-ext.cc-jwt-claims",
     "auth-ext.cc-jwt-audience",
-    "auth-registration.cimd-private-key-jwt",
     revisions=EVERY_REVISION,
 )
 @pytest.mark.parametrize("algorithm", ["ES256", "RS256", "PS256", "Ed25519"])
@@ -126,6 +126,47 @@ def test_an_assertion_is_signed_by_the_client_for_the_issuer(
     assert claims["iat"] == NOW
     assert claims["exp"] > NOW
     assert claims["jti"]
+
+
+LISTED = "token_endpoint_auth_signing_alg_values_supported"
+
+
+@requirement("auth-ext.cc-jwt-claims")
+@pytest.mark.parametrize(
+    ("listed", "secret", "method"),
+    [
+        (None, None, "private_key_jwt"),
+        (["RS256", "ES256"], "s", "private_key_jwt"),
+        (["RS256", "ES384"], "s", "client_secret_basic"),
+        (["RS256", "ES384"], None, None),
+        ([], None, None),
+    ],
+)
+@with_extensions
+def test_an_assertion_is_signed_by_an_algorithm_that_is_listed(
+    listed: list[str] | None, secret: str | None, method: str | None, revision: str
+) -> None:
+    methods = ["private_key_jwt", "client_secret_basic"]
+    members = {} if listed is None else {LISTED: listed}
+    world = world_of(revision, token_endpoint_auth_methods_supported=methods, **members)
+    server = found(world, revision)
+    client = ClientIdentity("me", secret, key=PrivateKey.generate("ES256"))
+    flow = client_credentials(around(revision), client, server, ())
+    if method is None:
+        with pytest.raises(AuthorizationError, match="no assertions signed by ES256"):
+            world.run(flow)
+        assert world.asked == []
+    else:
+        world.run(flow)
+        assert ("client_assertion" in world.form()) is (method == "private_key_jwt")
+        assert ("Authorization" in world.asked[-1].fields) is (method == "client_secret_basic")
+
+
+def test_a_method_that_was_chosen_is_not_replaced_by_another() -> None:
+    client = ClientIdentity("me", "s", "private_key_jwt", PrivateKey.generate("ES256"))
+    with pytest.raises(AuthorizationError, match="no assertions signed by ES256"):
+        choose_method(client, None, ["RS256"])
+    assert choose_method(client, None, ["ES256"]) == "private_key_jwt"
 
 
 @requirement("auth-ext.dpop-asymmetric-only", revisions=EVERY_REVISION)
@@ -279,8 +320,9 @@ def test_a_proof_is_about_one_request_and_its_token(method: str) -> None:
     proofs = proof_key()
     first, second = (proofs.proof(method, "https://h/mcp?x=1#y", "token") for _ in range(2))
     decoded = verified(first, proofs.key)
-    assert decoded.header["typ"] == "dpop+jwt"
+    assert (decoded.header["typ"], decoded.header["alg"]) == ("dpop+jwt", "ES256")
     assert decoded.header["jwk"] == proofs.key.public_jwk()
+    assert decoded.header["jwk"].keys() == {"kty", "crv", "x", "y"}  # nothing of the private key
     assert decoded.claims == {
         "jti": decoded.claims["jti"],
         "htm": method,
@@ -484,7 +526,7 @@ def test_an_identity_provider_vouches_and_no_user_is_asked(revision: str) -> Non
     assert "id-jag" not in repr((grant, world.asked))
 
 
-@requirement("auth-ext.ema-errors", "auth-ext.ema-no-leaks")
+@requirement("auth-ext.ema-errors")
 @pytest.mark.parametrize("at", ["https://idp.example/token", f"{ISSUER}/token"])
 @with_extensions
 def test_errors_of_both_endpoints_reach_the_caller(at: str, revision: str) -> None:
@@ -498,13 +540,32 @@ def test_errors_of_both_endpoints_reach_the_caller(at: str, revision: str) -> No
     assert world.visited == []
 
 
-def test_an_identity_provider_without_tls_is_not_asked() -> None:
+@requirement("auth-ext.ema-no-leaks")
+@with_extensions
+def test_an_identity_provider_without_tls_is_not_asked(revision: str) -> None:
     world = World()
-    server = found(world)
+    server = found(world, revision)
     provider = replace(IDP, token_endpoint="http://idp.example/token")
     with pytest.raises(AuthorizationError, match="https"):
-        world.run(enterprise_managed(around(), provider, PUBLIC, server, ()))
+        world.run(enterprise_managed(around(revision), provider, PUBLIC, server, ()))
     assert world.asked == []
+
+
+@requirement("auth-ext.ema-no-leaks")
+@with_extensions
+def test_assertions_and_tokens_are_in_no_url_and_no_log(
+    revision: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    world = World({"POST https://idp.example/token": said(JAG)})
+    server = found(world, revision)
+    flow = enterprise_managed(around(revision), IDP, ClientIdentity("me", "s"), server, ())
+    grant = world.run(flow)
+    assert grant.token is not None
+    told = f"{caplog.text} {world.urls()} {world.visited} {grant!r} {world.asked!r}"
+    credentials = [step.fields["Authorization"].split()[1] for step in world.asked]
+    secrets = ("id-jag", "id-token", "idp-secret", grant.token.value, "refresh-1", *credentials)
+    assert [secret for secret in secrets if secret in told] == []
 
 
 def test_a_function_may_give_the_assertion() -> None:
@@ -521,5 +582,6 @@ def test_a_function_may_give_the_assertion() -> None:
 
 
 def test_metadata_is_json_of_any_members() -> None:
-    world = World({f"GET {AS_URL}": said({**METADATA, "more": {"deep": [1]}})})
-    assert json.dumps(dict(found(world).metadata.members))
+    document = {**METADATA, "more": {"deep": [1]}}
+    members = found(World({f"GET {AS_URL}": said(document)})).metadata.members
+    assert json.loads(json.dumps(dict(members))) == document

@@ -196,9 +196,12 @@ async def test_an_answer_in_time_leaves_nothing_behind(revision: str) -> None:
     server = FakeServer(revision)
 
     async def answer() -> None:
-        await server.answer(await server.next(), TEXT)
+        asked = await server.next()
+        await anyio.sleep(LATER / 2)
+        await server.answer(asked, TEXT)
 
     async with connect(server, revision=revision) as client:
+        await anyio.sleep(2 * LATER)  # on a clock that begins at 0, no moment is as good as now
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(answer)
             assert text_of(await client.call_tool("quick", timeout=LATER)) == "done"

@@ -180,6 +180,7 @@ def test_an_opening_answered_at_maximal_depth_ends_cleanly(
         "cacheScope": "private",
     }
     shallow = {**result, "serverInfo": {"name": "s", "version": "1"}}
+    kinds: set[str] = set()
     for message in (result, shallow):
         for depth in range(900, 1101):
             for deep in nested(depth):
@@ -187,8 +188,10 @@ def test_an_opening_answered_at_maximal_depth_ends_cleanly(
                 asked = json.loads(client.open().data)
                 answer = {"jsonrpc": "2.0", "id": asked["id"], "result": message}
                 for event in client.receive(with_deep(answer, deep)):
+                    kinds.add(type(event).__name__)
                     if isinstance(event, OpenFailed):
                         assert len(str(event.error)) < SHOWN
+    assert {"Opened", "OpenFailed"} <= kinds
 
 
 class Mirror(ClientHandlers):
@@ -279,6 +282,7 @@ def test_a_refusal_repeats_little_of_what_was_sent(revision: str) -> None:
 @pytest.mark.parametrize(("revision", "role"), BOTH)
 def test_what_is_ignored_is_logged_in_a_short_line(revision: str, role: Role) -> None:
     end = end_of(revision, role)
+    reasons: list[str] = []
     notification = {"jsonrpc": "2.0", "method": LONG}
     known = {**notification, "method": "notifications/cancelled"}
     for message in (
@@ -297,34 +301,41 @@ def test_what_is_ignored_is_logged_in_a_short_line(revision: str, role: Role) ->
         {"jsonrpc": "2.0", "id": "x", "error": {"code": 1, "message": LONG}},
         request(revision, LONG),
     ):
-        for event in end.connection.receive(json.dumps(message).encode()):
-            if isinstance(event, Ignored):
-                assert len(event.reason) < SHOWN
-                assert event.reason.isprintable()
+        events = end.connection.receive(json.dumps(message).encode())
+        reasons += [event.reason for event in events if isinstance(event, Ignored)]
+    assert len(reasons) >= 9
+    for reason in reasons:
+        assert len(reason) < SHOWN
+        assert reason.isprintable()
 
 
-@pytest.mark.parametrize("revision", [NEWEST, SESSION])
+BAD_ANSWERS: list[dict[str, Any]] = [
+    {"error": {"code": -1, "message": LONG, "data": LONG}},
+    {"error": {"code": LONG, "message": "x"}},
+    {"result": LONG},
+    {"result": {"tools": LONG}},
+    {"result": {"tools": [{"name": "x", "inputSchema": {"type": LONG}}]}},
+]
+
+
 @pytest.mark.parametrize(
-    "answer",
+    ("revision", "answer"),
     [
-        {"error": {"code": -1, "message": LONG, "data": LONG}},
-        {"error": {"code": LONG, "message": "x"}},
-        {"result": LONG},
-        {"result": {"tools": LONG}},
-        {"result": {"tools": [], "resultType": LONG}},
-        {"result": {"tools": [{"name": "x", "inputSchema": {"type": LONG}}]}},
+        *((revision, answer) for revision in (NEWEST, SESSION) for answer in BAD_ANSWERS),
+        (NEWEST, {"result": {"tools": [], "resultType": LONG}}),
     ],
 )
 def test_the_error_of_a_bad_answer_is_short_and_escaped(
-    revision: str, answer: dict[str, Any]
+    revision: str, answer: dict[str, Any], caplog: pytest.LogCaptureFixture
 ) -> None:
     client = ClientEnd(revision)
     asked = client.ask("tools/list")
     client.say({"jsonrpc": "2.0", "id": asked["id"], **answer})
-    for event in client.events:
-        if isinstance(event, RequestFailed):
-            assert len(str(event.error)) < SHOWN
-            assert str(event.error).isprintable()
+    texts = [str(event.error) for event in client.events if isinstance(event, RequestFailed)]
+    texts += [record.getMessage() for record in caplog.records]  # of a tool that is left out
+    assert len(texts) == 1
+    assert len(texts[0]) < SHOWN
+    assert texts[0].isprintable()
 
 
 def test_the_attributes_of_an_error_hold_what_its_text_cuts() -> None:

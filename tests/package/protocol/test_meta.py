@@ -276,14 +276,20 @@ def test_any_trace_context_is_accepted_and_shown_to_the_handler(revision: str, v
     assert event.meta["traceparent"] == value
 
 
-@pytest.mark.parametrize("revision", REVISIONS)
-def test_a_gateway_may_pass_on_keys_defined_by_the_revision(revision: str) -> None:
-    keys = facts(revision).meta
-    for key in (keys.log_level, keys.related_task, keys.subscription_id):
-        if key is not None:
-            check_user_meta({key: "info"}, facts(revision))
-            with pytest.raises(LocalProtocolError, match="reserved"):
-                check_user_meta({f"{key}x": "info"}, facts(revision))
+PASSED_ON = [
+    (revision, key)
+    for revision in REVISIONS
+    for keys in [facts(revision).meta]
+    for key in (keys.log_level, keys.related_task, keys.subscription_id)
+    if key is not None
+]
+
+
+@pytest.mark.parametrize(("revision", "key"), PASSED_ON)
+def test_a_gateway_may_pass_on_keys_defined_by_the_revision(revision: str, key: str) -> None:
+    check_user_meta({key: "info"}, facts(revision))
+    with pytest.raises(LocalProtocolError, match="reserved"):
+        check_user_meta({f"{key}x": "info"}, facts(revision))
 
 
 @pytest.mark.parametrize("meta", [5, "x", [], True], ids=repr)

@@ -141,6 +141,8 @@ class Protected(Script):
         needed: Scopes by the method of a request.
         authorizations: The header of each request, in order.
         own_issuer: Whether its authorization server is at its own origin.
+        challenge: What a request without a usable token is answered.
+        scopes: The scopes that its metadata names; `None` for none.
     """
 
     def __init__(self, issuer: Issuer, revision: str = NEWEST, session: str | None = None) -> None:
@@ -151,6 +153,8 @@ class Protected(Script):
         self.url = ""
         self.open: Callable[[Asked], bool] = lambda asked: False
         self.own_issuer = is_own_issuer(revision)
+        self.challenge = "Bearer"
+        self.scopes: list[str] | None = None
 
     async def __call__(self, asked: Asked, reply: Reply) -> None:
         path = urlsplit(asked.target).path
@@ -158,8 +162,9 @@ class Protected(Script):
             await self.issuer(asked, reply)
             return
         if path == PRM:
-            servers = [self.issuer.url]
-            await reply.json({"resource": self.url, "authorization_servers": servers})
+            document = {"resource": self.url, "authorization_servers": [self.issuer.url]}
+            scopes = {} if self.scopes is None else {"scopes_supported": self.scopes}
+            await reply.json(document | scopes)
             return
         header = asked.fields.get("authorization")
         self.authorizations.append(header)
@@ -168,7 +173,7 @@ class Protected(Script):
         if self.open(asked):
             await super().__call__(asked, reply)
         elif scopes is None:
-            await reply.whole(401, WWW_Authenticate="Bearer")
+            await reply.whole(401, WWW_Authenticate=self.challenge)
         elif needed <= scopes:
             await super().__call__(asked, reply)
         else:

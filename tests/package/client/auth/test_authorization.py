@@ -84,6 +84,9 @@ async def test_without_auth_no_token_is_sent_and_a_refusal_is_an_error(revision:
         with pytest.raises(HttpStatusError, match="401"):
             async with client_of(script, None):
                 pass
+        script.open = lambda asked: True
+        async with client_of(script, None) as client:
+            await client.call_tool("echo")
         assert set(script.authorizations) == {None}
         assert script.issuer.asked == []
 
@@ -236,6 +239,43 @@ async def test_a_task_cancelled_while_it_renews_blocks_no_other(tmp_path: Path) 
         assert len(script.issuer.visits) <= 2
 
 
+@requirement("auth-scope.select-from-challenge", "auth-scope.challenge-authoritative")
+@requirement("auth-scope.select-from-prm", "auth-scope.select-omit", "auth-scope.least-privilege")
+@pytest.mark.parametrize(
+    ("challenge", "supported", "asked"),
+    [
+        ('Bearer scope="a b"', ["c", "d"], "a b"),
+        ("Bearer", ["c", "d"], "c d"),
+        ("Bearer", None, None),
+    ],
+)
+@with_step_up
+async def test_the_user_is_first_asked_for_the_scopes_that_are_named(
+    challenge: str, supported: list[str] | None, asked: str | None, revision: str
+) -> None:
+    async with protected(revision) as (script, _):
+        script.challenge, script.scopes = challenge, supported
+        async with client_of(script, agreeing(script.issuer)):
+            pass
+    (visit,) = script.issuer.visits
+    assert visit.get("scope") == asked
+
+
+@requirement("auth-scope.step-up-union", "auth-scope.step-up-union-source")
+@pytest.mark.parametrize("revision", holding("auth-scope.step-up-union"))
+async def test_scopes_of_a_stored_grant_are_asked_for_again(revision: str) -> None:
+    store = MemoryStore()
+    async with protected(revision) as (script, _):
+        script.scopes = ["other"]
+        script.challenge = 'Bearer scope="basic"'
+        async with client_of(script, agreeing(script.issuer, store=store)) as client:
+            await client.list_tools()
+        script.needed["tools/call"] = frozenset({"write"})
+        async with client_of(script, agreeing(script.issuer, store=store)) as client:
+            await client.call_tool("echo")
+    assert [visit["scope"] for visit in script.issuer.visits] == ["basic", "basic write"]
+
+
 @requirement(
     "auth-scope.step-up-response",
     "auth-scope.step-up-for-user",
@@ -286,6 +326,7 @@ async def test_endless_refusals_end_after_three_authorizations(
             assert len(script.issuer.visits) == 5
 
 
+@requirement("auth-scope.min-client-cache-failures")
 @with_step_up
 async def test_a_user_who_denies_a_step_up_is_not_asked_again(revision: str) -> None:
     async with protected(revision) as (script, _):
@@ -585,12 +626,18 @@ class Lasting(Issuer):
         return {**super().metadata(), "scopes_supported": ["offline_access"]}
 
 
-async def test_refresh_tokens_are_asked_for_where_there_is_a_user_only() -> None:
-    async with protected(issuer=Lasting()) as (script, _):
-        async with client_of(script, agreeing(script.issuer, scopes=["read"])) as client:
+@requirement("auth-flow.offline-access-allowed", "auth-flow.offline-access-only-if-listed")
+@pytest.mark.parametrize(("kind", "asked"), [(Lasting, "read offline_access"), (Issuer, "read")])
+@pytest.mark.parametrize("revision", holding("auth-flow.offline-access-allowed"))
+async def test_refresh_tokens_are_asked_for_where_there_is_a_user_only(
+    kind: type[Issuer], asked: str, revision: str
+) -> None:
+    async with protected(revision, issuer=kind()) as (script, _):
+        script.scopes = ["read", "offline_access"]  # of the server, which does not count
+        async with client_of(script, agreeing(script.issuer)) as client:
             await client.list_tools()
-        assert script.issuer.visits[0]["scope"] == "read offline_access"
-        script.issuer.machine = True
+        assert script.issuer.visits[0]["scope"] == asked
+        script.issuer.machine, script.scopes = True, None
         auth = ClientCredentials("me", "s", scopes=["read"])
         async with client_of(script, auth) as client:
             await client.list_tools()

@@ -129,6 +129,8 @@ async def test_a_client_declares_no_extension_by_default(revision: str) -> None:
     assert metas
     for meta in metas:
         assert "extensions" not in meta["io.modelcontextprotocol/clientCapabilities"]
+    assert [form["grant_type"] for form in script.issuer.forms] == ["authorization_code"]
+    assert all("dpop" not in each.fields for each in server.asked)
 
 
 @requirement("auth-ext.client-declares")
@@ -143,11 +145,11 @@ async def test_a_client_declares_the_extension_it_uses_in_each_request(
         auth = ClientCredentials("me", "s")
         async with client_of(script, auth, capabilities=settings) as client:
             await client.list_tools()
-        for asked in server.asked:
-            if asked.verb == "POST":
-                meta = asked.message["params"]["_meta"]
-                declared = meta["io.modelcontextprotocol/clientCapabilities"]["extensions"]
-                assert declared == {name: {}, "com.example/own": {"a": 1}}
+        metas = [each.message["params"]["_meta"] for each in server.asked if each.verb == "POST"]
+        assert len(metas) > 1
+        for meta in metas:
+            declared = meta["io.modelcontextprotocol/clientCapabilities"]["extensions"]
+            assert declared == {name: {}, "com.example/own": {"a": 1}}
         assert script.issuer.visits == []
         assert [form["grant_type"] for form in script.issuer.forms] == ["client_credentials"]
 

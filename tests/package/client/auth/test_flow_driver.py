@@ -7,7 +7,9 @@ import socket
 import ssl
 import threading
 from contextlib import suppress
+from itertools import chain, repeat
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cryptography import x509
@@ -51,6 +53,29 @@ async def test_a_name_that_resolves_to_a_refused_address_is_refused(host: str) -
             await fetcher.close()
         assert server.asked == []
     assert "127.0.0.1" in checked
+
+
+@requirement("auth-security.ssrf-dns-rebinding", revisions=EVERY_REVISION)
+async def test_a_name_that_changes_its_address_leads_to_no_refused_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The name is at a permitted address when it is checked, and at a refused one afterwards."""
+    known = socket.getaddrinfo
+    addresses = chain(["127.0.0.2"], repeat("127.0.0.1"))
+
+    def resolve(host: Any, *arguments: Any, **more: Any) -> Any:
+        named = host in ("moving.example", b"moving.example")
+        return known(next(addresses) if named else host, *arguments, **more)
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    async with HttpServer(nothing) as server:
+        fetcher = AuthFetcher(lambda address: address == "127.0.0.2")
+        try:
+            with pytest.raises(ConnectFailedError):
+                await fetcher.fetch(Fetch("GET", server.url.replace("127.0.0.1", "moving.example")))
+        finally:
+            await fetcher.close()
+        assert server.asked == []
 
 
 async def test_a_request_carries_what_it_was_given_and_no_more() -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import http.client
 import socket
+import sys
 import threading
 import webbrowser
 from contextlib import AsyncExitStack
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -67,11 +69,30 @@ async def test_the_browser_gets_the_exact_url_and_returns_the_result() -> None:
         get(agent.redirect_uri, "/callback?code=again")
 
 
+RECORDER = """#!{python}
+import sys
+with open({file!r}, "w") as file:
+    file.write("\\n".join(sys.argv[1:]))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the browser is a script")
 @requirement(
     "auth-security.url-no-shell", "auth-security.url-platform-opener", revisions=EVERY_REVISION
 )
-def test_a_browser_is_opened_by_the_standard_library() -> None:
-    assert Loopback()._open_url is webbrowser.open
+async def test_a_url_is_one_argument_of_the_browser_of_the_platform(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    browser, opened = tmp_path / "browser", tmp_path / "opened"
+    browser.write_text(RECORDER.format(python=sys.executable, file=f"{opened}"))
+    browser.chmod(0o755)
+    monkeypatch.setenv("BROWSER", f"{browser}")
+    monkeypatch.setattr(webbrowser, "_tryorder", None)  # is read from the environment once
+    monkeypatch.setattr(webbrowser, "_browsers", {})
+    async with Loopback(timeout=0.01).open() as agent:
+        with pytest.raises(AuthorizationError, match="within"):
+            await agent.visit(URL)
+    assert opened.read_text().splitlines() == [URL]
 
 
 STRAY = (

@@ -43,6 +43,15 @@ async def test_a_stream_keeps_its_newest_events() -> None:
     assert await after(store, ids[3]) == []
 
 
+async def test_a_stream_may_keep_one_event() -> None:
+    store = MemoryEventStore(events=1)
+    ids = [await store.add("a", b"%d" % number) for number in range(3)]
+    assert [await after(store, each) for each in ids] == [None, [b"2"], []]
+    for limits in ({"events": 0}, {"size": 0}):
+        with pytest.raises(ValueError, match="at least 1"):
+            MemoryEventStore(**limits)
+
+
 async def test_the_oldest_streams_make_room_for_the_newest() -> None:
     store = MemoryEventStore(size=10_000)
     ids = [await store.add(f"stream{number}", bytes(2000)) for number in range(10)]

@@ -192,6 +192,24 @@ async def test_of_a_refused_body_no_more_is_dropped_than_so_many_bytes(revision:
         assert (stream.status, stream.unread) == (403, 40)
 
 
+async def test_of_refused_bodies_the_longest_silent_is_given_up_first(revision: str) -> None:
+    def refused(http: Http) -> AbstractAsyncContextManager[Stream]:
+        return http.stream("POST", parts=[b"x"], unfinished=True, fields={"host": "x", **CHUNKED})
+
+    async with (
+        asgi(Web().server, limits=Limits(reading=2)) as http,
+        refused(http) as first,
+        refused(http) as second,
+    ):
+        await anyio.wait_all_tasks_blocked()
+        first.upload(b"x")
+        await anyio.wait_all_tasks_blocked()
+        async with refused(http) as third:
+            await second.end()
+            await anyio.wait_all_tasks_blocked()
+            assert (first.ended, second.ended, third.ended) == (False, True, False)
+
+
 async def test_a_client_that_expects_100_is_refused_before_its_body(revision: str) -> None:
     fields = {"host": "x", "content-length": "1000000", "expect": "100-continue"}
     async with (

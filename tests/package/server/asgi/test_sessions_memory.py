@@ -86,7 +86,7 @@ async def test_sessions_take_bounded_memory_though_none_is_idle() -> None:
         assert len(store) <= 10
 
 
-@pytest.mark.requirement("http.multiple-streams", "http.independent-process", revisions=(REVISION,))
+@pytest.mark.requirement("http.independent-process", revisions=(REVISION,))
 async def test_five_hundred_streams_are_open_at_once() -> None:
     server = server_of()
     async with asgi(server) as http, AsyncExitStack() as stack:

@@ -159,7 +159,6 @@ async def test_both_endpoints_of_the_older_transport_work_over_sockets() -> None
         assert (await events.message())["result"]["protocolVersion"] == "2024-11-05"
 
 
-@pytest.mark.requirement("http.multiple-streams", revisions=(REVISION,))
 async def test_five_hundred_streams_are_open_at_once_over_sockets() -> None:
     server = tools()
     async with (

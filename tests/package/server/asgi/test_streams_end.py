@@ -161,6 +161,7 @@ async def test_the_end_of_a_session_cancels_its_calls_and_streams(
             assert (await http.delete()).status == 200
             assert await waiting.end() == "cancelled"
             assert await stream.messages() == []
+        assert [(await http.ask(revision, "ping")).status, (await http.get()).status] == [404, 404]
 
 
 @sessions

@@ -115,11 +115,20 @@ async def test_a_stream_of_http_sse_ends_with_its_token(revision: str) -> None:
 
 @sessions
 async def test_events_of_a_stream_are_had_again_by_its_principal_only(revision: str) -> None:
-    async with asgi(Guarded().server, auth=protected()) as http:
+    guarded = Guarded()
+
+    @guarded.server.tool()
+    async def talk(ctx: Context) -> str:
+        await ctx.info("first")
+        return "of alice"
+
+    async with asgi(guarded.server, auth=protected()) as http:
         http.fields["authorization"] = bearer(token_of("alice"))
         await http.initialize(revision)
-        reply = await http.post(request(revision, "tools/call", WHOAMI), accept="text/event-stream")
-        event = reply.last_event_id if hasattr(reply, "last_event_id") else "1-1"
+        call = request(revision, "tools/call", {"name": "talk", "arguments": {}})
+        reply = await http.post(call, accept="text/event-stream")
+        event = reply.body.partition(b"id: ")[2].split()[0].decode()
+        assert b"of alice" in (await http.get(last_event_id=event)).body
         stolen = await http.get(last_event_id=event, authorization=bearer(token_of("mallory")))
         assert stolen.status == 404
         # A session of one's own does not help with the events of another's.

@@ -125,7 +125,6 @@ REFUSED = {
     "auth-resource-server.token-not-for-server-refused",
     "auth-resource-server.single-issuer",
     "auth-resource-server.specific-audience",
-    "auth-ext.baseline-holds",
     revisions=EVERY_REVISION,
 )
 @pytest.mark.parametrize("name", REFUSED)

@@ -158,6 +158,7 @@ async def test_schemas_are_self_contained_and_fit_their_direction() -> None:
         (parameter("a", "query", {}, style="pipeDelimited", explode=False), [1, 2], "/?a=1%7C2"),
         (parameter("a", "query", {}, style="deepObject"), {"b": {"c": 1}}, "/?a%5Bb%5D%5Bc%5D=1"),
         (parameter("a", "query", {}), "&b=1#", "/?a=%26b%3D1%23"),
+        ({"name": "a", "in": "query"}, "b", "/?a=b"),
         ({"name": "a", "in": "query", "content": {"application/json": {}}}, [1], "/?a=%5B1%5D"),
     ],
 )
@@ -578,6 +579,9 @@ def test_a_document_has_bounds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     for spec in specs:
         with pytest.raises(ValueError, match="expected at most 100 bytes"):
             Server.from_openapi(spec)
+    monkeypatch.setattr(document_module, "DOCUMENT_BYTES", len(json.dumps(DOCUMENT)))
+    with pytest.raises(ValueError, match="expected at most 3 operations"):  # it was read
+        Server.from_openapi(tmp_path / "a.json")
 
 
 class Item(BaseModel):

@@ -225,6 +225,11 @@ async def test_a_stopped_server_ends_subscriptions_before_the_channel(
         tasks.cancel_scope.cancel()
     said = [json.loads(await near.receive()) for _ in range(2)]
     assert [said[0]["id"], said[1]["method"]] == [1, CANCELLED]
+    assert said[0]["result"].keys() == {"resultType", "_meta"}
+    assert (said[0]["result"]["resultType"], said[0]["result"]["_meta"][tag(revision)]) == (
+        "complete",
+        1,
+    )
 
 
 TOO_MUCH = [

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from functools import partial
 from itertools import pairwise
+from random import Random
 from typing import Any
 
 import anyio
 import pytest
 from msgspec.structs import replace
 
-from mcp_protocol import Timeouts
+from mcp_protocol import Timeouts, connect
 from mcp_protocol.client.async_client import ClientHandlers
 from mcp_protocol.errors import ResponseLostError
 from mcp_protocol.runtime.time_limits import HttpTimeouts
+from mcp_protocol.transports.http import http_client
 from package import http_script
+from package.client.simulation import Network, simulate
 from package.http_script import Script, result
 from package.http_server import Asked, Handler, Reply
 from package.wire import SESSIONS
@@ -253,6 +257,36 @@ async def test_no_server_is_polled_without_a_pause(
     async with scripted(script, timeouts=timeouts) as (client, server):
         await client.call_tool("echo", {})
     assert all(pause >= 0.1 for pause in pauses(server))
+
+
+def test_by_default_a_stream_is_resumed_after_half_a_second(
+    revision: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = Calls(revision)
+    times: list[float] = []
+
+    async def begin(asked: Asked, reply: Reply) -> None:
+        times.append(anyio.current_time())
+        await reply.whole(200, b"id: 1-0\ndata:\n\n", Content_Type="text/event-stream")
+
+    async def go_on(asked: Asked, reply: Reply) -> None:
+        if "last-event-id" not in asked.fields:
+            await reply.whole(405)
+            return
+        times.append(anyio.current_time())
+        data = json.dumps(result(script.calls[-1])).encode()
+        await reply.whole(200, b"data: %b\n\n" % data, Content_Type="text/event-stream")
+
+    async def main() -> None:
+        async with connect("https://mcp.example/mcp", revision=revision) as client:
+            await client.call_tool("echo", {})
+
+    script.on = {"tools/call": begin, "GET": go_on}
+    network = Network(Random(0), {"https://mcp.example": script}, lambda asked: (0.0, 0.0))
+    monkeypatch.setattr(http_client, "open_library", lambda *_, **__: network)
+    simulate("asyncio", 0, main)
+    begun, resumed = times
+    assert resumed - begun == pytest.approx(0.5)
 
 
 async def test_a_server_cannot_have_a_client_wait_for_ever(

@@ -95,6 +95,8 @@ async def test_requests_repeat_their_method_and_what_they_are_about(revision: st
         (" padded ", None),
         ("a\r\nX-Evil: 1", None),
         ("=?base64?literal?=", None),
+        ("=?BASE64?literal?=", "=?BASE64?literal?="),
+        ("=?base64?literal", "=?base64?literal"),
         ("plain name", "plain name"),
     ],
 )

@@ -88,6 +88,11 @@ async def test_a_client_of_a_handshake_revision_begins_with_initialize(revision:
         await server.until("notifications/initialized")
     assert server.order()[:2] == ["initialize", "notifications/initialized"]
     assert server.asked[0].verb == "POST"
+    accepted = server.asked[0].fields["accept"]
+    assert {kind.strip() for kind in accepted.split(",")} == {
+        "application/json",
+        "text/event-stream",
+    }
 
 
 NOT_MODERN: Mapping[str, Handler] = {
