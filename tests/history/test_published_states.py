@@ -143,7 +143,8 @@ def test_a_published_state_is_a_package_that_serves_a_tool_call(
         with pytest.raises(SchemaError, match="ResourceReference"):
             pipeline.build(build_request.BuildRequest("pkg", (schema_sources.of_file(path),)))
         return
-    files = pipeline.build(build_request.BuildRequest("pkg", (schema_sources.of_file(path),)))
+    request = build_request.BuildRequest("pkg", (schema_sources.of_file(path),))
+    files = pipeline.build(request, form=dict)
     output.write(tmp_path / "pkg", files)
     run(tmp_path, "-c", CALL)
     if typed:
