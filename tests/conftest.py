@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import zlib
 from collections import defaultdict
 from collections.abc import Container, Generator, Iterable
 from pathlib import Path
@@ -92,11 +93,13 @@ MARKS = {"attacks": "attack"}
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options by which sessions of `nox` choose tests."""
-    parser.addoption("--quick", action="store_true", help="newest revision, asyncio, no slow tests")
+    parser.addoption("--quick", action="store_true", help="the inner loop: each function once")
     text = "no files of tests with sockets, processes or builds of many packages"
     parser.addoption("--no-processes", action="store_true", help=text)
     text = "of cases whose names differ in their revision alone, the newest"
     parser.addoption("--newest", action="store_true", help=text)
+    text = "one case of each test function, on its newest revision; no slow one if there is another"
+    parser.addoption("--once", action="store_true", help=text)
     text = "all names and schedules where tests take a sample"
     parser.addoption("--every", action="store_true", help=text)
     text = "requests over HTTP go the whole way, those that could go the plain way too"
@@ -185,7 +188,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark tests by event loop and by file; leave out what `--quick` or `--newest` does.
+    """Mark tests by loop, file and revision; leave out what `--quick` or `--newest` does.
 
     Tests of what only Structs do are skipped where the models are for another library.
     """
@@ -199,12 +202,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if of_structs is not None and models != LIBRARIES[0]:
             item.add_marker(pytest.mark.skip(reason=of_structs.args[0]))
     older = older_cases(items)
+    for item in items:
+        if item.nodeid in older and set(OLDER_REVISIONS).issuperset(revisions_of(item)):
+            item.add_marker("older")
     if config.getoption("--quick"):
         wanted = [item for item in items if is_quick(item)]
-    elif config.getoption("--newest"):
+    elif config.getoption("--newest") or config.getoption("--once"):
         wanted = [item for item in items if item.nodeid not in older]
     else:
         wanted = [item for item in items if not on_trio(item) or is_own(item, older)]
+    if config.getoption("--quick") or config.getoption("--once"):
+        wanted = one_of_each(wanted)
     left_out = set(items).difference(wanted)
     config.hook.pytest_deselected(items=[item for item in items if item in left_out])
     items[:] = wanted
@@ -221,25 +229,47 @@ def is_own(item: pytest.Item, older: Container[str]) -> bool:
     What differs between event loops is the same code in all revisions of a lifecycle; the two
     newest revisions have both lifecycles.
     """
-    revisions = set(REVISION_NAME.findall(item.name))
+    revisions = revisions_of(item)
     return item.nodeid not in older and (not revisions or not revisions <= set(OLDER_REVISIONS))
+
+
+def revisions_of(item: pytest.Item) -> set[str]:
+    """The revisions in the name of a test."""
+    return set(REVISION_NAME.findall(item.name))
 
 
 def older_cases(items: Iterable[pytest.Item]) -> set[str]:
     """Ids of tests for whose function and other parameters there is a newer revision."""
     cases: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
     for item in items:
-        revisions = set(REVISION_NAME.findall(item.name))
+        revisions = revisions_of(item)
         if len(revisions) == 1:
             cases[REVISION_NAME.sub("*", item.nodeid)].append((revisions.pop(), item.nodeid))
     return {test for rows in cases.values() for _, test in sorted(rows)[:-1]}
 
 
+def one_of_each(items: Iterable[pytest.Item]) -> list[pytest.Item]:
+    """One case of each test function: which one depends on the name of the function alone."""
+    cases: defaultdict[str, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        cases[item.nodeid.partition("[")[0]].append(item)
+    chosen = []
+    for name, rows in cases.items():
+        soon = [item for item in rows if not is_slow(item) and not on_trio(item)] or rows
+        chosen.append(soon[zlib.crc32(name.encode()) % len(soon)])
+    return chosen
+
+
+def is_slow(item: pytest.Item) -> bool:
+    """Whether a test takes seconds."""
+    return item.get_closest_marker("slow") is not None
+
+
 def is_quick(item: pytest.Item) -> bool:
     """Whether a test belongs to the inner loop."""
-    revisions = set(REVISION_NAME.findall(item.name))
+    revisions = revisions_of(item)
     newest = not revisions or NEWEST_REVISION in revisions
-    return newest and item.get_closest_marker("slow") is None and not on_trio(item)
+    return newest and not is_slow(item) and not on_trio(item)
 
 
 @pytest.fixture(params=["asyncio", "trio"])

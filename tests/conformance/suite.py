@@ -93,6 +93,7 @@ class Suite:
             "server": _LISTED.findall(self._run("list", "--server").stdout),
             "client": _LISTED.findall(self._run("list", "--client").stdout),
         }
+        self._has_requirements: dict[str, bool] = {}
 
     @property
     def version(self) -> str:
@@ -126,7 +127,10 @@ class Suite:
 
     def has_requirements(self, revision: str) -> bool:
         """Whether it has a frozen set of scenarios for a revision."""
-        return self._run("list", "--requirements", revision, check=False).returncode == 0
+        if revision not in self._has_requirements:  # half a second each time
+            done = self._run("list", "--requirements", revision, check=False)
+            self._has_requirements[revision] = done.returncode == 0
+        return self._has_requirements[revision]
 
     def against_server(self, url: str, revision: str, folder: Path) -> Iterator[Outcome]:
         """Run all that applies to a server at a revision, in one go.

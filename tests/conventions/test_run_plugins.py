@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import outcomes
-from conftest import older_cases
+from conftest import older_cases, one_of_each
 from conventions.sources import text_of
 
 PLUGINS = "pytest_plugins = ['leftovers', 'outcomes']\n"
@@ -204,3 +204,17 @@ def test_of_cases_that_differ_in_revision_the_newest_is_kept() -> None:
     items: list[Any] = [SimpleNamespace(name=name, nodeid=f"test_it.py::{name}") for name in names]
     for order in (items, items[::-1]):
         assert older_cases(order) == {"test_it.py::a[2024-11-05-x]"}
+
+
+def case(name: str, *marks: str) -> Any:
+    """A test, as far as its name and marks decide whether it is chosen."""
+    found = {mark: mark for mark in marks}
+    return SimpleNamespace(name=name, nodeid=f"test_it.py::{name}", get_closest_marker=found.get)
+
+
+def test_of_each_function_the_same_case_is_chosen_and_no_slow_one() -> None:
+    names = [f"a[{number}]" for number in range(9)]
+    (chosen,) = one_of_each([case(name) for name in names])
+    others = [case("b[x]", "slow"), case("b[y]"), case("b[z]", "trio"), case("c", "slow")]
+    again = one_of_each([*[case(name) for name in names], *others])
+    assert [item.name for item in again] == [chosen.name, "b[y]", "c"]

@@ -106,7 +106,7 @@ def package_of(
     request = build_request.BuildRequest("awkward", (schema_sources.of_file(path),))
     selection = replace(request.selection, models=library, parts=tuple(parts))
     request = replace(request, selection=selection if parts else request.selection)
-    for name, text in pipeline.build(request).items():
+    for name, text in pipeline.build(request, form=dict).items():
         place = folder / "awkward" / name
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(text, encoding="utf-8")

@@ -52,7 +52,8 @@ def checked(folder: Path, definitions: Any, stated: str = "") -> list[str]:
 def generated(folder: Path, definitions: Any, *parts: str) -> dict[str, str]:
     """The files of a package of some parts."""
     source = schema_sources.of_file(saved(folder, definitions))
-    return pipeline.build(BuildRequest("pkg", (source,), selection=Selection(parts)))
+    request = BuildRequest("pkg", (source,), selection=Selection(parts))
+    return pipeline.build(request, form=dict)
 
 
 @pytest.mark.parametrize("name", NAMES)

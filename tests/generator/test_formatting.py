@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -28,13 +29,14 @@ TOOLS = {
     "isort": ["isort", "--quiet"],
     "isort like black": ["isort", "--quiet", "--profile=black"],
 }
+TYPES = Selection(("types",))
 
 
 @computed_once
 def types_of_a_revision() -> Mapping[str, str]:
     """A package with rendered and copied modules: all modules have the same lines above."""
     sources = schema_sources.by_name((REVISION,))
-    return pipeline.build(BuildRequest("pkg", sources, selection=Selection(("types",))))
+    return pipeline.build(BuildRequest("pkg", sources, selection=TYPES))
 
 
 @pytest.mark.parametrize("tool", TOOLS)
@@ -51,6 +53,15 @@ def test_a_tool_of_the_users_project_changes_nothing(tmp_path: Path, tool: str) 
     assert "pkg" not in done.stdout + done.stderr
     assert "import sys,   os\nx = [ 1,2 ]" not in own.read_text(), done.stderr
     assert check(vendored).edited == ()
+
+
+def test_a_package_that_is_left_as_rendered_is_the_same_code() -> None:
+    request = BuildRequest("pkg", schema_sources.by_name((REVISION,)), selection=TYPES)
+    rendered = pipeline.build(request, form=dict)
+    assert rendered != types_of_a_revision()
+    for path, text in types_of_a_revision().items():
+        if path.endswith(".py"):
+            assert ast.dump(ast.parse(rendered[path])) == ast.dump(ast.parse(text)), path
 
 
 def test_modules_are_formatted_each_at_its_path() -> None:

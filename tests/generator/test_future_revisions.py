@@ -81,7 +81,7 @@ def test_a_draft_with_every_change_is_an_importable_package(
     request = build_request.BuildRequest(
         "drafted", (schema_sources.of_file(saved(draft, tmp_path)),)
     )
-    for path, text in pipeline.build(request).items():
+    for path, text in pipeline.build(request, form=dict).items():
         place = tmp_path / "drafted" / path
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(text, encoding="utf-8")

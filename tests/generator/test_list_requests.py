@@ -71,7 +71,8 @@ def test_a_client_lists_the_tools_of_a_draft(
     change(document.get("$defs") or document["definitions"])
     path = tmp_path / "schema.json"
     path.write_text(json.dumps(document))
-    files = pipeline.build(build_request.BuildRequest("pkg", (schema_sources.of_file(path),)))
+    request = build_request.BuildRequest("pkg", (schema_sources.of_file(path),))
+    files = pipeline.build(request, form=dict)
     output.write(tmp_path / "pkg", files)
     done = subprocess.run(
         [sys.executable, "-c", LIST],

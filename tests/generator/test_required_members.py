@@ -84,7 +84,7 @@ def package(folder: Path, name: str, required: list[tuple[str, str]], stated: st
     file = folder / "own.toml"
     file.write_text(stated)
     source = schema_sources.of_file(saved(folder, definitions), file if stated else None)
-    output.write(folder / "pkg", pipeline.build(BuildRequest("pkg", (source,))))
+    output.write(folder / "pkg", pipeline.build(BuildRequest("pkg", (source,)), form=dict))
     return folder
 
 

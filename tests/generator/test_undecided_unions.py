@@ -74,7 +74,7 @@ def written(folder: Path, key: str, definitions: dict[str, Any], parts: tuple[st
     reported: list[str] = []
     chosen = selection(parts, ())
     request = build_request.BuildRequest("pkg", (schema_sources.of_file(path),), selection=chosen)
-    output.write(folder / "pkg", pipeline.build(request, reported.append))
+    output.write(folder / "pkg", pipeline.build(request, reported.append, form=dict))
     return "\n".join(reported)
 
 

@@ -87,7 +87,7 @@ def exchange(draft: Draft, folder: Path) -> None:
             pipeline.build(request)
         return
     reported: list[str] = []
-    output.write(folder / "pkg", pipeline.build(request, reported.append))
+    output.write(folder / "pkg", pipeline.build(request, reported.append, form=dict))
     if any("/required: version: has another" in text for text in reported):
         run(folder, "-c", REFUSED)
         return

@@ -31,6 +31,7 @@ from mcpgen.package import manifest
 from mcpgen.package.build_request import BuildRequest, inputs
 from mcpgen.render import tree
 from mcpgen.render.datamodel import Worker
+from mcpgen.render.formatting import format_modules
 from mcpgen.schema import docs, facts
 
 _GUESS = 400
@@ -41,6 +42,7 @@ def build(
     request: BuildRequest,
     report: Callable[[str], None] = lambda text: None,
     worker: Worker | None = None,
+    form: tree.Form = format_modules,
 ) -> dict[str, str]:
     """The text of every file of a package by its path, the manifest included.
 
@@ -49,6 +51,7 @@ def build(
         report: Is called with what a user should know of a schema file: what was read as something
             else than it says, which facts are guesses, and how many are carried over.
         worker: The process that makes the models; this one without it.
+        form: Gives rendered modules their written form.
 
     Raises:
         McpgenError: A schema, its corrections, its facts, a template or a patch are wrong.
@@ -76,6 +79,7 @@ def build(
         own_templates,
         request.old_names,
         request.renamed_types,
+        form,
     )
     names = exports.public_names(files["__init__.py"])
     if request.patch is not None:

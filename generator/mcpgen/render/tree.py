@@ -27,6 +27,8 @@ _PER_EXTENSION = "extension"
 _SKIPPED = "__pycache__"
 _SHARED = frozenset({"method_facts.py", "revision_facts.py"})
 """Modules of mcpgen that packages have a copy of."""
+Form = Callable[[Mapping[str, str]], dict[str, str]]
+"""Modules in the form in which they are written, of rendered ones; both by their paths."""
 
 
 def render_package(
@@ -37,6 +39,7 @@ def render_package(
     overrides: Path | None = None,
     old_names: Sequence[str] = (),
     renamed_types: Mapping[str, str] | None = None,
+    form: Form = format_modules,
 ) -> dict[str, str]:
     """The text of every file of a package by its path, sorted.
 
@@ -48,6 +51,7 @@ def render_package(
         overrides: A directory with templates that take the place of mcpgen's.
         old_names: Public names of earlier packages that it goes on to offer.
         renamed_types: Old names of types, with the names that took their place.
+        form: Gives rendered modules their written form.
 
     Raises:
         UsageError: No revision has a transport that was selected.
@@ -76,7 +80,7 @@ def render_package(
     files |= {path: text_of(path) for path in ("__init__.py", "__init__.pyi")}
     rendered = {path for path, _ in _in_place(spec.has)}
     copied = {path for path in files if is_copied(path) and path not in rendered}
-    files |= format_modules({path: text for path, text in files.items() if path not in copied})
+    files |= form({path: text for path, text in files.items() if path not in copied})
     header = Header.of(spec)
     return {path: header.above(path, files[path]) for path in sorted(files)}
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -99,12 +100,19 @@ def load() -> Docs:
     Raises:
         DocsError: The file is malformed.
     """
-    docs = load_file(paths.schema_dir() / NAME)
+    shared = paths.schema_dir() / NAME
+    docs = _known(shared, shared.stat().st_mtime_ns) if shared.is_file() else load_file(shared)
     own = paths.own_schema_dir()
     if own is None or not (own / NAME).is_file():
         return docs
     names = [folder.name for folder in own.iterdir() if folder.is_dir()]
     return _with_own(docs, load_file(own / NAME, docs.pages), names)
+
+
+@lru_cache(1)
+def _known(path: Path, changed_at: int) -> Docs:
+    """The documentation in a file of a time, for all builds of a process."""
+    return load_file(path)
 
 
 def _with_own(docs: Docs, own: Docs, revisions: Sequence[str]) -> Docs:
