@@ -3,7 +3,8 @@
     python serves_from_image.py PROJECT PYTHON FOLDER
 
 PYTHON is the interpreter of an empty environment. What the image starts answers requests to the
-public name in `MCP_HOSTS`, refuses others, and passes its health check. The address is one of loopback.
+public name in `MCP_HOSTS`, refuses others, and passes its health check. The address is one of
+loopback.
 """
 
 from __future__ import annotations

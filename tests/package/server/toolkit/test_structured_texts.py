@@ -176,7 +176,7 @@ def test_a_text_costs_no_conversion() -> None:
         tool = server._tools.find("give")
         assert tool is not None
         results = _builder()
-        tool._call = _immediate
+        tool.function = _immediate
         sys.setprofile(profile)
         try:
             tool.call({}, None, results).send(None)  # type: ignore[arg-type] # no context is used
