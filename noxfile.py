@@ -42,8 +42,7 @@ ENVIRONMENTS = ("test", "interop", "lint", "proxies")
 REPEATED = ("--reruns=2", "--reruns-delay=1", "-rR")
 """Repeats failed tests, and names them: a busy machine may miss the time limits of some tests."""
 IN_ONE_PROCESS = os.environ.get("PYTEST_XDIST_AUTO_NUM_WORKERS") == "1"
-"""Whether a session has one core: a process that passes on what one worker does costs 2 ms a test.
-"""
+"""Whether a session has one core: to pass on what a worker does would cost 2 ms a test."""
 ON_ALL_CORES = () if IN_ONE_PROCESS else ("--numprocesses=auto", "--dist=loadfile")
 """Runs files of tests side by side: tests of one file share what takes long."""
 WHILE_WAITING = ("--numprocesses=2", "--dist=loadfile")
@@ -123,6 +122,8 @@ SKELETONS = {
     "client-mirror": ("client", "mirror-client", "-r", "2025-03-26", "--from", "LISTS"),
 }
 """The projects that are checked, by folder: the words of `mcpgen new`."""
+CHECKED_WHOLE = ("server", "server-stdio")
+"""Those whose `protocol` pyright checks too; those of others are like them, or like in `typing`."""
 
 HERE_TOO = "--no-respect-gitignore"
 """Has Ruff look at files below `.nox`, which git ignores."""
@@ -259,11 +260,7 @@ def install_all(session: nox.Session) -> None:
 @nox.session
 @measured
 def quick(session: nox.Session) -> None:
-    """Tests for the inner loop: the newest revision, on asyncio, in memory.
-
-    Left out are older revisions, trio, slow tests, files of tests with sockets, processes or
-    builds of many packages, and tests that have a session of their own.
-    """
+    """Tests for the inner loop: each function once, on the newest revision, asyncio, in memory."""
     install(session, "test")
     run_tests(session, "--quick", *ON_ALL_CORES, *session.posargs, repeated=())
 
@@ -366,8 +363,8 @@ def tests_others(session: nox.Session) -> None:
     """The tests of the package on the other installed Python versions; the tool writes it there.
 
     In CI only the newest is tested. Versions are found on the path and among those of pyenv. The
-    tool has to write the committed package, byte for byte. Tests for both event loops run on
-    asyncio, tests for several revisions on the newest of theirs; slow tests are left out.
+    tool has to write the committed package, byte for byte. Of each test function one case runs, on
+    its newest revision; with words of pytest after `--`, those that they choose.
     """
     others = tested_interpreters()
     if not others:
@@ -375,7 +372,8 @@ def tests_others(session: nox.Session) -> None:
     for version, interpreter in others.items():
         python = f"{install_other(session, version, interpreter) / 'python'}"
         session.run(python, "-m", "mcpgen", "check", GOLDEN)
-        selected = ("--quiet", "--newest", *SOON, *(session.posargs or OTHERS_RUN))
+        chosen = session.posargs or ("--once", *OTHERS_RUN)
+        selected = ("--quiet", "--newest", *SOON, *chosen)
         run_tests(session, *selected, *ON_ALL_CORES, python=python)
 
 
@@ -568,14 +566,16 @@ def skeletons(session: nox.Session) -> None:
                     if f"{ROOT}" not in rest:  # mcpgen is there
                         install_into(session, f"{scripts / 'python'}", *rest[1:])
                     continue
-                more = {"ruff": [HERE_TOO], "pyright": interpreter}.get(program, [])
+                paths = (*Path().glob("src/*/*.py"), *Path().glob("src/*/mirror"), "tests")
+                own = [] if name in CHECKED_WHOLE else [f"{path}" for path in paths]
+                more = {"ruff": [HERE_TOO], "pyright": [*interpreter, *own]}.get(program, [])
                 session.run(f"{scripts / program}", *rest, *more, env={"PATH": path, **mypy_cache})
         is_first = False
     python = fresh(session, work / "container") / "python"
     shutil.rmtree(work / "image", ignore_errors=True)
     project = work / "projects" / "server"
-    program = "tests/serves_from_image.py"
-    session.run("python", program, f"{project}", f"{python}", f"{work / 'image'}")
+    serve = ("tests/serves_from_image.py", f"{project}", f"{python}", f"{work / 'image'}")
+    session.run("python", *serve)
 
 
 def ci_commands(workflow: Path) -> list[list[str]]:
