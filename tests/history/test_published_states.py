@@ -148,7 +148,8 @@ def test_a_published_state_is_a_package_that_serves_a_tool_call(
     output.write(tmp_path / "pkg", files)
     run(tmp_path, "-c", CALL)
     if typed:
-        run(tmp_path, "-m", "mypy", "--strict", "--no-error-summary", "--cache-dir=.mypy", "pkg")
+        cache_dir = f"--cache-dir={history.parent / 'mypy'}"  # of what all packages import
+        run(tmp_path, "-m", "mypy", "--strict", "--no-error-summary", cache_dir, "pkg")
 
 
 def run(folder: Path, *words: str) -> None:
