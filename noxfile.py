@@ -53,7 +53,7 @@ WITHOUT_SESSION = (
 """Selects the tests that have no session of their own; pyproject.toml says the same."""
 ON_ASYNCIO = ("-m", f"not slow and not trio and {WITHOUT_SESSION}")
 """Selects the tests of a map and of coverage."""
-SOON = ("-m", f"not slow and not trio and not costly and {WITHOUT_SESSION}")
+SOON = ("-m", f"not slow and not trio and not costly and not older and {WITHOUT_SESSION}")
 """Selects the tests of `tests`."""
 BYTES = tuple(
     f"tests/package/{folder}"
@@ -268,7 +268,7 @@ def quick(session: nox.Session) -> None:
 @nox.session
 @measured
 def tests(session: nox.Session) -> None:
-    """Tests of generator, package, conventions and ledger: neither slow ones nor those on trio."""
+    """Tests of generator, package, conventions and ledger that `tests-rest` does not have."""
     install(session, "test")
     if session.posargs:
         run_tests(session, *session.posargs, repeated=())
@@ -288,9 +288,9 @@ def coverage(session: nox.Session) -> None:
 @nox.session(name="tests-rest")
 @measured
 def tests_rest(session: nox.Session) -> None:
-    """Slow and costly tests, and those on trio; with `-- --every` no test takes a sample."""
+    """Slow and costly tests, trio, older revisions; with `-- --every` no test takes a sample."""
     install(session, "test")
-    selected = ("-m", f"(slow or trio or costly) and {WITHOUT_SESSION}", *session.posargs)
+    selected = ("-m", f"(slow or trio or costly or older) and {WITHOUT_SESSION}", *session.posargs)
     run_tests(session, *selected, *recorded(session), *ON_ALL_CORES)
 
 

@@ -188,7 +188,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark tests by event loop and by file; leave out what `--quick` or `--newest` does.
+    """Mark tests by loop, file and revision; leave out what `--quick` or `--newest` does.
 
     Tests of what only Structs do are skipped where the models are for another library.
     """
@@ -202,6 +202,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if of_structs is not None and models != LIBRARIES[0]:
             item.add_marker(pytest.mark.skip(reason=of_structs.args[0]))
     older = older_cases(items)
+    for item in items:
+        if item.nodeid in older and set(OLDER_REVISIONS).issuperset(revisions_of(item)):
+            item.add_marker("older")
     if config.getoption("--quick"):
         wanted = [item for item in items if is_quick(item)]
     elif config.getoption("--newest"):
@@ -226,15 +229,20 @@ def is_own(item: pytest.Item, older: Container[str]) -> bool:
     What differs between event loops is the same code in all revisions of a lifecycle; the two
     newest revisions have both lifecycles.
     """
-    revisions = set(REVISION_NAME.findall(item.name))
+    revisions = revisions_of(item)
     return item.nodeid not in older and (not revisions or not revisions <= set(OLDER_REVISIONS))
+
+
+def revisions_of(item: pytest.Item) -> set[str]:
+    """The revisions in the name of a test."""
+    return set(REVISION_NAME.findall(item.name))
 
 
 def older_cases(items: Iterable[pytest.Item]) -> set[str]:
     """Ids of tests for whose function and other parameters there is a newer revision."""
     cases: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
     for item in items:
-        revisions = set(REVISION_NAME.findall(item.name))
+        revisions = revisions_of(item)
         if len(revisions) == 1:
             cases[REVISION_NAME.sub("*", item.nodeid)].append((revisions.pop(), item.nodeid))
     return {test for rows in cases.values() for _, test in sorted(rows)[:-1]}
@@ -259,7 +267,7 @@ def is_slow(item: pytest.Item) -> bool:
 
 def is_quick(item: pytest.Item) -> bool:
     """Whether a test belongs to the inner loop."""
-    revisions = set(REVISION_NAME.findall(item.name))
+    revisions = revisions_of(item)
     newest = not revisions or NEWEST_REVISION in revisions
     return newest and not is_slow(item) and not on_trio(item)
 
