@@ -297,13 +297,13 @@ def tests_rest(session: nox.Session) -> None:
 @nox.session(name="models-pydantic")
 @measured
 def models_pydantic(session: nox.Session) -> None:
-    """The tests of a package on models of pydantic: the newest revision of each, on asyncio.
+    """The tests of a package on models of pydantic: one case of each function, on asyncio.
 
     Left out are slow tests, and those of what knows no models: bytes, sockets and processes. With
     words of pytest after `--`, these take the place of both choices.
     """
     install(session, "test")
-    without = [*SOON, "--no-processes", "--newest", *(f"--ignore={path}" for path in BYTES)]
+    without = [*SOON, "--no-processes", "--once", *(f"--ignore={path}" for path in BYTES)]
     selected = (*(session.posargs or without), "tests/package")
     run_tests(session, "--models", "pydantic", *selected, *ON_ALL_CORES)
 

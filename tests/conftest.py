@@ -98,7 +98,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--no-processes", action="store_true", help=text)
     text = "of cases whose names differ in their revision alone, the newest"
     parser.addoption("--newest", action="store_true", help=text)
-    text = "one case of each test function: neither a slow one nor one on trio, if there is another"
+    text = "one case of each test function, on its newest revision; no slow one if there is another"
     parser.addoption("--once", action="store_true", help=text)
     text = "all names and schedules where tests take a sample"
     parser.addoption("--every", action="store_true", help=text)
@@ -207,7 +207,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker("older")
     if config.getoption("--quick"):
         wanted = [item for item in items if is_quick(item)]
-    elif config.getoption("--newest"):
+    elif config.getoption("--newest") or config.getoption("--once"):
         wanted = [item for item in items if item.nodeid not in older]
     else:
         wanted = [item for item in items if not on_trio(item) or is_own(item, older)]
