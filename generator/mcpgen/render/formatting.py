@@ -22,6 +22,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache as computed_once
+from functools import lru_cache
 from importlib.metadata import version
 from itertools import pairwise
 
@@ -117,7 +118,8 @@ def format_modules(sources: Mapping[str, str]) -> dict[str, str]:
     return texts
 
 
-def _pieces(source: str) -> list[str]:
+@lru_cache(maxsize=512)  # of what a process writes again, most is the same
+def _pieces(source: str) -> tuple[str, ...]:
     """Parts of a module whose form does not depend on one another: one if there is no other way.
 
     A part ends where Black has two empty lines whatever stands there: before and after classes and
@@ -130,10 +132,10 @@ def _pieces(source: str) -> list[str]:
     lines = source.split("\n")
     cuts = [*_cuts(body, lines)]
     if not cuts:
-        return [source]
+        return (source,)
     bounds = pairwise([0, *cuts, len(lines)])
     parts = ("\n".join(lines[start:end]).strip("\n") for start, end in bounds)
-    return [f"{part}\n" for part in parts]
+    return tuple(f"{part}\n" for part in parts)
 
 
 def _cuts(body: Sequence[ast.stmt], lines: Sequence[str]) -> Iterator[int]:

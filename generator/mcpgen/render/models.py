@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from mcpgen import names
@@ -151,14 +152,7 @@ def _check(source: str, normal: NormalizedSchema, job: Job) -> None:
     Raises:
         SchemaError: A definition was renamed, left out, or changed in its members.
     """
-    module = ast.parse(source)
-    written = dict(_defined_names(module.body))
-    imported = {
-        name.asname or name.name
-        for statement in module.body
-        if isinstance(statement, ast.ImportFrom)
-        for name in statement.names
-    }
+    written, imported = _names(source)
     for name in job["definitions"]:
         definition = normal.definitions[name]
         reserved = names.RESERVED[job["library"]]
@@ -167,6 +161,19 @@ def _check(source: str, normal: NormalizedSchema, job: Job) -> None:
         if not same or name in imported:
             expected = "a definition whose names Python can use"
             raise normal.schema.error(definition.pointer, expected, shown(name))
+
+
+@lru_cache(maxsize=32)  # a process that builds again has the same models
+def _names(source: str) -> tuple[Mapping[str, set[str] | None], set[str]]:
+    """The names that a module defines, as `_defined_names` gives them, and those it imports."""
+    body = ast.parse(source).body
+    imported = {
+        name.asname or name.name
+        for statement in body
+        if isinstance(statement, ast.ImportFrom)
+        for name in statement.names
+    }
+    return dict(_defined_names(body)), imported
 
 
 def _defined_names(body: Iterable[ast.stmt]) -> Iterator[tuple[str, set[str] | None]]:
