@@ -75,6 +75,7 @@ COSTLY = (
         )
     ),
     "package/client/test_command_line.py",
+    "package/extension/test_generated_extensions.py",
     "package/protocol/test_foreign_messages.py",
     "package/runtime/test_terminal_output.py",
     "package/server/test_serve_http.py",
