@@ -70,10 +70,12 @@ COSTLY = (
             ),
             *("list_requests", "live_server", "mirror_lists", "new_project", "overrides"),
             *("package_cache", "parts", "patches", "pipeline", "pydantic_models", "renamed_types"),
-            *("schema_add", "settings", "typescript", "update_report"),
+            *("schema_add", "schema_files", "settings", "typescript", "typescript_history"),
+            "update_report",
         )
     ),
     "package/client/test_command_line.py",
+    "package/extension/test_generated_extensions.py",
     "package/protocol/test_foreign_messages.py",
     "package/runtime/test_terminal_output.py",
     "package/server/test_serve_http.py",
@@ -84,6 +86,20 @@ COSTLY = (
     "requirements/test_recording.py",
 )
 """Files whose tests took more than ten CPU seconds: most build packages or start processes."""
+
+NOT_QUICK = (
+    *("conventions/", "decoding/", "mutants/", "requirements/"),
+    *(
+        f"generator/test_{name}"
+        for name in (
+            *("accounting", "datamodel", "directory", "draft_messages", "exporting", "odd_names"),
+            *("render", "required_members", "running_server", "schema_errata", "watching"),
+        )
+    ),
+)
+"""Beginnings of paths of more that `--quick` leaves out: what reads all code or the ledger, and
+files that take more than two CPU seconds with one case of each function.
+"""
 
 WITH_SESSIONS = ("attacks/", "browser/", "history/", "interop/", "proxies/", "typing/")
 """Folders of tests that have a session of `nox` of their own."""
@@ -177,6 +193,8 @@ def pytest_sessionfinish() -> None:
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Do not even import what `--quick`, `--no-processes` or a choice of marks leaves out."""
     path = collection_path.relative_to(TESTS).as_posix()
+    if config.getoption("--quick") and path.startswith(NOT_QUICK):
+        return True
     if config.getoption("--quick") or config.getoption("--no-processes"):
         return path.startswith((*OVER_PROCESSES, *COSTLY, *WITH_SESSIONS)) or None
     if path in COSTLY and "not costly" in config.option.markexpr:

@@ -212,7 +212,7 @@ def case(name: str, *marks: str) -> Any:
     return SimpleNamespace(name=name, nodeid=f"test_it.py::{name}", get_closest_marker=found.get)
 
 
-def test_of_each_function_the_same_case_is_chosen_and_no_slow_one() -> None:
+def test_of_each_function_the_same_quick_case_is_chosen() -> None:
     names = [f"a[{number}]" for number in range(9)]
     (chosen,) = one_of_each([case(name) for name in names])
     others = [case("b[x]", "slow"), case("b[y]"), case("b[z]", "trio"), case("c", "slow")]
