@@ -23,6 +23,7 @@ from generator.checked_servers import BEFORE, DEFECTS, REVISIONS
 from generator.command_line import run
 from generator.test_cli import run_on_terminal
 from mcpgen import schema
+from mcpgen.check_server.call_checks import arguments_for
 from mcpgen.check_server.rules import FILE, rules
 from mcpgen.check_server.runner import CHECKS
 from requirements.server_rules import text as rules_text
@@ -197,6 +198,22 @@ def test_a_defect_over_stateless_http_breaks_its_rule_alone(rule: str) -> None:
     with stateless_http.serving(rule) as address:
         _, findings = checked(address, "--revision", stateless.REVISION, "--timeout", "5")
     assert broken(findings) == ([rule] if rule else [])
+
+
+@pytest.mark.parametrize(
+    ("member", "value"),
+    [
+        ({"const": "a"}, "a"),
+        ({"type": "string", "default": "b"}, "b"),
+        ({"enum": [3, 4]}, 3),
+        ({"type": "thing"}, None),
+        ({"type": ["string", "null"]}, None),
+        (True, None),
+    ],
+)
+def test_arguments_are_made_up_for_plain_members_alone(member: Any, value: object) -> None:
+    schema = {"type": "object", "properties": {"m": member}, "required": ["m"]}
+    assert arguments_for(schema) == (None if value is None else {"m": value})
 
 
 def test_a_rule_is_checked_over_http_by_itself() -> None:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from mcpgen import __version__, paths
-from mcpgen.errors import ManifestError
-from mcpgen.model import parts
-from mcpgen.package import manifest
+from mcpgen.errors import ManifestError, UsageError
+from mcpgen.model import parts, schema_sources
+from mcpgen.package import build_request, manifest
 
 FILES = {"b.py": "b\n", "a.py": "a\n"}
 
@@ -30,6 +31,18 @@ def test_a_manifest_is_ordered_and_has_no_time_and_no_place() -> None:
     assert list(json.loads(text)["files"]) == ["a.py", "b.py"]
     assert str(paths.data_root()) not in text
     assert text == manifest.new("pkg", manifest.Options(errata=True), {}, FILES).text()
+
+
+def test_a_file_of_unknown_revision_takes_the_place_of_the_only_file(tmp_path: Path) -> None:
+    drafted = replace(schema_sources.of_folder("2031-01-01"), revision=schema_sources.UNNAMED)
+    origin = manifest.Origin("file", "structure", "inputs")
+    one = manifest.new("pkg", manifest.Options(errata=True), {"2031-02-03": origin}, FILES)
+    (source,) = build_request.recorded_sources(tmp_path, one, [drafted])
+    assert source == replace(drafted, revision="2031-02-03")
+    several = {"2031-02-03": origin, "2031-02-04": origin}
+    two = manifest.new("pkg", manifest.Options(errata=True), several, FILES)
+    with pytest.raises(UsageError, match="of 2031-02-03, 2031-02-04, got one of draft"):
+        build_request.recorded_sources(tmp_path, two, [drafted])
 
 
 def test_a_directory_without_a_manifest_has_none(tmp_path: Path) -> None:

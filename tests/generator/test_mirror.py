@@ -13,7 +13,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from mcpgen.errors import MirrorError, OutputError
 from mcpgen.project import mirror as mirrors
-from mcpgen.project import server_lists
+from mcpgen.project import server_lists, writing
 from mcpgen.project import skeleton as projects
 from mcpgen.project.mirror import Limits, Snapshot
 from mcpgen.project.server_lists import ServerLists, parse
@@ -179,6 +179,14 @@ def test_the_user_files_for_a_mirror_read_as_expected(
     files = projects.user_files(project, mirror)
     own = f"src/weather/{side}.py"
     assert (files[own], files[f"tests/test_{side}.py"]) == snapshot
+
+
+def test_files_that_are_there_already_are_not_written_again(tmp_path: Path) -> None:
+    files = {"a.py": "a\n", "b.py": "b\n"}
+    assert writing.write_files(tmp_path / "own", files)
+    assert not writing.write_files(tmp_path / "own", files)
+    assert writing.write_files(tmp_path / "own", {**files, "b.py": "c\n"})
+    assert (tmp_path / "own" / "b.py").read_text() == "c\n"
 
 
 @pytest.mark.parametrize(("length", "kept"), [(500, "x" * 500), (501, "x" * 500 + "...")])

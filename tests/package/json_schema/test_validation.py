@@ -115,6 +115,12 @@ FEATURES = [
         id="unevaluatedProperties",
     ),
     pytest.param(
+        of(a={"prefixItems": [{"type": "string"}], "unevaluatedItems": {"type": "integer"}}),
+        {"a": ["x", 1]},
+        {"a": ["x", "y"]},
+        id="unevaluatedItems",
+    ),
+    pytest.param(
         {**of(a={"type": "array", "contains": {"const": 1}, "minContains": 2})},
         {"a": [1, 1]},
         {"a": [1]},

@@ -163,8 +163,8 @@ class Protected(Script):
             return
         if path == PRM:
             document = {"resource": self.url, "authorization_servers": [self.issuer.url]}
-            supported = {} if self.scopes is None else {"scopes_supported": self.scopes}
-            await reply.json(document | supported)
+            named = {} if self.scopes is None else {"scopes_supported": self.scopes}
+            await reply.json(document | named)
             return
         header = asked.fields.get("authorization")
         self.authorizations.append(header)

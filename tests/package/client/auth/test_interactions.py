@@ -177,7 +177,7 @@ async def test_a_user_who_does_not_return_is_waited_for_in_bounds() -> None:
 
 
 async def test_a_machine_without_a_browser_gets_an_error_with_a_way() -> None:
-    async with Loopback(open_url=lambda url: False).open() as agent:
+    async with Loopback(timeout=1, open_url=lambda url: False).open() as agent:
         with pytest.raises(AuthorizationError, match="`Paste`"):
             await agent.visit(URL)
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import gc
+import os
 import socket
 import warnings
+from typing import Any
 
 import anyio
 import pytest
 
 from mcp_protocol.client.async_client import connect
-from mcp_protocol.errors import LocalProtocolError, ResponseLostError
+from mcp_protocol.errors import ConnectFailedError, LocalProtocolError, ResponseLostError
 from mcp_protocol.transports.http.http_client import POSTED, HttpRequests
 from package.http_script import Script, scripted
 from package.http_server import Asked, HttpServer, Reply
@@ -110,6 +113,24 @@ async def test_a_field_that_is_not_ascii_is_refused_without_its_value() -> None:
         async with scripted(Script(NEWEST), headers={"X-Own": "s\xe9cret"}):
             raise AssertionError("it was opened")
     assert "cret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_an_option_that_the_system_refuses_is_the_reason_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(raw: socket.socket, *option: Any) -> None:
+        if option[:2] == (socket.SOL_SOCKET, socket.SO_KEEPALIVE):
+            raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+        set_option(raw, *option)
+
+    set_option = socket.socket.setsockopt
+    async with HttpServer(Script(NEWEST)) as server:
+        monkeypatch.setattr(socket.socket, "setsockopt", refuse)
+        with pytest.raises(ConnectFailedError, match=os.strerror(errno.EPERM)):
+            async with connect(server.url, revision=NEWEST):
+                pass
+        assert server.asked == []
 
 
 async def test_a_channel_that_is_cancelled_leaves_nothing_open() -> None:

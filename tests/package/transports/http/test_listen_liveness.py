@@ -5,6 +5,7 @@ Source: basic/utilities/ping (to 2025-11-25); server/discover (2026-07-28).
 
 from __future__ import annotations
 
+import logging
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -165,8 +166,9 @@ async def test_refused_connections_end_a_subscription_in_a_session(
 @sessions
 @pytest.mark.parametrize("status", [503, 409])
 async def test_a_session_stream_that_is_reopened_is_listened_to_again(
-    revision: str, status: int
+    revision: str, status: int, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level(logging.DEBUG)
     until_cut = anyio.Event()
     script = Listened(revision)
     script.once["GET"] = [cut_after(until_cut), *[refusal(status)] * 3]
@@ -179,6 +181,7 @@ async def test_a_session_stream_that_is_reopened_is_listened_to_again(
             await script.change()
             with anyio.fail_after(10):
                 assert await anext(changes) == ToolsChanged()
+    assert caplog.text.count("the stream of events is gone") == 3
 
 
 def cut_after(event: anyio.Event) -> Handler:
