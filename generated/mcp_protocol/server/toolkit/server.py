@@ -28,12 +28,11 @@ from ...runtime.peer import CONCURRENT_REQUESTS, check_concurrent_requests
 from ...runtime.request_context import Application, Principal
 from .. import serving
 from .dependencies import is_coroutine_function
-from .features import RequestStateSigner, StateKey
 from .content import Icon, present, wire_of
 from .custom_handlers import LowLevelHandlers, RevisionHandlers
 from .decorators import AbsentAttribute, Decorators
-from .dispatcher import LIST_CHANGES, ServerSettings
-from .registry import ForbiddenItems
+from .dispatcher import LIST_CHANGES, ForbiddenItems, ServerSettings
+from .features import RequestStateSigner, StateKey
 from .registry import Cacheable, CacheHint, cache_hints
 
 if TYPE_CHECKING:
