@@ -47,8 +47,8 @@ if TYPE_CHECKING:
     from typing_extensions import TypeVar as TypeVarWithDefault  # type checkers have it built in
 
     from ...other_sdks import NoOptions
-    from ..server_session import ServerSession
     from ..serving import RequestHead
+    from .features import ServerSession
 
 LogLevel: TypeAlias = Literal[
     "debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"

@@ -44,6 +44,7 @@ from .features import (
     OpenURLElicitations,
     RequestStateSigner,
     URLElicitationRequiredError,
+    server_session,
 )
 from .output_conversion import PromptResultBuilder, ToolResultBuilder, tool_result_builder
 from .registry import Cacheable, CacheHint, Follower, Registry
@@ -403,9 +404,7 @@ class Dispatcher:
 
     def session_of(self, request: RequestContext) -> Any:
         """The typed requests and notifications to the client: a `ServerSession` of the package."""
-        from ..server_session import ServerSession  # large, and used by few tools
-
-        return ServerSession(request)
+        return server_session(request)
 
     def _context(self, request: RequestContext) -> Context[Any]:
         return Context(
