@@ -23,7 +23,6 @@ UNUSED: Mapping[str, str] = {
     "server/asgi/routes.py": "routes of a user beside the endpoint",
     "server/reloading.py": "serve --reload",
     "server/serve_command.py": "the command line",
-    "server/server_session.py": "messages of a user to the client",
     "server/toolkit/argument_errors.py": "arguments that are wrong",
     "server/toolkit/prompts.py": "prompts and completions",
     "server/toolkit/resources.py": "resources",
