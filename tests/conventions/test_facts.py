@@ -33,7 +33,6 @@ MAY_NAME_METHODS: Mapping[str, str] = {
     "sdk_names.py": "what to use instead of names of other SDKs",
     "errors.py": "tells callers whether an error is about a resource that is not there",
     "server/toolkit/dispatcher.py": "handlers of tools, resources, prompts, completion",
-    "server/toolkit/registry.py": "scopes of what a request is about",
     "server/toolkit/mount_routes.py": "requests that are about items of mounted servers",
     "server/toolkit/middleware.py": "a tool's error becomes the result of a tool",
     "server/toolkit/tasks.py": "runs calls of tools as tasks",

@@ -16,7 +16,6 @@ MOST = 0.25
 UNUSED: Mapping[str, str] = {
     "__main__.py": "the command line",
     "json_schema/checks.py": "schemas that a user writes",
-    "json_schema/__init__.py": "schemas that a user writes",
     "models.py": "names of types, for annotations",
     "other_sdks.py": "errors about names of other SDKs",
     "REVISION/server.py": "handlers and messages of a user",
@@ -24,14 +23,9 @@ UNUSED: Mapping[str, str] = {
     "server/asgi/routes.py": "routes of a user beside the endpoint",
     "server/reloading.py": "serve --reload",
     "server/serve_command.py": "the command line",
-    "server/server_session.py": "messages of a user to the client",
     "server/toolkit/argument_errors.py": "arguments that are wrong",
-    "server/toolkit/hosting.py": "a start on a terminal",
-    "server/toolkit/dependencies.py": "tools with dependencies",
     "server/toolkit/prompts.py": "prompts and completions",
     "server/toolkit/resources.py": "resources",
-    "server/toolkit/sessions.py": "state of a session, and what it shows",
-    "values/type_schemas.py": "masks of a trace",
 }
 """Modules of the package that it does not import, each with what does."""
 

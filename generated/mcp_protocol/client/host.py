@@ -36,13 +36,12 @@ from ..errors import InvalidParamsError, McpError
 from ..foreign_text import safe_repr
 from ..runtime.pending_requests import OnProgress
 from ..tool_results import plain_value, states_value, structured_value, texts
-from .server_state import TOOLS_LIST
 
 ModelApi: TypeAlias = Literal["openai", "openai-chat", "anthropic", "gemini"]
 """The API of a model: OpenAI's Responses or Chat Completions, Anthropic's Messages, Gemini's
 generateContent."""
 
-_CALL = "tools/call"
+_CALL, _LIST = "tools/call", "tools/list"
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 """Names of functions that every API accepts."""
@@ -201,7 +200,7 @@ class ModelTools:
 
     async def _listed(self, timeout: float | None) -> dict[str, Any]:
         """The tools by names of functions; a tool keeps the name that it had in earlier lists."""
-        listed = await self._requests.pages(TOOLS_LIST, {}, None, timeout)
+        listed = await self._requests.pages(_LIST, {}, None, timeout)
         tools = {tool.name: tool for tool in listed}
         taken = {name: name for name in tools if _NAME.fullmatch(name)}
         taken |= {function: name for function, name in self._tools.items() if name in tools}

@@ -7,7 +7,7 @@ part begins.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from mcpgen.model import runtime
@@ -32,6 +32,8 @@ class Export:
 def _export(module: str, parts: str, *names: str) -> Export:
     return Export(module, frozenset(parts.split()), names)
 
+
+_SESSION = ".server.server_session"
 
 _UNSET = (_export("._wire", "types", "UNSET", "UnsetType"),)
 
@@ -144,7 +146,7 @@ EXPORTS = (
     _export(".server.openapi.openapi_server", "openapi", "OpenApiWarning"),
     _export(".server.openapi.route_maps", "openapi", "HTTPRoute", "MCPType", "RouteMap"),
     _export(".server.serving", "server", "RequestHead"),
-    _export(".server.server_session", "server", "ServerSession"),
+    _export(_SESSION, "server", "ServerSession"),
     _export(
         ".server.toolkit.client_features.elicitation",
         "elicitation",
@@ -333,6 +335,16 @@ def exports_of(features: Features, *, unset: bool) -> tuple[Export, ...]:
     return tuple(row for row in rows if row.parts & features.parts)
 
 
+def home_of(module: str, folders: Sequence[str]) -> str:
+    """The module of public names in a vendored package: that of its revision, if it has but one.
+
+    Args:
+        module: The module in a package of several revisions.
+        folders: The folder of each revision.
+    """
+    return f".{folders[0]}.server" if module == _SESSION and len(folders) == 1 else module
+
+
 def missing(features: Features) -> dict[str, str]:
     """Public names of features that a package could have and has not, each with its feature."""
     absent = features.parts_of(feature.name for feature in features.absent)
@@ -370,6 +382,8 @@ def entries(
     modules = (row.module for row in exports_of(features, unset=True))
     if features.installed:
         modules = (runtime.module_of(module, folders) for module in modules)
+    else:
+        modules = (home_of(module, folders) for module in modules)
     for module in modules:
         if module.startswith("."):
             yield module.removeprefix(".").replace(".", "/") + ".py"

@@ -371,7 +371,9 @@ class PackageSpec:
     def import_from(self, module: str) -> str:
         """The module that one of a vendored package is in this one."""
         folders = [revision.folder for revision in self.revisions]
-        return runtime.module_of(module, folders) if self.has.installed else module
+        if self.has.installed:
+            return runtime.module_of(module, folders)
+        return exports.home_of(module, folders)
 
     @property
     def homes(self) -> Mapping[str, tuple[str, ...]]:

@@ -24,10 +24,7 @@ from threading import Semaphore, Thread
 from typing import TYPE_CHECKING, Protocol, TypeGuard
 
 from anyio import (
-    BrokenResourceError,
-    CancelScope,
     ClosedResourceError,
-    EndOfStream,
     Event,
     Lock,
     from_thread,
@@ -36,12 +33,14 @@ from anyio import (
     wait_readable,
     wait_writable,
 )
-from anyio.abc import ByteStream
 from anyio.lowlevel import EventLoopToken, current_token
 
 from ..channel import MESSAGE_LIMIT, Channel, OutgoingMessage, TooLong
 from ..errors import ConnectionClosedError, EndOfChannel
 from ..framing.line_framing import LineReader, frame_line
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop, Future, Task
 
 CHUNK = 64 * 1024
 """Bytes per read: the usual capacity of a pipe."""
@@ -154,71 +153,7 @@ class LineChannel(Channel):
         await self._source.close()
 
 
-class _StreamEnds:
-    """Both ends of a stream; closed when no task uses the stream, as some streams require."""
-
-    def __init__(self, stream: ByteStream) -> None:
-        self._stream = stream
-        self._closed = False
-        self._reading = self._writing = CancelScope()
-        self._read_lock = Lock()
-        self._write_lock = Lock()
-
-    async def read(self) -> bytes:
-        async with self._read_lock:
-            with CancelScope() as self._reading:
-                try:
-                    return b"" if self._closed else await self._stream.receive()
-                except (EndOfStream, ClosedResourceError, BrokenResourceError):
-                    pass
-        return b""
-
-    def interrupt(self) -> None:
-        self._reading.cancel()
-
-    async def write(self, data: bytes, *, more: bool = False) -> None:
-        async with self._write_lock:
-            with CancelScope() as self._writing:
-                try:
-                    if not self._closed:
-                        await self._stream.send(data)
-                        return
-                except (ClosedResourceError, BrokenResourceError):
-                    pass
-        raise ConnectionClosedError("the stream is closed; nothing more can be sent")
-
-    async def close(self) -> None:
-        if self._closed:
-            return
-        self._closed = True
-        self.interrupt()
-        with move_on_after(FLUSH_SECONDS, shield=True):
-            async with self._write_lock:
-                pass
-        self._writing.cancel()
-        with CancelScope(shield=True):
-            async with self._read_lock, self._write_lock:
-                await self._stream.aclose()
-
-
-def stream_channel(stream: ByteStream, limit: int = MESSAGE_LIMIT) -> LineChannel:
-    """A channel over a two-way byte stream of anyio's, such as a TCP or Unix domain socket.
-
-    A send that is cancelled half way leaves the stream unusable, as in anyio.
-
-    Args:
-        limit: Longest message accepted, in bytes.
-
-    Source: basic/transports (custom transports).
-    """
-    ends = _StreamEnds(stream)
-    return LineChannel(ends, ends, limit)
-
-
 _BATCH = 1024  # most bytes held back until the end of a turn: with more, both ends wait in turns
-
-if TYPE_CHECKING:
-    from asyncio import AbstractEventLoop, Future, Task
 
 
 def open_source(fd: int) -> AsyncioSource | PolledSource | ThreadedSource:

@@ -26,10 +26,10 @@ from mcp_protocol.protocol.receiver import Ignored
 from mcp_protocol.runtime.request_context import RequestContext
 from mcp_protocol.server.toolkit.context import Context
 from mcp_protocol.server.toolkit.server import Server
-from mcp_protocol.transports.line_channel import stream_channel
 from mcp_protocol.transports.memory import memory_pair
 from package.live import App, FakeServer, text_of
 from package.samples import PARAMS, RESULTS
+from package.transports.streams import stream_channel
 from package.wire import ALL, HANDSHAKE, PER_REQUEST, ClientEnd, ServerEnd, facts
 
 every = pytest.mark.parametrize("revision", ALL)

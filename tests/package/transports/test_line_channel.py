@@ -30,8 +30,8 @@ from mcp_protocol.transports.line_channel import (
     ThreadedSource,
     open_sink,
     open_source,
-    stream_channel,
 )
+from package.transports.streams import stream_channel
 from package.wire import ALL, encoded, request
 from requirements import EVERY_REVISION
 

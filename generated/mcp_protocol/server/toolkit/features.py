@@ -5,10 +5,13 @@
 # ruff: noqa - a file that fixes change counts as edited
 """Features that the toolkit may be written without: what it uses of each, or what stands in for it.
 
-Questions of handlers to the client, and arguments of tools that header fields of a call repeat.
+Questions of handlers to the client, arguments of tools that header fields of a call repeat, and the
+typed messages to the client, whose class depends on the revisions.
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from ...protocol.param_headers import param_headers_of
 from .client_features.input_required import (
@@ -21,13 +24,26 @@ from .client_features.input_required import (
 )
 from .client_features.questions import ClientQuestions
 
+if TYPE_CHECKING:
+    from ...runtime.request_context import RequestContext
+    from ..server_session import ServerSession
+
 __all__ = [
     "ClientQuestions",
     "InputRequired",
     "OpenURLElicitations",
     "RequestStateSigner",
+    "ServerSession",
     "StateKey",
     "URLElicitationRequiredError",
     "param_headers_of",
+    "server_session",
     "without_input_required",
 ]
+
+
+def server_session(request: RequestContext) -> ServerSession:
+    """The typed requests and notifications to the client."""
+    from ..server_session import ServerSession  # large, and used by few tools
+
+    return ServerSession(request)
