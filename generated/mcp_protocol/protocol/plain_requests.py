@@ -27,7 +27,7 @@ from ..channel import RequestId
 from ..facts import Method, Revision
 from . import jsonrpc
 from .connection import Connection
-from .lifecycle import Description, RequestMetadata, State, declared
+from .lifecycle import Description, RequestMetadata, Session, State, declared
 from .notifications import FOLLOWING
 from .receiver import Receiver, RequestReceived
 from .request_meta import NO_META, MetaCache, lacks_meta
@@ -118,6 +118,14 @@ class _Plan(msgspec.Struct, frozen=True):
     own_meta: tuple[Mapping[str, Any], Any]
 
 
+def _ready_session(connection: Connection, identifier: RequestId) -> Session | None:
+    """The session of a connection, if it is ready for a request with an id."""
+    session = connection.session
+    if session is None or session.state is not State.READY or connection.is_open(identifier):
+        return None
+    return session
+
+
 class PlainRequests:
     """Reads the requests of one server's clients, and encodes the responses to these.
 
@@ -152,15 +160,14 @@ class PlainRequests:
         self, message: jsonrpc.Request, connection: Connection
     ) -> PlainRequest | None:
         """A request without `_meta` whose method the session has admitted; `None` for any other."""
-        session, raw = connection.session, message.params
-        if session is None or session.state is not State.READY or raw is None:
+        session, raw = _ready_session(connection, message.id), message.params
+        if session is None or raw is None:
             return None
         method = session.admitted.get(message.method)
         if (
             method is None
             or method.params is None
             or message.method in _STATEFUL
-            or connection.is_open(message.id)
             or not lacks_meta(bytes(raw))
         ):
             return None
@@ -177,16 +184,10 @@ class PlainRequests:
 
     def in_session(self, call: ToolCall, connection: Connection) -> RequestMetadata | None:
         """What the session agreed, if it has admitted calls, and the call states nothing itself."""
-        session = connection.session
-        if (
-            session is None
-            or session.state is not State.READY
-            or call.method not in session.admitted
-            or call.params.meta is not UNSET
-            or connection.is_open(call.id)
-        ):
+        session = _ready_session(connection, call.id)
+        if session is None or call.method not in session.admitted:
             return None
-        return session.metadata
+        return session.metadata if call.params.meta is UNSET else None
 
     def encode(self, request: PlainRequest, result: Any) -> bytes | None:
         """The success response to a request; `None` if a connection has to refuse the result."""

@@ -19,7 +19,7 @@ import logging
 import traceback
 from collections.abc import Awaitable, Collection, MutableMapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
 import anyio
@@ -45,7 +45,7 @@ from .endpoints import (
 )
 from .host_origin import HostOriginValidator
 from .http_response import SHUTTING_DOWN, HttpResponse
-from .plain_calls import Begun, Message, PlainEndpoint, PlannedCall
+from .plain_calls import Begun, Message, PlainEndpoint, Planned
 from .quotas import Quotas, starts_work
 from .request import (
     SHORT_BODY,
@@ -125,11 +125,11 @@ class AsgiApplication:
         if may_be_json and state.may_plan and state.background.running:
             message, first = plain_calls.begin_receiving(receive)
             if message is not None:
-                call = state.planned(request, whole_body(message))
-                if call is not None:
-                    begun = await plain_calls.serve_planned(call, state.quotas, send)
-                    if begun is None:
-                        return
+                planned = state.serve_planned(request, whole_body(message), send)
+                served = None if planned is None else await planned
+                if served is True:
+                    return
+                begun = served
                 first = outcome(message, None)
         route: Route | None = None
         is_sse, refused = False, None
@@ -378,11 +378,12 @@ class AsgiApplication:
             if isinstance(body, bytes):
                 quotas.in_flight += 1
                 try:
-                    call = state.planned(request, body) if may_be_json and not begun else None
-                    if call is not None:
-                        begun = await plain_calls.serve_planned(call, quotas, send)
-                    if call is None or begun is not None:
-                        await self._serve(request, state, body, receive, send, scope, begun)
+                    served: Begun | Literal[True] | None = begun
+                    if may_be_json and begun is None:
+                        planned = state.serve_planned(request, body, send)
+                        served = None if planned is None else await planned
+                    if served is not True:
+                        await self._serve(request, state, body, receive, send, scope, served)
                 finally:
                     quotas.in_flight -= 1
                     bodies.release(body)
@@ -496,8 +497,8 @@ class LifespanState:
         self._drain_seconds = service.drain
         self._draining = False
 
-    def planned(self, request: HttpRequest, body: bytes | None) -> PlannedCall | None:
-        """A call that its plan serves; `None`, and nothing was done, for any other request."""
+    def serve_planned(self, request: HttpRequest, body: bytes | None, send: Send) -> Planned | None:
+        """Serves a call by its plan; `None` for a request without one."""
         if (
             body is None
             or not self.may_plan
@@ -509,7 +510,7 @@ class LifespanState:
         call = read_call(body)
         if call is not None:
             for endpoint in self.plain_endpoints:
-                planned = endpoint.planned(request, call)
+                planned = endpoint.serve_planned(request, call, send)
                 if planned is not None:
                     return planned
         return None

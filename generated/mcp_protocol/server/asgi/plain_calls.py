@@ -27,20 +27,16 @@ from __future__ import annotations
 import logging
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Coroutine, MutableMapping
-from functools import partial
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 import anyio
-import msgspec
 
-from ..._wire import UNREADABLE
-from ...channel import RequestId
 from ...protocol import jsonrpc
 from ...protocol.plain_requests import PlainRequest, PlainRequests, ToolCall
 from ...runtime.concurrency import never_suspends, outcome, resumed
 from ...runtime.pending_requests import PendingRequests
 from ...runtime.request_context import RequestContext
-from ..serving import CallPlan, Outcome
+from ..serving import CallPlan
 from .http_response import send_json
 from .quotas import Quotas
 from .request import HttpRequest, Receive, Send
@@ -52,6 +48,9 @@ Message: TypeAlias = MutableMapping[str, Any]
 
 Begun: TypeAlias = Callable[[RequestContext], Coroutine[Any, Any, Any]]
 """Gives the result of a request: `Application.handle`, or what continues a call that was run."""
+
+Planned: TypeAlias = Coroutine[Any, Any, Begun | Literal[True] | None]
+"""What `serve_planned` returns."""
 
 ENABLED = True
 """Whether requests may go the plain way. Tests set it to `False`: all then go the whole way."""
@@ -84,8 +83,8 @@ class ObservedCall(Protocol):
 class PlainEndpoint(Protocol):
     """Serves requests the plain way, and the whole way."""
 
-    def planned(self, request: HttpRequest, call: ToolCall) -> PlannedCall | None:
-        """A call that its plan serves; `None`, and nothing was done, for any other."""
+    def serve_planned(self, request: HttpRequest, call: ToolCall, send: Send) -> Planned | None:
+        """Serves a call by its plan, as `serve_planned` does; `None` if it has none."""
         ...
 
     def post_plainly(
@@ -110,43 +109,6 @@ class PlainEndpoint(Protocol):
         ...
 
 
-class User(Protocol):
-    """What a client uses while a request is served: an `HttpSession`."""
-
-    def enter(self) -> None:
-        """Count a connection of the client."""
-        ...
-
-    def leave(self) -> None:
-        """Count a connection of the client no more."""
-        ...
-
-
-class PlannedCall(msgspec.Struct, frozen=True, gc=False):
-    """A tool call that is served by its plan.
-
-    Attributes:
-        plan: The plan.
-        id: The request's id.
-        arguments: The arguments, decoded.
-        session: The session of the call, if it has one.
-    """
-
-    plan: CallPlan
-    id: RequestId
-    arguments: msgspec.Struct
-    session: User | None
-
-    @classmethod
-    def of(cls, plan: CallPlan, call: ToolCall, session: User | None) -> PlannedCall | None:
-        """A call with the arguments that its plan decodes; `None` if these do not fit at once."""
-        try:
-            arguments = plan.decode(call.params.arguments)
-        except UNREADABLE:
-            return None
-        return cls(plan, call.id, arguments, session)
-
-
 _BEGIN_AT_ONCE = frozenset(
     {"uvicorn.protocols.http.httptools_impl", "uvicorn.protocols.http.h11_impl", "asyncio.queues"}
 )
@@ -169,29 +131,39 @@ def begin_receiving(receive: Receive) -> tuple[Message | None, Awaitable[Message
     return None, resumed(coroutine, awaited)
 
 
-async def serve_planned(call: PlannedCall, quotas: Quotas, send: Send) -> Begun | None:
-    """Run a call and respond; what continues the call if its plan has no response to it."""
-    session = call.session
+async def serve_planned(
+    plan: CallPlan,
+    call: ToolCall,
+    quotas: Quotas,
+    send: Send,
+    on_end: Callable[[], object] | None = None,
+) -> Begun | Literal[True] | None:
+    """Serve a call by its plan.
+
+    Returns:
+        `True` if the response was sent, `None` if nothing was done; else what continues the call.
+    """
     quotas.in_flight += 1
-    if session is not None:
-        session.enter()
     try:
-        data = call.plan.run(call.id, call.arguments)
+        data = plan.run(call.id, call.params.arguments)
+        if data is None:
+            return None
         if not isinstance(data, bytes):
-            return partial(_resume, call.plan, data)
-        await send_json(data, send)
-        return None
-    except Exception as error:
-        logger.debug("not sent: %s", error)
-        return None
+            outcome = data
+            return lambda context: plan.resume(context, outcome)
+        await _respond(data, send)
+        return True
     finally:
         quotas.in_flight -= 1
-        if session is not None:
-            session.leave()
+        if on_end is not None:
+            on_end()
 
 
-def _resume(plan: CallPlan, end: Outcome, context: RequestContext) -> Coroutine[Any, Any, Any]:
-    return plan.resume(context, end)
+async def _respond(data: bytes, send: Send) -> None:
+    try:
+        await send_json(data, send)
+    except Exception as error:
+        logger.debug("not sent: %s", error)
 
 
 async def serve_plainly(
@@ -230,10 +202,7 @@ async def serve_plainly(
         data = None if call.observed else requests.encode(request, end.value)
         if data is not None:
             call.done = True
-            try:
-                await send_json(data, send)
-            except Exception as error:
-                logger.debug("not sent: %s", error)
+            await _respond(data, send)
             return
         handler = outcome(end.value, None)
     except BaseException as error:  # for the whole way to tell failures from cancellation

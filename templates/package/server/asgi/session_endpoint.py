@@ -37,7 +37,7 @@ from . import http_response
 from . import request as http
 from .http_response import HttpResponse
 from .http_session import HttpSession, ResumableStream, SessionRegistry
-from .plain_calls import Begun, ObservedCall, PlannedCall, serve_plainly
+from .plain_calls import Begun, ObservedCall, Planned, serve_plainly, serve_planned
 from .quotas import Quotas, decoded_size
 from .request import field_key
 from .response_writer import PostResponse, SseResponse
@@ -200,8 +200,10 @@ class SessionEndpoint:
         handle = begun or self._service.application.handle
         return self._serve_plainly(session, handle, plain, call, send)
 
-    def planned(self, request: http.HttpRequest, call: ToolCall) -> PlannedCall | None:
-        """A call that its plan serves; see `PlainEndpoint`."""
+    def serve_planned(
+        self, request: http.HttpRequest, call: ToolCall, send: http.Send
+    ) -> Planned | None:
+        """Serves a call by its plan; see `PlainEndpoint`."""
         session = self._plain_session(request)
         if session is None:
             return None
@@ -209,7 +211,10 @@ class SessionEndpoint:
         if agreed is None:
             return None
         plan = self._service.call_plan(agreed.revision, call.params.name)
-        return None if plan is None else PlannedCall.of(plan, call, session)
+        if plan is None:
+            return None
+        session.enter()
+        return serve_planned(plan, call, self._quotas, send, session.leave)
 
     def _plain_session(self, request: http.HttpRequest) -> HttpSession | None:
         """The session of a POST that may go the plain way."""

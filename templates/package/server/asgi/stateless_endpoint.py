@@ -49,7 +49,7 @@ from ..serving import AnnouncementQueue, Service
 from . import http_response
 from . import request as http
 from .http_response import SHUTTING_DOWN, HttpResponse
-from .plain_calls import Begun, ObservedCall, PlannedCall, serve_plainly
+from .plain_calls import Begun, ObservedCall, Planned, serve_plainly, serve_planned
 from .quotas import Quotas, StreamMemory
 from .response_writer import PostResponse
 from .settings import ServerHttpSettings
@@ -148,15 +148,19 @@ class StatelessEndpoint:
             else:
                 await peer.handle(event)
 
-    def planned(self, request: http.HttpRequest, call: ToolCall) -> PlannedCall | None:
-        """A call that its plan serves; see `PlainEndpoint`."""
+    def serve_planned(
+        self, request: http.HttpRequest, call: ToolCall, send: http.Send
+    ) -> Planned | None:
+        """Serves a call by its plan; see `PlainEndpoint`."""
         stated = self._plain.stated(call)
         if stated is None:
             return None
         plan = self._service.call_plan(stated.revision, call.params.name)
-        if plan is None or not self.headers.agree_with_call(request, stated.revision, call):
+        if plan is None or not self.headers.agree(
+            request, stated.revision, call.method, call.params
+        ):
             return None
-        return PlannedCall.of(plan, call, None)
+        return serve_planned(plan, call, self._quotas, send)
 
     def post_plainly(
         self,
@@ -171,7 +175,9 @@ class StatelessEndpoint:
         plain = self._plain.read(message)
         if (
             plain is None
-            or not self.headers.agree(request, plain)
+            or not self.headers.agree(
+                request, plain.stated.revision, plain.method.name, plain.params
+            )
             or http.response_forms(request, self._settings.answers)[1]
         ):
             return None
@@ -558,10 +564,6 @@ class HeaderValidator:
         self._attributes = {name: f"named_{i}" for i, name in enumerate(sorted(facts.name_members))}
         self._decode = _values_decoder(facts.meta.protocol_version or "", self._attributes)
         self._no_values: BodyValues = self._decode(b"{}")
-        self._calls_are_named = {
-            name: revision.facts.method("tools/call").named_by == "name"
-            for name, revision in self.revisions.items()
-        }
 
     def values_of(self, message: jsonrpc.Message | None) -> BodyValues:
         """The values of a message that header fields repeat; a batch has none."""
@@ -630,10 +632,11 @@ class HeaderValidator:
                 arguments = _decoded(values.arguments)
                 _check_arguments(request, headers.param_prefix, param_headers, arguments)
 
-    def agree(self, request: http.HttpRequest, plain: PlainRequest) -> bool:
+    def agree(
+        self, request: http.HttpRequest, revision: Revision, method: str, params: object
+    ) -> bool:
         """Whether the header fields of a request are certainly those that `check` wants."""
-        headers, revision = request.headers, plain.stated.revision
-        method = plain.method.name
+        headers = request.headers
         if (
             headers.get(self._version_key) != revision.name.encode()
             or headers.get(self._method_key) != method.encode()
@@ -642,24 +645,12 @@ class HeaderValidator:
         stated = revision.facts.method(method)
         if stated.named_by is None:
             return True
-        name = getattr(plain.params, stated.named_by, None)
+        name = getattr(params, stated.named_by, None)
         return (
             isinstance(name, str)
             and _is_plain(name)
             and headers.get(self._name_key) == name.encode()
             and not (stated.param_headers and self._param_headers_of(name))
-        )
-
-    def agree_with_call(
-        self, request: http.HttpRequest, revision: Revision, call: ToolCall
-    ) -> bool:
-        """The same for the call of a tool without parameter headers."""
-        headers = request.headers
-        return (
-            self._calls_are_named[revision.name]
-            and headers.get(self._version_key) == revision.name.encode()
-            and headers.get(self._method_key) == call.method.encode()
-            and headers.get(self._name_key) == call.params.name.encode()
         )
 
     def check_notification(self, request: http.HttpRequest, message: jsonrpc.Notification) -> None:

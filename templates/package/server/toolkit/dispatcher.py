@@ -23,12 +23,11 @@ from ...protocol import jsonrpc
 from ...protocol.lifecycle import Description
 from ...protocol.negotiation import declared_in, merged_objects, reduced_to
 from ...protocol.notifications import MESSAGE, RESOURCE_UPDATED
-from ...protocol.request_meta import MetaCache
 from ...protocol.requests import Admit, OnSubscription
 from ...revisions import REVISIONS
 from ...runtime.concurrency import check_own_failure
 from ...runtime.request_context import PRINCIPAL, RequestContext
-from ..serving import CallPlan, Outcome, ProcessLimit
+from ..serving import ProcessLimit
 from .client_features.input_required import (
     InputRequired,
     OpenURLElicitations,
@@ -204,7 +203,6 @@ class Dispatcher:
         self._url_elicitations = OpenURLElicitations()
         self._custom: dict[str, Method] = {}
         self._method_scopes: dict[str, frozenset[str]] = {}
-        self._call_plans: dict[tuple[str, str], CallPlan | None] = {}
         self._completers: dict[tuple[str, str, str], Completer] = {}
         self._mounts: MountedServers | None = None
         self._method_followers: list[Follower] = []
@@ -380,7 +378,6 @@ class Dispatcher:
         return {"prompts/list": self._prompts.page, "prompts/get": self._get_prompt}
 
     def _tools_changed(self) -> None:
-        self._call_plans.clear()
         self._list_changed(self._tool_handlers(), TOOLS_CHANGED)
 
     def _resources_changed(self) -> None:
@@ -413,7 +410,7 @@ class Dispatcher:
             self.session_of,
         )
 
-    # Handlers create the coroutine of the result and return it. Only `_with_input` and the
+    # Handlers create the coroutine of the result and return it. Only `with_input` and the
     # registered item have a frame while the user's function runs.
 
     def _call_tool(self, request: RequestContext) -> Coroutine[Any, Any, Any]:
@@ -423,48 +420,16 @@ class Dispatcher:
             tool = tool if is_permitted(tool, tool.label, self._forbidden) else None
         if tool is None:
             raise InvalidParamsError(f"unknown tool: {safe_repr(params.name)}")
-        results = self._results_of(request.method, revision)
+        results = self._tool_results.get(revision.name)
+        if results is None:
+            structured_content = revision.facts.behaviour.structured_content
+            results = tool_result_builder(request.method.result, structured_content)
+            self._tool_results[revision.name] = results
         context = self._context(request)
         call = tool.call(params.arguments, context, results)
         if tool.runner is not None:
             call = tool.runner.run(context, call)
-        return _with_input(context, call)
-
-    def _results_of(self, method: Method, revision: Revision) -> ToolResultBuilder:
-        """Builds the results of tools in a revision."""
-        results = self._tool_results.get(revision.name)
-        if results is None:
-            structured_content = revision.facts.behaviour.structured_content
-            results = tool_result_builder(method.result, structured_content)
-            self._tool_results[revision.name] = results
-        return results
-
-    def _call_plan(self, revision: Revision, name: str) -> CallPlan | None:
-        """The plan of a tool in a revision; `None` if `handle` serves its calls."""
-        tools = self._tools
-        if tools.rules is not None or tools.sources or name not in tools.items:
-            return None
-        key = revision.name, name
-        try:
-            return self._call_plans[key]
-        except KeyError:
-            plan = self._call_plans[key] = self._new_call_plan(revision, tools.items[name])
-            return plan
-
-    def _new_call_plan(self, revision: Revision, tool: Tool) -> CallPlan | None:
-        from .call_plans import ToolCallPlan, plannable_function  # needed over HTTP
-
-        function = plannable_function(tool)
-        if function is None or self._is_open or self._low_level is not None:
-            return None
-        method = revision.client_requests["tools/call"]
-        results = self._results_of(method, revision)
-        own_meta = MetaCache(self.revisions).of_results(revision, self.describe)
-
-        def resume(request: RequestContext, end: Outcome) -> Coroutine[Any, Any, Any]:
-            return _with_input(self._context(request), tool.result_of(end, results))
-
-        return ToolCallPlan(tool, function, method, revision, results, own_meta, resume)
+        return with_input(context, call)
 
     def _get_prompt(self, request: RequestContext) -> Coroutine[Any, Any, Any]:
         params, revision = request.params, request.revision
@@ -478,7 +443,7 @@ class Dispatcher:
             results = PromptResultBuilder(request.method.result)
             self._prompt_results[revision.name] = results
         context = self._context(request)
-        return _with_input(context, prompt.get(params.arguments, context, results))
+        return with_input(context, prompt.get(params.arguments, context, results))
 
     def _read_resource(self, request: RequestContext) -> Coroutine[Any, Any, Any]:
         from .resources import find_resource  # loaded already
@@ -491,7 +456,7 @@ class Dispatcher:
         if resource.scopes and not is_permitted(resource, resource.label, self._forbidden):
             raise ResourceNotFoundError(uri)
         context = self._context(request)
-        return _with_input(context, resource.read(uri, values, context))
+        return with_input(context, resource.read(uri, values, context))
 
     async def _subscribe(self, request: RequestContext) -> None:
         """Check the URI; the connection keeps the subscriptions of a session."""
@@ -518,7 +483,7 @@ class Dispatcher:
         others: Any = getattr(getattr(params, "context", None), "arguments", None)
         context = self._context(request)
         value: str = params.argument.value
-        return await _with_input(context, completer.complete(value, others or None, context))
+        return await with_input(context, completer.complete(value, others or None, context))
 
     def _call_custom(
         self, method: CustomMethod, request: RequestContext
@@ -526,7 +491,7 @@ class Dispatcher:
         if method.scopes and not is_permitted(method, method.row.name, self._forbidden):
             raise MethodNotFoundError(method.row.name)
         context = self._context(request)
-        return _with_input(context, method.call(context))
+        return with_input(context, method.call(context))
 
     def _arguments(self, kind: str, owner: str, request: RequestContext) -> Sequence[str]:
         """Names of the arguments of a prompt, or of the variables of a template."""
@@ -547,7 +512,7 @@ class Dispatcher:
         raise InvalidParamsError(f"unknown {kind}: {safe_repr(owner)}")
 
 
-async def _with_input(context: Context, handler: Coroutine[Any, Any, Any]) -> Any:
+async def with_input(context: Context, handler: Coroutine[Any, Any, Any]) -> Any:
     """The result of a handler, or the result that asks for the input that the handler needs.
 
     A question without answer overrides the handler's own result and errors: the handler runs again.
