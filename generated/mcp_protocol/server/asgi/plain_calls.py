@@ -25,7 +25,6 @@ come before and around this.
 from __future__ import annotations
 
 import logging
-from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Coroutine, MutableMapping
 from typing import Any, Literal, Protocol, TypeAlias
 
@@ -56,28 +55,43 @@ ENABLED = True
 """Whether requests may go the plain way. Tests set it to `False`: all then go the whole way."""
 
 
-class ObservedCall(Protocol):
+Opened: TypeAlias = tuple[PendingRequests, Callable[[Awaitable[Any]], Awaitable[None]] | None]
+"""Sends to the client of an open request; and awaits a handler that was begun, and responds."""
+
+
+class ObservedCall:
     """The whole way of one request. It costs little before `observe`.
+
+    Args:
+        open: Makes the request an open one, unless its response was sent already.
 
     Attributes:
         observed: Whether the request is an open one.
         done: Whether the response was sent the plain way.
     """
 
-    __slots__ = ("done", "observed")
+    __slots__ = ("_open", "_opened", "done", "observed")
 
-    observed: bool
-    done: bool
+    def __init__(self, open: Callable[[bool], Opened]) -> None:
+        self._open = open
+        self._opened: Opened | None = None
+        self.observed = self.done = False
 
-    @abstractmethod
     def observe(self) -> PendingRequests:
         """Sends to the client of the request, which is an open request from now on. Idempotent."""
-        ...
+        return self._whole_way()[0]
 
-    @abstractmethod
-    async def finish(self, handler: Awaitable[Any]) -> None:
+    def finish(self, handler: Awaitable[Any]) -> Awaitable[None]:
         """Await a handler that was begun, and respond."""
-        ...
+        finish = self._whole_way()[1]
+        assert finish is not None  # the response was not sent
+        return finish(handler)
+
+    def _whole_way(self) -> Opened:
+        if self._opened is None:
+            self.observed = not self.done
+            self._opened = self._open(self.done)
+        return self._opened
 
 
 class PlainEndpoint(Protocol):
@@ -170,8 +184,9 @@ async def serve_plainly(
     handle: Begun,
     requests: PlainRequests,
     request: PlainRequest,
-    call: ObservedCall,
+    open: Callable[[bool], Opened],
     send: Send,
+    on_end: Callable[[], object] | None = None,
 ) -> None:
     """Handle a request and respond, the plain way as far as that goes.
 
@@ -179,10 +194,11 @@ async def serve_plainly(
         handle: Handles the request, or continues what was begun.
         requests: Encodes the response.
         request: The request.
-        call: The whole way of the request.
+        open: Makes it an open request; see `ObservedCall`.
         send: The ASGI send callable.
+        on_end: Called at the end, unless the request was opened.
     """
-    stated = request.stated
+    stated, call = request.stated, ObservedCall(open)
     context = RequestContext(
         call.observe,
         request.method,
@@ -196,18 +212,21 @@ async def serve_plainly(
     )
     handler: Awaitable[Any]
     try:
-        coroutine = handle(context)
-        awaited = coroutine.send(None)
-    except StopIteration as end:
-        data = None if call.observed else requests.encode(request, end.value)
-        if data is not None:
-            call.done = True
-            await _respond(data, send)
-            return
-        handler = outcome(end.value, None)
-    except BaseException as error:  # for the whole way to tell failures from cancellation
-        handler = outcome(None, error)
-    else:
-        handler = resumed(coroutine, awaited)
-    call.observe()
-    await call.finish(handler)
+        try:
+            coroutine = handle(context)
+            awaited = coroutine.send(None)
+        except StopIteration as end:
+            data = None if call.observed else requests.encode(request, end.value)
+            if data is not None:
+                call.done = True
+                await _respond(data, send)
+                return
+            handler = outcome(end.value, None)
+        except BaseException as error:  # for the whole way to tell failures from cancellation
+            handler = outcome(None, error)
+        else:
+            handler = resumed(coroutine, awaited)
+        await call.finish(handler)
+    finally:
+        if on_end is not None and not call.observed:
+            on_end()

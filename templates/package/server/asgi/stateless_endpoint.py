@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Any, TypeAlias
 
 import anyio
@@ -42,14 +43,14 @@ from ...protocol.requests import error_response
 from ...revision_facts import Facts, Headers
 from ...runtime.concurrency import pausing
 from ...runtime.peer import Peer
-from ...runtime.pending_requests import PARTING_SECONDS, PendingRequests
+from ...runtime.pending_requests import PARTING_SECONDS
 from ...runtime.request_context import NETWORK
 from ...runtime.task_scope import TaskScope
 from ..serving import AnnouncementQueue, Service
 from . import http_response
 from . import request as http
 from .http_response import SHUTTING_DOWN, HttpResponse
-from .plain_calls import Begun, ObservedCall, Planned, serve_plainly, serve_planned
+from .plain_calls import Begun, Opened, Planned, serve_plainly, serve_planned
 from .quotas import Quotas, StreamMemory
 from .response_writer import PostResponse
 from .settings import ServerHttpSettings
@@ -131,7 +132,7 @@ class StatelessEndpoint:
         if not isinstance(message, jsonrpc.Request):
             await (await self._take(request, message)).send(send)
             return
-        response = self.response_of(request, receive, send)
+        response = self._response_of(request, receive, send)
         try:
             self.headers.check(request, message, values)
         except ProtocolError as error:
@@ -142,7 +143,7 @@ class StatelessEndpoint:
         NETWORK.set(http.network_of(request.client))
         for event in connection.receive_message(message):
             if isinstance(event, RequestReceived):
-                await self.serve(peer, response, event, scope)
+                await self._serve(peer, response, event, scope)
             elif isinstance(event, Send) and connection.inbound_requests:
                 await self._listen(peer, message, event.message, request, receive, response)
             else:
@@ -182,27 +183,27 @@ class StatelessEndpoint:
         ):
             return None
         NETWORK.set(http.network_of(request.client))
-        call = _PlainCall(self, plain, request, receive, send, scope)
         handle = begun or self._service.application.handle
-        return serve_plainly(handle, self._plain, plain, call, send)
+        opened = partial(self._open_plain, plain, (request, receive, send), scope)
+        return serve_plainly(handle, self._plain, plain, opened, send)
 
-    def open_plain(
-        self, plain: PlainRequest, response: PostResponse, *, done: bool
-    ) -> tuple[Peer, RequestReceived]:
-        """The peer of a request that came the plain way, and the event of the request.
-
-        Args:
-            plain: The request.
-            response: Its response.
-            done: Whether the response was sent, so that the request is not an open one any more.
-        """
-        connection = self._connection()
-        event = plain.event()
+    def _open_plain(
+        self,
+        plain: PlainRequest,
+        http_request: tuple[http.HttpRequest, http.Receive, http.Send],
+        scope: anyio.CancelScope,
+        done: bool,
+    ) -> Opened:
+        """Make a request that came the plain way an open one, unless its response was sent."""
+        response = self._response_of(*http_request)
+        response.done = done
+        connection, event = self._connection(), plain.event()
         if not done:
             connection.register(event, plain.stated)
-        return Peer(connection, response, self._service.application), event
+        peer = Peer(connection, response, self._service.application)
+        return peer.callers, partial(self._serve, peer, response, event, scope)
 
-    def response_of(
+    def _response_of(
         self, request: http.HttpRequest, receive: http.Receive, send: http.Send
     ) -> PostResponse:
         """The response to a request, for errors of its head at first."""
@@ -215,7 +216,7 @@ class StatelessEndpoint:
             other_status=self._http.rejected,
         )
 
-    async def serve(
+    async def _serve(
         self,
         peer: Peer,
         response: PostResponse,
@@ -462,54 +463,6 @@ class _Call:
     async def _cancel(self) -> None:
         for event in self._peer.connection.stream_closed(self._id):
             await self._peer.handle(event)
-
-
-class _PlainCall(ObservedCall):
-    """A request that came the plain way: what the endpoint needs to serve it the whole way.
-
-    Args:
-        endpoint: Serves it.
-        plain: The request.
-        request: The POST.
-        receive: The ASGI receive callable.
-        send: The ASGI send callable.
-        scope: The scope of the POST.
-    """
-
-    __slots__ = ("_endpoint", "_opened", "_plain", "_receive", "_request", "_scope", "_send")
-
-    def __init__(
-        self,
-        endpoint: StatelessEndpoint,
-        plain: PlainRequest,
-        request: http.HttpRequest,
-        receive: http.Receive,
-        send: http.Send,
-        scope: anyio.CancelScope,
-    ) -> None:
-        self._endpoint = endpoint
-        self._plain = plain
-        self._request = request
-        self._receive = receive
-        self._send = send
-        self._scope = scope
-        self._opened: tuple[Peer, PostResponse, RequestReceived] | None = None
-        self.observed = self.done = False
-
-    def observe(self) -> PendingRequests:
-        return self._open()[0].callers
-
-    async def finish(self, handler: Awaitable[Any]) -> None:
-        await self._endpoint.serve(*self._open(), self._scope, handler)
-
-    def _open(self) -> tuple[Peer, PostResponse, RequestReceived]:
-        if self._opened is None:
-            self.observed = True
-            response = self._endpoint.response_of(self._request, self._receive, self._send)
-            response.done = self.done
-            peer, event = self._endpoint.open_plain(self._plain, response, done=self.done)
-            self._opened = peer, response, event
-        return self._opened
 
 
 class _NoChannel(Channel):
