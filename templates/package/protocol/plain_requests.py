@@ -180,9 +180,15 @@ class PlainRequests:
     def in_session(self, call: ToolCall, connection: Connection) -> RequestMetadata | None:
         """What the session agreed, if it has admitted calls, and the call states nothing itself."""
         session = _ready_session(connection, call.id)
-        if session is None or call.method not in session.admitted:
+        params = call.params
+        if (
+            session is None
+            or call.method not in session.admitted
+            or params.meta is not UNSET
+            or not lacks_meta(bytes(params.arguments))  # as `read_in_session` wants it
+        ):
             return None
-        return session.metadata if call.params.meta is UNSET else None
+        return session.metadata
 
     def encode(self, request: PlainRequest, result: Any) -> bytes | None:
         """The success response to a request; `None` if a connection has to refuse the result."""

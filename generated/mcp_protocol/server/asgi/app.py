@@ -417,6 +417,8 @@ class AsgiApplication:
             response = state.post_plainly(request, message, receive, send, scope, begun)
             if response is not None:
                 return response
+        if begun is not None:
+            raise RuntimeError("a call was run, and can't be continued")
         values = None if stateless is None else stateless.headers.values_of(message)
         if stateless is not None and (
             sessions is None or stateless.headers.applies(request, message, values)

@@ -10,7 +10,8 @@ import anyio
 import msgspec
 import pytest
 
-from mcp_protocol import Server
+from mcp_protocol import Server, ToolError
+from mcp_protocol.errors import InvalidParamsError
 from mcp_protocol.runtime.concurrency import never_suspends
 from mcp_protocol.server.asgi.request import AcceptedHeads, HttpRequest
 from mcp_protocol.server.asgi.settings import Limits
@@ -193,6 +194,27 @@ async def test_texts_of_every_kind_arrive_as_they_are(revision: str) -> None:
         assert await text_of(http, revision, message) == "['low']{'a': 1}"
         message = await prepared(http, revision, text="", more={"a": 0})
         assert "more" in await text_of(http, revision, message)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("revision", STREAMABLE)
+@pytest.mark.parametrize("error", [ToolError, InvalidParamsError, ValueError, anyio.EndOfStream])
+async def test_a_function_is_called_once_however_it_ends(
+    revision: str, error: type[Exception]
+) -> None:
+    server, calls = Server("fails"), list[str]()
+
+    @server.tool()
+    async def add(text: str, more: dict[str, int]) -> str:
+        calls.append(text)
+        raise error("no")
+
+    async with asgi(server) as http:
+        for text, more in (("", {}), ("[" * 500, {"a": 1}), ("x", {"_meta": 1})):
+            calls.clear()
+            message = await prepared(http, revision, text=text, more=more)
+            await text_of(http, revision, message)
+            assert calls == [text, text]
 
 
 def parts(*bodies: bytes) -> list[dict[str, Any]]:
