@@ -40,7 +40,7 @@ class _CallParams(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     meta: Raw | UnsetType = msgspec.field(name="_meta", default=UNSET)
 
 
-class ToolCall(msgspec.Struct, gc=False):
+class PlainCall(msgspec.Struct, gc=False):
     """A tool call of any revision, read in one pass over its JSON."""
 
     jsonrpc: Literal["2.0"]
@@ -52,10 +52,10 @@ class ToolCall(msgspec.Struct, gc=False):
     params: _CallParams
 
 
-_decode_call = msgspec.json.Decoder(ToolCall).decode
+_decode_call = msgspec.json.Decoder(PlainCall).decode
 
 
-def read_call(body: bytes) -> ToolCall | None:
+def read_call(body: bytes) -> PlainCall | None:
     """The tool call that a body is; `None` for anything else, and for one with further params."""
     if b'"tools/call"' not in body:
         return None
@@ -172,12 +172,12 @@ class PlainRequests:
             return None
         return PlainRequest(message.id, method, params, raw, NO_META, session.metadata)
 
-    def stated(self, call: ToolCall) -> RequestMetadata | None:
+    def stated(self, call: PlainCall) -> RequestMetadata | None:
         """What a call states, if its `_meta` is, byte for byte, that of a request read before."""
         raw = call.params.meta
         return None if raw is UNSET else self._meta.reader.known(bytes(raw))
 
-    def in_session(self, call: ToolCall, connection: Connection) -> RequestMetadata | None:
+    def in_session(self, call: PlainCall, connection: Connection) -> RequestMetadata | None:
         """What the session agreed, if it has admitted calls, and the call states nothing itself."""
         session = _ready_session(connection, call.id)
         params = call.params

@@ -30,7 +30,7 @@ from ...protocol import jsonrpc
 from ...protocol.connection import Connection
 from ...protocol.lifecycle import INITIALIZE, Description
 from ...protocol.negotiation import without_session
-from ...protocol.plain_requests import PlainRequest, PlainRequests, ToolCall
+from ...protocol.plain_requests import PlainCall, PlainRequest, PlainRequests
 from ...protocol.receiver import Send
 from ...protocol.request_meta import MetaCache
 from ...revision_facts import Facts
@@ -207,7 +207,7 @@ class SessionEndpoint:
         return serve_plainly(handle, self._plain, plain, opened, send, session.leave)
 
     def serve_planned(
-        self, request: http.HttpRequest, call: ToolCall, send: http.Send
+        self, request: http.HttpRequest, call: PlainCall, send: http.Send
     ) -> Planned | None:
         """Serves a call by its plan; see `PlainEndpoint`."""
         session = self._plain_session(request)

@@ -26,7 +26,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 import anyio
 
 from ...protocol import jsonrpc
-from ...protocol.plain_requests import PlainRequest, PlainRequests, ToolCall
+from ...protocol.plain_requests import PlainCall, PlainRequest, PlainRequests
 from ...runtime.concurrency import never_suspends, outcome, resumed
 from ...runtime.pending_requests import PendingRequests
 from ...runtime.request_context import RequestContext
@@ -92,7 +92,7 @@ class ObservedCall:
 class PlainEndpoint(Protocol):
     """Serves requests the plain way, and the whole way."""
 
-    def serve_planned(self, request: HttpRequest, call: ToolCall, send: Send) -> Planned | None:
+    def serve_planned(self, request: HttpRequest, call: PlainCall, send: Send) -> Planned | None:
         """Serves a call by its plan, as `serve_planned` does; `None` if it has none."""
         ...
 
@@ -142,7 +142,7 @@ def begin_receiving(receive: Receive) -> tuple[Message | None, Awaitable[Message
 
 async def serve_planned(
     plan: CallPlan,
-    call: ToolCall,
+    call: PlainCall,
     quotas: Quotas,
     send: Send,
     on_end: Callable[[], object] | None = None,

@@ -36,7 +36,7 @@ from ...framing import http_headers
 from ...protocol import jsonrpc
 from ...protocol.connection import Connection
 from ...protocol.param_headers import ParamHeadersOf, value_at
-from ...protocol.plain_requests import PlainRequest, PlainRequests, ToolCall
+from ...protocol.plain_requests import PlainCall, PlainRequest, PlainRequests
 from ...protocol.receiver import CancelReceived, NotificationReceived, RequestReceived, Send
 from ...protocol.request_meta import MetaCache
 from ...protocol.requests import error_response
@@ -150,7 +150,7 @@ class StatelessEndpoint:
                 await peer.handle(event)
 
     def serve_planned(
-        self, request: http.HttpRequest, call: ToolCall, send: http.Send
+        self, request: http.HttpRequest, call: PlainCall, send: http.Send
     ) -> Planned | None:
         """Serves a call by its plan; see `PlainEndpoint`."""
         stated = self._plain.stated(call)

@@ -13,12 +13,10 @@ import pytest
 from mcp_protocol import Server, ToolError
 from mcp_protocol.errors import InvalidParamsError
 from mcp_protocol.runtime.concurrency import never_suspends
-from mcp_protocol.server.asgi.request import AcceptedHeads, HttpRequest
+from mcp_protocol.server.asgi.request import KEPT_BYTES, KEPT_HEADS, AcceptedHeads, HttpRequest
 from mcp_protocol.server.asgi.settings import Limits
 from package.asgi_client import SESSION, Http, asgi, fields_of
 from package.wire import HANDSHAKE, STREAMABLE, encoded, request
-
-MOST_HEADS = 256
 
 
 def adding_server() -> Server:
@@ -98,16 +96,16 @@ def request_with(**fields: str) -> HttpRequest:
 
 def test_few_heads_are_kept_whatever_clients_send() -> None:
     heads = AcceptedHeads(Limits(), "json")
-    for number in range(2 * MOST_HEADS):
+    for number in range(2 * KEPT_HEADS):
         heads.add(request_with(accept=f"*/*;n={number}"))
-        assert len(heads) <= MOST_HEADS
-    assert heads.find(request_with(accept=f"*/*;n={2 * MOST_HEADS - 1}")) is True
+        assert len(heads) <= KEPT_HEADS
+    assert heads.find(request_with(accept=f"*/*;n={2 * KEPT_HEADS - 1}")) is True
     assert heads.find(request_with(accept="*/*;n=0")) is None
 
 
 def test_a_long_head_is_not_kept() -> None:
     heads = AcceptedHeads(Limits(), "json")
-    heads.add(request_with(origin=f"http://{'x' * 2000}"))
+    heads.add(request_with(origin="x" * KEPT_BYTES))
     assert len(heads) == 0
 
 
@@ -141,7 +139,7 @@ async def test_a_refused_head_is_refused_after_others_too(revision: str) -> None
         good = fields_of(revision, message)
         bad = {
             **dict.fromkeys(("host", "origin"), "http://elsewhere.example"),
-            **{"content-type": "text/plain", "accept": "text/plain", "content-encoding": "gzip"},
+            "content-type": "text/plain", "accept": "text/plain", "content-encoding": "gzip",
         }
         for name, value in bad.items():
             assert (await http.post(message, **good)).status == 200
