@@ -408,6 +408,7 @@ class AsgiApplication:
         stateless, sessions = state.stateless, state.sessions
         if not state.quotas.has_room(0) and (message is None or starts_work(message)):
             return http_response.over_limit("in_flight").send(send)
+        served: Awaitable[None]
         if isinstance(message, jsonrpc.Request) and plain_calls.ENABLED:
             response = state.post_plainly(request, message, receive, send, scope, begun)
             if response is not None:
@@ -418,9 +419,11 @@ class AsgiApplication:
         if stateless is not None and (
             sessions is None or stateless.headers.applies(request, message, values)
         ):
-            return stateless.post(request, message, values, receive, send, scope)
-        assert sessions is not None  # or there would be no such path
-        return sessions.post(request, message, messages, body, receive, send, scope)
+            served = stateless.post(request, message, values, receive, send, scope)
+        else:
+            assert sessions is not None  # or there would be no such path
+            served = sessions.post(request, message, messages, body, receive, send, scope)
+        return served
 
     async def _reject(
         self,
