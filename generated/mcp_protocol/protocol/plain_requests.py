@@ -17,7 +17,7 @@ which also has the errors.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
@@ -45,14 +45,17 @@ class _CallParams(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     meta: Raw | UnsetType = msgspec.field(name="_meta", default=UNSET)
 
 
+_Id: TypeAlias = (
+    Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+    | Annotated[str, msgspec.Meta(max_length=jsonrpc.ID_CHARACTERS)]
+)
+
+
 class PlainCall(msgspec.Struct, gc=False):
     """A tool call of any revision, read in one pass over its JSON."""
 
     jsonrpc: Literal["2.0"]
-    id: (
-        Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
-        | Annotated[str, msgspec.Meta(max_length=jsonrpc.ID_CHARACTERS)]
-    )
+    id: _Id
     method: Literal["tools/call"]
     params: _CallParams
 

@@ -80,7 +80,7 @@ async def defines() -> None:
     ("function", "never"),
     [
         *((plain, True), (defines, True), (awaits, False), (enters, False), (iterates, False)),
-        *((yields, False), (returns, False), (print, False), (asyncio.Queue.get, False)),
+        *((yields, False), (returns, False), (print, False), (asyncio.Event.wait, False)),
     ],
 )
 def test_code_says_whether_a_coroutine_may_suspend(
@@ -139,7 +139,9 @@ async def test_a_refused_head_is_refused_after_others_too(revision: str) -> None
         good = fields_of(revision, message)
         bad = {
             **dict.fromkeys(("host", "origin"), "http://elsewhere.example"),
-            "content-type": "text/plain", "accept": "text/plain", "content-encoding": "gzip",
+            "content-type": "text/plain",
+            "accept": "text/plain",
+            "content-encoding": "gzip",
         }
         for name, value in bad.items():
             assert (await http.post(message, **good)).status == 200
