@@ -12,7 +12,7 @@ which also has the errors.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
@@ -22,7 +22,7 @@ from ..channel import RequestId
 from ..facts import Method, Revision
 from . import jsonrpc
 from .connection import Connection
-from .lifecycle import Description, RequestMetadata, State, declared
+from .lifecycle import Description, RequestMetadata, Session, State, declared
 from .receiver import RequestReceived
 from .request_meta import NO_META, lacks_meta
 from .requests import encode_response
@@ -40,22 +40,25 @@ class _CallParams(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     meta: Raw | UnsetType = msgspec.field(name="_meta", default=UNSET)
 
 
-class ToolCall(msgspec.Struct, gc=False):
+_Id: TypeAlias = (
+    Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+    | Annotated[str, msgspec.Meta(max_length=jsonrpc.ID_CHARACTERS)]
+)
+
+
+class PlainCall(msgspec.Struct, gc=False):
     """A tool call of any revision, read in one pass over its JSON."""
 
     jsonrpc: Literal["2.0"]
-    id: (
-        Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
-        | Annotated[str, msgspec.Meta(max_length=jsonrpc.ID_CHARACTERS)]
-    )
+    id: _Id
     method: Literal["tools/call"]
     params: _CallParams
 
 
-_decode_call = msgspec.json.Decoder(ToolCall).decode
+_decode_call = msgspec.json.Decoder(PlainCall).decode
 
 
-def read_call(body: bytes) -> ToolCall | None:
+def read_call(body: bytes) -> PlainCall | None:
     """The tool call that a body is; `None` for anything else, and for one with further params."""
     if b'"tools/call"' not in body:
         return None
@@ -113,6 +116,14 @@ class _Plan(msgspec.Struct, frozen=True):
     own_meta: tuple[Mapping[str, Any], Any]
 
 
+def _ready_session(connection: Connection, identifier: RequestId) -> Session | None:
+    """The session of a connection, if it is ready for a request with an id."""
+    session = connection.session
+    if session is None or session.state is not State.READY or connection.is_open(identifier):
+        return None
+    return session
+
+
 class PlainRequests:
     """Reads the requests of one server's clients, and encodes the responses to these.
 
@@ -147,15 +158,14 @@ class PlainRequests:
         self, message: jsonrpc.Request, connection: Connection
     ) -> PlainRequest | None:
         """A request without `_meta` whose method the session has admitted; `None` for any other."""
-        session, raw = connection.session, message.params
-        if session is None or session.state is not State.READY or raw is None:
+        session, raw = _ready_session(connection, message.id), message.params
+        if session is None or raw is None:
             return None
         method = session.admitted.get(message.method)
         if (
             method is None
             or method.params is None
             or message.method in _STATEFUL
-            or connection.is_open(message.id)
             or not lacks_meta(bytes(raw))
         ):
             return None
@@ -165,20 +175,20 @@ class PlainRequests:
             return None
         return PlainRequest(message.id, method, params, raw, NO_META, session.metadata)
 
-    def stated(self, call: ToolCall) -> RequestMetadata | None:
+    def stated(self, call: PlainCall) -> RequestMetadata | None:
         """What a call states, if its `_meta` is, byte for byte, that of a request read before."""
         raw = call.params.meta
         return None if raw is UNSET else self._meta.reader.known(bytes(raw))
 
-    def in_session(self, call: ToolCall, connection: Connection) -> RequestMetadata | None:
+    def in_session(self, call: PlainCall, connection: Connection) -> RequestMetadata | None:
         """What the session agreed, if it has admitted calls, and the call states nothing itself."""
-        session = connection.session
+        session = _ready_session(connection, call.id)
+        params = call.params
         if (
             session is None
-            or session.state is not State.READY
             or call.method not in session.admitted
-            or call.params.meta is not UNSET
-            or connection.is_open(call.id)
+            or params.meta is not UNSET
+            or not lacks_meta(bytes(params.arguments))  # as `read_in_session` wants it
         ):
             return None
         return session.metadata

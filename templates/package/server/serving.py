@@ -208,22 +208,17 @@ Outcome: TypeAlias = Callable[[], Coroutine[Any, Any, Any]]
 class CallPlan(Protocol):
     """Serves calls of one tool in one revision, each of which runs to its end at once."""
 
-    @property
-    def decode(self) -> Callable[[Raw], msgspec.Struct]:
-        """Decodes arguments; what it raises is left to the application to tell."""
-        ...
-
-    def run(self, identifier: RequestId, arguments: msgspec.Struct) -> bytes | Outcome:
-        """The response to a call; or the outcome, for `resume`, if that takes more."""
+    def run(self, identifier: RequestId, arguments: Raw) -> bytes | Outcome | None:
+        """The response to a call; or the outcome; or `None`, if the function was not called."""
         ...
 
     @property
     def resume(self) -> Callable[[RequestContext, Outcome], Coroutine[Any, Any, Any]]:
-        """The result of a call that was run, as `Application.handle` gives it."""
+        """The result of a call by its outcome, as `Application.handle` gives it."""
         ...
 
 
-def no_plan(revision: Revision, tool: str) -> None:
+def _no_plan(revision: Revision, tool: str) -> None:
     """Have the application serve the calls of a tool."""
 
 
@@ -279,7 +274,7 @@ class Service(msgspec.Struct, frozen=True):
     secret_names_of: Callable[[str], Collection[str]] = _no_secrets
     on_subscription: OnSubscription | None = None
     admit: Admit | None = None
-    call_plan: Callable[[Revision, str], CallPlan | None] = no_plan
+    call_plan: Callable[[Revision, str], CallPlan | None] = _no_plan
 
 
 async def serve(service: Service, channel: Channel) -> None:

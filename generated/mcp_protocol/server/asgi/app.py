@@ -19,7 +19,7 @@ import logging
 import traceback
 from collections.abc import Awaitable, Collection, MutableMapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
 import anyio
@@ -44,7 +44,7 @@ from .endpoints import (
 )
 from .host_origin import HostOriginValidator
 from .http_response import SHUTTING_DOWN, HttpResponse
-from .plain_calls import Begun, Message, PlainEndpoint, PlannedCall
+from .plain_calls import Begun, Message, PlainEndpoint, Planned
 from .quotas import Quotas, starts_work
 from .request import (
     SHORT_BODY,
@@ -124,11 +124,11 @@ class AsgiApplication:
         if may_be_json and state.may_plan and state.background.running:
             message, first = plain_calls.begin_receiving(receive)
             if message is not None:
-                call = state.planned(request, whole_body(message))
-                if call is not None:
-                    begun = await plain_calls.serve_planned(call, state.quotas, send)
-                    if begun is None:
-                        return
+                planned = state.serve_planned(request, whole_body(message), send)
+                served = None if planned is None else await planned
+                if served is True:
+                    return
+                begun = served
                 first = outcome(message, None)
         route: Route | None = None
         is_sse, refused = False, None
@@ -377,11 +377,12 @@ class AsgiApplication:
             if isinstance(body, bytes):
                 quotas.in_flight += 1
                 try:
-                    call = state.planned(request, body) if may_be_json and not begun else None
-                    if call is not None:
-                        begun = await plain_calls.serve_planned(call, quotas, send)
-                    if call is None or begun is not None:
-                        await self._serve(request, state, body, receive, send, scope, begun)
+                    served: Begun | Literal[True] | None = begun
+                    if may_be_json and begun is None:
+                        planned = state.serve_planned(request, body, send)
+                        served = None if planned is None else await planned
+                    if served is not True:
+                        await self._serve(request, state, body, receive, send, scope, served)
                 finally:
                     quotas.in_flight -= 1
                     bodies.release(body)
@@ -411,17 +412,22 @@ class AsgiApplication:
         stateless, sessions = state.stateless, state.sessions
         if not state.quotas.has_room(0) and (message is None or starts_work(message)):
             return http_response.over_limit("in_flight").send(send)
+        served: Awaitable[None]
         if isinstance(message, jsonrpc.Request) and plain_calls.ENABLED:
             response = state.post_plainly(request, message, receive, send, scope, begun)
             if response is not None:
                 return response
+        if begun is not None:
+            raise RuntimeError("a call was run, and can't be continued")
         values = None if stateless is None else stateless.headers.values_of(message)
         if stateless is not None and (
             sessions is None or stateless.headers.applies(request, message, values)
         ):
-            return stateless.post(request, message, values, receive, send, scope)
-        assert sessions is not None  # or there would be no such path
-        return sessions.post(request, message, messages, body, receive, send, scope)
+            served = stateless.post(request, message, values, receive, send, scope)
+        else:
+            assert sessions is not None  # or there would be no such path
+            served = sessions.post(request, message, messages, body, receive, send, scope)
+        return served
 
     async def _reject(
         self,
@@ -495,8 +501,8 @@ class LifespanState:
         self._drain_seconds = service.drain
         self._draining = False
 
-    def planned(self, request: HttpRequest, body: bytes | None) -> PlannedCall | None:
-        """A call that its plan serves; `None`, and nothing was done, for any other request."""
+    def serve_planned(self, request: HttpRequest, body: bytes | None, send: Send) -> Planned | None:
+        """Serves a call by its plan; `None` for a request without one."""
         if (
             body is None
             or not self.may_plan
@@ -508,7 +514,7 @@ class LifespanState:
         call = read_call(body)
         if call is not None:
             for endpoint in self.plain_endpoints:
-                planned = endpoint.planned(request, call)
+                planned = endpoint.serve_planned(request, call, send)
                 if planned is not None:
                     return planned
         return None

@@ -44,9 +44,14 @@ Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 SHORT_BODY = 64 * 1024
 """Bytes of a body that is not counted against `Limits.bodies`."""
 
+KEPT_HEADS = 256
+"""Heads that are kept as accepted."""
+
+KEPT_BYTES = 1024
+"""Bytes of those fields of such a head that decide."""
+
 _JSON = JSON.encode()
 _LENGTH_DIGITS = 18
-_KEPT_HEADS, _KEPT_BYTES = 256, 1024  # heads, and bytes of one of these
 _NETWORK = 8  # bytes of an IPv6 address that identify one customer
 _DROPPED_BY_SERVERS = 16 * 1024  # bytes of an unread body that ASGI servers discard themselves
 _CLOSE: Mapping[str, str] = {"Connection": "close"}
@@ -155,9 +160,9 @@ class AcceptedHeads:
     def add(self, request: HttpRequest) -> None:
         """Keep a head that was accepted; a long one is not kept, and the oldest makes room."""
         key = _deciding(request)
-        if sum(len(part) for part in key if part) > _KEPT_BYTES:
+        if sum(len(part) for part in key if part) > KEPT_BYTES:
             return
-        if key not in self._accepted and len(self._accepted) >= _KEPT_HEADS:
+        if key not in self._accepted and len(self._accepted) >= KEPT_HEADS:
             del self._accepted[next(iter(self._accepted))]
         self._accepted[key] = not response_forms(request, self._answers)[1]
 

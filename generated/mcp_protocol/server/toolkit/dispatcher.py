@@ -9,7 +9,11 @@ Each registered feature adds its methods to one table. Requests are found in tha
 declared capabilities follow from it, in the form of each revision. A method stays in the table when
 its last item is removed, with an empty list: a session keeps the capabilities that were declared.
 
-Source: server/tools, server/resources, server/prompts, server/utilities/completion.
+A principal without the scopes that an item needs either gets a challenge for them, or the response
+of an item that does not exist, which then is not listed either.
+
+Source: server/tools, server/resources, server/prompts, server/utilities/completion,
+basic/authorization (scope challenge handling).
 """
 
 from __future__ import annotations
@@ -21,17 +25,23 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias
 
 import msgspec
 
-from ...errors import InvalidParamsError, MethodNotFoundError, ResourceNotFoundError
+from ...errors import (
+    InvalidParamsError,
+    InvalidRequestError,
+    MethodNotFoundError,
+    ProtocolError,
+    ResourceNotFoundError,
+)
 from ...facts import Method, Revision, Revisions
 from ...foreign_text import safe_repr
 from ...protocol import jsonrpc
 from ...protocol.lifecycle import Description, declared_in, merged_objects, reduced_to
 from ...protocol.requests import MESSAGE, RESOURCE_UPDATED
-from ...protocol.server_connection import Admit, OnSubscription, ServerMeta
+from ...protocol.server_connection import Admit, OnSubscription
 from ...revisions import REVISIONS
 from ...runtime.concurrency import check_own_failure
 from ...runtime.request_context import PRINCIPAL, RequestContext
-from ..serving import CallPlan, Outcome, ProcessLimit
+from ..serving import ProcessLimit
 from .context import Context
 from .custom_handlers import CustomMethod, Handler, LowLevelHandlers, low_level_result
 from .features import (
@@ -39,17 +49,10 @@ from .features import (
     OpenURLElicitations,
     RequestStateSigner,
     URLElicitationRequiredError,
+    server_session,
 )
 from .output_conversion import PromptResultBuilder, ToolResultBuilder, tool_result_builder
-from .registry import (
-    Cacheable,
-    CacheHint,
-    Follower,
-    ForbiddenItems,
-    Registry,
-    RequiredScopes,
-    is_permitted,
-)
+from .registry import Cacheable, CacheHint, Follower, Registry
 from .tools import Tool, ToolRunner
 
 if TYPE_CHECKING:  # loaded only if a server has some
@@ -215,7 +218,6 @@ class Dispatcher:
         self._url_elicitations = OpenURLElicitations()
         self._custom: dict[str, Method] = {}
         self._method_scopes: dict[str, frozenset[str]] = {}
-        self._call_plans: dict[tuple[str, str], CallPlan | None] = {}
         self._completers: dict[tuple[str, str, str], Completer] = {}
         self._mounts: MountedServers | None = None
         self._method_followers: list[Follower] = []
@@ -397,7 +399,6 @@ class Dispatcher:
         return {"prompts/list": self._prompts.page, "prompts/get": self._get_prompt}
 
     def _tools_changed(self) -> None:
-        self._call_plans.clear()
         self._list_changed(self._tool_handlers(), TOOLS_CHANGED)
 
     def _resources_changed(self) -> None:
@@ -416,9 +417,7 @@ class Dispatcher:
 
     def session_of(self, request: RequestContext) -> Any:
         """The typed requests and notifications to the client: a `ServerSession` of the package."""
-        from ..server_session import ServerSession  # large, and used by few tools
-
-        return ServerSession(request)
+        return server_session(request)
 
     def _context(self, request: RequestContext) -> Context[Any]:
         return Context(
@@ -430,7 +429,7 @@ class Dispatcher:
             self.session_of,
         )
 
-    # Handlers create the coroutine of the result and return it. Only `_with_input` and the
+    # Handlers create the coroutine of the result and return it. Only `with_input` and the
     # registered item have a frame while the user's function runs.
 
     def _call_tool(self, request: RequestContext) -> Coroutine[Any, Any, Any]:
@@ -440,49 +439,16 @@ class Dispatcher:
             tool = tool if is_permitted(tool, tool.label, self._forbidden) else None
         if tool is None:
             raise InvalidParamsError(f"unknown tool: {safe_repr(params.name)}")
-        results = self._results_of(request.method, revision)
+        results = self._tool_results.get(revision.name)
+        if results is None:
+            structured_content = revision.facts.behaviour.structured_content
+            results = tool_result_builder(request.method.result, structured_content)
+            self._tool_results[revision.name] = results
         context = self._context(request)
         call = tool.call(params.arguments, context, results)
         if (runner := tool.runner or self._default_runner) is not None:
             call = runner.run(context, call)
-        return _with_input(context, call)
-
-    def _results_of(self, method: Method, revision: Revision) -> ToolResultBuilder:
-        """Builds the results of tools in a revision."""
-        results = self._tool_results.get(revision.name)
-        if results is None:
-            structured_content = revision.facts.behaviour.structured_content
-            results = tool_result_builder(method.result, structured_content)
-            self._tool_results[revision.name] = results
-        return results
-
-    def _call_plan(self, revision: Revision, name: str) -> CallPlan | None:
-        """The plan of a tool in a revision; `None` if `handle` serves its calls."""
-        tools = self._tools
-        if tools.rules is not None or tools.sources or name not in tools.items:
-            return None
-        key = revision.name, name
-        try:
-            return self._call_plans[key]
-        except KeyError:
-            plan = self._call_plans[key] = self._new_call_plan(revision, tools.items[name])
-            return plan
-
-    def _new_call_plan(self, revision: Revision, tool: Tool) -> CallPlan | None:
-        from .call_plans import ToolCallPlan, plannable_function  # needed over HTTP
-
-        function = plannable_function(tool)
-        is_served_otherwise = self._is_open or self._low_level or self._default_runner
-        if function is None or is_served_otherwise:
-            return None
-        method = revision.client_requests["tools/call"]
-        results = self._results_of(method, revision)
-        own_meta = ServerMeta(self.revisions).of_results(revision, self.describe)
-
-        def resume(request: RequestContext, end: Outcome) -> Coroutine[Any, Any, Any]:
-            return _with_input(self._context(request), tool.result_of(end, results))
-
-        return ToolCallPlan(tool, function, method, revision, results, own_meta, resume)
+        return with_input(context, call)
 
     def _get_prompt(self, request: RequestContext) -> Coroutine[Any, Any, Any]:
         params, revision = request.params, request.revision
@@ -496,7 +462,7 @@ class Dispatcher:
             results = PromptResultBuilder(request.method.result)
             self._prompt_results[revision.name] = results
         context = self._context(request)
-        return _with_input(context, prompt.get(params.arguments, context, results))
+        return with_input(context, prompt.get(params.arguments, context, results))
 
     def _read_resource(self, request: RequestContext) -> Coroutine[Any, Any, Any]:
         from .resources import find_resource  # loaded already
@@ -509,7 +475,7 @@ class Dispatcher:
         if resource.scopes and not is_permitted(resource, resource.label, self._forbidden):
             raise ResourceNotFoundError(uri)
         context = self._context(request)
-        return _with_input(context, resource.read(uri, values, context))
+        return with_input(context, resource.read(uri, values, context))
 
     async def _subscribe(self, request: RequestContext) -> None:
         """Check the URI; the connection keeps the subscriptions of a session."""
@@ -536,7 +502,7 @@ class Dispatcher:
         others: Any = getattr(getattr(params, "context", None), "arguments", None)
         context = self._context(request)
         value: str = params.argument.value
-        return await _with_input(context, completer.complete(value, others or None, context))
+        return await with_input(context, completer.complete(value, others or None, context))
 
     def _call_custom(
         self, method: CustomMethod, request: RequestContext
@@ -544,7 +510,7 @@ class Dispatcher:
         if method.scopes and not is_permitted(method, method.row.name, self._forbidden):
             raise MethodNotFoundError(method.row.name)
         context = self._context(request)
-        return _with_input(context, method.call(context))
+        return with_input(context, method.call(context))
 
     def _arguments(self, kind: str, owner: str, request: RequestContext) -> Sequence[str]:
         """Names of the arguments of a prompt, or of the variables of a template."""
@@ -565,7 +531,7 @@ class Dispatcher:
         raise InvalidParamsError(f"unknown {kind}: {safe_repr(owner)}")
 
 
-async def _with_input(context: Context, handler: Coroutine[Any, Any, Any]) -> Any:
+async def with_input(context: Context, handler: Coroutine[Any, Any, Any]) -> Any:
     """The result of a handler, or the result that asks for the input that the handler needs.
 
     A question without answer overrides the handler's own result and errors: the handler runs again.
@@ -584,3 +550,141 @@ async def _with_input(context: Context, handler: Coroutine[Any, Any, Any]) -> An
     if isinstance(result, InputRequired):
         return context.multi_round_trip().explicit_result(result)
     return result
+
+
+ForbiddenItems: TypeAlias = Literal["listed", "hidden"]
+"""What becomes of items whose scopes a principal lacks."""
+
+_NO_SCOPES: frozenset[str] = frozenset()
+
+
+class ScopedItem(Protocol):
+    """Something that is registered.
+
+    Attributes:
+        scopes: The scopes that it needs.
+    """
+
+    scopes: frozenset[str]
+
+
+class _Named(msgspec.Struct):
+    name: str
+
+
+class _Addressed(msgspec.Struct):
+    uri: str
+
+
+class _Reference(msgspec.Struct):
+    name: str | None = None
+    uri: str | None = None
+
+
+class _Completing(msgspec.Struct):
+    ref: _Reference
+
+
+class _Filter(msgspec.Struct, rename="camel"):
+    resource_subscriptions: list[str] = []
+
+
+class _Listening(msgspec.Struct):
+    notifications: _Filter
+
+
+_decode_named = msgspec.json.Decoder(_Named).decode
+_decode_addressed = msgspec.json.Decoder(_Addressed).decode
+_decode_completing = msgspec.json.Decoder(_Completing).decode
+_decode_listening = msgspec.json.Decoder(_Listening).decode
+
+
+def is_permitted(item: ScopedItem, label: str, forbidden: ForbiddenItems) -> bool:
+    """Whether the principal may use an item; `False` if the item has to look like an unknown one.
+
+    Raises:
+        InvalidRequestError: It may not, and such items are listed.
+    """
+    if PRINCIPAL.get().has_scopes(*item.scopes):
+        return True
+    if forbidden == "hidden":
+        return False
+    raise InvalidRequestError(f"{label} needs the scopes {' '.join(sorted(item.scopes))}")
+
+
+class RequiredScopes:
+    """Finds the scopes that messages need.
+
+    Args:
+        tools: The tools.
+        resources: The resources with a URI.
+        templates: The resource templates.
+        prompts: The prompts.
+        methods: Scopes of custom methods.
+    """
+
+    def __init__(
+        self,
+        tools: Registry[Any],
+        resources: Registry[Any],
+        templates: Registry[Any],
+        prompts: Registry[Any],
+        methods: Mapping[str, frozenset[str]],
+    ) -> None:
+        self._tools = tools
+        self._resources = resources
+        self._templates = templates
+        self._prompts = prompts
+        self._methods = methods
+
+    def of(self, message: jsonrpc.Message) -> Collection[str]:
+        """The scopes of what a message is about."""
+        if not isinstance(message, jsonrpc.Request):
+            return ()
+        if message.method in self._methods:
+            return self._methods[message.method]
+        if message.params is None:
+            return ()
+        try:
+            return self._of_request(message.method, message.params)
+        except msgspec.MsgspecError:
+            return ()  # the request is refused for its params
+
+    def _of_request(self, method: str, params: msgspec.Raw) -> Collection[str]:
+        match method:
+            case "tools/call":
+                return _scopes_of_named(self._tools, params)
+            case "prompts/get":
+                return _scopes_of_named(self._prompts, params)
+            case "resources/read" | "resources/subscribe":
+                return self._of_resource(_decode_addressed(params).uri)
+            case "completion/complete":
+                ref = _decode_completing(params).ref
+                return _scopes_in(self._templates, ref.uri) | _scopes_in(self._prompts, ref.name)
+            case "subscriptions/listen":
+                uris = _decode_listening(params).notifications.resource_subscriptions
+                return {scope for uri in uris for scope in self._of_resource(uri)}
+            case _:
+                return ()
+
+    def _of_resource(self, uri: str) -> frozenset[str]:
+        if not (self._resources.items or self._templates.items):
+            return _NO_SCOPES
+        from .resources import find_resource  # loaded already
+
+        try:
+            resource, _ = find_resource(uri, self._resources.items, self._templates.items)
+        except ProtocolError:
+            return _NO_SCOPES
+        scopes: frozenset[str] = resource.scopes
+        return scopes
+
+
+def _scopes_of_named(registry: Registry[Any], params: msgspec.Raw) -> frozenset[str]:
+    return _scopes_in(registry, _decode_named(params).name) if registry.needs_scopes else _NO_SCOPES
+
+
+def _scopes_in(registry: Registry[Any], name: str | None) -> frozenset[str]:
+    item = None if name is None else registry.items.get(name)
+    scopes: frozenset[str] = _NO_SCOPES if item is None else item.scopes
+    return scopes

@@ -28,12 +28,11 @@ from ...runtime.peer import CONCURRENT_REQUESTS, check_concurrent_requests
 from ...runtime.request_context import Application, Principal
 from .. import serving
 from .dependencies import is_coroutine_function
-from .features import RequestStateSigner, StateKey
 from .content import Icon, present, wire_of
 from .custom_handlers import LowLevelHandlers, RevisionHandlers
 from .decorators import AbsentAttribute, Decorators
-from .dispatcher import LIST_CHANGES, ServerSettings
-from .registry import ForbiddenItems
+from .dispatcher import LIST_CHANGES, ForbiddenItems, ServerSettings
+from .features import RequestStateSigner, StateKey
 from .registry import Cacheable, CacheHint, cache_hints
 
 if TYPE_CHECKING:
@@ -512,12 +511,19 @@ class Server(Decorators):
         """
         from ..asgi.app import AsgiApplication  # not needed for standard streams
         from ..asgi.settings import ServerHttpOptions, ServerHttpSettings
+        from .call_plans import CallPlans
 
         if others := options.keys() - ServerHttpOptions.__optional_keys__:
             raise _keyword_error("server.run", sorted(others))
         self._served = True
         settings = ServerHttpSettings(path=path, **options)
-        return AsgiApplication(self._service(), settings, self._routes)
+        service = self._service()
+        own_handlers = service.application is self and type(self).handle is Server.handle
+        is_served_otherwise = self._is_open or self._low_level or self._default_runner
+        if own_handlers and not is_served_otherwise:
+            plans = CallPlans(self._tools, self.describe, self._context)
+            service = plans.added_to(service)
+        return AsgiApplication(service, settings, self._routes)
 
     def custom_route(
         self, path: str, methods: Collection[str] = ("GET",), *, auth: bool = False
@@ -719,9 +725,8 @@ class Server(Decorators):
         if self._mounts is not None:
             lifespan, use_state = self._mounts.lifespan, self._mounts.use_state
             admit, on_subscription = self._mounts.admit(), self._mounts.on_subscription
-        application = self._application()
         return serving.Service(
-            application=application,
+            application=self._application(),
             revisions=self.revisions,
             describe=self.describe,
             extensions=self._custom,
@@ -735,7 +740,6 @@ class Server(Decorators):
             secret_names_of=self._secret_names,
             on_subscription=on_subscription,
             admit=admit,
-            call_plan=self._call_plan if application is self else serving.no_plan,
         )
 
 

@@ -20,22 +20,17 @@ come before and around this.
 from __future__ import annotations
 
 import logging
-from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Coroutine, MutableMapping
-from functools import partial
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 import anyio
-import msgspec
 
-from ..._wire import UNREADABLE
-from ...channel import RequestId
 from ...protocol import jsonrpc
-from ...protocol.plain_requests import PlainRequest, PlainRequests, ToolCall
+from ...protocol.plain_requests import PlainCall, PlainRequest, PlainRequests
 from ...runtime.concurrency import never_suspends, outcome, resumed
 from ...runtime.pending_requests import PendingRequests
 from ...runtime.request_context import RequestContext
-from ..serving import CallPlan, Outcome
+from ..serving import CallPlan
 from .http_response import send_json
 from .quotas import Quotas
 from .request import HttpRequest, Receive, Send
@@ -48,39 +43,57 @@ Message: TypeAlias = MutableMapping[str, Any]
 Begun: TypeAlias = Callable[[RequestContext], Coroutine[Any, Any, Any]]
 """Gives the result of a request: `Application.handle`, or what continues a call that was run."""
 
+Planned: TypeAlias = Coroutine[Any, Any, Begun | Literal[True] | None]
+"""What `serve_planned` returns."""
+
 ENABLED = True
 """Whether requests may go the plain way. Tests set it to `False`: all then go the whole way."""
 
 
-class ObservedCall(Protocol):
+Opened: TypeAlias = tuple[PendingRequests, Callable[[Awaitable[Any]], Awaitable[None]] | None]
+"""Sends to the client of an open request; and awaits a handler that was begun, and responds."""
+
+
+class ObservedCall:
     """The whole way of one request. It costs little before `observe`.
+
+    Args:
+        open: Makes the request an open one, unless its response was sent already.
 
     Attributes:
         observed: Whether the request is an open one.
         done: Whether the response was sent the plain way.
     """
 
-    __slots__ = ("done", "observed")
+    __slots__ = ("_open", "_opened", "done", "observed")
 
-    observed: bool
-    done: bool
+    def __init__(self, open: Callable[[bool], Opened]) -> None:
+        self._open = open
+        self._opened: Opened | None = None
+        self.observed = self.done = False
 
-    @abstractmethod
     def observe(self) -> PendingRequests:
         """Sends to the client of the request, which is an open request from now on. Idempotent."""
-        ...
+        return self._whole_way()[0]
 
-    @abstractmethod
-    async def finish(self, handler: Awaitable[Any]) -> None:
+    def finish(self, handler: Awaitable[Any]) -> Awaitable[None]:
         """Await a handler that was begun, and respond."""
-        ...
+        finish = self._whole_way()[1]
+        assert finish is not None  # the response was not sent
+        return finish(handler)
+
+    def _whole_way(self) -> Opened:
+        if self._opened is None:
+            self.observed = not self.done
+            self._opened = self._open(self.done)
+        return self._opened
 
 
 class PlainEndpoint(Protocol):
     """Serves requests the plain way, and the whole way."""
 
-    def planned(self, request: HttpRequest, call: ToolCall) -> PlannedCall | None:
-        """A call that its plan serves; `None`, and nothing was done, for any other."""
+    def serve_planned(self, request: HttpRequest, call: PlainCall, send: Send) -> Planned | None:
+        """Serves a call by its plan, as `serve_planned` does; `None` if it has none."""
         ...
 
     def post_plainly(
@@ -105,43 +118,6 @@ class PlainEndpoint(Protocol):
         ...
 
 
-class User(Protocol):
-    """What a client uses while a request is served: an `HttpSession`."""
-
-    def enter(self) -> None:
-        """Count a connection of the client."""
-        ...
-
-    def leave(self) -> None:
-        """Count a connection of the client no more."""
-        ...
-
-
-class PlannedCall(msgspec.Struct, frozen=True, gc=False):
-    """A tool call that is served by its plan.
-
-    Attributes:
-        plan: The plan.
-        id: The request's id.
-        arguments: The arguments, decoded.
-        session: The session of the call, if it has one.
-    """
-
-    plan: CallPlan
-    id: RequestId
-    arguments: msgspec.Struct
-    session: User | None
-
-    @classmethod
-    def of(cls, plan: CallPlan, call: ToolCall, session: User | None) -> PlannedCall | None:
-        """A call with the arguments that its plan decodes; `None` if these do not fit at once."""
-        try:
-            arguments = plan.decode(call.params.arguments)
-        except UNREADABLE:
-            return None
-        return cls(plan, call.id, arguments, session)
-
-
 _BEGIN_AT_ONCE = frozenset(
     {"uvicorn.protocols.http.httptools_impl", "uvicorn.protocols.http.h11_impl", "asyncio.queues"}
 )
@@ -164,37 +140,48 @@ def begin_receiving(receive: Receive) -> tuple[Message | None, Awaitable[Message
     return None, resumed(coroutine, awaited)
 
 
-async def serve_planned(call: PlannedCall, quotas: Quotas, send: Send) -> Begun | None:
-    """Run a call and respond; what continues the call if its plan has no response to it."""
-    session = call.session
+async def serve_planned(
+    plan: CallPlan,
+    call: PlainCall,
+    quotas: Quotas,
+    send: Send,
+    on_end: Callable[[], object] | None = None,
+) -> Begun | Literal[True] | None:
+    """Serve a call by its plan.
+
+    Returns:
+        `True` if the response was sent, `None` if nothing was done; else what continues the call.
+    """
     quotas.in_flight += 1
-    if session is not None:
-        session.enter()
     try:
-        data = call.plan.run(call.id, call.arguments)
+        data = plan.run(call.id, call.params.arguments)
+        if data is None:
+            return None
         if not isinstance(data, bytes):
-            return partial(_resume, call.plan, data)
-        await send_json(data, send)
-        return None
-    except Exception as error:
-        logger.debug("not sent: %s", error)
-        return None
+            outcome = data
+            return lambda context: plan.resume(context, outcome)
+        await _respond(data, send)
+        return True
     finally:
         quotas.in_flight -= 1
-        if session is not None:
-            session.leave()
+        if on_end is not None:
+            on_end()
 
 
-def _resume(plan: CallPlan, end: Outcome, context: RequestContext) -> Coroutine[Any, Any, Any]:
-    return plan.resume(context, end)
+async def _respond(data: bytes, send: Send) -> None:
+    try:
+        await send_json(data, send)
+    except Exception as error:
+        logger.debug("not sent: %s", error)
 
 
 async def serve_plainly(
     handle: Begun,
     requests: PlainRequests,
     request: PlainRequest,
-    call: ObservedCall,
+    open: Callable[[bool], Opened],
     send: Send,
+    on_end: Callable[[], object] | None = None,
 ) -> None:
     """Handle a request and respond, the plain way as far as that goes.
 
@@ -202,10 +189,11 @@ async def serve_plainly(
         handle: Handles the request, or continues what was begun.
         requests: Encodes the response.
         request: The request.
-        call: The whole way of the request.
+        open: Makes it an open request; see `ObservedCall`.
         send: The ASGI send callable.
+        on_end: Called at the end, unless the request was opened.
     """
-    stated = request.stated
+    stated, call = request.stated, ObservedCall(open)
     context = RequestContext(
         call.observe,
         request.method,
@@ -219,21 +207,21 @@ async def serve_plainly(
     )
     handler: Awaitable[Any]
     try:
-        coroutine = handle(context)
-        awaited = coroutine.send(None)
-    except StopIteration as end:
-        data = None if call.observed else requests.encode(request, end.value)
-        if data is not None:
-            call.done = True
-            try:
-                await send_json(data, send)
-            except Exception as error:
-                logger.debug("not sent: %s", error)
-            return
-        handler = outcome(end.value, None)
-    except BaseException as error:  # for the whole way to tell failures from cancellation
-        handler = outcome(None, error)
-    else:
-        handler = resumed(coroutine, awaited)
-    call.observe()
-    await call.finish(handler)
+        try:
+            coroutine = handle(context)
+            awaited = coroutine.send(None)
+        except StopIteration as end:
+            data = None if call.observed else requests.encode(request, end.value)
+            if data is not None:
+                call.done = True
+                await _respond(data, send)
+                return
+            handler = outcome(end.value, None)
+        except BaseException as error:  # for the whole way to tell failures from cancellation
+            handler = outcome(None, error)
+        else:
+            handler = resumed(coroutine, awaited)
+        await call.finish(handler)
+    finally:
+        if on_end is not None and not call.observed:
+            on_end()

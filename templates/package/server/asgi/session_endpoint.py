@@ -23,11 +23,10 @@ from ...facts import Lifecycle, Revision, Revisions
 from ...foreign_text import safe_repr
 from ...protocol import jsonrpc
 from ...protocol.lifecycle import INITIALIZE, Description, without_session
-from ...protocol.plain_requests import PlainRequest, PlainRequests, ToolCall
+from ...protocol.plain_requests import PlainCall, PlainRequest, PlainRequests
 from ...protocol.receiver import Send
 from ...protocol.server_connection import ServerConnection, ServerMeta
 from ...revision_facts import Facts
-from ...runtime.pending_requests import PendingRequests
 from ...runtime.request_context import PRINCIPAL
 from ...runtime.task_scope import TaskScope
 from ..serving import Service
@@ -35,7 +34,7 @@ from . import http_response
 from . import request as http
 from .http_response import HttpResponse
 from .http_session import HttpSession, ResumableStream, SessionRegistry
-from .plain_calls import Begun, ObservedCall, PlannedCall, serve_plainly
+from .plain_calls import Begun, Opened, Planned, serve_plainly, serve_planned
 from .quotas import Quotas, decoded_size
 from .request import field_key
 from .response_writer import PostResponse, SseResponse
@@ -157,9 +156,9 @@ class SessionEndpoint:
             request, receive, send, self._settings, session, post.expected, post.batch
         )
         self.posts.add(carrier, post)
-        await self.serve(post, scope)
+        await self._serve(post, scope)
 
-    async def serve(
+    async def _serve(
         self, post: SessionPost, scope: anyio.CancelScope, handler: Awaitable[Any] | None = None
     ) -> None:
         """Serve the requests of a POST, also if its client disconnects.
@@ -194,12 +193,16 @@ class SessionEndpoint:
         plain = self._plain.read_in_session(message, session.peer.connection)
         if plain is None:
             return None
-        call = _PlainCall(self, session, plain, message, (request, receive, send), scope)
         handle = begun or self._service.application.handle
-        return self._serve_plainly(session, handle, plain, call, send)
+        http_request = request, receive, send
+        opened = partial(self._open_plain, session, plain, message, http_request, scope)
+        session.enter()
+        return serve_plainly(handle, self._plain, plain, opened, send, session.leave)
 
-    def planned(self, request: http.HttpRequest, call: ToolCall) -> PlannedCall | None:
-        """A call that its plan serves; see `PlainEndpoint`."""
+    def serve_planned(
+        self, request: http.HttpRequest, call: PlainCall, send: http.Send
+    ) -> Planned | None:
+        """Serves a call by its plan; see `PlainEndpoint`."""
         session = self._plain_session(request)
         if session is None:
             return None
@@ -207,7 +210,10 @@ class SessionEndpoint:
         if agreed is None:
             return None
         plan = self._service.call_plan(agreed.revision, call.params.name)
-        return None if plan is None else PlannedCall.of(plan, call, session)
+        if plan is None:
+            return None
+        session.enter()
+        return serve_planned(plan, call, self._quotas, send, session.leave)
 
     def _plain_session(self, request: http.HttpRequest) -> HttpSession | None:
         """The session of a POST that may go the plain way."""
@@ -232,35 +238,24 @@ class SessionEndpoint:
             return None
         return session
 
-    async def _serve_plainly(
-        self,
-        session: HttpSession,
-        handle: Begun,
-        plain: PlainRequest,
-        call: ObservedCall,
-        send: http.Send,
-    ) -> None:
-        session.enter()
-        try:
-            await serve_plainly(handle, self._plain, plain, call, send)
-        finally:
-            if not call.observed:  # else the response has counted the connection
-                session.leave()
-
-    def open_plain(
+    def _open_plain(
         self,
         session: HttpSession,
         plain: PlainRequest,
         message: jsonrpc.Request,
         http_request: tuple[http.HttpRequest, http.Receive, http.Send],
-    ) -> SessionPost:
-        """The POST of a request that came the plain way, which is an open one from now on."""
+        scope: anyio.CancelScope,
+        done: bool,
+    ) -> Opened:
+        """Make a request that came the plain way an open one, unless its response was sent."""
+        if done:
+            return session.peer.callers, None
         post = SessionPost(session, self.posts, message, (message,))
         post.take_plain(plain)
         self.posts.add(PostResponse(*http_request, self._settings, session), post)
         session.leave()  # counted by the response now
         post.begin()
-        return post
+        return session.peer.callers, partial(self._serve, post, scope)
 
     async def get(self, request: http.HttpRequest, receive: http.Receive, send: http.Send) -> None:
         """Open a stream of the session, or resume one."""
@@ -516,55 +511,6 @@ class SessionEndpoint:
             f"{facts.headers.protocol_version}: expected one of {', '.join(self._revisions)}, "
             f"got {safe_repr(named)}",
         )
-
-
-class _PlainCall(ObservedCall):
-    """A request that came the plain way: what the endpoint needs to serve it the whole way.
-
-    Args:
-        endpoint: Serves it.
-        session: The session of the request.
-        plain: The request.
-        message: The request as JSON-RPC message.
-        http_request: The POST, and its ASGI callables.
-        scope: The scope of the POST.
-    """
-
-    __slots__ = ("_endpoint", "_http", "_message", "_plain", "_post", "_scope", "_session")
-
-    def __init__(
-        self,
-        endpoint: SessionEndpoint,
-        session: HttpSession,
-        plain: PlainRequest,
-        message: jsonrpc.Request,
-        http_request: tuple[http.HttpRequest, http.Receive, http.Send],
-        scope: anyio.CancelScope,
-    ) -> None:
-        self._endpoint = endpoint
-        self._session = session
-        self._plain = plain
-        self._message = message
-        self._http = http_request
-        self._scope = scope
-        self._post: SessionPost | None = None
-        self.observed = self.done = False
-
-    def observe(self) -> PendingRequests:
-        if not self.done:
-            self._open()
-        return self._session.peer.callers
-
-    async def finish(self, handler: Awaitable[Any]) -> None:
-        await self._endpoint.serve(self._open(), self._scope, handler)
-
-    def _open(self) -> SessionPost:
-        if self._post is None:
-            self.observed = True
-            self._post = self._endpoint.open_plain(
-                self._session, self._plain, self._message, self._http
-            )
-        return self._post
 
 
 def _initialize_request(message: jsonrpc.Message | None) -> jsonrpc.Request | None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Any, TypeAlias
 
 import anyio
@@ -34,21 +35,21 @@ from ...foreign_text import safe_repr, safe_text
 from ...framing import http_headers
 from ...protocol import jsonrpc
 from ...protocol.param_headers import ParamHeadersOf, value_at
-from ...protocol.plain_requests import PlainRequest, PlainRequests, ToolCall
+from ...protocol.plain_requests import PlainCall, PlainRequest, PlainRequests
 from ...protocol.receiver import CancelReceived, NotificationReceived, RequestReceived, Send
 from ...protocol.requests import error_response
 from ...protocol.server_connection import ServerConnection, ServerMeta
 from ...revision_facts import Facts, Headers
 from ...runtime.concurrency import pausing
 from ...runtime.peer import Peer
-from ...runtime.pending_requests import PARTING_SECONDS, PendingRequests
+from ...runtime.pending_requests import PARTING_SECONDS
 from ...runtime.request_context import NETWORK
 from ...runtime.task_scope import TaskScope
 from ..serving import AnnouncementQueue, Service
 from . import http_response
 from . import request as http
 from .http_response import SHUTTING_DOWN, HttpResponse
-from .plain_calls import Begun, ObservedCall, PlannedCall, serve_plainly
+from .plain_calls import Begun, Opened, Planned, serve_plainly, serve_planned
 from .quotas import Quotas, StreamMemory
 from .response_writer import PostResponse
 from .settings import ServerHttpSettings
@@ -130,7 +131,7 @@ class StatelessEndpoint:
         if not isinstance(message, jsonrpc.Request):
             await (await self._take(request, message)).send(send)
             return
-        response = self.response_of(request, receive, send)
+        response = self._response_of(request, receive, send)
         try:
             self.headers.check(request, message, values)
         except ProtocolError as error:
@@ -141,21 +142,25 @@ class StatelessEndpoint:
         NETWORK.set(http.network_of(request.client))
         for event in connection.receive_message(message):
             if isinstance(event, RequestReceived):
-                await self.serve(peer, response, event, scope)
+                await self._serve(peer, response, event, scope)
             elif isinstance(event, Send) and connection.inbound_requests:
                 await self._listen(peer, message, event.message, request, receive, response)
             else:
                 await peer.handle(event)
 
-    def planned(self, request: http.HttpRequest, call: ToolCall) -> PlannedCall | None:
-        """A call that its plan serves; see `PlainEndpoint`."""
+    def serve_planned(
+        self, request: http.HttpRequest, call: PlainCall, send: http.Send
+    ) -> Planned | None:
+        """Serves a call by its plan; see `PlainEndpoint`."""
         stated = self._plain.stated(call)
         if stated is None:
             return None
         plan = self._service.call_plan(stated.revision, call.params.name)
-        if plan is None or not self.headers.agree_with_call(request, stated.revision, call):
+        if plan is None or not self.headers.agree(
+            request, stated.revision, call.method, call.params
+        ):
             return None
-        return PlannedCall.of(plan, call, None)
+        return serve_planned(plan, call, self._quotas, send)
 
     def post_plainly(
         self,
@@ -170,32 +175,34 @@ class StatelessEndpoint:
         plain = self._plain.read(message)
         if (
             plain is None
-            or not self.headers.agree(request, plain)
+            or not self.headers.agree(
+                request, plain.stated.revision, plain.method.name, plain.params
+            )
             or http.response_forms(request, self._settings.answers)[1]
         ):
             return None
         NETWORK.set(http.network_of(request.client))
-        call = _PlainCall(self, plain, request, receive, send, scope)
         handle = begun or self._service.application.handle
-        return serve_plainly(handle, self._plain, plain, call, send)
+        opened = partial(self._open_plain, plain, (request, receive, send), scope)
+        return serve_plainly(handle, self._plain, plain, opened, send)
 
-    def open_plain(
-        self, plain: PlainRequest, response: PostResponse, *, done: bool
-    ) -> tuple[Peer, RequestReceived]:
-        """The peer of a request that came the plain way, and the event of the request.
-
-        Args:
-            plain: The request.
-            response: Its response.
-            done: Whether the response was sent, so that the request is not an open one any more.
-        """
-        connection = self._connection()
-        event = plain.event()
+    def _open_plain(
+        self,
+        plain: PlainRequest,
+        http_request: tuple[http.HttpRequest, http.Receive, http.Send],
+        scope: anyio.CancelScope,
+        done: bool,
+    ) -> Opened:
+        """Make a request that came the plain way an open one, unless its response was sent."""
+        response = self._response_of(*http_request)
+        response.done = done
+        connection, event = self._connection(), plain.event()
         if not done:
             connection.register(event, plain.stated)
-        return Peer(connection, response, self._service.application), event
+        peer = Peer(connection, response, self._service.application)
+        return peer.callers, partial(self._serve, peer, response, event, scope)
 
-    def response_of(
+    def _response_of(
         self, request: http.HttpRequest, receive: http.Receive, send: http.Send
     ) -> PostResponse:
         """The response to a request, for errors of its head at first."""
@@ -208,7 +215,7 @@ class StatelessEndpoint:
             other_status=self._http.rejected,
         )
 
-    async def serve(
+    async def _serve(
         self,
         peer: Peer,
         response: PostResponse,
@@ -456,54 +463,6 @@ class _Call:
             await self._peer.handle(event)
 
 
-class _PlainCall(ObservedCall):
-    """A request that came the plain way: what the endpoint needs to serve it the whole way.
-
-    Args:
-        endpoint: Serves it.
-        plain: The request.
-        request: The POST.
-        receive: The ASGI receive callable.
-        send: The ASGI send callable.
-        scope: The scope of the POST.
-    """
-
-    __slots__ = ("_endpoint", "_opened", "_plain", "_receive", "_request", "_scope", "_send")
-
-    def __init__(
-        self,
-        endpoint: StatelessEndpoint,
-        plain: PlainRequest,
-        request: http.HttpRequest,
-        receive: http.Receive,
-        send: http.Send,
-        scope: anyio.CancelScope,
-    ) -> None:
-        self._endpoint = endpoint
-        self._plain = plain
-        self._request = request
-        self._receive = receive
-        self._send = send
-        self._scope = scope
-        self._opened: tuple[Peer, PostResponse, RequestReceived] | None = None
-        self.observed = self.done = False
-
-    def observe(self) -> PendingRequests:
-        return self._open()[0].callers
-
-    async def finish(self, handler: Awaitable[Any]) -> None:
-        await self._endpoint.serve(*self._open(), self._scope, handler)
-
-    def _open(self) -> tuple[Peer, PostResponse, RequestReceived]:
-        if self._opened is None:
-            self.observed = True
-            response = self._endpoint.response_of(self._request, self._receive, self._send)
-            response.done = self.done
-            peer, event = self._endpoint.open_plain(self._plain, response, done=self.done)
-            self._opened = peer, response, event
-        return self._opened
-
-
 class _NoChannel(Channel):
     """The channel of a notification, which has no response."""
 
@@ -556,10 +515,6 @@ class HeaderValidator:
         self._attributes = {name: f"named_{i}" for i, name in enumerate(sorted(facts.name_members))}
         self._decode = _values_decoder(facts.meta.protocol_version or "", self._attributes)
         self._no_values: BodyValues = self._decode(b"{}")
-        self._calls_are_named = {
-            name: revision.facts.method("tools/call").named_by == "name"
-            for name, revision in self.revisions.items()
-        }
 
     def values_of(self, message: jsonrpc.Message | None) -> BodyValues:
         """The values of a message that header fields repeat; a batch has none."""
@@ -628,10 +583,11 @@ class HeaderValidator:
                 arguments = _decoded(values.arguments)
                 _check_arguments(request, headers.param_prefix, param_headers, arguments)
 
-    def agree(self, request: http.HttpRequest, plain: PlainRequest) -> bool:
+    def agree(
+        self, request: http.HttpRequest, revision: Revision, method: str, params: object
+    ) -> bool:
         """Whether the header fields of a request are certainly those that `check` wants."""
-        headers, revision = request.headers, plain.stated.revision
-        method = plain.method.name
+        headers = request.headers
         if (
             headers.get(self._version_key) != revision.name.encode()
             or headers.get(self._method_key) != method.encode()
@@ -640,24 +596,12 @@ class HeaderValidator:
         stated = revision.facts.method(method)
         if stated.named_by is None:
             return True
-        name = getattr(plain.params, stated.named_by, None)
+        name = getattr(params, stated.named_by, None)
         return (
             isinstance(name, str)
             and _is_plain(name)
             and headers.get(self._name_key) == name.encode()
             and not (stated.param_headers and self._param_headers_of(name))
-        )
-
-    def agree_with_call(
-        self, request: http.HttpRequest, revision: Revision, call: ToolCall
-    ) -> bool:
-        """The same for the call of a tool without parameter headers."""
-        headers = request.headers
-        return (
-            self._calls_are_named[revision.name]
-            and headers.get(self._version_key) == revision.name.encode()
-            and headers.get(self._method_key) == call.method.encode()
-            and headers.get(self._name_key) == call.params.name.encode()
         )
 
     def check_notification(self, request: http.HttpRequest, message: jsonrpc.Notification) -> None:

@@ -12,45 +12,107 @@ from __future__ import annotations
 import secrets
 import types
 import typing
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Annotated, Any, Literal, Union
 
 import msgspec
+from msgspec import Raw
+from msgspec.structs import replace
 
-from ..._wire import encode
+from ..._wire import UNREADABLE, encode
 from ...channel import RequestId
-from ...facts import Method, Revision
+from ...facts import Revision
+from ...protocol.lifecycle import Description
+from ...protocol.request_meta import MetaCache
 from ...protocol.requests import encode_response
 from ...runtime.concurrency import never_suspends, outcome
 from ...runtime.request_context import RequestContext
-from ..serving import Outcome
+from ..serving import Outcome, Service
+from .context import Context
+from .dispatcher import with_input
 from .features import InputRequired
-from .output_conversion import ToolResultBuilder
+from .output_conversion import ToolResultBuilder, tool_result_builder
+from .registry import Registry
 from .signatures import Signature
 from .tools import Tool
 
 _asdict = msgspec.structs.asdict
 _write = msgspec.json.Encoder().encode  # of texts and integers, of which each is finite
 
+_MOST_PLANS = 10_000
 _PLAIN = frozenset({str, int, float, bool, None, type(None), Any})
 _CONTAINERS = frozenset({list, dict, Union, types.UnionType})
 
 
+class CallPlans:
+    """The plans of the tools of a server, each made at the first call in a revision.
+
+    Args:
+        tools: The tools.
+        describe: The description of the server in a revision.
+        context_of: Makes the context of a request.
+    """
+
+    def __init__(
+        self,
+        tools: Registry[Tool],
+        describe: Callable[[Revision], Description],
+        context_of: Callable[[RequestContext], Context],
+    ) -> None:
+        self._tools = tools
+        self._meta = MetaCache()
+        self._describe = describe
+        self._context_of = context_of
+        self._plans: dict[tuple[str, str], tuple[Tool, ToolCallPlan | None]] = {}
+
+    def added_to(self, service: Service) -> Service:
+        """A service whose calls these plans serve."""
+        return replace(service, call_plan=self.find)
+
+    def find(self, revision: Revision, name: str) -> ToolCallPlan | None:
+        """The plan of a tool in a revision; `None` if the handlers serve its calls."""
+        tools = self._tools
+        tool = tools.items.get(name)
+        if tool is None or tools.rules is not None or tools.sources:
+            return None
+        key = revision.name, name
+        kept = self._plans.get(key)
+        if kept is None or kept[0] is not tool:
+            if len(self._plans) >= _MOST_PLANS:  # of tools that are removed again
+                self._plans.clear()
+            kept = self._plans[key] = tool, self._new(revision, tool)
+        return kept[1]
+
+    def _new(self, revision: Revision, tool: Tool) -> ToolCallPlan | None:
+        function = _plannable_function(tool)
+        if function is None:
+            return None
+        method = revision.client_requests["tools/call"]
+        allowed = revision.facts.behaviour.structured_content
+        results = tool_result_builder(method.result, allowed)
+        own_meta = self._meta.of_results(revision, self._describe)
+
+        def encode_result(identifier: RequestId, result: Any) -> bytes:
+            return encode_response(identifier, result, method, revision, {}, *own_meta)
+
+        def resume(request: RequestContext, end: Outcome) -> Coroutine[Any, Any, Any]:
+            return with_input(self._context_of(request), tool.result_of(end, results))
+
+        return ToolCallPlan(tool, function, results, encode_result, resume)
+
+
 class ToolCallPlan:
-    """The plan of a tool in one revision; see `serving.CallPlan`.
+    """The plan of a tool in one revision.
 
     Args:
         tool: The tool.
         function: Its function, which never suspends.
-        method: The row of its method.
-        revision: The revision.
         results: Builds the results.
-        own_meta: `_meta` of every result, and the same as JSON.
-        resume: Continues a call in its context, if the response takes more than the plan.
+        encode_result: Encodes the response with a result.
+        resume: Continues a call whose response takes more than the plan.
 
     Attributes:
-        decode: Decodes arguments.
         resume: As passed.
     """
 
@@ -58,36 +120,28 @@ class ToolCallPlan:
         self,
         tool: Tool,
         function: Callable[..., Coroutine[Any, Any, Any]],
-        method: Method,
-        revision: Revision,
         results: ToolResultBuilder,
-        own_meta: tuple[Mapping[str, Any], Any],
+        encode_result: Callable[[RequestId, Any], bytes],
         resume: Callable[[RequestContext, Outcome], Coroutine[Any, Any, Any]],
     ) -> None:
         self._tool = tool
-        self._method = method
-        self._revision = revision
+        self._function = function
         self._results = results
-        self._own_meta = own_meta
-        self._call = function
-        self.decode = msgspec.json.Decoder(tool.signature.struct).decode
+        self._encode_result = encode_result
+        self._decode = msgspec.json.Decoder(tool.signature.struct).decode
         self._text = self._text_response() if tool.returns_texts else None
         self.resume = resume
 
-    def run(self, identifier: RequestId, arguments: msgspec.Struct) -> bytes | Outcome:
-        """Call the function.
-
-        Args:
-            identifier: Id of the request.
-            arguments: What `decode` returned.
-
-        Returns:
-            The response; or the outcome, if the response takes more than the plan.
-        """
+    def run(self, identifier: RequestId, arguments: Raw) -> bytes | Outcome | None:
+        """The response to a call; or the outcome; or `None`, if the function was not called."""
         error: BaseException | None = None
         value: Any = None
         try:
-            self._call(**_asdict(arguments)).send(None)
+            bound = _asdict(self._decode(arguments))
+        except UNREADABLE:
+            return None
+        try:
+            self._function(**bound).send(None)
         except StopIteration as stop:
             value = stop.value
             if type(value) is str and self._text is not None:
@@ -111,9 +165,7 @@ class ToolCallPlan:
         except BaseException:
             return None
         try:
-            return encode_response(
-                identifier, result, self._method, self._revision, {}, *self._own_meta
-            )
+            return self._encode_result(identifier, result)
         except Exception:
             return None
 
@@ -127,7 +179,7 @@ class ToolCallPlan:
         return data.replace(encode(identifier), b"%(id)b")
 
 
-def plannable_function(tool: Tool) -> Callable[..., Coroutine[Any, Any, Any]] | None:
+def _plannable_function(tool: Tool) -> Callable[..., Coroutine[Any, Any, Any]] | None:
     """The function of a tool; `None` if calls of the tool take more than that function."""
     function, signature = tool.function, tool.signature
     if (

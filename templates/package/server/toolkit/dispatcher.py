@@ -32,11 +32,11 @@ from ...foreign_text import safe_repr
 from ...protocol import jsonrpc
 from ...protocol.lifecycle import Description, declared_in, merged_objects, reduced_to
 from ...protocol.requests import MESSAGE, RESOURCE_UPDATED
-from ...protocol.server_connection import Admit, OnSubscription, ServerMeta
+from ...protocol.server_connection import Admit, OnSubscription
 from ...revisions import REVISIONS
 from ...runtime.concurrency import check_own_failure
 from ...runtime.request_context import PRINCIPAL, RequestContext
-from ..serving import CallPlan, Outcome, ProcessLimit
+from ..serving import ProcessLimit
 from .context import Context
 from .custom_handlers import CustomMethod, Handler, LowLevelHandlers, low_level_result
 from .features import (
@@ -213,7 +213,6 @@ class Dispatcher:
         self._url_elicitations = OpenURLElicitations()
         self._custom: dict[str, Method] = {}
         self._method_scopes: dict[str, frozenset[str]] = {}
-        self._call_plans: dict[tuple[str, str], CallPlan | None] = {}
         self._completers: dict[tuple[str, str, str], Completer] = {}
         self._mounts: MountedServers | None = None
         self._method_followers: list[Follower] = []
@@ -395,7 +394,6 @@ class Dispatcher:
         return {"prompts/list": self._prompts.page, "prompts/get": self._get_prompt}
 
     def _tools_changed(self) -> None:
-        self._call_plans.clear()
         self._list_changed(self._tool_handlers(), TOOLS_CHANGED)
 
     def _resources_changed(self) -> None:
@@ -426,7 +424,7 @@ class Dispatcher:
             self.session_of,
         )
 
-    # Handlers create the coroutine of the result and return it. Only `_with_input` and the
+    # Handlers create the coroutine of the result and return it. Only `with_input` and the
     # registered item have a frame while the user's function runs.
 
     def _call_tool(self, request: RequestContext) -> Coroutine[Any, Any, Any]:
@@ -436,49 +434,16 @@ class Dispatcher:
             tool = tool if is_permitted(tool, tool.label, self._forbidden) else None
         if tool is None:
             raise InvalidParamsError(f"unknown tool: {safe_repr(params.name)}")
-        results = self._results_of(request.method, revision)
+        results = self._tool_results.get(revision.name)
+        if results is None:
+            structured_content = revision.facts.behaviour.structured_content
+            results = tool_result_builder(request.method.result, structured_content)
+            self._tool_results[revision.name] = results
         context = self._context(request)
         call = tool.call(params.arguments, context, results)
         if (runner := tool.runner or self._default_runner) is not None:
             call = runner.run(context, call)
-        return _with_input(context, call)
-
-    def _results_of(self, method: Method, revision: Revision) -> ToolResultBuilder:
-        """Builds the results of tools in a revision."""
-        results = self._tool_results.get(revision.name)
-        if results is None:
-            structured_content = revision.facts.behaviour.structured_content
-            results = tool_result_builder(method.result, structured_content)
-            self._tool_results[revision.name] = results
-        return results
-
-    def _call_plan(self, revision: Revision, name: str) -> CallPlan | None:
-        """The plan of a tool in a revision; `None` if `handle` serves its calls."""
-        tools = self._tools
-        if tools.rules is not None or tools.sources or name not in tools.items:
-            return None
-        key = revision.name, name
-        try:
-            return self._call_plans[key]
-        except KeyError:
-            plan = self._call_plans[key] = self._new_call_plan(revision, tools.items[name])
-            return plan
-
-    def _new_call_plan(self, revision: Revision, tool: Tool) -> CallPlan | None:
-        from .call_plans import ToolCallPlan, plannable_function  # needed over HTTP
-
-        function = plannable_function(tool)
-        is_served_otherwise = self._is_open or self._low_level or self._default_runner
-        if function is None or is_served_otherwise:
-            return None
-        method = revision.client_requests["tools/call"]
-        results = self._results_of(method, revision)
-        own_meta = ServerMeta(self.revisions).of_results(revision, self.describe)
-
-        def resume(request: RequestContext, end: Outcome) -> Coroutine[Any, Any, Any]:
-            return _with_input(self._context(request), tool.result_of(end, results))
-
-        return ToolCallPlan(tool, function, method, revision, results, own_meta, resume)
+        return with_input(context, call)
 
     def _get_prompt(self, request: RequestContext) -> Coroutine[Any, Any, Any]:
         params, revision = request.params, request.revision
@@ -492,7 +457,7 @@ class Dispatcher:
             results = PromptResultBuilder(request.method.result)
             self._prompt_results[revision.name] = results
         context = self._context(request)
-        return _with_input(context, prompt.get(params.arguments, context, results))
+        return with_input(context, prompt.get(params.arguments, context, results))
 
     def _read_resource(self, request: RequestContext) -> Coroutine[Any, Any, Any]:
         from .resources import find_resource  # loaded already
@@ -505,7 +470,7 @@ class Dispatcher:
         if resource.scopes and not is_permitted(resource, resource.label, self._forbidden):
             raise ResourceNotFoundError(uri)
         context = self._context(request)
-        return _with_input(context, resource.read(uri, values, context))
+        return with_input(context, resource.read(uri, values, context))
 
     async def _subscribe(self, request: RequestContext) -> None:
         """Check the URI; the connection keeps the subscriptions of a session."""
@@ -532,7 +497,7 @@ class Dispatcher:
         others: Any = getattr(getattr(params, "context", None), "arguments", None)
         context = self._context(request)
         value: str = params.argument.value
-        return await _with_input(context, completer.complete(value, others or None, context))
+        return await with_input(context, completer.complete(value, others or None, context))
 
     def _call_custom(
         self, method: CustomMethod, request: RequestContext
@@ -540,7 +505,7 @@ class Dispatcher:
         if method.scopes and not is_permitted(method, method.row.name, self._forbidden):
             raise MethodNotFoundError(method.row.name)
         context = self._context(request)
-        return _with_input(context, method.call(context))
+        return with_input(context, method.call(context))
 
     def _arguments(self, kind: str, owner: str, request: RequestContext) -> Sequence[str]:
         """Names of the arguments of a prompt, or of the variables of a template."""
@@ -561,7 +526,7 @@ class Dispatcher:
         raise InvalidParamsError(f"unknown {kind}: {safe_repr(owner)}")
 
 
-async def _with_input(context: Context, handler: Coroutine[Any, Any, Any]) -> Any:
+async def with_input(context: Context, handler: Coroutine[Any, Any, Any]) -> Any:
     """The result of a handler, or the result that asks for the input that the handler needs.
 
     A question without answer overrides the handler's own result and errors: the handler runs again.

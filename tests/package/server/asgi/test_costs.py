@@ -19,7 +19,7 @@ from package.wire import HANDSHAKE, LISTEN, STREAMABLE, encoded, request
 
 pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("revision", STREAMABLE)]
 
-MOST_CALLS = 75
+MOST_CALLS = 80
 STREAMS = 5
 
 

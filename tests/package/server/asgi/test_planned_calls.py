@@ -1,0 +1,269 @@
+"""Tool calls that are served by plans, and heads of requests that were accepted before."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, MutableMapping
+from typing import Annotated, Any, Literal
+
+import anyio
+import msgspec
+import pytest
+
+from mcp_protocol import Server, ToolError
+from mcp_protocol.errors import InvalidParamsError
+from mcp_protocol.runtime.concurrency import never_suspends
+from mcp_protocol.server.asgi.request import KEPT_BYTES, KEPT_HEADS, AcceptedHeads, HttpRequest
+from mcp_protocol.server.asgi.settings import Limits
+from package.asgi_client import SESSION, Http, asgi, fields_of
+from package.wire import HANDSHAKE, STREAMABLE, encoded, request
+
+
+def adding_server() -> Server:
+    server = Server("adds")
+
+    @server.tool()
+    async def add(a: int, b: int) -> str:
+        return str(a + b)
+
+    return server
+
+
+async def prepared(http: Http, revision: str, **arguments: Any) -> dict[str, Any]:
+    """A call of `add`, after the client has called it before."""
+    if revision in HANDSHAKE and SESSION not in http.fields:
+        await http.initialize(revision)
+    message = request(revision, "tools/call", {"name": "add", "arguments": arguments})
+    await http.post(message, **fields_of(revision, message))
+    return message
+
+
+async def text_of(http: Http, revision: str, message: dict[str, Any]) -> Any:
+    reply = await http.post(message, **fields_of(revision, message))
+    if "error" in reply.json:
+        return reply.error["message"]
+    return reply.result["content"][0]["text"]
+
+
+async def plain() -> None: ...
+
+
+async def awaits() -> None:
+    await anyio.lowlevel.checkpoint()
+
+
+async def enters() -> None:
+    async with anyio.create_task_group():
+        pass
+
+
+async def iterates(values: Any) -> None:
+    async for _ in values:
+        pass
+
+
+async def yields() -> Any:
+    yield 1
+
+
+def returns() -> None: ...
+
+
+async def defines() -> None:
+    async def inside() -> None:
+        await awaits()
+
+    del inside
+
+
+@pytest.mark.parametrize(
+    ("function", "never"),
+    [
+        *((plain, True), (defines, True), (awaits, False), (enters, False), (iterates, False)),
+        *((yields, False), (returns, False), (print, False), (asyncio.Event.wait, False)),
+    ],
+)
+def test_code_says_whether_a_coroutine_may_suspend(
+    function: Callable[..., Any], never: bool
+) -> None:
+    assert never_suspends(function) is never
+
+
+def request_with(**fields: str) -> HttpRequest:
+    headers = [(name.encode(), value.encode()) for name, value in fields.items()]
+    return HttpRequest({"method": "POST", "path": "/mcp", "headers": headers})
+
+
+def test_few_heads_are_kept_whatever_clients_send() -> None:
+    heads = AcceptedHeads(Limits(), "json")
+    for number in range(2 * KEPT_HEADS):
+        heads.add(request_with(accept=f"*/*;n={number}"))
+        assert len(heads) <= KEPT_HEADS
+    assert heads.find(request_with(accept=f"*/*;n={2 * KEPT_HEADS - 1}")) is True
+    assert heads.find(request_with(accept="*/*;n=0")) is None
+
+
+def test_a_long_head_is_not_kept() -> None:
+    heads = AcceptedHeads(Limits(), "json")
+    heads.add(request_with(origin="x" * KEPT_BYTES))
+    assert len(heads) == 0
+
+
+def test_a_head_is_kept_without_credentials() -> None:
+    heads = AcceptedHeads(Limits(), "json")
+    heads.add(request_with(authorization="Bearer secret", cookie="secret"))
+    assert "secret" not in repr(vars(heads))
+    assert heads.find(request_with(authorization="Bearer other")) is True
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        *({"content-length": "5000000"}, {"content-length": "x"}, {"content-length": "9" * 30}),
+        *({"origin": "http://elsewhere"}, {"content-type": "text/plain"}, {"host": "elsewhere"}),
+        {f"x-{number}": "1" for number in range(200)},
+    ],
+)
+def test_another_head_is_checked_anew(fields: dict[str, str]) -> None:
+    heads = AcceptedHeads(Limits(), "json")
+    heads.add(request_with())
+    assert heads.find(request_with()) is True
+    assert heads.find(request_with(**fields)) is None
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("revision", STREAMABLE)
+async def test_a_refused_head_is_refused_after_others_too(revision: str) -> None:
+    async with asgi(adding_server()) as http:
+        message = await prepared(http, revision, a=1, b=2)
+        good = fields_of(revision, message)
+        bad = {
+            **dict.fromkeys(("host", "origin"), "http://elsewhere.example"),
+            "content-type": "text/plain",
+            "accept": "text/plain",
+            "content-encoding": "gzip",
+        }
+        for name, value in bad.items():
+            assert (await http.post(message, **good)).status == 200
+            assert (await http.post(message, **{**good, name: value})).status >= 400, name
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("revision", STREAMABLE)
+async def test_each_tool_is_called_as_it_is_registered_now(revision: str) -> None:
+    server = adding_server()
+    async with asgi(server) as http:
+        message = await prepared(http, revision, a=1, b=2)
+        assert await text_of(http, revision, message) == "3"
+        server.remove_tool("add")
+        assert "unknown tool" in await text_of(http, revision, message)
+
+        @server.tool(name="add")
+        async def multiply(a: float, b: float) -> str:
+            return str(a * b)
+
+        for _ in range(2):
+            assert await text_of(http, revision, message) == "2.0"
+        server.disable("add")
+        assert "unknown tool" in await text_of(http, revision, message)
+
+
+Level = Literal["low", "high"]
+TEXTS = ["plain", "null", "100 % of %(id)b", 'quotes "', "\u00e9\u2028", "", "x" * 100_000]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("revision", STREAMABLE)
+async def test_texts_of_every_kind_arrive_as_they_are(revision: str) -> None:
+    server = Server("echo")
+
+    @server.tool()
+    async def add(
+        text: str,
+        levels: list[Level] | None = None,
+        more: dict[str, Annotated[int, msgspec.Meta(ge=1)]] | None = None,
+    ) -> str:
+        return f"{text}{levels or ''}{more or ''}"
+
+    async with asgi(server) as http:
+        for text in TEXTS:
+            message = await prepared(http, revision, text=text)
+            message["id"] = text[:1000]
+            assert await text_of(http, revision, message) == text
+        message = await prepared(http, revision, text="", levels=["low"], more={"a": 1})
+        assert await text_of(http, revision, message) == "['low']{'a': 1}"
+        message = await prepared(http, revision, text="", more={"a": 0})
+        assert "more" in await text_of(http, revision, message)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("revision", STREAMABLE)
+@pytest.mark.parametrize("error", [ToolError, InvalidParamsError, ValueError, anyio.EndOfStream])
+async def test_a_function_is_called_once_however_it_ends(
+    revision: str, error: type[Exception]
+) -> None:
+    server, calls = Server("fails"), list[str]()
+
+    @server.tool()
+    async def add(text: str, more: dict[str, int]) -> str:
+        calls.append(text)
+        raise error("no")
+
+    async with asgi(server) as http:
+        for text, more in (("", {}), ("[" * 500, {"a": 1}), ("x", {"_meta": 1})):
+            calls.clear()
+            message = await prepared(http, revision, text=text, more=more)
+            await text_of(http, revision, message)
+            assert calls == [text, text]
+
+
+def parts(*bodies: bytes) -> list[dict[str, Any]]:
+    """The messages of ASGI with which a body arrives in parts."""
+    return [
+        {"type": "http.request", "body": body, "more_body": at < len(bodies)}
+        for at, body in enumerate(bodies, 1)
+    ]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@pytest.mark.parametrize("revision", STREAMABLE)
+async def test_a_body_may_come_after_its_head_in_parts(revision: str) -> None:
+    async with asgi(adding_server(), limits=Limits(body_seconds=0.05)) as http:
+        message = await prepared(http, revision, a=1, b=2)
+        scope = http.scope_of("POST", None, fields_of(revision, message))
+        body, sent = encoded(message), list[MutableMapping[str, Any]]()
+
+        async def send(each: MutableMapping[str, Any]) -> None:
+            sent.append(each)
+
+        for messages in (parts(body), parts(body[:9], body[9:]), parts(b"", body, b"")):
+            queue = asyncio.Queue[MutableMapping[str, Any]]()
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(http.app, scope, queue.get, send)
+                await anyio.wait_all_tasks_blocked()
+                for each in messages:
+                    queue.put_nowait(each)
+                    await anyio.wait_all_tasks_blocked()
+            assert b'"3"' in sent[-1]["body"]
+        sent.clear()
+        await http.app(scope, asyncio.Queue[MutableMapping[str, Any]]().get, send)
+        assert sent[0]["status"] == 408
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("revision", STREAMABLE)
+async def test_a_body_that_is_there_at_once_is_served(revision: str) -> None:
+    async with asgi(adding_server()) as http:
+        message = await prepared(http, revision, a=1, b=2)
+        scope = http.scope_of("POST", None, fields_of(revision, message))
+        sent = list[MutableMapping[str, Any]]()
+
+        async def receive() -> MutableMapping[str, Any]:
+            return parts(encoded(message))[0]
+
+        async def send(each: MutableMapping[str, Any]) -> None:
+            sent.append(each)
+
+        await http.app(scope, receive, send)
+        assert (sent[0]["status"], b'"3"' in sent[1]["body"]) == (200, True)
