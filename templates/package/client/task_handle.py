@@ -539,11 +539,13 @@ async def start_task(
     await _check_support(requests, fields["name"])
     fields = {**fields, "task": {} if isinstance(task, bool) else dict(task)}
     before: list[Report] = []
+
+    def keep(progress: float, total: float | None, message: str | None) -> None:
+        before.append((progress, total, message))
+
     follower = _Follower(requests)
     try:
-        answer = await requests.begin(
-            CALL, fields, meta, timeout, lambda *report: before.append(report)
-        )
+        answer = await requests.begin(CALL, fields, meta, timeout, keep)
         created = getattr(answer, "task", None)
         if created is None:
             raise RemoteProtocolError(f"{CALL}: expected a task, got the result of the tool")
