@@ -269,7 +269,7 @@ class TaskHandle:
             RemoteError: The server does not have the task any more (-32602).
             MissingCapabilityError: The server has no `tasks/cancel`.
         """
-        if self.task_id is None or self.status in _TERMINAL:
+        if self.task_id is None or (self._is_core and self.status in _TERMINAL):
             return
         params = {"taskId": self.task_id}
         try:
