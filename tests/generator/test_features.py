@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from generator.command_line import run
-from generator.selections import MIDDLE, NEWEST, made, spec_of, written
+from generator.selections import LAST_WITH_SESSIONS, MIDDLE, NEWEST, made, spec_of, written
 from mcpgen.errors import UsageError
 from mcpgen.model import exports, parts
 from mcpgen.model.parts import FEATURES, changed_features, features, selection
@@ -42,7 +42,7 @@ def test_a_package_without_features_is_small(
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_feature_adds_its_public_names_alone(name: str) -> None:
-    facts = [spec_of(NEWEST).facts]
+    facts = [spec_of(LAST_WITH_SESSIONS).facts]
     without = features(selection(features=NONE), facts)
     chosen = features(selection(features=[name]), facts)
     added = {each for row in exports.exports_of(chosen, unset=True) for each in row.names}

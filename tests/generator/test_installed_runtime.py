@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from documents import examples
 from generator.command_line import run
 from generator.futures import add_request, drafted, saved
 from generator.runtime_interface import all_used, installed, text_of
@@ -235,7 +236,6 @@ def test_a_draft_has_messages_that_the_runtime_has_not(
 
 
 PAINT = Path(__file__).parent / "extensions" / "paint.json"
-TASKS = "io.modelcontextprotocol/tasks"
 
 
 def test_an_extension_has_its_modules_in_the_package(tmp_path: Path, root: Path) -> None:
@@ -247,8 +247,11 @@ def test_an_extension_has_its_modules_in_the_package(tmp_path: Path, root: Path)
     assert python(tmp_path, code, root / "generated").stderr == ""
 
 
-def test_an_extension_with_modules_of_its_own_is_refused(tmp_path: Path) -> None:
+def test_the_tasks_extension_has_its_modules_in_the_runtime(tmp_path: Path, root: Path) -> None:
+    schema = tmp_path / "tasks.ts"
+    schema.write_text(examples()["tasks.ts"])
     words = ("--revision", NEWEST, "--runtime", "installed", "-o", tmp_path / "pkg")
-    done = run("-q", *words, "--extension", f"{TASKS}={PAINT}")
-    text = "expected --runtime vendored, since mcp-protocol lacks its modules"
-    assert (done.code, done.err) == (2, f"mcpgen: error: extension {TASKS}: {text}\n")
+    assert run("-q", *words, "--extension", schema).code == 0
+    code = "from pkg import Server, Tasks; print(type(Tasks(Server('s')).store).__module__)"
+    shown = python(tmp_path, code, root / "generated")
+    assert shown.stdout == "mcp_protocol.server.toolkit.task_store\n"

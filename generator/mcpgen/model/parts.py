@@ -429,7 +429,7 @@ def features(
         models=chosen.models,
         installed=chosen.runtime == "installed",
     )
-    check_form(chosen.runtime, chosen.models, extensions)
+    check_form(chosen.runtime, chosen.models)
     own = _chosen(chosen.features, package)
     if package.installed:
         own |= {each.name for each in package.absent if not each.is_rendered}

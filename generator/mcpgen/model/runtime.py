@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable
 from typing import Literal, TypeAlias, get_args
 
 from mcpgen import __version__
-from mcpgen.errors import UsageError, safe_text
+from mcpgen.errors import UsageError
 
 Runtime: TypeAlias = Literal["vendored", "installed"]
 
@@ -33,9 +33,6 @@ _ELSEWHERE = {
     ".server.toolkit.server": ".server",
 }
 """Modules of such a package that have another name in a vendored one."""
-
-_LACKING = frozenset({"io.modelcontextprotocol/tasks"})
-"""Extensions with modules of their own, which the distribution lacks."""
 
 
 def minor(version: str = __version__) -> str:
@@ -93,7 +90,7 @@ def has_file(path: str, folders: Collection[str] = ()) -> bool:
     return path == "py.typed" or is_own(stem.split("/"), folders)
 
 
-def check_form(runtime: Runtime, models: str, extensions: Collection[str]) -> None:
+def check_form(runtime: Runtime, models: str) -> None:
     """Check what a package is to have beside its runtime.
 
     Raises:
@@ -105,9 +102,4 @@ def check_form(runtime: Runtime, models: str, extensions: Collection[str]) -> No
         raise UsageError(
             f"--models {models}: expected --runtime vendored, since {DISTRIBUTION} has the modules"
             " for msgspec"
-        )
-    for identifier in sorted(_LACKING.intersection(extensions)):
-        raise UsageError(
-            f"extension {safe_text(identifier)}: expected --runtime vendored, since {DISTRIBUTION}"
-            " lacks its modules"
         )

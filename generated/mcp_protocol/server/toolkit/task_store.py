@@ -115,8 +115,9 @@ class TaskRecord(msgspec.Struct, frozen=True, kw_only=True):
         status, message = self.status, self.message
         result = self.result or _NO_RESULT
         if status == "completed" and result.get("isError"):
-            texts = (each.get("text") for each in result.get("content", ()))
-            status, message = "failed", next(filter(None, texts), "the tool reported an error")
+            content: list[dict[str, Any]] = result.get("content", [])
+            texts = (each["text"] for each in content if each.get("text"))
+            status, message = "failed", next(texts, "the tool reported an error")
         return self._shown(status, message, "ttl", "pollInterval")
 
     def _shown(

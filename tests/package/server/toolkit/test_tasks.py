@@ -9,7 +9,6 @@ from datetime import datetime
 from typing import Any
 
 import anyio
-import anyio.lowlevel
 import pytest
 
 from mcp_protocol import MemoryTaskStore, Server, TaskRecord, Tasks, decoder
