@@ -94,8 +94,12 @@ PEERS = (
 )
 RIVALS = ("@modelcontextprotocol/node@2.1", "@modelcontextprotocol/server@2.4", "zod@4.6")
 """Packages of the server on Node that the benchmark compares with."""
-SCHEMAS_OF_NPM = ("@modelcontextprotocol/ext-apps@2.0.4", "@open-rpc/meta-schema@1.14.9")
-"""The schema of an extension, and the schema of OpenRPC documents."""
+SCHEMAS_OF_NPM = (
+    "@anthropic-ai/mcpb@2.1.2",
+    "@modelcontextprotocol/ext-apps@2.0.4",
+    "@open-rpc/meta-schema@1.14.9",
+)
+"""The schema of an extension, and the schemas of bundles and of OpenRPC documents."""
 
 HISTORY = "history.tar.xz"
 """The published states of the schema, in a folder of the specification."""
@@ -122,8 +126,6 @@ SKELETONS = {
     "client-mirror": ("client", "mirror-client", "-r", "2025-03-26", "--from", "LISTS"),
 }
 """The projects that are checked, by folder: the words of `mcpgen new`."""
-CHECKED_WHOLE = ("server", "server-stdio")
-"""Those whose `protocol` pyright checks too; those of others are like them, or like in `typing`."""
 
 HERE_TOO = "--no-respect-gitignore"
 """Has Ruff look at files below `.nox`, which git ignores."""
@@ -566,9 +568,7 @@ def skeletons(session: nox.Session) -> None:
                     if f"{ROOT}" not in rest:  # mcpgen is there
                         install_into(session, f"{scripts / 'python'}", *rest[1:])
                     continue
-                paths = (*Path().glob("src/*/*.py"), *Path().glob("src/*/mirror"), "tests")
-                own = [] if name in CHECKED_WHOLE else [f"{path}" for path in paths]
-                more = {"ruff": [HERE_TOO], "pyright": [*interpreter, *own]}.get(program, [])
+                more = {"ruff": [HERE_TOO], "pyright": interpreter}.get(program, [])
                 session.run(f"{scripts / program}", *rest, *more, env={"PATH": path, **mypy_cache})
         is_first = False
     python = fresh(session, work / "container") / "python"

@@ -273,7 +273,7 @@ class TaskHandle:
             RemoteError: The server does not have the task any more (-32602).
             MissingCapabilityError: The server has no `tasks/cancel`.
         """
-        if self.task_id is None or self.status in _TERMINAL:
+        if self.task_id is None or (self._is_core and self.status in _TERMINAL):
             return
         params = {"taskId": self.task_id}
         try:
@@ -543,11 +543,13 @@ async def start_task(
     await _check_support(requests, fields["name"])
     fields = {**fields, "task": {} if isinstance(task, bool) else dict(task)}
     before: list[Report] = []
+
+    def keep(progress: float, total: float | None, message: str | None) -> None:
+        before.append((progress, total, message))
+
     follower = _Follower(requests)
     try:
-        answer = await requests.begin(
-            CALL, fields, meta, timeout, lambda *report: before.append(report)
-        )
+        answer = await requests.begin(CALL, fields, meta, timeout, keep)
         created = getattr(answer, "task", None)
         if created is None:
             raise RemoteProtocolError(f"{CALL}: expected a task, got the result of the tool")

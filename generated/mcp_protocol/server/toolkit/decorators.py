@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-_NO_CAPABILITIES: Mapping[str, Any] = {}
-
 _Server = TypeVar("_Server")
 _Options = ParamSpec("_Options")
 
@@ -148,8 +146,7 @@ class Decorators(Dispatcher):
                 result is a tool error that says so. A plain function can't be cancelled: the call
                 ends, and its thread runs on.
             tags: Names for `enable` and `disable`; they are not sent.
-            runner: Runs the calls, such as `Tasks`, which makes them tasks of the protocol; `None`
-                for the requests themselves.
+            runner: Runs the calls, such as `Tasks`; `None` for the tasks of their requests.
 
         Raises:
             TypeError: An option is unknown or malformed; (from the decorator) the signature can't
@@ -412,37 +409,23 @@ class Decorators(Dispatcher):
     def handle_requests(
         self,
         handlers: Mapping[str, Handler],
-        admit: Admit | None = None,
-        process_limit: ProcessLimit | None = None,
-        *,
-        capabilities: Mapping[str, Any] = _NO_CAPABILITIES,
-        runner: ToolRunner | None = None,
+        admit: Admit,
+        process_limit: ProcessLimit,
+        capabilities: Mapping[str, Any],
+        runner: ToolRunner,
     ) -> Announce:
-        """Handle requests that the toolkit does not handle by these functions, by wire name.
+        """Handle requests by wire name; returns what announces their notifications.
 
-        The server declares their capabilities or extensions in the revisions that have them.
-
-        Args:
-            handlers: The functions.
-            admit: Gives those of the subjects in a subscription whose changes are announced to the
-                principal of the request; by the notification.
-            process_limit: What they lack where several processes serve together.
-            capabilities: Further capabilities to declare in the revisions that have them.
-            runner: Runs the calls of tools that have no runner of their own.
-
-        Returns:
-            Announces a notification, with its params, to the clients that are subscribed.
+        Runs the calls of tools without a runner by this one. For the others, see `Service`.
 
         Raises:
             ValueError: A request has a handler already.
         """
         if taken := handlers.keys() & self._handlers.keys():
             raise ValueError(f"{', '.join(sorted(taken))}: registered already")
-        self._admit = admit or self._admit
-        if process_limit is not None:
-            self._process_limits.append(process_limit)
+        self._admit, self._default_runner = admit, runner
+        self._process_limits.append(process_limit)
         self._capabilities.update(merged_objects(self._capabilities, capabilities))
-        self._default_runner = runner or self._default_runner
         self._serve(handlers)
         return self._announce
 

@@ -252,8 +252,7 @@ class Dispatcher:
 
     def describe(self, revision: Revision) -> Description:
         """Name, capabilities and instructions of the server in a revision."""
-        key = revision.name, PRINCIPAL.get().is_anonymous
-        description = self._descriptions.get(key)
+        description = self._descriptions.get(key := (revision.name, PRINCIPAL.get().is_anonymous))
         if description is None:
             description = self._descriptions[key] = Description(
                 reduced_to(revision.implementation, self._settings.info),
@@ -317,12 +316,7 @@ class Dispatcher:
         requests = set(self._handlers)
         if self._low_level is not None:
             requests.update(self._low_level.requests(revision))
-        is_anonymous = PRINCIPAL.get().is_anonymous
-        rows = [
-            row
-            for name, row in revision.client_requests.items()
-            if name in requests and not (row.facts.per_principal and is_anonymous)
-        ]
+        rows = [row for name, row in revision.client_requests.items() if name in requests]
         rows += [
             row
             for name, row in revision.server_notifications.items()
@@ -330,6 +324,8 @@ class Dispatcher:
         ]
         rows += self._custom.values()
         for row in rows:
+            if row.facts.per_principal and PRINCIPAL.get().is_anonymous:
+                continue
             members = capabilities
             for name in row.capability:
                 if name in _FLAGS:

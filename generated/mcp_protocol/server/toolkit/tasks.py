@@ -123,8 +123,8 @@ class Tasks:
             },
             self._admitted,
             _process_limit(self.store),
-            capabilities=_CAPABILITIES,
-            runner=TaskMode(self, "forbidden"),
+            _CAPABILITIES,
+            TaskMode(self, "forbidden"),
         )
 
     @property

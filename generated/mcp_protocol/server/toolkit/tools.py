@@ -46,15 +46,7 @@ class ToolRunner(Protocol):
         ...
 
     def run(self, context: Context, call: Coroutine[Any, Any, Any]) -> Coroutine[Any, Any, Any]:
-        """The response to a call of the tool.
-
-        Args:
-            context: The request.
-            call: Gives the result of the tool. It is awaited, or closed.
-
-        Raises:
-            ProtocolError: The call is refused.
-        """
+        """The response to a call, which is awaited or closed; raises what refuses the call."""
         ...
 
 
