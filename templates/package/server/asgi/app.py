@@ -123,8 +123,8 @@ class AsgiApplication:
                 served = None if planned is None else await planned
                 if served is True:
                     return
-                begun = served
-                first = outcome(message, None)
+                begun, first = served, outcome(message, None)
+                may_be_json = False  # it has no plan, or was run: no second attempt
         route: Route | None = None
         is_sse, refused = False, None
         if may_be_json is None:
@@ -353,7 +353,7 @@ class AsgiApplication:
             state: The state of the event loop.
             receive: The ASGI receive callable.
             send: The ASGI send callable.
-            may_be_json: Whether the response may be JSON; `None` if the head was not checked yet.
+            may_be_json: Whether a plan may serve the call; `None` if the head was not checked yet.
             first: Gives the first part of the body, if it was asked for already.
             begun: Continues the call in the body, if it was run already.
         """
@@ -373,7 +373,7 @@ class AsgiApplication:
                 quotas.in_flight += 1
                 try:
                     served: Begun | Literal[True] | None = begun
-                    if may_be_json and begun is None:
+                    if may_be_json:
                         planned = state.serve_planned(request, body, send)
                         served = None if planned is None else await planned
                     if served is not True:
