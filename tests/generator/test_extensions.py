@@ -106,6 +106,18 @@ def test_definitions_repeated_from_the_revision_are_its_own(
     assert "class TextContent" not in models
 
 
+def test_a_copy_of_a_definition_is_that_definition(tmp_path: Path) -> None:
+    point = obj("x", x=TEXT)
+    path = written(
+        tmp_path,
+        Point=point,
+        AskRequest=request_of("ask", obj("p", p=point)),
+        AskResult=obj("p", p=point),
+    )
+    models = files_of(path)["r2026_07_28/ext/models.py"]
+    assert models.count("    p: Point\n") == 2
+
+
 def test_a_result_of_object_and_union_is_a_union_of_objects(tmp_path: Path) -> None:
     done = obj("status text", status=const("done"), text=TEXT)
     failed = obj("status code", status=const("failed"), code={"type": "integer"})

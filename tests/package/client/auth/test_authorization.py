@@ -367,15 +367,18 @@ async def test_the_parameters_of_a_403_come_in_any_order(
 
 @requirement("auth-scope.step-up-parse")
 @with_step_up
-async def test_a_403_without_insufficient_scope_starts_no_flow(revision: str) -> None:
+@pytest.mark.parametrize(("status", "error"), [(403, "other"), (400, "insufficient_scope")])
+async def test_a_403_without_insufficient_scope_starts_no_flow(
+    revision: str, status: int, error: str
+) -> None:
     async with protected(revision) as (script, _):
 
         async def refuse(asked: Asked, reply: Reply) -> None:
-            await reply.whole(403, WWW_Authenticate='Bearer error="other"')
+            await reply.whole(status, WWW_Authenticate=f'Bearer error="{error}"')
 
         script.on["tools/call"] = refuse
         async with client_of(script, agreeing(script.issuer)) as client:
-            with pytest.raises(HttpStatusError, match="403"):
+            with pytest.raises(HttpStatusError, match=f"{status}"):
                 await client.call_tool("echo")
         assert len(script.issuer.visits) == 1
 

@@ -10,6 +10,7 @@ import pytest
 
 from mcp_protocol import (
     ClientCredentials,
+    EnterpriseManaged,
     HttpStatusError,
     MemoryStore,
     OAuthError,
@@ -209,6 +210,26 @@ async def test_a_platform_vouches_for_a_client(revision: str) -> None:
         (form,) = issuer.forms
         assert form["grant_type"].endswith(":jwt-bearer")
         assert form["assertion"] == "of.the.platform"
+        assert script.authorizations[-1] == "Bearer access-1"
+
+
+@requirement("auth-ext.ema-jwt-bearer")
+@with_extensions
+async def test_an_identity_provider_vouches_for_a_client(revision: str) -> None:
+    async with protected(revision) as (script, _):
+        script.issuer.machine = True
+        asked: list[tuple[str, str]] = []
+
+        def fetch(url: str, resource: str) -> str:
+            asked.append((url, resource))
+            return "of.the.provider"
+
+        async with client_of(script, EnterpriseManaged("me", "s", id_jag=fetch)) as client:
+            await client.list_tools()
+        assert asked == [(script.issuer.url, script.url)]
+        (form,) = script.issuer.forms
+        assert form["grant_type"].endswith(":jwt-bearer")
+        assert form["assertion"] == "of.the.provider"
         assert script.authorizations[-1] == "Bearer access-1"
 
 
