@@ -222,6 +222,11 @@ def _no_plan(revision: Revision, tool: str) -> None:
     """Have the application serve the calls of a tool."""
 
 
+def _never_planned(body: bytes) -> bool:
+    """Whether a body may be a call with a plan: there are none."""
+    return False
+
+
 def _ignore_state(state: Any) -> None:
     """Discard what a lifespan yields."""
 
@@ -258,6 +263,7 @@ class Service(msgspec.Struct, frozen=True):
         on_subscription: Told the resources to whose updates a stream subscribes.
         admit: Which subjects of a subscription to a notification of an extension are admitted.
         call_plan: The plan of a tool in a revision; `None` if the application serves its calls.
+        may_be_planned: Whether a body may be a call that has a plan. A guess, which costs little.
     """
 
     application: Application
@@ -275,6 +281,7 @@ class Service(msgspec.Struct, frozen=True):
     on_subscription: OnSubscription | None = None
     admit: Admit | None = None
     call_plan: Callable[[Revision, str], CallPlan | None] = _no_plan
+    may_be_planned: Callable[[bytes], bool] = _never_planned
 
 
 async def serve(service: Service, channel: Channel) -> None:

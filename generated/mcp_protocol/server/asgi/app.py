@@ -121,15 +121,15 @@ class AsgiApplication:
         may_be_json = state.heads.find(request)
         first: Awaitable[Message] | None = None
         begun: Begun | None = None
-        if may_be_json and state.may_plan and state.background.running:
+        if may_be_json and state.may_plan and state.expects_plan and state.background.running:
             message, first = plain_calls.begin_receiving(receive)
             if message is not None:
                 planned = state.serve_planned(request, whole_body(message), send)
                 served = None if planned is None else await planned
                 if served is True:
                     return
-                begun = served
-                first = outcome(message, None)
+                begun, first = served, outcome(message, None)
+                may_be_json = False  # it has no plan, or was run: no second attempt
         route: Route | None = None
         is_sse, refused = False, None
         if may_be_json is None:
@@ -358,7 +358,7 @@ class AsgiApplication:
             state: The state of the event loop.
             receive: The ASGI receive callable.
             send: The ASGI send callable.
-            may_be_json: Whether the response may be JSON; `None` if the head was not checked yet.
+            may_be_json: Whether a plan may serve the call; `None` if the head was not checked yet.
             first: Gives the first part of the body, if it was asked for already.
             begun: Continues the call in the body, if it was run already.
         """
@@ -378,7 +378,7 @@ class AsgiApplication:
                 quotas.in_flight += 1
                 try:
                     served: Begun | Literal[True] | None = begun
-                    if may_be_json and begun is None:
+                    if may_be_json:
                         planned = state.serve_planned(request, body, send)
                         served = None if planned is None else await planned
                     if served is not True:
@@ -470,6 +470,7 @@ class LifespanState:
         authenticator: Authenticates and authorizes requests, if the application is protected.
         trace: Records the messages, if a trace is wanted.
         may_plan: Whether calls may be served by their plans.
+        expects_plan: Whether the last call was: then the next one is tried before anything else.
     """
 
     def __init__(self, service: Service, settings: ServerHttpSettings) -> None:
@@ -497,6 +498,8 @@ class LifespanState:
             if self.sse is not None:
                 self.sse.authenticator = self.authenticator
         self.may_plan = self.authenticator is None and self.trace is None
+        self.expects_plan = self.may_plan
+        self._may_be_planned = service.may_be_planned
         self._longest = min(SHORT_BODY, settings.limits.body)
         self._drain_seconds = service.drain
         self._draining = False
@@ -509,15 +512,18 @@ class LifespanState:
             or not plain_calls.ENABLED
             or len(body) > self._longest
             or not self.quotas.has_room()
+            or not (self.expects_plan or self._may_be_planned(body))
         ):
             return None
+        planned: Planned | None = None
         call = read_call(body)
         if call is not None:
             for endpoint in self.plain_endpoints:
                 planned = endpoint.serve_planned(request, call, send)
                 if planned is not None:
-                    return planned
-        return None
+                    break
+        self.expects_plan = planned is not None
+        return planned
 
     def post_plainly(
         self,

@@ -14,6 +14,7 @@ A plan refuses nothing. What it can't do is done by the handlers of the server.
 
 from __future__ import annotations
 
+import re
 import secrets
 import types
 import typing
@@ -46,6 +47,7 @@ _asdict = msgspec.structs.asdict
 _write = msgspec.json.Encoder().encode  # of texts and integers, of which each is finite
 
 _MOST_PLANS = 10_000
+_FIRST_NAME = re.compile(rb'"name":\s*"([^"\\]*)"')
 _PLAIN = frozenset({str, int, float, bool, None, type(None), Any})
 _CONTAINERS = frozenset({list, dict, Union, types.UnionType})
 
@@ -70,10 +72,19 @@ class CallPlans:
         self._describe = describe
         self._context_of = context_of
         self._plans: dict[tuple[str, str], tuple[Tool, ToolCallPlan | None]] = {}
+        self._unplanned: dict[bytes, Tool] = {}  # by the JSON of the name
 
     def added_to(self, service: Service) -> Service:
         """A service whose calls these plans serve."""
-        return replace(service, call_plan=self.find)
+        return replace(service, call_plan=self.find, may_be_planned=self.may_be_planned)
+
+    def may_be_planned(self, body: bytes) -> bool:
+        """Whether a body may be a call that has a plan: its first name is not of a tool without."""
+        named = _FIRST_NAME.search(body)
+        if named is None:
+            return False
+        tool = self._unplanned.get(named[1])
+        return tool is None or self._tools.items.get(tool.name) is not tool
 
     def find(self, revision: Revision, name: str) -> ToolCallPlan | None:
         """The plan of a tool in a revision; `None` if the handlers serve its calls."""
@@ -86,7 +97,10 @@ class CallPlans:
         if kept is None or kept[0] is not tool:
             if len(self._plans) >= _MOST_PLANS:  # of tools that are removed again
                 self._plans.clear()
+                self._unplanned.clear()
             kept = self._plans[key] = tool, self._new(revision, tool)
+            if kept[1] is None:
+                self._unplanned[name.encode()] = tool
         return kept[1]
 
     def _new(self, revision: Revision, tool: Tool) -> ToolCallPlan | None:

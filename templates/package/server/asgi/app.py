@@ -116,7 +116,7 @@ class AsgiApplication:
         may_be_json = state.heads.find(request)
         first: Awaitable[Message] | None = None
         begun: Begun | None = None
-        if may_be_json and state.may_plan and state.background.running:
+        if may_be_json and state.may_plan and state.expects_plan and state.background.running:
             message, first = plain_calls.begin_receiving(receive)
             if message is not None:
                 planned = state.serve_planned(request, whole_body(message), send)
@@ -465,6 +465,7 @@ class LifespanState:
         authenticator: Authenticates and authorizes requests, if the application is protected.
         trace: Records the messages, if a trace is wanted.
         may_plan: Whether calls may be served by their plans.
+        expects_plan: Whether the last call was: then the next one is tried before anything else.
     """
 
     def __init__(self, service: Service, settings: ServerHttpSettings) -> None:
@@ -492,6 +493,8 @@ class LifespanState:
             if self.sse is not None:
                 self.sse.authenticator = self.authenticator
         self.may_plan = self.authenticator is None and self.trace is None
+        self.expects_plan = self.may_plan
+        self._may_be_planned = service.may_be_planned
         self._longest = min(SHORT_BODY, settings.limits.body)
         self._drain_seconds = service.drain
         self._draining = False
@@ -504,15 +507,18 @@ class LifespanState:
             or not plain_calls.ENABLED
             or len(body) > self._longest
             or not self.quotas.has_room()
+            or not (self.expects_plan or self._may_be_planned(body))
         ):
             return None
+        planned: Planned | None = None
         call = read_call(body)
         if call is not None:
             for endpoint in self.plain_endpoints:
                 planned = endpoint.serve_planned(request, call, send)
                 if planned is not None:
-                    return planned
-        return None
+                    break
+        self.expects_plan = planned is not None
+        return planned
 
     def post_plainly(
         self,

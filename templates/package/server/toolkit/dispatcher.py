@@ -35,7 +35,7 @@ from ...protocol.requests import MESSAGE, RESOURCE_UPDATED
 from ...protocol.server_connection import Admit, OnSubscription
 from ...revisions import REVISIONS
 from ...runtime.concurrency import check_own_failure
-from ...runtime.request_context import PRINCIPAL, RequestContext
+from ...runtime.request_context import ANONYMOUS, PRINCIPAL, RequestContext
 from ..serving import ProcessLimit
 from .context import Context
 from .custom_handlers import CustomMethod, Handler, LowLevelHandlers, low_level_result
@@ -247,7 +247,7 @@ class Dispatcher:
 
     def describe(self, revision: Revision) -> Description:
         """Name, capabilities and instructions of the server in a revision."""
-        description = self._descriptions.get(key := (revision.name, PRINCIPAL.get().is_anonymous))
+        description = self._descriptions.get(key := (revision.name, PRINCIPAL.get() is ANONYMOUS))
         if description is None:
             description = self._descriptions[key] = Description(
                 reduced_to(revision.implementation, self._settings.info),
@@ -319,7 +319,7 @@ class Dispatcher:
         ]
         rows += self._custom.values()
         for row in rows:
-            if row.facts.per_principal and PRINCIPAL.get().is_anonymous:
+            if row.facts.per_principal and PRINCIPAL.get() is ANONYMOUS:
                 continue
             members = capabilities
             for name in row.capability:
