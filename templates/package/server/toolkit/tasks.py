@@ -43,7 +43,7 @@ from .client_features.input_required import InputRequired
 from .client_features.multi_round_trip import MultiRoundTrip, Question, askable, check_params
 from .context import Context
 from .decorators import Decorators
-from .output_conversion import mismatch
+from .revision_types import mismatch
 
 IDENTIFIER = "io.modelcontextprotocol/tasks"
 GET, UPDATE, CANCEL = "tasks/get", "tasks/update", "tasks/cancel"
