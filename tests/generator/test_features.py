@@ -20,10 +20,10 @@ NAMES = tuple(each.name for each in FEATURES)
 NONE = ("none",)
 
 SIZES = {
-    ("server", "stdio"): (67, 19_400),
-    ("server", "http"): (85, 25_000),
+    ("server", "stdio"): (68, 19_500),
+    ("server", "http"): (86, 25_100),
     ("client", "all"): (93, 24_400),
-    ("all", "all"): (137, 39_300),
+    ("all", "all"): (138, 39_300),
 }
 """The most files and lines of a package of one revision without features, headers included."""
 

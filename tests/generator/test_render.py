@@ -28,14 +28,13 @@ RENDERED = sorted(
         for path in PACKAGE.rglob("*.jinja")
         if "extension" not in path.parts
     }
+    - {"server/server_session.py"}  # of several revisions
     | {f"{folder(REVISION)}/models.py"}
 )
 CHOSEN = {path for path in RENDERED if (PACKAGE / f"{path}.jinja").is_file()} & {
     *(
         "__main__.py",
         "server/asgi/endpoints.py",
-        "client/tool_param_headers.py",
-        "server/toolkit/declared_headers.py",
         "server/toolkit/server.py",
     ),
     "transports/http/older_revisions.py",

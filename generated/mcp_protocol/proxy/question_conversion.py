@@ -26,7 +26,8 @@ from typing import Any, TypeAlias, get_args, get_origin
 from .._wire import ValidationError, convert, is_many, is_object, to_builtins
 from ..client.handler_validation import ELICITATION, SAMPLING
 from ..facts import Method
-from ..server.toolkit.output_conversion import content_types, field_type, known_blocks, structs_in
+from ..server.toolkit.output_conversion import known_blocks
+from ..server.toolkit.revision_types import content_types, field_type, structs_in
 
 _Members: TypeAlias = Mapping[str, Any]
 

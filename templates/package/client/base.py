@@ -33,7 +33,7 @@ from ..runtime.request_context import RequestContext
 from ..runtime.stubs import wire_params
 from . import handler_validation
 from .client_settings import ClientSettings, Identity
-from .features import FeatureCalls
+from .feature_calls import FeatureCalls
 from .pipeline import RequestHooks, RequestPipeline
 from .response_cache import ResponseCache
 from .server_state import ServerState

@@ -254,7 +254,7 @@ async def _opening(chosen: argparse.Namespace, revision: str | None) -> tuple[An
         return _target(chosen.target, chosen.package.name), _options(chosen, revision)
     server: Any = getattr(chosen, "server_entry", None)
     if server is None:
-        from .features import read_server
+        from .feature_calls import read_server
         from .terminal_handlers import ask_input
 
         ask = ask_input if sys.stdin.isatty() else None

@@ -479,7 +479,7 @@ BY_PAGE = {
     *("list_tools_page",),
 }
 """Cursors are those of one server; a group reads all pages."""
-NOT_IN_GROUPS = {*OF_ONE_SERVER, *OF_ONE_SESSION, *BY_PAGE, "list_tasks_page"}
+NOT_IN_GROUPS = {*OF_ONE_SERVER, *OF_ONE_SESSION, *BY_PAGE, "list_tasks_page", "task"}
 BLOCKING = NOT_IN_GROUPS - {"cache", "input_rounds", "seen_as"} | {"clear_cache", "session"}
 
 

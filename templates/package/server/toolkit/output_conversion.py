@@ -28,33 +28,25 @@ from __future__ import annotations
 import binascii
 import types
 import typing
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, TypeAlias, Union
 
 import msgspec
 
 from ..._wire import (
-    STRUCTS,
     UNSET,
-    StructType,
-    Untagged,
-    ValidationError,
     convert,
     encode,
-    error_text,
-    fields,
     is_many,
     is_object,
-    tag_of,
-    to_builtins,
 )
 from ...errors import InternalError
-from ...foreign_text import safe_repr
 from ...json_schema import WRAPPED_MARKER, WRAPPER, Complaint, Deadline
 from ...values.value_types import ValueType, to_json, value_type
 from . import signatures
 from .content import ToolResult, is_content, is_content_type, is_tool_result_type, wire_block
 from .features import without_input_required
+from .revision_types import content_types, field_type, requires, struct_with, structs_in
 
 Blocks: TypeAlias = list[dict[str, Any]]
 Form: TypeAlias = Literal["content", "object", "wrapped", "text", "by value", "unstructured"]
@@ -496,76 +488,3 @@ def _description(block: dict[str, Any]) -> str:
         return f"{text} ({block['description']})" if block.get("description") else text
     size = len(binascii.a2b_base64(block["data"])) if "data" in block else 0
     return f"[{block['type']}: {block.get('mimeType', 'unknown type')}, {size} bytes]"
-
-
-def structs_in(annotation: Any) -> Iterator[StructType]:
-    """The Structs of a type: the type itself, or the members of its unions and lists."""
-    origin = typing.get_origin(annotation)
-    if hasattr(annotation, "__value__"):  # a named alias
-        yield from structs_in(annotation.__value__)
-    elif origin is Annotated:
-        yield from structs_in(typing.get_args(annotation)[0])
-    elif origin in (Union, types.UnionType, list):
-        for part in typing.get_args(annotation):
-            yield from structs_in(part)
-    elif isinstance(annotation, type) and issubclass(annotation, Untagged):
-        for variant in annotation.variants:
-            yield from structs_in(variant.type)
-    elif isinstance(annotation, type) and issubclass(annotation, STRUCTS):
-        yield annotation
-
-
-def field_type(struct: StructType, wire_name: str) -> Any:
-    """Type of the field with this wire name, or `None` if the Struct has no such field."""
-    for field in fields(struct):
-        if field.encode_name == wire_name:
-            return field.type
-    return None
-
-
-def requires(struct: StructType, wire_name: str) -> bool:
-    """Whether a Struct has a required field with this wire name."""
-    return any(field.required and field.encode_name == wire_name for field in fields(struct))
-
-
-def struct_with(annotation: Any, wire_name: str) -> StructType:
-    """The first Struct of a type that has this field.
-
-    Raises:
-        LookupError: No Struct has it.
-    """
-    for struct in structs_in(annotation):
-        if field_type(struct, wire_name) is not None:
-            return struct
-    raise LookupError(f"no member of {annotation!r} has the field {wire_name!r}")
-
-
-def content_types(annotation: Any) -> dict[str, StructType]:
-    """The content blocks that a type admits, by their `type` on the wire; empty for any value."""
-    tagged = ((tag_of(struct), struct) for struct in structs_in(annotation))
-    return {tag[1]: struct for tag, struct in tagged if tag is not None}
-
-
-def mismatch(wire: Any, kind: Any) -> str | None:
-    """Why a type can't hold a wire object with all its members, or `None` if it can."""
-    try:
-        converted = to_builtins(convert(wire, kind))
-    except ValidationError as error:
-        return error_text(error)
-    return _lost_member(wire, converted, "")
-
-
-def _lost_member(value: Any, converted: Any, path: str) -> str | None:
-    """The first member that a conversion dropped, as a text."""
-    if is_object(value) and is_object(converted):
-        for name, member in value.items():
-            here = f"{path}.{name}" if path else name
-            if name not in converted:
-                return f"there is no {safe_repr(here)}"
-            if lost := _lost_member(member, converted[name], here):
-                return lost
-    elif is_many(value) and is_many(converted):
-        for at, (item, kept) in enumerate(zip(value, converted, strict=True)):
-            if lost := _lost_member(item, kept, f"{path}[{at}]"):
-                return lost
-    return None

@@ -12,7 +12,7 @@ from msgspec import UNSET
 from mcp_protocol._wire import ValidationError, to_builtins
 from mcp_protocol.json_schema import Deadline
 from mcp_protocol.revisions import REVISIONS
-from mcp_protocol.server.toolkit import output_conversion
+from mcp_protocol.server.toolkit import output_conversion, revision_types
 from mcp_protocol.server.toolkit.content import Annotations, Image, Text, ToolResult
 from package.wire import ALL, facts
 from requirements import EVERY_REVISION
@@ -144,4 +144,4 @@ def test_annotations_of_a_block_are_held_against_the_revision(revision: str) -> 
 
 def test_a_type_that_is_no_result_has_no_shape() -> None:
     with pytest.raises(LookupError, match="has the field 'content'"):
-        output_conversion.struct_with(Annotated[int, "no struct"], "content")
+        revision_types.struct_with(Annotated[int, "no struct"], "content")

@@ -36,7 +36,7 @@ from ....protocol.client_features import FORMATS, content_complaint, form_compla
 from ....runtime.request_context import RequestContext
 from ....values import value_types
 from ..content import present
-from ..output_conversion import field_type, mismatch, struct_with, structs_in
+from ..revision_types import field_type, mismatch, struct_with, structs_in
 from .input_required import InputRequired, OpenURLElicitations, URLElicitationRequiredError
 from .multi_round_trip import MultiRoundTrip, Question, askable
 

@@ -37,7 +37,7 @@ from ....errors import (
 from ....facts import Method, Revision
 from ....protocol.lifecycle import missing
 from ....runtime.request_context import PRINCIPAL, RequestContext
-from ..output_conversion import mismatch
+from ..revision_types import mismatch
 from .input_required import InputPending, InputRequired, RequestStateSigner
 
 _KEY_DIGITS = 16

@@ -31,7 +31,7 @@ from ....foreign_text import safe_repr
 from ....protocol.client_features import blocks_of, messages_complaint
 from ....runtime.request_context import RequestContext
 from ..content import Audio, Content, Image, Message, Text, Wire, wire_block
-from ..output_conversion import field_type, structs_in
+from ..revision_types import field_type, structs_in
 from .multi_round_trip import Question, askable, check_params
 
 METHOD = "sampling/createMessage"
