@@ -20,10 +20,10 @@ NAMES = tuple(each.name for each in FEATURES)
 NONE = ("none",)
 
 SIZES = {
-    ("server", "stdio"): (68, 19_500),
-    ("server", "http"): (86, 25_100),
-    ("client", "all"): (93, 24_400),
-    ("all", "all"): (138, 39_300),
+    ("server", "stdio"): (68, 19_600),
+    ("server", "http"): (87, 25_700),
+    ("client", "all"): (93, 24_500),
+    ("all", "all"): (139, 40_000),
 }
 """The most files and lines of a package of one revision without features, headers included."""
 

@@ -33,7 +33,7 @@ from ..method_facts import MethodFacts
 from ..protocol.requests import RESOURCE_UPDATED, SUBSCRIBE, UNSUBSCRIBE
 from ..tool_results import hints_of
 from .client_settings import ClientSettings
-from .features import ToolParamHeaders
+from .feature_calls import ToolParamHeaders
 from .response_cache import ResponseCache, drop_oldest
 
 TOOLS_LIST = "tools/list"

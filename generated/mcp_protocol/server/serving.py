@@ -26,7 +26,6 @@ from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from functools import cached_property
 from typing import Any, Protocol, TypeAlias
-from urllib.parse import parse_qsl
 
 import anyio
 import msgspec
@@ -436,6 +435,8 @@ class RequestHead:
     @cached_property
     def query(self) -> Mapping[str, str]:
         """The parameters of the query; of a repeated name, the last value."""
+        from urllib.parse import parse_qsl  # loads slowly, and few servers need it
+
         return dict(parse_qsl(self.query_string, keep_blank_values=True))
 
     @cached_property

@@ -499,7 +499,10 @@ def test_a_group_has_each_client_member_or_names_a_replacement(
     for name in members(client) & members(group):
         if callable(getattr(client, name)):
             own = inspect.signature(getattr(group, name)).parameters
-            assert own == inspect.signature(getattr(client, name)).parameters, name
+            of_one = dict(inspect.signature(getattr(client, name)).parameters)
+            if name == "call_tool":
+                del of_one["task"]  # a handle belongs to one server
+            assert own == of_one, name
 
 
 @both_lifecycles

@@ -49,7 +49,7 @@ from ...runtime.request_context import RequestContext
 from .client_features.input_required import InputRequired
 from .client_features.multi_round_trip import MultiRoundTrip, Question, askable, check_params
 from .context import Context
-from .output_conversion import mismatch
+from .revision_types import mismatch
 from .task_store import TaskRecord, TaskStore
 
 _logger = logging.getLogger(__name__)
