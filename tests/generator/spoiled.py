@@ -251,12 +251,7 @@ def imported(files: Mapping[str, str], folder: Path, package: str) -> Iterator[M
     try:
         for name in ("models", "methods", "client", "server"):
             importlib.import_module(f"{package}.r2030_01_01.{name}")
-        for name in (
-            "models",
-            "client.async_client",
-            "client.sync_client",
-            "server.server_session",
-        ):
+        for name in ("models", "client.async_client", "client.sync_client"):
             importlib.import_module(f"{package}.{name}")
         yield sys.modules[package]
     finally:

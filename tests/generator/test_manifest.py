@@ -33,7 +33,7 @@ def test_a_manifest_is_ordered_and_has_no_time_and_no_place() -> None:
     assert text == manifest.new("pkg", manifest.Options(errata=True), {}, FILES).text()
 
 
-def test_a_file_of_unknown_revision_takes_the_place_of_the_only_file(tmp_path: Path) -> None:
+def test_a_file_of_unknown_revision_takes_the_only_place(tmp_path: Path) -> None:
     drafted = replace(schema_sources.of_folder("2031-01-01"), revision=schema_sources.UNNAMED)
     origin = manifest.Origin("file", "structure", "inputs")
     one = manifest.new("pkg", manifest.Options(errata=True), {"2031-02-03": origin}, FILES)

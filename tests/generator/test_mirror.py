@@ -136,7 +136,7 @@ def code_in(text: str) -> set[str]:
 HARMLESS = {
     *("__future__", ".", "abc", "collections.abc", "importlib.resources", "json", "os", "typing"),
     *("msgspec", "msgspec.json", "uritemplate", "protocol", "argparse", "sys", "anyio", "pytest"),
-    *("server", "client", "weather.server", "weather.client", "weather.protocol"),
+    *("server", "serving", "client", "weather.server", "weather.client", "weather.protocol"),
     "weather.protocol.testing",
 }
 

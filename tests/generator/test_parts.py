@@ -349,9 +349,8 @@ ONE_CLASS = """
 import sys
 sys.path.insert(0, sys.argv[1])
 import pkg
-from pkg import Client, ClientHandlers, SyncClient, {folder}
+from pkg import Client, ClientHandlers, ServerSession, SyncClient, {folder}
 from pkg.{folder} import client, client_sync, server
-from pkg.server.server_session import ServerSession
 assert Client is client.Client
 assert ClientHandlers is client.ClientHandlers
 assert SyncClient is client_sync.SyncClient
