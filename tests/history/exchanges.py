@@ -76,6 +76,9 @@ def values_of(source: Source, definitions: Mapping[str, Any]) -> dict[str, Any]:
         if method.items is not None:  # the client asks for further pages by itself
             params.pop("cursor", None)
             result.pop("nextCursor", None)
+        for tool in (result or {}).get("tools", ()):  # the client calls others as tasks by itself
+            if "taskSupport" in tool.get("execution", {}):
+                tool["execution"]["taskSupport"] = "optional"
         messages[method.sender][method.name] = [carried(params), carried(result)]
         items[method.name] = method.items
     values = {name: samples.of(reference(name)) for name in loaded.definitions}
