@@ -179,7 +179,8 @@ def _schema(name: str) -> dict[str, Any]:
 def _violations(name: str, document: object) -> Iterator[str]:
     from jsonschema import Draft7Validator
 
-    for error in Draft7Validator(_schema(name)).iter_errors(document):
+    validator: Any = Draft7Validator(_schema(name))
+    for error in validator.iter_errors(document):
         place = ".".join(map(str, error.absolute_path))
         yield f"{name}: {place}: {error.message}" if place else f"{name}: {error.message}"
 
