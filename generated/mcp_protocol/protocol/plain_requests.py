@@ -181,12 +181,12 @@ class PlainRequests:
         return PlainRequest(message.id, method, params, raw, NO_META, session.metadata)
 
     def stated(self, call: PlainCall) -> RequestMetadata | None:
-        """What a call states, if its `_meta` is, byte for byte, that of a request read before."""
+        """The metadata of a call whose `_meta` was read before, byte for byte; `None` otherwise."""
         raw = call.params.meta
         return None if raw is UNSET else self._meta.reader.known(bytes(raw))
 
     def in_session(self, call: PlainCall, connection: Connection) -> RequestMetadata | None:
-        """What the session agreed, if it has admitted calls, and the call states nothing itself."""
+        """The metadata of the session of a call without `_meta`; `None` if it admits no calls."""
         session = _ready_session(connection, call.id)
         params = call.params
         if (

@@ -126,7 +126,7 @@ class RequestMetaReader:
         return dict(meta), stated
 
     def known(self, raw: bytes) -> RequestMetadata | None:
-        """What `_meta` states, if it is that of the last request."""
+        """The metadata of the last request, if `raw` is its `_meta`; `None` otherwise."""
         return self.last if raw == self._last_json else None
 
     def _stated(self, meta: Mapping[str, Any]) -> RequestMetadata | None:
@@ -551,7 +551,7 @@ OnSubscription: TypeAlias = Callable[[Collection[str]], object]
 def accepted_of_extensions(
     params: Raw | None, revision: Revision, own: Mapping[str, Any], peer: Mapping[str, Any]
 ) -> Iterator[tuple[str, str, list[str]]]:
-    """What a requested filter has for extensions: notification, member, and subjects.
+    """The parts of a requested filter for extensions: notification, member, and subjects.
 
     Args:
         params: The params of the request, as received.

@@ -139,7 +139,7 @@ _INSTEAD: Mapping[str, str] = {
     "server/discover": "connect() has opened the session; see client.server_capabilities",
     "subscriptions/listen": "use client.listen()",
 }
-"""What a client does instead of a request, in revisions that lack the request."""
+"""The advice for a request in revisions that lack it: what a client does instead."""
 
 _BY_ITSELF = frozenset({"initialize", "notifications/cancelled", "notifications/initialized"})
 """Messages that a client sends without its user; `other_sdks` says what to use."""

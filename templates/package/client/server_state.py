@@ -94,7 +94,7 @@ class ServerState:
         return self.param_headers.listed(tools)
 
     def requires_task(self, facts: MethodFacts, params: Any) -> bool:
-        """Whether a request calls a tool that may be called as a task only."""
+        """Whether a request calls a tool that requires a task."""
         return facts.runs_tool and self.task_support.get(params.name) == "required"
 
     def retry_is_safe(self, facts: MethodFacts, params: Any) -> bool:

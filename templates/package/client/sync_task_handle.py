@@ -41,7 +41,7 @@ class SyncTaskHandle:
 
     @property
     def message(self) -> str | None:
-        """What the server says of the state, if anything."""
+        """The text in which the server describes the state; `None` for none."""
         return self._task.message
 
     def refresh(self, *, timeout: float | None = None) -> Any:

@@ -185,7 +185,7 @@ class TaskHandle:
 
     @property
     def message(self) -> str | None:
-        """What the server says of the state, if anything."""
+        """The text in which the server describes the state; `None` for none."""
         message: str | None = getattr(self._state, "status_message", None)
         return message
 

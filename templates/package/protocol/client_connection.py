@@ -395,8 +395,8 @@ class VersionNegotiation:
             if not (unknown and self._insist(offered)):
                 self._negotiate(offered)
         elif not self._legacy:
-            told = f": {error}" if error is not None else ""
-            raise RevisionError(f"the server speaks no per-request revision{told}", self._names())
+            reason = f": {error}" if error is not None else ""
+            raise RevisionError(f"the server speaks no per-request revision{reason}", self._names())
         else:
             self._handshake(self._legacy.newest())
 

@@ -248,7 +248,7 @@ class Upstream:
         )
 
     def _on_progress(self, call: PassedCall) -> OnProgress | None:
-        """What passes progress on, if the client of the call asked for it."""
+        """A function that passes progress on, if the client of the call asked for it."""
         return call.progress if _PROGRESS_TOKEN in call.context.meta else None
 
     def _meta_of(self, call: PassedCall) -> dict[str, Any]:
