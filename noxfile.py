@@ -23,7 +23,7 @@ from typing import NoReturn
 import nox
 
 nox.needs_version = ">=2024.10.9"
-nox.options.default_venv_backend = "none"  # sessions share environments: see `install`
+nox.options.default_venv_backend = "none"  # sessions share environments: see `enter`
 nox.options.sessions = ["lint", "tests", "check", "package-single", "conformance"]
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # each process would compile all modules again
 os.environ.setdefault("PIP_COMPILE", "0")  # most modules that are installed are never imported
@@ -66,7 +66,7 @@ ON_INSTALLED = (
     *("server/asgi/test_sessions.py", "server/asgi/test_stateless.py"),
 )
 """Tests of what a package on an installed runtime has of its own, and hands to the runtime."""
-RECORDS = ("tests", "tests-rest")
+RECORDS = ("tests", "rest-generator", "rest-package")
 """Sessions that record which requirements their tests prove; `requirements` judges all of them."""
 MEASURED = ("--cov", "--cov-report=", "--cov-fail-under=0")
 OLDEST_PYTHON = (3, 11)
@@ -141,7 +141,10 @@ CHROMIUM = ("chromium-headless-shell", "chromium", "chromium-browser", "google-c
 
 
 def measured(run: Callable[[nox.Session], None]) -> Callable[[nox.Session], None]:
-    """Have a session print its seconds and CPU seconds; `.ci/run` shows both in its last lines."""
+    """Make a session of a function, named like it with hyphens, that prints what it takes.
+
+    `.ci/run` shows the seconds and CPU seconds in its last lines.
+    """
 
     @wraps(run)
     def run_and_measure(session: nox.Session) -> None:
@@ -157,7 +160,7 @@ def measured(run: Callable[[nox.Session], None]) -> Callable[[nox.Session], None
             with file.open("a", encoding="utf-8") as lines:
                 lines.write(json.dumps({"cpu": round(cpu, 1)}) + "\n")
 
-    return run_and_measure
+    return nox.session(name=run.__name__.replace("_", "-"))(run_and_measure)
 
 
 def cpu_seconds() -> float:
@@ -181,7 +184,7 @@ def outcomes_of(session: nox.Session) -> Path:
     return session.cache_dir / "outcomes" / f"{session.name}.jsonl"
 
 
-def install(session: nox.Session, group: str) -> Path:
+def enter(session: nox.Session, group: str) -> Path:
     """Run the programs of a group's environment from now on; it is made if pyproject.toml changed.
 
     It has pip, the dependencies, and mcpgen in place, so that coverage sees child processes too.
@@ -245,58 +248,63 @@ def give_up(session: nox.Session, reason: str) -> NoReturn:
     session.skip(reason)
 
 
-@nox.session(name="install")
 @measured
-def install_all(session: nox.Session) -> None:
+def install(session: nox.Session) -> None:
     """Make what other sessions run in and talk to; they do so themselves where it is missing."""
     for group in ENVIRONMENTS:
-        install(session, group)
+        enter(session, group)
     for version, interpreter in tested_interpreters().items():
         install_other(session, version, interpreter)
     peers(session)
     conformance_suite(session)
-    install(session, "test")
+    enter(session, "test")
     json_schema_suite(session)
 
 
-@nox.session
 @measured
 def quick(session: nox.Session) -> None:
     """Tests for the inner loop: each function once, on the newest revision, asyncio, in memory."""
-    install(session, "test")
+    enter(session, "test")
     run_tests(session, "--quick", *ON_ALL_CORES, *session.posargs, repeated=())
 
 
-@nox.session
 @measured
 def tests(session: nox.Session) -> None:
-    """Tests of generator, package, conventions and ledger that `tests-rest` does not have."""
-    install(session, "test")
+    """Tests of generator, package, conventions and ledger that take no long time."""
+    enter(session, "test")
     if session.posargs:
         run_tests(session, *session.posargs, repeated=())
         return
     run_tests(session, *SOON, *recorded(session), *ON_ALL_CORES)
 
 
-@nox.session
 @measured
 def coverage(session: nox.Session) -> None:
     """Branch coverage of what `tests` runs, which takes twice as long so; fails below 95 %."""
-    install(session, "test")
+    enter(session, "test")
     run_tests(session, *ON_ASYNCIO, *MEASURED, *ON_ALL_CORES)
     session.run("coverage", "report")
 
 
-@nox.session(name="tests-rest")
 @measured
-def tests_rest(session: nox.Session) -> None:
-    """Slow and costly tests, trio, older revisions; with `-- --every` no test takes a sample."""
-    install(session, "test")
-    selected = ("-m", f"(slow or trio or costly or older) and {WITHOUT_SESSION}", *session.posargs)
-    run_tests(session, *selected, *recorded(session), *ON_ALL_CORES)
+def rest_generator(session: nox.Session) -> None:
+    """Slow and costly tests of generator and commands; with `-- --every` no test takes a sample."""
+    run_rest(session, "--ignore=tests/package")
 
 
-@nox.session(name="models-pydantic")
+@measured
+def rest_package(session: nox.Session) -> None:
+    """Slow and costly tests of the package, trio, older revisions; `-- --every` takes no sample."""
+    run_rest(session, "tests/package")
+
+
+def run_rest(session: nox.Session, place: str) -> None:
+    """Run the tests in some place that `tests` leaves out."""
+    enter(session, "test")
+    selected = ("-m", f"(slow or trio or costly or older) and {WITHOUT_SESSION}", place)
+    run_tests(session, *selected, *session.posargs, *recorded(session), *ON_ALL_CORES)
+
+
 @measured
 def models_pydantic(session: nox.Session) -> None:
     """The tests of a package on models of pydantic: one case of each function, on asyncio.
@@ -304,20 +312,19 @@ def models_pydantic(session: nox.Session) -> None:
     Left out are slow tests, and those of what knows no models: bytes, sockets and processes. With
     words of pytest after `--`, these take the place of both choices.
     """
-    install(session, "test")
+    enter(session, "test")
     without = [*SOON, "--no-processes", "--once", *(f"--ignore={path}" for path in BYTES)]
     selected = (*(session.posargs or without), "tests/package")
     run_tests(session, "--models", "pydantic", *selected, *ON_ALL_CORES)
 
 
-@nox.session
 @measured
 def installed(session: nox.Session) -> None:
     """The tests of a package on an installed runtime, in memory and over HTTP, and its types.
 
     Each test runs on its newest revision, on asyncio. Words of pytest after `--` choose others.
     """
-    install(session, "lint")
+    enter(session, "lint")
     folder = session.cache_dir.resolve() / "installed"
     session.run("python", "tests/installed.py", f"{folder}")
     tests_there = folder / "tests"
@@ -333,11 +340,10 @@ def installed(session: nox.Session) -> None:
         run_tests(session, *there, "-m", "typing", *wrong_lines, env=env)
 
 
-@nox.session(name="whole-way")
 @measured
 def whole_way(session: nox.Session) -> None:
     """The tests of serving over HTTP, with no request on the plain way: each newest revision."""
-    install(session, "test")
+    enter(session, "test")
     selected = session.posargs or (*SOON, "--no-processes", "--newest")
     run_tests(session, "--whole-way", *selected, "tests/package/server", *ON_ALL_CORES)
 
@@ -350,16 +356,14 @@ def recorded(session: nox.Session) -> tuple[str]:
     return (f"--record={record}",)
 
 
-@nox.session
 @measured
 def requirements(session: nox.Session) -> None:
-    """Binding rules were tested in each revision, by the last runs of `tests` and `tests-rest`."""
-    install(session, "test")
+    """Binding rules were tested in each revision, by the last runs of the sessions in `RECORDS`."""
+    enter(session, "test")
     records = (f"{record_of(session, name)}" for name in RECORDS)
     session.run("python", "-m", "tests.requirements.coverage", *records)
 
 
-@nox.session(name="tests-others")
 @measured
 def tests_others(session: nox.Session) -> None:
     """The tests of the package on the other installed Python versions; the tool writes it there.
@@ -443,7 +447,7 @@ def changed(session: nox.Session) -> None:
 
     Without a map, the tests of `quick`.
     """
-    install(session, "test")
+    enter(session, "test")
     recorded_map = map_of(session)
     if not recorded_map.is_file():
         session.log("no map of the tests; `nox -s map` records one. Running the tests of `quick`.")
@@ -463,26 +467,24 @@ def mutants(session: nox.Session) -> None:
 
     `-- --seed N --count 120 --room server/asgi` chooses. Records a map if there is none.
     """
-    install(session, "test")
+    enter(session, "test")
     if not map_of(session).is_file():
         record_reach(session)
     ask = ("python", "-m", "mutants", f"{map_of(session)}", *session.posargs)
     session.run(*ask, env={"PYTHONPATH": "tests"})
 
 
-@nox.session
 @measured
 def attacks(session: nox.Session) -> None:
     """Hostile peers against real processes, which keep answering in bounded time and memory."""
-    install(session, "test")
+    enter(session, "test")
     run_tests(session, "-m", "attack", "tests/attacks", *session.posargs)
 
 
-@nox.session
 @measured
 def lint(session: nox.Session) -> None:
     """Format, lint, and both type checkers, also over right and wrong snippets of user code."""
-    install(session, "lint")
+    enter(session, "lint")
     session.run("ruff", "format", "--check", "-q", *(path for path in CODE if path != "generated"))
     session.run("ruff", "check", *CODE)
     typed = ("generator/mcpgen", GOLDEN, "noxfile.py", "tests")
@@ -491,23 +493,20 @@ def lint(session: nox.Session) -> None:
     run_tests(session, "-m", "typing", "tests/typing/test_snippets.py", repeated=())
 
 
-@nox.session(name="typing")
 @measured
-def typed_packages(session: nox.Session) -> None:
+def typing(session: nox.Session) -> None:
     """Packages of some parts, transports and features, under both type checkers in strict mode."""
-    install(session, "lint")
+    enter(session, "lint")
     run_tests(session, "-m", "typing", "tests/typing/test_parts.py", repeated=())
 
 
-@nox.session
 @measured
 def check(session: nox.Session) -> None:
     """The committed package is what the generator writes today."""
-    install(session, "test")
+    enter(session, "test")
     session.run("mcpgen", "check", GOLDEN)
 
 
-@nox.session(name="package-single")
 @measured
 def package_single(session: nox.Session) -> None:
     """The README as a user meets it: the tool generates, another environment runs the result.
@@ -515,7 +514,7 @@ def package_single(session: nox.Session) -> None:
     Also: types alone run on msgspec alone, and `generated/` can be installed by itself.
     """
     work = Path(session.create_tmp()).resolve()
-    install(session, "test")
+    enter(session, "test")
     session.run("python", "-m", "pip", "wheel", "-q", "--no-deps", "-w", f"{work / 'wheels'}", ".")
     wheel = max((work / "wheels").glob("mcpgen-*.whl"), key=lambda path: path.stat().st_mtime)
     tool = fresh(session, work / "tool", f"{wheel}")
@@ -537,7 +536,6 @@ def package_single(session: nox.Session) -> None:
         session.run(f"{ready / 'python'}", f"{ROOT / 'tests' / 'calls_a_tool.py'}")
 
 
-@nox.session
 @measured
 def skeletons(session: nox.Session) -> None:
     """Projects of `mcpgen new` as written: the commands of their CI pass in a fresh environment.
@@ -545,7 +543,7 @@ def skeletons(session: nox.Session) -> None:
     All projects share it; `pip` installs the first one, and `uv` the others, where it is found.
     Also: what the steps of a Dockerfile install serves behind a public name.
     """
-    install(session, "test")
+    enter(session, "test")
     work = Path(session.create_tmp()).resolve()
     shutil.rmtree(work / "projects", ignore_errors=True)
     (work / "projects").mkdir()
@@ -603,7 +601,6 @@ def install_into(session: nox.Session, python: str, *packages: str) -> None:
     session.run(*((UV, "pip", "install", "-q", "-p", python) if UV else pip), *packages)
 
 
-@nox.session
 @measured
 def history(session: nox.Session) -> None:
     """Packages of published states of the schema: each imports and serves a tool call.
@@ -614,7 +611,7 @@ def history(session: nox.Session) -> None:
     specification = os.environ.get("MCP_SPEC")
     if not specification or not (ROOT / specification / HISTORY).is_file():
         give_up(session, f"MCP_SPEC names no folder with {HISTORY}")
-    install(session, "lint")
+    enter(session, "lint")
     whole = "--whole" in session.posargs
     arguments = [word for word in session.posargs if word != "--whole"]
     environment = {"MCP_HISTORY": "all"} if whole else {}
@@ -627,21 +624,20 @@ def history(session: nox.Session) -> None:
         run_tests(session, "tests/decoding", *ON_ALL_CORES, repeated=(), env=decoded)
 
 
-@nox.session
 @measured
 def interop(session: nox.Session) -> None:
     """Real peers over pipes and sockets: the SDKs, servers, gateways, tools and hosts of others.
 
     What fails runs again: on a busy machine some peers start later than clients wait.
     """
-    install(session, "interop")
+    enter(session, "interop")
     selected = ("-m", "interop", "tests/interop", *WHILE_WAITING)
     run_tests(session, *selected, *session.posargs, env=peers(session))
 
 
 def peers(session: nox.Session) -> dict[str, str]:
     """Environment variables that name the peers, which are installed once and kept."""
-    scripts = install(session, "interop")
+    scripts = enter(session, "interop")
     work = session.cache_dir.resolve() / "peers"
     work.mkdir(exist_ok=True)
     published = kept(session, work / "published", *PUBLISHED_SERVERS)
@@ -680,11 +676,10 @@ def old_python_peers(session: nox.Session, folder: Path) -> Path:
     return folder
 
 
-@nox.session
 @measured
 def proxies(session: nox.Session) -> None:
     """Silent calls, and cancelled ones, through nginx and HAProxy; it takes a minute and a half."""
-    install(session, "proxies")
+    enter(session, "proxies")
     environment = proxy_programs(session)
     run_tests(session, "-m", "proxies", "tests/proxies", *session.posargs, env=environment)
 
@@ -726,14 +721,13 @@ def unpack_debian(session: nox.Session, folder: Path) -> None:
             session.run("dpkg-deb", "--extract", f"{package}", f"{folder}")
 
 
-@nox.session
 @measured
 def browser(session: nox.Session) -> None:
     """The page of `inspect --web` in headless Chromium; `MCP_SCREENSHOTS` keeps pictures."""
     program = chromium()
     if program is None:
         give_up(session, f"found no Chromium; `apt-get install {CHROMIUM[0]}` helps")
-    install(session, "interop")
+    enter(session, "interop")
     selected = ("-m", "browser", "tests/browser", *session.posargs)
     run_tests(session, *selected, env={"MCP_CHROMIUM": program})
 
@@ -748,7 +742,6 @@ def chromium() -> str | None:
     return found
 
 
-@nox.session
 @measured
 def conformance(session: nox.Session) -> None:
     """The official conformance suite against our server and our client; fails below 100 %.
@@ -756,7 +749,7 @@ def conformance(session: nox.Session) -> None:
     Also: the official tests of JSON Schema against what checks arguments and results. In CI the
     suite asks the server a second time, for answers as streams of events.
     """
-    install(session, "test")
+    enter(session, "test")
     if not session.posargs:
         tests_of_schemas = {"MCP_JSON_SCHEMA_SUITE": json_schema_suite(session)}
         run_tests(session, "tests/conformance", repeated=(), env=tests_of_schemas)
@@ -787,14 +780,13 @@ def json_schema_suite(session: nox.Session) -> str:
     return f"{folder / name / 'json' / 'tests'}"
 
 
-@nox.session
 @measured
 def bench(session: nox.Session) -> None:
     """Ratios against other SDKs and against floors, from one run; fails below a target.
 
     Needs some four minutes; `-- --only SECTION` measures a part.
     """
-    install(session, "lint")
+    enter(session, "lint")
     folder = npm_peers(session, Path(session.create_tmp()).resolve() / "npm", RIVALS)
     environment = {"MCP_NPM_PEERS": folder}
     session.run("python", "-m", "tests.benchmarks", *session.posargs, env=environment)
