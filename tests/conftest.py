@@ -136,6 +136,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if is_first:
         config.stash[FOLDER] = tempfile.mkdtemp(prefix="mcpgen-tests-")
         os.environ[CACHE_VARIABLE] = os.environ.get(KEPT_CACHE_VARIABLE, config.stash[FOLDER])
+        # Peers are on loopback. To read the authorities of a system takes 50 ms for each client.
+        os.environ["SSL_CERT_FILE"] = f"{TESTS / 'trusted.pem'}"
     failures = getattr(config, "failures_db", None)  # of pytest-rerunfailures, per worker
     if not is_first and failures is not None:
         # It asks for each test by two small writes; the second would wait 40 ms for the first.

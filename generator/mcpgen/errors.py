@@ -167,7 +167,9 @@ def safe_text(text: str, limit: int = 200) -> str:
 
     Characters that a terminal acts on, and those that cannot be encoded, are written as escapes.
     """
-    cut = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text[:limit])
+    cut = text[:limit]
+    if not cut.isprintable():
+        cut = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in cut)
     return cut if len(text) <= limit else f"{cut}..."
 
 

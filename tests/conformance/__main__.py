@@ -42,6 +42,7 @@ def main() -> int:
     os.environ["PYTHONPATH"] = os.pathsep.join(
         [str(GENERATED), str(HERE.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
     )
+    os.environ["SSL_CERT_FILE"] = f"{HERE.parent / 'trusted.pem'}"  # short, so that it is read soon
     suite = Suite(options.node or _node(), options.npm)
     serving = nullcontext(options.url) if options.url else _server(_SERVER, options.answers)
     with tempfile.TemporaryDirectory() as folder:

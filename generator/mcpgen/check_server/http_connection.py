@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin, urlsplit
@@ -26,6 +27,8 @@ from mcpgen.errors import ServerError, safe_text
 from mcpgen.json_types import Json, is_object
 
 if TYPE_CHECKING:
+    import ssl
+
     import httpx2
 
 STREAM = "text/event-stream"
@@ -51,8 +54,16 @@ def open_http(address: str, options: Mapping[str, Any], timeout: float) -> HttpC
         raise ServerError("expected httpx2 for servers over HTTP, got none: pip install httpx2")
     import httpx2  # an extra of mcpgen
 
-    client = httpx2.AsyncClient(timeout=None, follow_redirects=False)
+    client = httpx2.AsyncClient(timeout=None, follow_redirects=False, verify=_trusted())
     return HttpConnection(client, address, options.get("headers", {}), timeout)
+
+
+@cache
+def _trusted() -> ssl.SSLContext:
+    """What all clients trust: a check opens many, and to read certificates takes its time."""
+    import httpx2
+
+    return httpx2.create_ssl_context()
 
 
 class HttpConnection:
