@@ -209,32 +209,41 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return (is_left_out and below.startswith("test_")) or None
 
 
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_pycollect_makeitem(collector: pytest.Collector) -> Generator[None, object, object]:
+    """By `--quick` and `--once`, keep one case of each function, before others cost more time."""
+    collected = yield
+    config = collector.config
+    if isinstance(collected, list) and (config.getoption("--quick") or config.getoption("--once")):
+        cases = [each for each in collected if isinstance(each, pytest.Item)]
+        return one_of(cases, is_quick=config.getoption("--quick")) if cases else collected
+    return collected
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark tests by loop, file and revision; leave out what `--quick` or `--newest` does.
+    """Mark tests by loop, file and revision; leave out what `--newest` or the loop does.
 
     Tests of what only Structs do are skipped where the models are for another library.
     """
-    models = config.getoption("--models")
-    for item in items:
-        if "trio" in item.name:
-            item.add_marker("trio")
-        if item.path.relative_to(TESTS).as_posix() in COSTLY:
-            item.add_marker("costly")
-        of_structs = item.get_closest_marker("structs")
-        if of_structs is not None and models != LIBRARIES[0]:
-            item.add_marker(pytest.mark.skip(reason=of_structs.args[0]))
+    is_of_structs = config.getoption("--models") == LIBRARIES[0]
+    costly = {f"{TESTS / path}" for path in COSTLY}
     older = older_cases(items)
     for item in items:
-        if item.nodeid in older and set(OLDER_REVISIONS).issuperset(revisions_of(item)):
+        if on_trio(item):
+            item.add_marker("trio")
+        if f"{item.path}" in costly:
+            item.add_marker("costly")
+        if item.nodeid in older and revisions_of(item).issubset(OLDER_REVISIONS):
             item.add_marker("older")
-    if config.getoption("--quick"):
-        wanted = [item for item in items if is_quick(item)]
-    elif config.getoption("--newest") or config.getoption("--once"):
+        of_structs = None if is_of_structs else item.get_closest_marker("structs")
+        if of_structs is not None:
+            item.add_marker(pytest.mark.skip(reason=of_structs.args[0]))
+    if config.getoption("--quick") or config.getoption("--once"):
+        return
+    if config.getoption("--newest"):
         wanted = [item for item in items if item.nodeid not in older]
     else:
         wanted = [item for item in items if not on_trio(item) or is_own(item, older)]
-    if config.getoption("--quick") or config.getoption("--once"):
-        wanted = one_of_each(wanted)
     left_out = set(items).difference(wanted)
     config.hook.pytest_deselected(items=[item for item in items if item in left_out])
     items[:] = wanted
@@ -242,7 +251,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def on_trio(item: pytest.Item) -> bool:
     """Whether a test runs on trio."""
-    return item.get_closest_marker("trio") is not None
+    return "trio" in item.name
 
 
 def is_own(item: pytest.Item, older: Container[str]) -> bool:
@@ -270,28 +279,27 @@ def older_cases(items: Iterable[pytest.Item]) -> set[str]:
     return {test for rows in cases.values() for _, test in sorted(rows)[:-1]}
 
 
-def one_of_each(items: Iterable[pytest.Item]) -> list[pytest.Item]:
-    """One case of each test function: which one depends on the name of the function alone."""
-    cases: defaultdict[str, list[pytest.Item]] = defaultdict(list)
-    for item in items:
-        cases[item.nodeid.partition("[")[0]].append(item)
-    chosen = []
-    for name, rows in cases.items():
-        soon = [item for item in rows if not is_slow(item) and not on_trio(item)] or rows
-        chosen.append(soon[zlib.crc32(name.encode()) % len(soon)])
-    return chosen
+def one_of(cases: list[pytest.Item], *, is_quick: bool) -> list[pytest.Item]:
+    """The case of a function that runs by `--once`, or by `--quick`, where there may be none.
+
+    Which one it is depends on the name of the function alone.
+    """
+    soon = [item for item in cases if not on_trio(item) and not is_slow(item)]
+    if is_quick:
+        chosen = [
+            item for item in soon if not (names := revisions_of(item)) or NEWEST_REVISION in names
+        ]
+    else:
+        older = older_cases(cases)
+        chosen = [item for item in soon if item.nodeid not in older]
+        chosen = chosen or [item for item in cases if item.nodeid not in older]
+    name = cases[0].nodeid.partition("[")[0]
+    return [chosen[zlib.crc32(name.encode()) % len(chosen)]] if chosen else []
 
 
 def is_slow(item: pytest.Item) -> bool:
     """Whether a test takes seconds."""
     return item.get_closest_marker("slow") is not None
-
-
-def is_quick(item: pytest.Item) -> bool:
-    """Whether a test belongs to the inner loop."""
-    revisions = revisions_of(item)
-    newest = not revisions or NEWEST_REVISION in revisions
-    return newest and not is_slow(item) and not on_trio(item)
 
 
 @pytest.fixture(params=["asyncio", "trio"])

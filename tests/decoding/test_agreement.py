@@ -158,7 +158,7 @@ def judged_tasks(_: Path) -> Judged:
         selection=parts.selection(("types",)),
     )
     name = f"{names.folder(revision)}/{file.module}"
-    text = pipeline.build(request)[f"{name}/models.py"]
+    text = pipeline.build(request, form=dict)[f"{name}/models.py"]
     noted = {note.pointer for note in normal.notes if note.text == "not checked"}
     definitions = {
         key: _checked(node, f"/$defs/{key}", noted)

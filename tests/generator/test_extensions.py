@@ -15,6 +15,8 @@ from mcpgen import schema
 from mcpgen.model import extension_files, schema_sources
 from mcpgen.package import build_request, pipeline
 from mcpgen.package.build_request import BuildRequest
+from mcpgen.render.formatting import format_modules
+from mcpgen.render.tree import Form
 
 PAINT = Path(__file__).parent / "extensions" / "paint.json"
 HAVING = "2026-07-28"
@@ -43,12 +45,11 @@ def generated(folder: Path, *words: object, revision: str = HAVING) -> Done:
     return run("-q", "-r", revision, "--parts", "types", *options, "-o", str(folder / "pkg"))
 
 
-def files_of(*paths: Path, revision: str = HAVING) -> Mapping[str, str]:
-    """The files of a package of all parts."""
+def files_of(*paths: Path, revision: str = HAVING, form: Form = dict) -> Mapping[str, str]:
+    """The files of a package of all parts, as they are rendered."""
     found = build_request.named_extensions([str(path) for path in paths])
-    return pipeline.build(
-        BuildRequest("pkg", schema_sources.by_name((revision,)), extensions=found)
-    )
+    request = BuildRequest("pkg", schema_sources.by_name((revision,)), extensions=found)
+    return pipeline.build(request, form=form)
 
 
 def test_an_extension_adds_only_its_modules_and_method_rows() -> None:
@@ -81,7 +82,7 @@ def test_a_message_has_the_members_of_messages_of_the_revision(tmp_path: Path) -
         AskResult=obj("text", text=TEXT),
         TellNotification=request_of("notifications/tell", obj("text", text=TEXT)),
     )
-    models = files_of(path)["r2026_07_28/ext/models.py"]
+    models = files_of(path, form=format_modules)["r2026_07_28/ext/models.py"]
     params = models.partition("class AskRequestParams(")[2].partition("\n\n\n")[0]
     assert 'meta: dict[str, Any] = field(name="_meta")' in params
     result = models.partition("class AskResult(")[2].partition("\n\n\n")[0]
@@ -139,7 +140,7 @@ def test_unions_say_who_sends_what(tmp_path: Path) -> None:
         AskRequest=request_of("ask"),
         AskResult=obj(),
     )
-    methods = files_of(path)["r2026_07_28/ext/methods.py"]
+    methods = files_of(path, form=format_modules)["r2026_07_28/ext/methods.py"]
     assert 'CLIENT_NOTIFICATIONS: dict[str, Method] = {\n    "notifications/tell": TELL,' in methods
     assert "SERVER_NOTIFICATIONS: dict[str, Method] = {}" in methods
 

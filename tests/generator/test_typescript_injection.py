@@ -75,7 +75,8 @@ def built(texts: Texts, folder: Path, package: str) -> dict[str, str]:
     """The files of a package with these texts."""
     path = folder / "2030-01-01.ts"
     path.write_text(typescript(texts), encoding="utf-8", newline="")
-    return pipeline.build(build_request.BuildRequest(package, (schema_sources.of_file(path),)))
+    request = build_request.BuildRequest(package, (schema_sources.of_file(path),))
+    return pipeline.build(request, form=dict)
 
 
 @cache

@@ -83,7 +83,7 @@ def faulty_claims(cases: Iterable[pytest.Item]) -> list[str]:
     """Why claims of the cases of one test count in no revision of their rule."""
     counted: dict[str, bool] = {}
     for case in cases:
-        for marker in case.iter_markers("requirement"):
+        for marker in _claiming(case):
             counted |= {id: counted.get(id, False) for id in marker.args}
             for claim in claims_by(marker, case):
                 id, _, revision = claim.partition("\t")
@@ -92,6 +92,13 @@ def faulty_claims(cases: Iterable[pytest.Item]) -> list[str]:
                     *ledger()[id].revisions,
                 )
     return [_fault(id) for id, counts in counted.items() if not counts]
+
+
+def _claiming(case: pytest.Item) -> Iterator[pytest.Mark]:
+    """The markers that claim for a case, most of which have none."""
+    parent = case.parent
+    marks = case.own_markers + (list(parent.iter_markers("requirement")) if parent else [])
+    return (mark for mark in marks if mark.name == "requirement")
 
 
 def _fault(id: str) -> str:

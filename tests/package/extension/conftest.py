@@ -28,7 +28,7 @@ def pkg(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -
     sources = schema_sources.by_name(REVISIONS)
     chosen = Selection(models=pytestconfig.getoption("--models"))
     request = BuildRequest(PACKAGE, sources, selection=chosen, extensions=found)
-    output.write(root / PACKAGE, pipeline.build(request))
+    output.write(root / PACKAGE, pipeline.build(request, form=dict))
     sys.path.insert(0, str(root))
     yield SimpleNamespace(
         root=importlib.import_module(PACKAGE),

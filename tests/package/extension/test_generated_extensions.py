@@ -44,7 +44,7 @@ def package(
     sources = schema_sources.by_name(REVISIONS)
     chosen = Selection(models=pytestconfig.getoption("--models"))
     request = BuildRequest(PACKAGE, sources, selection=chosen, extensions=found)
-    output.write(root / PACKAGE, pipeline.build(request))
+    output.write(root / PACKAGE, pipeline.build(request, form=dict))
     sys.path.insert(0, str(root))
 
     yield
