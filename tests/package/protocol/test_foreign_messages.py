@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import logging
+import sys
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 import anyio
+import msgspec
 import pytest
 
 from mcp_protocol import ClientHandlers, Server
@@ -73,6 +76,24 @@ def nested(depth: int) -> Iterator[str]:
     """JSON that is nested as deep as that, in arrays and in objects."""
     yield "[" * depth + "]" * depth
     yield '{"a":' * depth + "1" + "}" * depth
+
+
+def depths() -> range:
+    """Depths on both sides of the deepest JSON that is decoded here.
+
+    Before Python 3.12 the calls under way count too, so that each depth matters.
+    """
+    deepest = bisect_left(range(100_000), True, key=is_too_deep)
+    return range(deepest - 100, deepest + 101, 1 if sys.version_info < (3, 12) else 10)
+
+
+def is_too_deep(depth: int) -> bool:
+    """Whether JSON of this depth can't be decoded."""
+    try:
+        msgspec.json.decode(next(nested(depth)))
+    except RecursionError:
+        return True
+    return False
 
 
 def with_deep(message: Mapping[str, Any], deep: str) -> bytes:
@@ -142,7 +163,7 @@ def is_usable(end: End) -> bool:
 def test_a_message_nested_to_the_recursion_limit_fails_alone(revision: str, role: Role) -> None:
     end = end_of(revision, role)
     for message in (*requests_of(revision), *others_of(revision)):
-        for depth in range(900, 1101):
+        for depth in depths():
             for deep in nested(depth):
                 end.connection.receive(with_deep(message, deep))
                 for identifier in end.connection.inbound_requests:
@@ -156,7 +177,7 @@ def test_an_answer_of_maximal_depth_fails_its_call_alone(revision: str) -> None:
     deep_error = {"error": {"code": 1, "message": "x", "data": "DEEP"}}
     deep_result = {"result": {"content": [], "resultType": "DEEP", "structuredContent": "DEEP"}}
     for answer in (deep_result, deep_error, {"result": "DEEP"}, {"result": {"tools": "DEEP"}}):
-        for depth in range(900, 1101):
+        for depth in depths():
             for deep in nested(depth):
                 asked = client.ask("tools/list")
                 client.say(with_deep({"jsonrpc": "2.0", "id": asked["id"], **answer}, deep))
@@ -182,7 +203,7 @@ def test_an_opening_answered_at_maximal_depth_ends_cleanly(
     shallow = {**result, "serverInfo": {"name": "s", "version": "1"}}
     kinds: set[str] = set()
     for message in (result, shallow):
-        for depth in range(900, 1101):
+        for depth in depths():
             for deep in nested(depth):
                 client = ClientConnection(REVISIONS.only(revision), described({}, "client"))
                 asked = json.loads(client.open().data)
@@ -191,7 +212,8 @@ def test_an_opening_answered_at_maximal_depth_ends_cleanly(
                     kinds.add(type(event).__name__)
                     if isinstance(event, OpenFailed):
                         assert len(str(event.error)) < SHOWN
-    assert {"Opened", "OpenFailed"} <= kinds
+    assert "Opened" in kinds
+    assert kinds & {"OpenFailed", "Ignored"}  # from Python 3.12 on, what is decoded can be checked
 
 
 class Mirror(ClientHandlers):
@@ -219,7 +241,7 @@ async def test_a_client_outlives_every_depth_that_it_answers_with(anyio_backend:
     params = {"messages": [], "maxTokens": 1, "_meta": {"a/b": "DEEP"}}
     asked = request(SESSION, "sampling/createMessage", params, id="deep")
     async with connect(server, revision=SESSION, handlers=Mirror()):
-        for depth in range(900, 1101):
+        for depth in depths():
             for deep in nested(depth):
                 await server.say(with_deep(asked, deep))
                 await server.say(request(SESSION, "ping", id=depth))
@@ -240,7 +262,7 @@ async def test_a_server_answers_every_depth_that_a_handler_gives_back(
 
     call = request(revision, "tools/call", {"name": "echo", "arguments": {"value": "DEEP"}}, id=7)
     async with speaking_to(server, revision) as end:
-        for depth in range(900, 1101):
+        for depth in depths():
             for deep in nested(depth):
                 await end.send(with_deep(call, deep))
                 with anyio.fail_after(10):
