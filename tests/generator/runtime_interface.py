@@ -19,10 +19,10 @@ _SELF = ("self", "cls")
 def installed(
     parts: str, transports: str, revisions: tuple[str, ...], features: tuple[str, ...] = ()
 ) -> Mapping[str, str]:
-    """A package on an installed runtime."""
+    """A package on an installed runtime, as it is rendered."""
     words = () if transports == "all" else (transports,)
     chosen = selection((parts,), words, features=features, runtime="installed")
-    return tree.render_package([spec_of(name) for name in revisions], "pkg", chosen)
+    return tree.render_package([spec_of(name) for name in revisions], "pkg", chosen, form=dict)
 
 
 def all_used() -> dict[str, set[str]]:

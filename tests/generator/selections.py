@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import pytest
@@ -13,6 +13,7 @@ from mcpgen.model import spec
 from mcpgen.model.parts import selection
 from mcpgen.package import pipeline
 from mcpgen.render import tree
+from mcpgen.render.formatting import format_modules
 from mcpgen.schema import docs, facts
 
 NAMES = tuple(row.name for row in schema.revisions())
@@ -52,11 +53,17 @@ def made(
     revisions: tuple[str, ...],
     models: str = "",
     features: tuple[str, ...] = ("all",),
+    form: tree.Form = format_modules,
 ) -> Mapping[str, str]:
     """A package of a selection."""
     words = () if transports == "all" else (transports,)
     specs = [spec_of(name) for name in revisions]
-    return tree.render_package(specs, "pkg", selection((chosen,), words, models, features))
+    parts = selection((chosen,), words, models, features)
+    return tree.render_package(specs, "pkg", parts, form=form)
+
+
+rendered = partial(made, form=dict)
+"""The same as it is rendered, which is faster: for tests that look at no layout."""
 
 
 def written(files: Mapping[str, str], folder: Path, name: str = "pkg") -> Path:

@@ -19,6 +19,7 @@ from generator.selections import (
     PAIRWISE,
     made,
     pairwise,
+    rendered,
     spec_of,
     written,
 )
@@ -79,7 +80,7 @@ print(*pkg.__all__)
 def test_a_choice_imports_with_its_own_dependencies_alone(
     tmp_path: Path, chosen: str, transports: str, revisions: tuple[str, ...]
 ) -> None:
-    files = made(chosen, transports, revisions)
+    files = rendered(chosen, transports, revisions)
     allowed = ALWAYS if chosen in ("types", "protocol") else TO_CONNECT
     command = [sys.executable, "-I", "-c", IMPORT_ALL, str(written(files, tmp_path))]
     done = subprocess.run(
@@ -98,7 +99,7 @@ def test_a_choice_imports_with_its_own_dependencies_alone(
 def test_every_module_is_imported_by_another_or_begun_with(
     chosen: str, transports: str, revisions: tuple[str, ...]
 ) -> None:
-    files = made(chosen, transports, revisions)
+    files = rendered(chosen, transports, revisions)
     importing = modules(files) | {"__init__.pyi"}
     imported = {target for path in importing for target in targets(path, files)}
     begun = {path for path in modules(files) - imported if not path.endswith("__init__.py")}
@@ -141,7 +142,7 @@ def test_types_are_a_handful_of_modules(revision: str) -> None:
 
 @pytest.mark.parametrize("revision", NAMES)
 def test_the_protocol_is_few_modules_and_opens_nothing(revision: str) -> None:
-    files = made("protocol", "all", (revision,))
+    files = rendered("protocol", "all", (revision,))
     assert len(modules(files)) <= PROTOCOL_MODULES
     text = "".join(files.values())
     assert "import anyio" not in text
@@ -157,7 +158,7 @@ TO_CALL_AN_API = ("server/openapi/", "framing/http_headers.py")
 
 @pytest.mark.parametrize("revision", NAMES)
 def test_a_server_over_stdio_has_no_module_for_http(revision: str) -> None:
-    files = made("server", "stdio", (revision,))
+    files = rendered("server", "stdio", (revision,))
     others = [path for path in files if not path.startswith(TO_CALL_AN_API)]
     assert not [path for path in others if "http" in path or path.startswith(OVER_HTTP)]
     assert "client/async_client.py" not in files
@@ -206,13 +207,13 @@ def foreign_imports(text: str) -> Iterator[str]:
 def test_a_choice_names_no_other_dependency_even_for_checkers(
     chosen: str, transports: str, expected: set[str]
 ) -> None:
-    files = made(chosen, transports, (MIDDLE,))
+    files = rendered(chosen, transports, (MIDDLE,))
     found = {name for path in modules(files) for name in foreign_imports(files[path])}
     assert found - set(sys.stdlib_module_names) - OF_TYPE_CHECKERS == expected
 
 
 def test_what_no_chosen_revision_needs_is_not_written() -> None:
-    newest, oldest = made("all", "all", (NEWEST,)), made("server", "http+sse", (OLDEST,))
+    newest, oldest = rendered("all", "all", (NEWEST,)), rendered("server", "http+sse", (OLDEST,))
     sessions = {
         "server/asgi/session_endpoint.py",
         "server/asgi/session_posts.py",
@@ -232,7 +233,7 @@ PARAM_HEADERS = "protocol/param_headers.py"
 
 @pytest.mark.parametrize("revision", NAMES[1:-1])
 def test_a_package_of_sessions_alone_has_no_stateless_endpoint(revision: str) -> None:
-    files = made("all", "all", (revision,))
+    files = rendered("all", "all", (revision,))
     draft = facts.load(revision).draft.method is not None
     assert STATELESS not in files
     assert (PARAM_HEADERS in files) is draft
@@ -241,7 +242,7 @@ def test_a_package_of_sessions_alone_has_no_stateless_endpoint(revision: str) ->
 
 @pytest.mark.parametrize("chosen", ["client", "server"])
 def test_headers_that_repeat_arguments_come_with_http(chosen: str) -> None:
-    over_http, without = made(chosen, "http", (NEWEST,)), made(chosen, "stdio", (NEWEST,))
+    over_http, without = rendered(chosen, "http", (NEWEST,)), rendered(chosen, "stdio", (NEWEST,))
     assert PARAM_HEADERS in over_http
     assert PARAM_HEADERS not in without
 
@@ -265,7 +266,7 @@ with connect_sync(sys.argv[1]) as client:
 
 @pytest.mark.parametrize("revision", NAMES)
 def test_a_package_of_one_revision_calls_a_tool_over_http(tmp_path: Path, revision: str) -> None:
-    folder = written(made("all", "all", (revision,)), tmp_path)
+    folder = written(rendered("all", "all", (revision,)), tmp_path)
     (folder / "doubles.py").write_text(SERVER, "utf-8")
     serve = [sys.executable, "-m", "pkg", "serve", "doubles:server", "--http", "127.0.0.1:0"]
     with subprocess.Popen(serve, cwd=folder, stderr=subprocess.PIPE, text=True) as process:
@@ -282,15 +283,15 @@ def test_a_package_of_one_revision_calls_a_tool_over_http(tmp_path: Path, revisi
 
 
 def test_every_part_together_is_the_whole() -> None:
-    whole = made("all", "all", (NEWEST,))
+    whole = rendered("all", "all", (NEWEST,))
     chosen = selection(parts.PARTS, ("stdio", "http"), features=("all",))
-    each = tree.render_package([spec_of(NEWEST)], "pkg", chosen)
+    each = tree.render_package([spec_of(NEWEST)], "pkg", chosen, form=dict)
     assert each == whole
 
 
 def test_every_module_begins_with_its_origin_and_how_to_edit() -> None:
     for chosen, transports, revisions in PAIRWISE:
-        files = made(chosen, transports, revisions)
+        files = rendered(chosen, transports, revisions)
         folders = {spec_of(name).folder: name for name in revisions}
         for path in modules(files):
             first, second, *_ = files[path].splitlines()
@@ -359,6 +360,6 @@ assert ServerSession is server.ServerSession
 
 
 def test_a_package_of_one_revision_has_one_class_of_each_kind(tmp_path: Path) -> None:
-    folder = written(made("all", "all", (NEWEST,), features=("none",)), tmp_path)
+    folder = written(rendered("all", "all", (NEWEST,), features=("none",)), tmp_path)
     program = ONE_CLASS.format(folder=spec_of(NEWEST).folder)
     subprocess.run([sys.executable, "-c", program, str(folder)], check=True)

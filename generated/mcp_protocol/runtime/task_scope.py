@@ -17,6 +17,7 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager
 from typing import Any
+from weakref import WeakSet
 
 import anyio
 import anyio.abc
@@ -84,6 +85,7 @@ class TaskScope:
         self._on_end = on_end
         self._initial = initial
         self._tasks: anyio.abc.TaskGroup | None = None
+        self._coroutines: WeakSet[Coroutine[Any, Any, None]] = WeakSet()
         self._starting: anyio.Event | None = None
         self._stopping = anyio.Event()
         self._stopped = anyio.Event()
@@ -122,7 +124,15 @@ class TaskScope:
     def start_soon(self, function: Callable[..., Coroutine[Any, Any, object]], *args: Any) -> None:
         """Run a coroutine function in the background; no-op after the end."""
         if self._tasks is not None:
-            self._tasks.start_soon(_logging_failures, function, *args)
+            self._tasks.start_soon(self._begun, function, *args)
+
+    def _begun(
+        self, function: Callable[..., Coroutine[Any, Any, object]], *args: Any
+    ) -> Coroutine[Any, Any, None]:
+        """The coroutine of a task; it is closed at the end of all, if its task never ran."""
+        coroutine = _logging_failures(function, *args)
+        self._coroutines.add(coroutine)
+        return coroutine
 
     def outlive(
         self,
@@ -186,6 +196,8 @@ class TaskScope:
             self._failure = ConnectionClosedError(f"the server has ended: {error!r}")
             raise
         finally:
+            for coroutine in self._coroutines:  # those that have ended stay as they are
+                coroutine.close()
             self._tasks = None
             self.running = False
             self._on_end()

@@ -289,16 +289,17 @@ class TaskHandle:
         while True:
             if self._state is None:
                 await self.refresh()
-            now = TaskUpdate(self.status or "", self.message)
+            now = self._news_of_status()
             while self._reports:
                 progress, total, message = self._reports.popleft()
                 yield TaskUpdate(now.status, message, progress, total)
             if now != shown:
                 shown = now
                 yield now
-            if self.status in _TERMINAL:
+            if now.status in _TERMINAL:
                 return
-            await self._advance(None)
+            if now == self._news_of_status():  # else there are others since these were taken
+                await self._advance(None)
 
     def changed(self, state: Any) -> None:
         """Take over the state in a notification of the server."""
@@ -309,6 +310,9 @@ class TaskHandle:
         """Take over reports of progress."""
         self._reports.extend(reports)
         self._wake()
+
+    def _news_of_status(self) -> TaskUpdate:
+        return TaskUpdate(self.status or "", self.message)
 
     def _set_state(self, state: Any) -> None:
         self._state = state

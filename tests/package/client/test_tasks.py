@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from mcp_protocol import (
@@ -337,6 +338,18 @@ async def test_the_cursor_of_a_list_of_tasks_is_sent_back_as_it_is() -> None:
     async with scripted(capabilities={"tasks": {}}) as (client, server):
         with pytest.raises(MissingCapabilityError, match=r"tasks\.list"):
             await client.list_tasks()
+
+
+async def test_the_end_is_news_though_it_comes_while_news_are_read() -> None:
+    async with scripted({"task": task("working")}) as (client, server):
+        handle = await client.call_tool("t", task=True)
+        updates = aiter(handle)
+        assert (await anext(updates)).status == "working"
+        await server.notify("notifications/tasks/status", task("completed"))
+        with anyio.fail_after(5):
+            while handle.status == "working":
+                await anyio.lowlevel.checkpoint()
+        assert [update.status async for update in updates] == ["completed"]
 
 
 async def test_a_server_that_asks_without_end_is_an_error() -> None:
