@@ -311,7 +311,8 @@ class Peer:
             handler: Gives the result, if the handler was begun already.
         """
         scopes = self._scopes
-        scopes[event.id] = scope
+        if handler is None or not scope.cancel_called:  # or its id may be another request's now
+            scopes[event.id] = scope
         try:
             message: OutgoingMessage | None = None
             failure: ProtocolError | None = None

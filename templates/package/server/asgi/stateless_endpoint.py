@@ -34,6 +34,7 @@ from ...facts import Lifecycle, Revision, Revisions
 from ...foreign_text import safe_repr, safe_text
 from ...framing import http_headers
 from ...protocol import jsonrpc
+from ...protocol.lifecycle import RequestMetadata
 from ...protocol.param_headers import ParamHeadersOf, value_at
 from ...protocol.plain_requests import PlainCall, PlainRequest, PlainRequests
 from ...protocol.receiver import CancelReceived, NotificationReceived, RequestReceived, Send
@@ -49,7 +50,7 @@ from ..serving import AnnouncementQueue, Service
 from . import http_response
 from . import request as http
 from .http_response import SHUTTING_DOWN, HttpResponse
-from .plain_calls import Begun, Opened, Planned, serve_plainly, serve_planned
+from .plain_calls import Opened, PlainService
 from .quotas import Quotas, StreamMemory
 from .response_writer import PostResponse
 from .settings import ServerHttpSettings
@@ -78,6 +79,7 @@ class StatelessEndpoint:
 
     Attributes:
         headers: The rules of these revisions for header fields.
+        requests: Reads requests the plain way.
     """
 
     def __init__(
@@ -93,7 +95,7 @@ class StatelessEndpoint:
         self._http = facts.http
         self._calls = _WaitingCalls(settings.keep_alive)
         quotas.find_disconnected.append(self._calls.watch_all)
-        self._plain = PlainRequests(service.describe, self.headers.meta_cache)
+        self.requests = PlainRequests(service.describe, self.headers.meta_cache)
 
     async def watch(self) -> None:
         """Watch the clients of calls that wait for long, until cancelled."""
@@ -148,31 +150,22 @@ class StatelessEndpoint:
             else:
                 await peer.handle(event)
 
-    def serve_planned(
-        self, request: http.HttpRequest, call: PlainCall, send: http.Send
-    ) -> Planned | None:
-        """Serves a call by its plan; see `PlainEndpoint`."""
-        stated = self._plain.stated(call)
-        if stated is None:
-            return None
-        plan = self._service.call_plan(stated.revision, call.params.name)
-        if plan is None or not self.headers.agree(
+    def admit(
+        self, request: http.HttpRequest, call: PlainCall
+    ) -> tuple[RequestMetadata, None] | None:
+        """The metadata of a call; see `PlainEndpoint`."""
+        stated = self.requests.stated(call)
+        if stated is None or not self.headers.agree(
             request, stated.revision, call.method, call.params
         ):
             return None
-        return serve_planned(plan, call, self._quotas, send)
+        return stated, None
 
-    def post_plainly(
-        self,
-        request: http.HttpRequest,
-        message: jsonrpc.Request,
-        receive: http.Receive,
-        send: http.Send,
-        scope: anyio.CancelScope,
-        begun: Begun | None = None,
-    ) -> Awaitable[None] | None:
-        """Responds to a POST the plain way; see `PlainEndpoint`."""
-        plain = self._plain.read(message)
+    def read(
+        self, request: http.HttpRequest, message: jsonrpc.Request
+    ) -> tuple[PlainRequest, None] | None:
+        """A request; see `PlainEndpoint`."""
+        plain = self.requests.read(message)
         if (
             plain is None
             or not self.headers.agree(
@@ -182,25 +175,17 @@ class StatelessEndpoint:
         ):
             return None
         NETWORK.set(http.network_of(request.client))
-        handle = begun or self._service.application.handle
-        opened = partial(self._open_plain, plain, (request, receive, send), scope)
-        return serve_plainly(handle, self._plain, plain, opened, send)
+        return plain, None
 
-    def _open_plain(
-        self,
-        plain: PlainRequest,
-        http_request: tuple[http.HttpRequest, http.Receive, http.Send],
-        scope: anyio.CancelScope,
-        done: bool,
-    ) -> Opened:
-        """Make a request that came the plain way an open one, unless its response was sent."""
-        response = self._response_of(*http_request)
-        response.done = done
-        connection, event = self._connection(), plain.event()
-        if not done:
-            connection.register(event, plain.stated)
+    def open(self, served: PlainService) -> Opened:
+        """Make a request an open one; see `PlainEndpoint`."""
+        response = self._response_of(*served.post)
+        response.done = served.done
+        connection, event = self._connection(), served.request().event()
+        if not served.done:
+            connection.register(event, served.stated)
         peer = Peer(connection, response, self._service.application)
-        return peer.callers, partial(self._serve, peer, response, event, scope)
+        return peer.callers, partial(self._serve, peer, response, event)
 
     def _response_of(
         self, request: http.HttpRequest, receive: http.Receive, send: http.Send
