@@ -184,6 +184,10 @@ class Peer:
         for scope in list(self._scopes.values()):
             scope.cancel()
 
+    def begin(self, identifier: RequestId, scope: anyio.CancelScope) -> None:
+        """Have the cancellation of a request, whose handler was begun already, cancel a scope."""
+        self._scopes[identifier] = scope
+
     async def handle(
         self,
         event: Event,

@@ -10,10 +10,11 @@ open, or send a message before the response, unless the handler itself asks for 
 whose handler returns without any of that needs no connection, no peer and no response writer: it
 is decoded, handled, encoded and sent.
 
-The handler is begun at once, in the task of the request. If it suspends, fails, or asks for its
-peer, the objects of the whole way are made at that moment, and the same coroutine goes on there; it
-is never begun twice. The plain way refuses nothing and has no errors of its own: a request that is
-not certainly plain is left to the whole way, before anything was done for it.
+The handler is begun at once, in the task of the request, and never twice. If it fails or asks for
+its peer, the objects of the whole way are made at that moment. If it suspends, they are made by
+whatever may concern the request first: the next message of its session, a look at all calls that
+wait for long, or the end of the server. The plain way refuses nothing and has no errors of its own:
+a request that is not certainly plain is left to the whole way, before anything was done for it.
 
 A tool call that has a plan (see `CallPlan`) takes less still: its params are decoded when somebody
 looks at them, and a function that can't suspend needs no cancel scope either.
@@ -26,6 +27,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, MutableMapping
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import anyio
@@ -115,6 +117,14 @@ class PlainEndpoint(Protocol):
         """Make a request an open one, unless its response was sent."""
         ...
 
+    def wait(self, served: PlainService) -> None:
+        """Have a request observed, whose handler waits, before anything can concern it."""
+        ...
+
+    def stop_waiting(self, served: PlainService) -> None:
+        """Record that the handler of a request has ended."""
+        ...
+
 
 class PlainService:
     """The service of one request. It costs little before `observe`.
@@ -133,13 +143,14 @@ class PlainService:
         stated: As passed.
         session: As passed.
         scope: As passed, or entered since.
+        since: When the handler began to wait, on the monotonic clock; `None` if it did not.
         observed: Whether the request is an open one.
         done: Whether the response was sent the plain way.
     """
 
     __slots__ = (
         *("_body", "_endpoint", "_opened", "_received", "done", "observed", "post", "scope"),
-        *("session", "stated"),
+        *("session", "since", "stated"),
     )
 
     def __init__(
@@ -160,6 +171,7 @@ class PlainService:
         self._received = received
         self._body = body
         self._opened: Opened | None = None
+        self.since: float | None = None
         self.observed = self.done = False
 
     @property
@@ -203,8 +215,12 @@ class PlainService:
             except StopIteration as stop:
                 end: CallEnd = stop.value
             else:
-                self._whole_way()
-                end = await resumed(running, awaited)
+                self.since = monotonic()
+                self._endpoint.wait(self)
+                try:
+                    end = await resumed(running, awaited)
+                finally:
+                    self._endpoint.stop_waiting(self)
             if end is None:
                 return False
             if isinstance(end, bytes):

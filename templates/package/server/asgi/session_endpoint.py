@@ -132,6 +132,7 @@ class SessionEndpoint:
         if isinstance(session, HttpResponse):
             await session.send(send)
             return
+        self.posts.observe(session)
         refused = None
         if self._check_draft and not self._draft_keys.isdisjoint(request.headers):
             refused = self._check_draft(session.revision.facts, request, message)
@@ -185,6 +186,7 @@ class SessionEndpoint:
         session = self._plain_session(request)
         if session is None or http.response_forms(request, self._settings.answers)[1]:
             return None
+        self.posts.observe(session)
         plain = self.requests.read_in_session(message, session.peer.connection)
         return None if plain is None else (plain, session)
 
@@ -193,7 +195,7 @@ class SessionEndpoint:
     ) -> tuple[RequestMetadata, HttpSession] | None:
         """The metadata of a call and its session; see `PlainEndpoint`."""
         session = self._plain_session(request)
-        if session is None:
+        if session is None or (self.posts.unobserved and not self.posts.may_add(session, call.id)):
             return None
         agreed = self.requests.in_session(call, session.peer.connection)
         return None if agreed is None else (agreed, session)
@@ -232,10 +234,24 @@ class SessionEndpoint:
         message = jsonrpc.Request(plain.id, plain.method.name, plain.raw_params)
         post = SessionPost(session, self.posts, message, (message,))
         post.take_plain(plain)
-        self.posts.add(PostResponse(*served.post, self._settings, session), post)
+        response = PostResponse(*served.post, self._settings, session)
+        response.created = served.since or response.created
+        self.posts.add(response, post)
         session.leave()  # counted by the response now
         post.begin()
+        if served.scope is not None:
+            session.peer.begin(plain.id, served.scope)
         return session.peer.callers, partial(self._serve, post)
+
+    def wait(self, served: PlainService) -> None:
+        """Have a request observed by the next message of its session; see `PlainEndpoint`."""
+        assert served.scope is not None
+        served.scope.shield = True  # see `TaskScope.outlive`
+        self.posts.wait(served)
+
+    def stop_waiting(self, served: PlainService) -> None:
+        """Record that the handler of a request has ended."""
+        self.posts.stop_waiting(served)
 
     async def get(self, request: http.HttpRequest, receive: http.Receive, send: http.Send) -> None:
         """Open a stream of the session, or resume one."""
@@ -272,6 +288,7 @@ class SessionEndpoint:
         if isinstance(session, HttpResponse):
             await session.send(send)
             return
+        self.posts.observe(session)
         await self.registry.end(session)
         await HttpResponse(200).send(send)
 

@@ -144,7 +144,8 @@ class StatelessEndpoint:
         NETWORK.set(http.network_of(request.client))
         for event in connection.receive_message(message):
             if isinstance(event, RequestReceived):
-                await self._serve(peer, response, event, scope)
+                call = _Call(self._calls, self._background, peer, event.id, response)
+                await self._serve(call, event, scope)
             elif isinstance(event, Send) and connection.inbound_requests:
                 await self._listen(peer, message, event.message, request, receive, response)
             else:
@@ -181,11 +182,25 @@ class StatelessEndpoint:
         """Make a request an open one; see `PlainEndpoint`."""
         response = self._response_of(*served.post)
         response.done = served.done
+        response.created = served.since or response.created
         connection, event = self._connection(), served.request().event()
+        peer = Peer(connection, response, self._service.application)
+        call = _Call(self._calls, self._background, peer, event.id, response)
         if not served.done:
             connection.register(event, served.stated)
-        peer = Peer(connection, response, self._service.application)
-        return peer.callers, partial(self._serve, peer, response, event)
+            if served.scope is not None:
+                peer.begin(event.id, served.scope)
+        if served.since is not None:
+            call.wait()
+        return peer.callers, partial(self._serve, call, event)
+
+    def wait(self, served: PlainService) -> None:
+        """Have a request observed when its handler has waited for long; see `PlainEndpoint`."""
+        self._calls.add(served)
+
+    def stop_waiting(self, served: PlainService) -> None:
+        """Record that the handler of a request has ended."""
+        self._calls.discard(served)
 
     def _response_of(
         self, request: http.HttpRequest, receive: http.Receive, send: http.Send
@@ -202,8 +217,7 @@ class StatelessEndpoint:
 
     async def _serve(
         self,
-        peer: Peer,
-        response: PostResponse,
+        call: _Call,
         event: RequestReceived,
         scope: anyio.CancelScope,
         handler: Awaitable[Any] | None = None,
@@ -211,16 +225,15 @@ class StatelessEndpoint:
         """Serve a request.
 
         Args:
-            peer: The protocol of the request.
-            response: The response.
-            event: The request.
+            call: The request.
+            event: The same, as its connection has it.
             scope: The scope of the caller.
             handler: Gives the result, if the handler was begun already.
         """
+        response = call.response
         response.other_status = 200
-        call = _Call(self._calls, self._background, peer, event.id, response)
         try:
-            await pausing(peer.handle(event, scope, handler), call.wait)
+            await pausing(call.peer.handle(event, scope, handler), call.wait)
         finally:
             if call.waits or not response.done:
                 await call.end()
@@ -325,7 +338,7 @@ class _WaitingCalls:
 
     Most handlers wait for a short time. A task that waits for the client to disconnect would cost
     more than the call, so one task looks at all calls from time to time, and has those watched that
-    it meets.
+    it meets. Those that came the plain way are open requests from then on.
 
     Args:
         keep_alive: Seconds of silence after which a stream is opened, or gets a comment; `None` for
@@ -337,26 +350,35 @@ class _WaitingCalls:
             _WATCH_INTERVAL if keep_alive is None else min(_WATCH_INTERVAL, keep_alive / 2)
         )
         self._calls: set[_Call] = set()
+        self._unobserved: set[PlainService] = set()
         self._added: anyio.Event | None = None
 
     def __iter__(self) -> Iterator[_Call]:
+        while self._unobserved:
+            self._unobserved.pop().observe()
         return iter(list(self._calls))
 
-    def add(self, call: _Call) -> None:
+    def add(self, call: _Call | PlainService) -> None:
         """Add a call."""
-        self._calls.add(call)
+        if isinstance(call, _Call):
+            self._calls.add(call)
+        else:
+            self._unobserved.add(call)
         if self._added is not None:
             self._added.set()
             self._added = None
 
-    def discard(self, call: _Call) -> None:
+    def discard(self, call: _Call | PlainService) -> None:
         """Remove a call."""
-        self._calls.discard(call)
+        if isinstance(call, _Call):
+            self._calls.discard(call)
+        else:
+            self._unobserved.discard(call)
 
     async def watch(self) -> None:
         """Have calls watched, until cancelled."""
         while True:
-            if not self._calls:
+            if not (self._calls or self._unobserved):
                 self._added = anyio.Event()
                 await self._added.wait()
             await anyio.sleep(self._interval)
@@ -364,7 +386,7 @@ class _WaitingCalls:
 
     def watch_all(self) -> None:
         """Have all calls watched that wait now."""
-        for call in self._calls:
+        for call in self:
             if not call.watched:
                 call.watch()
 
@@ -380,11 +402,13 @@ class _Call:
         response: The response.
 
     Attributes:
+        peer: As passed.
+        response: As passed.
         waits: Whether the handler had to wait.
         watched: Whether a task waits for the client to disconnect.
     """
 
-    __slots__ = ("_background", "_calls", "_id", "_peer", "_response", "waits", "watched")
+    __slots__ = ("_background", "_calls", "_id", "peer", "response", "waits", "watched")
 
     def __init__(
         self,
@@ -396,27 +420,27 @@ class _Call:
     ) -> None:
         self._calls = calls
         self._background = background
-        self._peer = peer
+        self.peer = peer
         self._id = identifier
-        self._response = response
+        self.response = response
         self.waits = self.watched = False
 
     def wait(self) -> None:
         """Record that the handler has to wait; a call that waits for long is watched."""
         self.waits = True
         self._calls.add(self)
-        self._response.call_on_abort(self._on_abort)
-        if self._response.events_only:  # the stream begins at once
+        self.response.call_on_abort(self._on_abort)
+        if self.response.events_only:  # the stream begins at once
             self.watch()
 
     def watch(self) -> None:
         """Wait for the client to disconnect."""
         self.watched = True
-        self._background.start_soon(self._response.watch)
+        self._background.start_soon(self.response.watch)
 
     async def end(self) -> None:
         """End the response; with an error if there was none, because the host cancelled."""
-        response = self._response
+        response = self.response
         response.stop_watching()
         self._calls.discard(self)
         if not response.done:
@@ -426,7 +450,7 @@ class _Call:
 
     async def fail(self, text: str) -> None:
         """Respond with an error and cancel the request; the client has a second to read."""
-        peer, response = self._peer, self._response
+        peer, response = self.peer, self.response
         message = peer.connection.fail(self._id, InternalError(text))
         if message is not None:
             response.other_status = _UNAVAILABLE
@@ -440,12 +464,12 @@ class _Call:
         await peer.handle(CancelReceived(self._id, text))
 
     def _on_abort(self) -> None:
-        self._response.done = True
+        self.response.done = True
         self._background.start_soon(self._cancel)
 
     async def _cancel(self) -> None:
-        for event in self._peer.connection.stream_closed(self._id):
-            await self._peer.handle(event)
+        for event in self.peer.connection.stream_closed(self._id):
+            await self.peer.handle(event)
 
 
 class _NoChannel(Channel):
