@@ -189,9 +189,12 @@ class SessionEndpoint:
         here.
         """
         session = self._plain_session(request)
-        if session is None or http.response_forms(request, self._settings.answers)[1]:
+        if (
+            session is None
+            or self.posts.observe(session)  # the whole way then compares it with these
+            or http.response_forms(request, self._settings.answers)[1]
+        ):
             return None
-        self.posts.observe(session)
         plain = self.requests.read_in_session(message, session.peer.connection)
         return None if plain is None else (plain, session)
 

@@ -312,10 +312,16 @@ class PostsInFlight:
             if not waiting:
                 del self.unobserved[served.session]
 
-    def observe(self, session: HttpSession) -> None:
-        """Make the requests of a session open ones that came the plain way, and wait."""
-        for served in self.unobserved.pop(session, _NOTHING).values():
+    def observe(self, session: HttpSession) -> bool:
+        """Make the requests of a session open ones that came the plain way, and wait.
+
+        Returns:
+            Whether there were any.
+        """
+        waiting = self.unobserved.pop(session, _NOTHING)
+        for served in waiting.values():
             served.observe()
+        return bool(waiting)
 
     def _observe_all(self) -> None:
         for session in list(self.unobserved):
