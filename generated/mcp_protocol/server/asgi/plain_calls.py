@@ -301,6 +301,8 @@ def serve_plainly(
     async def run(served: PlainService) -> CallEnd:
         try:
             result = await handle(served.context())
+        except GeneratorExit:
+            raise
         except BaseException as error:  # for the whole way to tell failures from cancellation
             return outcome(None, error)
         data = None if served.observed else endpoint.requests.encode(request, result)

@@ -250,7 +250,8 @@ class SessionEndpoint:
         """Have a request observed by the next message of its session; see `PlainEndpoint`."""
         assert served.scope is not None
         served.scope.shield = True  # see `TaskScope.outlive`
-        self.posts.wait(served)
+        if not served.observed:
+            self.posts.wait(served)
 
     def stop_waiting(self, served: PlainService) -> None:
         """Record that the handler of a request has ended."""

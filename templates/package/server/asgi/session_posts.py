@@ -351,6 +351,7 @@ class PostsInFlight:
         async with anyio.create_task_group() as tasks:
             for post in posts:
                 tasks.start_soon(_logging_failures, _fail_within_a_second, post, text)
+        self._observe_all()  # those since: their sessions end next
 
     def cancel_first_abandoned(self, limit: str) -> bool:
         """Cancel the POST that was abandoned first and whose client is not back.

@@ -188,15 +188,15 @@ class StatelessEndpoint:
         call = _Call(self._calls, self._background, peer, event.id, response)
         if not served.done:
             connection.register(event, served.stated)
-            if served.scope is not None:
+            if served.scope is not None:  # the handler may wait, now or later
                 peer.begin(event.id, served.scope)
-        if served.since is not None:
-            call.wait()
+                call.wait()
         return peer.callers, partial(self._serve, call, event)
 
     def wait(self, served: PlainService) -> None:
         """Have a request observed when its handler has waited for long; see `PlainEndpoint`."""
-        self._calls.add(served)
+        if not served.observed:
+            self._calls.add(served)
 
     def stop_waiting(self, served: PlainService) -> None:
         """Record that the handler of a request has ended."""

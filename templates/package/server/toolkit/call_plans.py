@@ -144,6 +144,8 @@ class ToolCallPlan:
             context = bound[self._context] = self._context_of(served.context())
         try:
             value = await self._function(**bound)
+        except GeneratorExit:
+            raise
         except BaseException as failure:  # for the handler to tell failures from cancellation
             frames = failure.__traceback__
             error = failure.with_traceback(frames and frames.tb_next)  # not this one: no cycle

@@ -40,6 +40,7 @@ class Waiting:
         self.begun = 0
         self.ends: list[str] = []
         self.server.tool()(self.wait)
+        self.server.tool()(self.speak_and_wait)
         self.server.tool()(self.report)
 
     async def wait(self, stubborn: bool = False) -> str:
@@ -54,6 +55,10 @@ class Waiting:
             return "stubborn"
         self.ends.append("returned")
         return "waited"
+
+    async def speak_and_wait(self, ctx: Context) -> str:
+        await ctx.progress(1)
+        return await self.wait()
 
     async def report(self, ctx: Context) -> str:
         await anyio.lowlevel.checkpoint()
@@ -184,12 +189,16 @@ async def test_the_end_of_a_session_cancels_its_waiting_call(revision: str) -> N
             await waiting.until(lambda: waiting.ends == ["cancelled"])
 
 
+waiting_tools = pytest.mark.parametrize("tool", ["wait", "speak_and_wait"])
+
+
 @streamable
-async def test_the_end_of_a_server_fails_its_waiting_call(revision: str) -> None:
+@waiting_tools
+async def test_the_end_of_a_server_fails_its_waiting_call(revision: str, tool: str) -> None:
     waiting = Waiting()
     async with asgi(waiting.server) as http:
         await ready(http, revision)
-        async with http.asking(revision, "tools/call", {"name": "wait"}, begun=False) as stream:
+        async with http.asking(revision, "tools/call", {"name": tool}, begun=False) as stream:
             await waiting.until(lambda: waiting.begun == 1)
             await http.shut_down()
             assert "ending" in (await end_of(stream)).error["message"]
@@ -197,11 +206,12 @@ async def test_the_end_of_a_server_fails_its_waiting_call(revision: str) -> None
 
 
 @pytest.mark.parametrize("revision", [each for each in STREAMABLE if each not in HANDSHAKE])
-async def test_a_waiting_call_ends_with_the_connection_of_its_client(revision: str) -> None:
+@waiting_tools
+async def test_a_waiting_call_ends_with_its_connection(revision: str, tool: str) -> None:
     waiting = Waiting()
     async with asgi(waiting.server) as http:
         await ready(http, revision)
-        async with http.asking(revision, "tools/call", {"name": "wait"}, begun=False) as stream:
+        async with http.asking(revision, "tools/call", {"name": tool}, begun=False) as stream:
             await waiting.until(lambda: waiting.begun == 1)
             stream.disconnect()
             await waiting.until(lambda: waiting.ends == ["cancelled"])
