@@ -184,6 +184,10 @@ class Peer:
         for scope in list(self._scopes.values()):
             scope.cancel()
 
+    def begin(self, identifier: RequestId, scope: anyio.CancelScope) -> None:
+        """Have the cancellation of a request, whose handler was begun already, cancel a scope."""
+        self._scopes[identifier] = scope
+
     async def handle(
         self,
         event: Event,
@@ -316,7 +320,8 @@ class Peer:
             handler: Gives the result, if the handler was begun already.
         """
         scopes = self._scopes
-        scopes[event.id] = scope
+        if handler is None or not scope.cancel_called:  # or its id may be another request's now
+            scopes[event.id] = scope
         try:
             message: OutgoingMessage | None = None
             failure: ProtocolError | None = None

@@ -205,30 +205,52 @@ class Announcer:
             self.remove(queue)
 
 
-Outcome: TypeAlias = Callable[[], Coroutine[Any, Any, Any]]
-"""Gives what a function has returned, or raises what it has raised."""
+CallEnd: TypeAlias = bytes | Coroutine[Any, Any, Any] | None
+"""What a call comes to: the response; or what gives the result, as `Application.handle` does, if
+the response takes more; or `None`, if the function was not called."""
+
+
+class ServedRequest(Protocol):
+    """A request that is being served."""
+
+    @property
+    def observed(self) -> bool:
+        """Whether it is an open one: its response then takes more than a plan."""
+        ...
+
+    def context(self) -> RequestContext:
+        """Its context."""
+        ...
 
 
 class CallPlan(Protocol):
-    """Serves calls of one tool in one revision, each of which runs to its end at once."""
+    """Serves calls of one tool in one revision."""
 
-    def run(self, identifier: RequestId, arguments: Raw) -> bytes | Outcome | None:
-        """The response to a call; or the outcome; or `None`, if the function was not called."""
+    @property
+    def suspends(self) -> bool:
+        """Whether the function may suspend."""
         ...
 
     @property
-    def resume(self) -> Callable[[RequestContext, Outcome], Coroutine[Any, Any, Any]]:
-        """The result of a call by its outcome, as `Application.handle` gives it."""
+    def looks(self) -> bool:
+        """Whether the function may look at its request: a context, or context variables."""
+        ...
+
+    def run(
+        self, identifier: RequestId, arguments: Raw, served: ServedRequest
+    ) -> Coroutine[Any, Any, CallEnd]:
+        """Call the function.
+
+        Args:
+            identifier: Id of the request.
+            arguments: The arguments, as received.
+            served: The request.
+        """
         ...
 
 
 def _no_plan(revision: Revision, tool: str) -> None:
     """Have the application serve the calls of a tool."""
-
-
-def _never_planned(body: bytes) -> bool:
-    """Whether a body may be a call with a plan: there are none."""
-    return False
 
 
 def _ignore_state(state: Any) -> None:
@@ -267,7 +289,6 @@ class Service(msgspec.Struct, frozen=True):
         on_subscription: Told the resources to whose updates a stream subscribes.
         admit: Which subjects of a subscription to a notification of an extension are admitted.
         call_plan: The plan of a tool in a revision; `None` if the application serves its calls.
-        may_be_planned: Whether a body may be a call that has a plan. A guess, which costs little.
     """
 
     application: Application
@@ -285,7 +306,6 @@ class Service(msgspec.Struct, frozen=True):
     on_subscription: OnSubscription | None = None
     admit: Admit | None = None
     call_plan: Callable[[Revision, str], CallPlan | None] = _no_plan
-    may_be_planned: Callable[[bytes], bool] = _never_planned
 
 
 async def serve(service: Service, channel: Channel) -> None:

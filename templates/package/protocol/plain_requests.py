@@ -102,6 +102,21 @@ class PlainRequest(msgspec.Struct, frozen=True):
         )
 
 
+def read_again(body: bytes, stated: RequestMetadata) -> PlainRequest:
+    """The whole request in a body that `read_call` has read.
+
+    Raises:
+        RecursionError: Its arguments are nested too deeply.
+    """
+    message = jsonrpc.parse(body)
+    assert isinstance(message, jsonrpc.Request)
+    assert message.params is not None
+    method = stated.revision.client_requests[message.method]
+    params = method.decode_params(message.params)
+    meta = NO_META if lacks_meta(bytes(message.params)) else params.meta
+    return PlainRequest(message.id, method, params, message.params, meta, stated)
+
+
 class _Plan(msgspec.Struct, frozen=True):
     """The parts that requests of one revision share.
 

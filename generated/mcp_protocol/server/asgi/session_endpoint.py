@@ -27,7 +27,7 @@ from msgspec.structs import replace
 from ...facts import Lifecycle, Revision, Revisions
 from ...foreign_text import safe_repr
 from ...protocol import jsonrpc
-from ...protocol.lifecycle import INITIALIZE, Description, without_session
+from ...protocol.lifecycle import INITIALIZE, Description, RequestMetadata, without_session
 from ...protocol.plain_requests import PlainCall, PlainRequest, PlainRequests
 from ...protocol.receiver import Send
 from ...protocol.server_connection import ServerConnection, ServerMeta
@@ -39,7 +39,7 @@ from . import http_response
 from . import request as http
 from .http_response import HttpResponse
 from .http_session import HttpSession, ResumableStream, SessionRegistry
-from .plain_calls import Begun, Opened, Planned, serve_plainly, serve_planned
+from .plain_calls import Opened, PlainService
 from .quotas import Quotas, decoded_size
 from .request import field_key
 from .response_writer import PostResponse, SseResponse
@@ -68,6 +68,7 @@ class SessionEndpoint:
     Attributes:
         registry: The sessions.
         posts: The POSTs in flight.
+        requests: Reads requests the plain way.
     """
 
     def __init__(
@@ -94,7 +95,7 @@ class SessionEndpoint:
         self._versions = frozenset(name.encode() for name in revisions)
         drafts = [each.facts.draft for each in revisions.values()]
         draft_fields = {name for draft in drafts for name in (draft.method, draft.name) if name}
-        self._plain = PlainRequests(service.describe, ServerMeta(revisions))
+        self.requests = PlainRequests(service.describe, ServerMeta(revisions))
         self._draft_keys = frozenset(map(field_key, draft_fields))
 
     async def watch(self) -> None:
@@ -136,6 +137,7 @@ class SessionEndpoint:
         if isinstance(session, HttpResponse):
             await session.send(send)
             return
+        self.posts.observe(session)
         refused = None
         if self._check_draft and not self._draft_keys.isdisjoint(request.headers):
             refused = self._check_draft(session.revision.facts, request, message)
@@ -178,55 +180,43 @@ class SessionEndpoint:
         finally:
             self._quotas.in_flight += 1  # returned by the caller
 
-    def post_plainly(
-        self,
-        request: http.HttpRequest,
-        message: jsonrpc.Request,
-        receive: http.Receive,
-        send: http.Send,
-        scope: anyio.CancelScope,
-        begun: Begun | None = None,
-    ) -> Awaitable[None] | None:
-        """Responds to a POST the plain way; see `PlainEndpoint`.
+    def read(
+        self, request: http.HttpRequest, message: jsonrpc.Request
+    ) -> tuple[PlainRequest, HttpSession] | None:
+        """A request and its session; see `PlainEndpoint`.
 
         On trio a task of its own serves a POST, and could not go on with a handler that was begun
         here.
         """
         session = self._plain_session(request)
-        if session is None or http.response_forms(request, self._settings.answers)[1]:
+        if (
+            session is None
+            or self.posts.observe(session)  # the whole way then compares it with these
+            or http.response_forms(request, self._settings.answers)[1]
+        ):
             return None
-        plain = self._plain.read_in_session(message, session.peer.connection)
-        if plain is None:
-            return None
-        handle = begun or self._service.application.handle
-        http_request = request, receive, send
-        opened = partial(self._open_plain, session, plain, message, http_request, scope)
-        session.enter()
-        return serve_plainly(handle, self._plain, plain, opened, send, session.leave)
+        plain = self.requests.read_in_session(message, session.peer.connection)
+        return None if plain is None else (plain, session)
 
-    def serve_planned(
-        self, request: http.HttpRequest, call: PlainCall, send: http.Send
-    ) -> Planned | None:
-        """Serves a call by its plan; see `PlainEndpoint`."""
+    def admit(
+        self, request: http.HttpRequest, call: PlainCall
+    ) -> tuple[RequestMetadata, HttpSession] | None:
+        """The metadata of a call and its session; see `PlainEndpoint`."""
         session = self._plain_session(request)
-        if session is None:
+        if session is None or (self.posts.unobserved and not self.posts.may_add(session, call.id)):
             return None
-        agreed = self._plain.in_session(call, session.peer.connection)
-        if agreed is None:
-            return None
-        plan = self._service.call_plan(agreed.revision, call.params.name)
-        if plan is None:
-            return None
-        session.enter()
-        return serve_planned(plan, call, self._quotas, send, session.leave)
+        agreed = self.requests.in_session(call, session.peer.connection)
+        return None if agreed is None else (agreed, session)
 
     def _plain_session(self, request: http.HttpRequest) -> HttpSession | None:
         """The session of a POST that may go the plain way."""
         headers = request.headers
-        named, version = headers.get(self._session_key), headers.get(self._version_key)
+        named = headers.get(self._session_key)
+        if named is None:
+            return None
+        version = headers.get(self._version_key)
         if (
-            named is None
-            or (version is not None and version not in self._versions)
+            (version is not None and version not in self._versions)
             or self._stateless
             or not self._background.on_asyncio
             or not headers.keys().isdisjoint(self._draft_keys)
@@ -243,24 +233,34 @@ class SessionEndpoint:
             return None
         return session
 
-    def _open_plain(
-        self,
-        session: HttpSession,
-        plain: PlainRequest,
-        message: jsonrpc.Request,
-        http_request: tuple[http.HttpRequest, http.Receive, http.Send],
-        scope: anyio.CancelScope,
-        done: bool,
-    ) -> Opened:
-        """Make a request that came the plain way an open one, unless its response was sent."""
-        if done:
+    def open(self, served: PlainService) -> Opened:
+        """Make a request an open one; see `PlainEndpoint`."""
+        session: HttpSession = served.session
+        if served.done:
             return session.peer.callers, None
+        plain = served.request()
+        message = jsonrpc.Request(plain.id, plain.method.name, plain.raw_params)
         post = SessionPost(session, self.posts, message, (message,))
         post.take_plain(plain)
-        self.posts.add(PostResponse(*http_request, self._settings, session), post)
+        response = PostResponse(*served.post, self._settings, session)
+        response.created = served.since or response.created
+        self.posts.add(response, post)
         session.leave()  # counted by the response now
         post.begin()
-        return session.peer.callers, partial(self._serve, post, scope)
+        if served.scope is not None:
+            session.peer.begin(plain.id, served.scope)
+        return session.peer.callers, partial(self._serve, post)
+
+    def wait(self, served: PlainService) -> None:
+        """Have a request observed by the next message of its session; see `PlainEndpoint`."""
+        assert served.scope is not None
+        served.scope.shield = True  # see `TaskScope.outlive`
+        if not served.observed:
+            self.posts.wait(served)
+
+    def stop_waiting(self, served: PlainService) -> None:
+        """Record that the handler of a request has ended."""
+        self.posts.stop_waiting(served)
 
     async def get(self, request: http.HttpRequest, receive: http.Receive, send: http.Send) -> None:
         """Open a stream of the session, or resume one."""
@@ -297,6 +297,7 @@ class SessionEndpoint:
         if isinstance(session, HttpResponse):
             await session.send(send)
             return
+        self.posts.observe(session)
         await self.registry.end(session)
         await HttpResponse(200).send(send)
 

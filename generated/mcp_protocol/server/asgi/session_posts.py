@@ -15,13 +15,14 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
 import anyio
 from msgspec import Struct
 
+from ...channel import RequestId
 from ...errors import InternalError
 from ...protocol import jsonrpc
 from ...protocol.plain_requests import PlainRequest
@@ -33,6 +34,7 @@ from ...runtime.task_scope import TaskScope
 from . import http_response
 from .http_response import SHUTTING_DOWN, HttpResponse
 from .http_session import HttpSession
+from .plain_calls import PlainService
 from .quotas import Quotas, starts_work
 from .response_writer import PostResponse
 from .settings import Limits
@@ -41,6 +43,9 @@ logger = logging.getLogger(__name__)
 
 _WATCH_INTERVAL = 15.0  # seconds after which a POST is watched, without `keep_alive`
 _SEARCH_INTERVAL = 0.25  # seconds between two searches for disconnected clients, at least
+
+
+_NOTHING: Mapping[RequestId, PlainService] = {}
 
 
 class SessionPost:
@@ -144,7 +149,8 @@ class SessionPost:
         """
         session, requests, carrier = self._session, self._requests, self.carrier
         assert carrier is not None
-        self.begin()
+        if handler is None:
+            self.begin()
         try:
             if carrier.events_only:
                 await carrier.start()
@@ -250,7 +256,8 @@ class _Abandoned(Struct):
 class PostsInFlight:
     """The POSTs in sessions that are being served, and those that their clients have abandoned.
 
-    Most POSTs are served before a watching task starts, and cost nothing here.
+    Most POSTs are served before a watching task starts, and cost nothing here. Requests that came
+    the plain way and wait are open ones once anything may concern them.
 
     Args:
         background: Runs the tasks that wait for clients to disconnect.
@@ -261,6 +268,7 @@ class PostsInFlight:
 
     Attributes:
         limits: The limits.
+        unobserved: The requests that came the plain way, wait, and are no open ones yet.
     """
 
     def __init__(
@@ -273,6 +281,7 @@ class PostsInFlight:
         self._interval = _WATCH_INTERVAL if keep_alive is None else keep_alive / 2
         self._posts: dict[PostResponse, SessionPost] = {}
         self._abandoned: OrderedDict[SessionPost, _Abandoned] = OrderedDict()
+        self.unobserved: dict[HttpSession, dict[RequestId, PlainService]] = {}
         self._places = 0  # of abandoned POSTs that are not cancelled
         self._added = anyio.Event()
         self._next_search = 0.0
@@ -289,6 +298,39 @@ class PostsInFlight:
         del self._posts[response]
         self.end(post)
         self._quotas.in_flight -= post.places
+
+    def may_add(self, session: HttpSession, identifier: RequestId) -> bool:
+        """Whether a session may have one more request, with an id, that came the plain way."""
+        waiting = self.unobserved.get(session, ())
+        count = len(session.responses) + len(waiting)
+        return count < self.limits.per_session and identifier not in waiting
+
+    def wait(self, served: PlainService) -> None:
+        """Keep a request that came the plain way, and waits, until `observe` or `stop_waiting`."""
+        self.unobserved.setdefault(served.session, {})[served.id] = served
+
+    def stop_waiting(self, served: PlainService) -> None:
+        """Keep a request that came the plain way no more."""
+        waiting = self.unobserved.get(served.session)
+        if waiting is not None and waiting.get(served.id) is served:
+            del waiting[served.id]
+            if not waiting:
+                del self.unobserved[served.session]
+
+    def observe(self, session: HttpSession) -> bool:
+        """Make the requests of a session open ones that came the plain way, and wait.
+
+        Returns:
+            Whether there were any.
+        """
+        waiting = self.unobserved.pop(session, _NOTHING)
+        for served in waiting.values():
+            served.observe()
+        return bool(waiting)
+
+    def _observe_all(self) -> None:
+        for session in list(self.unobserved):
+            self.observe(session)
 
     def abandon(self, post: SessionPost) -> None:
         """Count a POST as abandoned: its client disconnected, or has its response already."""
@@ -309,10 +351,12 @@ class PostsInFlight:
 
     async def fail_all(self, text: str) -> None:
         """Respond to all requests with an error that clients have a second to read; cancel them."""
+        self._observe_all()
         posts = dict.fromkeys([*self._posts.values(), *self._abandoned])
         async with anyio.create_task_group() as tasks:
             for post in posts:
                 tasks.start_soon(_logging_failures, _fail_within_a_second, post, text)
+        self._observe_all()  # those since: their sessions end next
 
     def cancel_first_abandoned(self, limit: str) -> bool:
         """Cancel the POST that was abandoned first and whose client is not back.
@@ -355,6 +399,7 @@ class PostsInFlight:
             self._watch_all()
 
     def _watch_all(self) -> None:
+        self._observe_all()
         for response in list(self._posts):
             if not response.watched:
                 response.watched = True

@@ -5,20 +5,20 @@
 # ruff: noqa - a file that fixes change counts as edited
 """Plans of tool calls: what serving a call takes as long as nobody observes it.
 
-A function whose code has no place to suspend at runs to its end before any other task does. Its
-call needs no context, no connection and no cancel scope: the arguments are decoded from their JSON,
-and a text that the function returns is put into a response that was encoded once.
+Arguments are decoded from their JSON into the types of the parameters, and a text that the function
+returns is put into a response that was encoded once. A function that takes a `Context` gets one
+that makes what it is asked for. Whether the code of a function has a place to suspend at says what
+else its calls need.
 
 A plan refuses nothing. What it can't do is done by the handlers of the server.
 """
 
 from __future__ import annotations
 
-import re
 import secrets
 import types
 import typing
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Annotated, Any, Literal, Union
 
@@ -34,7 +34,7 @@ from ...protocol.request_meta import MetaCache
 from ...protocol.requests import encode_response
 from ...runtime.concurrency import never_suspends, outcome
 from ...runtime.request_context import RequestContext
-from ..serving import Outcome, Service
+from ..serving import CallEnd, ServedRequest, Service
 from .context import Context
 from .dispatcher import with_input
 from .features import InputRequired
@@ -47,7 +47,6 @@ _asdict = msgspec.structs.asdict
 _write = msgspec.json.Encoder().encode  # of texts and integers, of which each is finite
 
 _MOST_PLANS = 10_000
-_FIRST_NAME = re.compile(rb'"name":\s*"([^"\\]*)"')
 _PLAIN = frozenset({str, int, float, bool, None, type(None), Any})
 _CONTAINERS = frozenset({list, dict, Union, types.UnionType})
 
@@ -72,19 +71,10 @@ class CallPlans:
         self._describe = describe
         self._context_of = context_of
         self._plans: dict[tuple[str, str], tuple[Tool, ToolCallPlan | None]] = {}
-        self._unplanned: dict[bytes, Tool] = {}  # by the JSON of the name
 
     def added_to(self, service: Service) -> Service:
         """A service whose calls these plans serve."""
-        return replace(service, call_plan=self.find, may_be_planned=self.may_be_planned)
-
-    def may_be_planned(self, body: bytes) -> bool:
-        """Whether a body may be a call that has a plan: its first name is not of a tool without."""
-        named = _FIRST_NAME.search(body)
-        if named is None:
-            return False
-        tool = self._unplanned.get(named[1])
-        return tool is None or self._tools.items.get(tool.name) is not tool
+        return replace(service, call_plan=self.find)
 
     def find(self, revision: Revision, name: str) -> ToolCallPlan | None:
         """The plan of a tool in a revision; `None` if the handlers serve its calls."""
@@ -97,15 +87,11 @@ class CallPlans:
         if kept is None or kept[0] is not tool:
             if len(self._plans) >= _MOST_PLANS:  # of tools that are removed again
                 self._plans.clear()
-                self._unplanned.clear()
             kept = self._plans[key] = tool, self._new(revision, tool)
-            if kept[1] is None:
-                self._unplanned[name.encode()] = tool
         return kept[1]
 
     def _new(self, revision: Revision, tool: Tool) -> ToolCallPlan | None:
-        function = _plannable_function(tool)
-        if function is None:
+        if not _has_plan(tool):
             return None
         method = revision.client_requests["tools/call"]
         allowed = revision.facts.behaviour.structured_content
@@ -115,10 +101,7 @@ class CallPlans:
         def encode_result(identifier: RequestId, result: Any) -> bytes:
             return encode_response(identifier, result, method, revision, {}, *own_meta)
 
-        def resume(request: RequestContext, end: Outcome) -> Coroutine[Any, Any, Any]:
-            return with_input(self._context_of(request), tool.result_of(end, results))
-
-        return ToolCallPlan(tool, function, results, encode_result, resume)
+        return ToolCallPlan(tool, results, encode_result, self._context_of)
 
 
 class ToolCallPlan:
@@ -126,55 +109,66 @@ class ToolCallPlan:
 
     Args:
         tool: The tool.
-        function: Its function, which never suspends.
         results: Builds the results.
         encode_result: Encodes the response with a result.
-        resume: Continues a call whose response takes more than the plan.
+        context_of: Makes the context of a request.
 
     Attributes:
-        resume: As passed.
+        suspends: Whether the function may suspend.
+        looks: Whether the function may look at its request: a context, or context variables.
     """
 
     def __init__(
         self,
         tool: Tool,
-        function: Callable[..., Coroutine[Any, Any, Any]],
         results: ToolResultBuilder,
         encode_result: Callable[[RequestId, Any], bytes],
-        resume: Callable[[RequestContext, Outcome], Coroutine[Any, Any, Any]],
+        context_of: Callable[[RequestContext], Context],
     ) -> None:
         self._tool = tool
-        self._function = function
+        self._function: Callable[..., Awaitable[Any]] = tool.function
         self._results = results
         self._encode_result = encode_result
+        self._context_of = context_of
+        self._context = tool.signature.context
         self._decode = msgspec.json.Decoder(tool.signature.struct).decode
         self._text = self._text_response() if tool.returns_texts else None
-        self.resume = resume
+        self.suspends = not never_suspends(tool.function)
+        self.looks = self.suspends or self._context is not None
 
-    def run(self, identifier: RequestId, arguments: Raw) -> bytes | Outcome | None:
-        """The response to a call; or the outcome; or `None`, if the function was not called."""
+    async def run(self, identifier: RequestId, arguments: Raw, served: ServedRequest) -> CallEnd:
+        """Call the function; see `CallPlan`."""
+        context: Context | None = None
         error: BaseException | None = None
         value: Any = None
         try:
             bound = _asdict(self._decode(arguments))
         except UNREADABLE:
             return None
+        if self._context is not None:
+            context = bound[self._context] = self._context_of(served.context())
         try:
-            self._function(**bound).send(None)
-        except StopIteration as stop:
-            value = stop.value
-            if type(value) is str and self._text is not None:
-                try:
-                    return self._text % {b"text": _write(value), b"id": _write(identifier)}
-                except ValueError:  # half of a surrogate pair
-                    pass
+            value = await self._function(**bound)
+        except GeneratorExit:
+            raise
         except BaseException as failure:  # for the handler to tell failures from cancellation
             frames = failure.__traceback__
             error = failure.with_traceback(frames and frames.tb_next)  # not this one: no cycle
+        asks = context is not None and context.questions is not None
+        if type(value) is str and self._text is not None and not (asks or served.observed):
+            try:
+                return self._text % {b"text": _write(value), b"id": _write(identifier)}
+            except ValueError:  # half of a surrogate pair
+                pass
         end = partial(outcome, value, error)
-        return end if isinstance(value, InputRequired) else self._respond(identifier, end) or end
+        if not (asks or served.observed or isinstance(value, InputRequired)):
+            response = self._respond(identifier, end)
+            if response is not None:
+                return response
+        context = context or self._context_of(served.context())
+        return with_input(context, self._tool.result_of(end, self._results))
 
-    def _respond(self, identifier: RequestId, end: Outcome) -> bytes | None:
+    def _respond(self, identifier: RequestId, end: Callable[[], Awaitable[Any]]) -> bytes | None:
         """The response to a call; `None` if it takes more than the tool itself."""
         result: Any = None
         try:
@@ -198,21 +192,16 @@ class ToolCallPlan:
         return data.replace(encode(identifier), b"%(id)b")
 
 
-def _plannable_function(tool: Tool) -> Callable[..., Coroutine[Any, Any, Any]] | None:
-    """The function of a tool; `None` if calls of the tool take more than that function."""
-    function, signature = tool.function, tool.signature
-    if (
+def _has_plan(tool: Tool) -> bool:
+    """Whether a call of a tool takes no more than its function, and perhaps a context."""
+    return (
         type(tool) is Tool
         and not tool.scopes
         and tool.runner is None
         and not tool.param_headers
         and not tool.has_own_schemas
-        and signature.context is None
-        and _is_decoded_alike(signature)
-        and never_suspends(function)
-    ):
-        return function
-    return None
+        and _is_decoded_alike(tool.signature)
+    )
 
 
 def _is_decoded_alike(signature: Signature) -> bool:

@@ -82,9 +82,6 @@ class Context(ClientQuestions, Generic[StateT]):
         request_context: The request.
         state: The value that the server's `lifespan` yielded, or `None`.
         questions: Questions and answers of the request; `None` before the first question.
-
-    Raises:
-        InvalidParamsError: The request state is invalid.
     """
 
     __slots__ = ("_lists", "_session_of", "state")
@@ -105,8 +102,6 @@ class Context(ClientQuestions, Generic[StateT]):
         self._signer = signer
         self._url_elicitations = url_elicitations
         self.questions = None
-        if getattr(request_context.params, "request_state", None) is not None:
-            self.multi_round_trip()  # an invalid state is refused, whatever the handler does
 
     if not TYPE_CHECKING:
 

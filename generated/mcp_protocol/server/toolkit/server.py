@@ -521,7 +521,7 @@ class Server(Decorators):
         own_handlers = service.application is self and type(self).handle is Server.handle
         is_served_otherwise = self._is_open or self._low_level or self._default_runner
         if own_handlers and not is_served_otherwise:
-            plans = CallPlans(self._tools, self.describe, self._context)
+            plans = CallPlans(self._tools, self.describe, self._new_context)
             service = plans.added_to(service)
         return AsgiApplication(service, settings, self._routes)
 

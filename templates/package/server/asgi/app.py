@@ -14,7 +14,8 @@ import logging
 import traceback
 from collections.abc import Awaitable, Collection, MutableMapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from functools import partial
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import anyio
@@ -26,6 +27,7 @@ from ...framing.sse import MEDIA_TYPE, EventDecoder
 from ...protocol import jsonrpc
 from ...protocol.plain_requests import read_call
 from ...runtime.concurrency import outcome
+from ...runtime.request_context import NETWORK
 from ...runtime.task_scope import TaskScope, running_loop, scope_type
 from ...runtime.tracing import Trace, trace_of
 from ..serving import HTTP_REQUEST, Service
@@ -39,7 +41,7 @@ from .endpoints import (
 )
 from .host_origin import HostOriginValidator
 from .http_response import SHUTTING_DOWN, HttpResponse
-from .plain_calls import Begun, Message, PlainEndpoint, Planned
+from .plain_calls import Message, PlainEndpoint, PlainService, Post
 from .quotas import Quotas, starts_work
 from .request import (
     SHORT_BODY,
@@ -52,6 +54,7 @@ from .request import (
     Scope,
     Send,
     check_post,
+    network_of,
     whole_body,
 )
 from .settings import SSE_PATH, ServerHttpSettings
@@ -115,16 +118,18 @@ class AsgiApplication:
         state = self._state()
         may_be_json = state.heads.find(request)
         first: Awaitable[Message] | None = None
-        begun: Begun | None = None
-        if may_be_json and state.may_plan and state.expects_plan and state.background.running:
+        if may_be_json and state.may_plan and state.background.running:
             message, first = plain_calls.begin_receiving(receive)
             if message is not None:
-                planned = state.serve_planned(request, whole_body(message), send)
-                served = None if planned is None else await planned
-                if served is True:
-                    return
-                begun, first = served, outcome(message, None)
-                may_be_json = False  # it has no plan, or was run: no second attempt
+                state.quotas.in_flight += 1
+                try:
+                    served = state.serve_planned((request, receive, send), whole_body(message))
+                    if served is not None and await served:
+                        return
+                finally:
+                    state.quotas.in_flight -= 1
+                first = outcome(message, None)
+                may_be_json = False  # it has no plan
         route: Route | None = None
         is_sse, refused = False, None
         if may_be_json is None:
@@ -143,7 +148,7 @@ class AsgiApplication:
             if route is not None:
                 await self._serve_route(route, request, state, scope, receive, send)
             elif request.method == "POST" and not is_sse:
-                await self._post(request, state, receive, send, may_be_json, first, begun)
+                await self._post(request, state, receive, send, may_be_json, first)
             else:
                 await self._other_method(request, state, receive, send)
         except Disconnected:
@@ -344,7 +349,6 @@ class AsgiApplication:
         send: Send,
         may_be_json: bool | None,
         first: Awaitable[Message] | None,
-        begun: Begun | None,
     ) -> None:
         """Read a message and have it served.
 
@@ -355,7 +359,6 @@ class AsgiApplication:
             send: The ASGI send callable.
             may_be_json: Whether a plan may serve the call; `None` if the head was not checked yet.
             first: Gives the first part of the body, if it was asked for already.
-            begun: Continues the call in the body, if it was run already.
         """
         if state.trace is not None:
             send = _TracedSend(send, state.trace)
@@ -372,12 +375,11 @@ class AsgiApplication:
             if isinstance(body, bytes):
                 quotas.in_flight += 1
                 try:
-                    served: Begun | Literal[True] | None = begun
+                    served: Awaitable[bool] | None = None
                     if may_be_json:
-                        planned = state.serve_planned(request, body, send)
-                        served = None if planned is None else await planned
-                    if served is not True:
-                        await self._serve(request, state, body, receive, send, scope, served)
+                        served = state.serve_planned((request, receive, send), body, scope)
+                    if served is None or not await served:
+                        await self._serve(request, state, body, receive, send, scope)
                 finally:
                     quotas.in_flight -= 1
                     bodies.release(body)
@@ -392,8 +394,7 @@ class AsgiApplication:
         receive: Receive,
         send: Send,
         scope: anyio.CancelScope,
-        begun: Begun | None,
-    ) -> Awaitable[None]:
+    ) -> Awaitable[object]:
         """Has a message served by the revisions it belongs to."""
         if state.trace is not None:
             state.trace.received(body)
@@ -409,11 +410,9 @@ class AsgiApplication:
             return http_response.over_limit("in_flight").send(send)
         served: Awaitable[None]
         if isinstance(message, jsonrpc.Request) and plain_calls.ENABLED:
-            response = state.post_plainly(request, message, receive, send, scope, begun)
+            response = state.serve_plainly((request, receive, send), message, scope)
             if response is not None:
                 return response
-        if begun is not None:
-            raise RuntimeError("a call was run, and can't be continued")
         values = None if stateless is None else stateless.headers.values_of(message)
         if stateless is not None and (
             sessions is None or stateless.headers.applies(request, message, values)
@@ -465,7 +464,6 @@ class LifespanState:
         authenticator: Authenticates and authorizes requests, if the application is protected.
         trace: Records the messages, if a trace is wanted.
         may_plan: Whether calls may be served by their plans.
-        expects_plan: Whether the last call was: then the next one is tried before anything else.
     """
 
     def __init__(self, service: Service, settings: ServerHttpSettings) -> None:
@@ -493,45 +491,62 @@ class LifespanState:
             if self.sse is not None:
                 self.sse.authenticator = self.authenticator
         self.may_plan = self.authenticator is None and self.trace is None
-        self.expects_plan = self.may_plan
-        self._may_be_planned = service.may_be_planned
+        self._service = service
         self._longest = min(SHORT_BODY, settings.limits.body)
         self._drain_seconds = service.drain
         self._draining = False
 
-    def serve_planned(self, request: HttpRequest, body: bytes | None, send: Send) -> Planned | None:
-        """Serves a call by its plan; `None` for a request without one."""
+    def serve_planned(
+        self, post: Post, body: bytes | None, scope: anyio.CancelScope | None = None
+    ) -> Awaitable[bool] | None:
+        """Serves a call by its plan; `None` for a request without one.
+
+        Args:
+            post: The POST.
+            body: Its body, if that has arrived.
+            scope: The scope of the caller, if it has one.
+        """
         if (
             body is None
             or not self.may_plan
             or not plain_calls.ENABLED
             or len(body) > self._longest
-            or not self.quotas.has_room()
-            or not (self.expects_plan or self._may_be_planned(body))
+            or not self.quotas.has_room(0)
         ):
             return None
-        planned: Planned | None = None
         call = read_call(body)
-        if call is not None:
-            for endpoint in self.plain_endpoints:
-                planned = endpoint.serve_planned(request, call, send)
-                if planned is not None:
-                    break
-        self.expects_plan = planned is not None
-        return planned
-
-    def post_plainly(
-        self,
-        request: HttpRequest,
-        message: jsonrpc.Request,
-        receive: Receive,
-        send: Send,
-        scope: anyio.CancelScope,
-        begun: Begun | None,
-    ) -> Awaitable[None] | None:
-        """Responds to a POST the plain way, if that can be; see `PlainEndpoint`."""
+        if call is None:
+            return None
         for endpoint in self.plain_endpoints:
-            response = endpoint.post_plainly(request, message, receive, send, scope, begun)
+            admitted = endpoint.admit(post[0], call)
+            if admitted is not None:
+                break
+        else:
+            return None
+        stated, session = admitted
+        plan = self._service.call_plan(stated.revision, call.params.name)
+        if plan is None:
+            return None
+        if plan.looks:
+            self._service.use_state(self.background.state)
+            HTTP_REQUEST.set(post[0])
+            if session is None:
+                NETWORK.set(network_of(post[0].client))
+        if session is not None:
+            session.enter()
+        served = PlainService(endpoint, post, stated, session, scope, call, body)
+        run = partial(plan.run, call.id, call.params.arguments)
+        if plan.suspends and scope is None:
+            return served.serve_in(self.new_scope, run)
+        return served.serve(run)
+
+    def serve_plainly(
+        self, post: Post, message: jsonrpc.Request, scope: anyio.CancelScope
+    ) -> Awaitable[object] | None:
+        """Responds to a POST the plain way, if that can be."""
+        handle = self._service.application.handle
+        for endpoint in self.plain_endpoints:
+            response = plain_calls.serve_plainly(endpoint, handle, post, message, scope)
             if response is not None:
                 return response
         return None

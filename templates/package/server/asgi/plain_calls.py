@@ -5,13 +5,14 @@ open, or send a message before the response, unless the handler itself asks for 
 whose handler returns without any of that needs no connection, no peer and no response writer: it
 is decoded, handled, encoded and sent.
 
-The handler is begun at once, in the task of the request. If it suspends, fails, or asks for its
-peer, the objects of the whole way are made at that moment, and the same coroutine goes on there; it
-is never begun twice. The plain way refuses nothing and has no errors of its own: a request that is
-not certainly plain is left to the whole way, before anything was done for it.
+The handler is begun at once, in the task of the request, and never twice. If it fails or asks for
+its peer, the objects of the whole way are made at that moment. If it suspends, they are made by
+whatever may concern the request first: the next message of its session, a look at all calls that
+wait for long, or the end of the server. The plain way refuses nothing and has no errors of its own:
+a request that is not certainly plain is left to the whole way, before anything was done for it.
 
-A tool call that has a plan (see `CallPlan`) takes less still: nobody can observe it while its
-function runs, so it has no context and no cancel scope either.
+A tool call that has a plan (see `CallPlan`) takes less still: its params are decoded when somebody
+looks at them, and a function that can't suspend needs no cancel scope either.
 
 Checks of the head, limits, authentication, tracing and middleware are those of the whole way: they
 come before and around this.
@@ -21,101 +22,225 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, MutableMapping
-from typing import Any, Literal, Protocol, TypeAlias
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import anyio
 
+from ...channel import RequestId
 from ...protocol import jsonrpc
-from ...protocol.plain_requests import PlainCall, PlainRequest, PlainRequests
+from ...protocol.lifecycle import RequestMetadata
+from ...protocol.plain_requests import PlainCall, PlainRequest, PlainRequests, read_again
 from ...runtime.concurrency import never_suspends, outcome, resumed
 from ...runtime.pending_requests import PendingRequests
 from ...runtime.request_context import RequestContext
-from ..serving import CallPlan
+from ..serving import CallEnd
 from .http_response import send_json
-from .quotas import Quotas
 from .request import HttpRequest, Receive, Send
 
 logger = logging.getLogger(__name__)
 
+_READ_LATE = ("method", "params", "raw_params", "meta")
+
 Message: TypeAlias = MutableMapping[str, Any]
 """A message of ASGI."""
 
-Begun: TypeAlias = Callable[[RequestContext], Coroutine[Any, Any, Any]]
-"""Gives the result of a request: `Application.handle`, or what continues a call that was run."""
-
-Planned: TypeAlias = Coroutine[Any, Any, Begun | Literal[True] | None]
-"""What `serve_planned` returns."""
+Post: TypeAlias = tuple[HttpRequest, Receive, Send]
+"""A POST, and the ASGI callables that belong to it."""
 
 ENABLED = True
 """Whether requests may go the plain way. Tests set it to `False`: all then go the whole way."""
 
+Finish: TypeAlias = Callable[[anyio.CancelScope, Awaitable[Any]], Awaitable[None]]
+"""Awaits a handler that was begun, in the scope of this task, and responds."""
 
-Opened: TypeAlias = tuple[PendingRequests, Callable[[Awaitable[Any]], Awaitable[None]] | None]
-"""Sends to the client of an open request; and awaits a handler that was begun, and responds."""
+Opened: TypeAlias = tuple[PendingRequests, Finish | None]
+"""Sends to the client of an open request; and finishes it, unless its response was sent."""
+
+Run: TypeAlias = Callable[["PlainService"], Coroutine[Any, Any, CallEnd]]
+"""Runs the handler of a request."""
 
 
-class ObservedCall:
-    """The whole way of one request. It costs little before `observe`.
+class UnreadContext(RequestContext):
+    """The context of a request that is read when a handler looks at it.
 
     Args:
-        open: Makes the request an open one, unless its response was sent already.
-
-    Attributes:
-        observed: Whether the request is an open one.
-        done: Whether the response was sent the plain way.
+        served: The service of the request.
     """
 
-    __slots__ = ("_open", "_opened", "done", "observed")
+    __slots__ = ("_served",)
 
-    def __init__(self, open: Callable[[bool], Opened]) -> None:
-        self._open = open
-        self._opened: Opened | None = None
-        self.observed = self.done = False
+    if not TYPE_CHECKING:
 
-    def observe(self) -> PendingRequests:
-        """Sends to the client of the request, which is an open request from now on. Idempotent."""
-        return self._whole_way()[0]
+        def __getattr__(self, name: str) -> Any:
+            if name not in _READ_LATE:
+                return super().__getattr__(name)
+            request = self._served.request()
+            for each in _READ_LATE:
+                setattr(self, each, getattr(request, each))
+            return getattr(request, name)
 
-    def finish(self, handler: Awaitable[Any]) -> Awaitable[None]:
-        """Await a handler that was begun, and respond."""
-        finish = self._whole_way()[1]
-        assert finish is not None  # the response was not sent
-        return finish(handler)
-
-    def _whole_way(self) -> Opened:
-        if self._opened is None:
-            self.observed = not self.done
-            self._opened = self._open(self.done)
-        return self._opened
+    def __init__(self, served: PlainService) -> None:
+        stated = served.stated
+        self._served = served
+        self._peer = served.observe
+        self.revision = stated.revision
+        self.request_id = served.id
+        self.peer_info = stated.peer_info
+        self.peer_capabilities = stated.peer_capabilities
 
 
 class PlainEndpoint(Protocol):
     """Serves requests the plain way, and the whole way."""
 
-    def serve_planned(self, request: HttpRequest, call: PlainCall, send: Send) -> Planned | None:
-        """Serves a call by its plan, as `serve_planned` does; `None` if it has none."""
+    def admit(self, request: HttpRequest, call: PlainCall) -> tuple[RequestMetadata, Any] | None:
+        """The metadata of a call and its session; `None` if the call is not certainly plain."""
         ...
 
-    def post_plainly(
+    def read(
+        self, request: HttpRequest, message: jsonrpc.Request
+    ) -> tuple[PlainRequest, Any] | None:
+        """A request and its session; `None` if the request is not certainly plain."""
+        ...
+
+    @property
+    def requests(self) -> PlainRequests:
+        """Encodes the responses."""
+        ...
+
+    def open(self, served: PlainService) -> Opened:
+        """Make a request an open one, unless its response was sent."""
+        ...
+
+    def wait(self, served: PlainService) -> None:
+        """Have a request observed, whose handler waits, before anything can concern it."""
+        ...
+
+    def stop_waiting(self, served: PlainService) -> None:
+        """Record that the handler of a request has ended."""
+        ...
+
+
+class PlainService:
+    """The service of one request. It costs little before `observe`.
+
+    Args:
+        endpoint: Makes it an open request.
+        post: The POST.
+        stated: The metadata of the request.
+        session: Its session, if it has one.
+        scope: The scope that it is served in; `None` if none was entered yet.
+        received: The request, or as much of it as a plan needs.
+        body: The body of the POST, to read the rest from.
+
+    Attributes:
+        post: As passed.
+        stated: As passed.
+        session: As passed.
+        scope: As passed, or entered since.
+        since: When the handler began to wait, on the monotonic clock; `None` if it did not.
+        observed: Whether the request is an open one.
+        done: Whether the response was sent the plain way.
+    """
+
+    __slots__ = (
+        *("_body", "_endpoint", "_opened", "_received", "done", "observed", "post", "scope"),
+        *("session", "since", "stated"),
+    )
+
+    def __init__(
         self,
-        request: HttpRequest,
-        message: jsonrpc.Request,
-        receive: Receive,
-        send: Send,
-        scope: anyio.CancelScope,
-        begun: Begun | None = None,
-    ) -> Awaitable[None] | None:
-        """Responds to a POST; `None`, and nothing was done, if it has to go the whole way.
+        endpoint: PlainEndpoint,
+        post: Post,
+        stated: RequestMetadata,
+        session: Any,
+        scope: anyio.CancelScope | None,
+        received: PlainCall | PlainRequest,
+        body: bytes = b"",
+    ) -> None:
+        self._endpoint = endpoint
+        self.post = post
+        self.stated = stated
+        self.session = session
+        self.scope = scope
+        self._received = received
+        self._body = body
+        self._opened: Opened | None = None
+        self.since: float | None = None
+        self.observed = self.done = False
+
+    @property
+    def id(self) -> RequestId:
+        """Id of the request."""
+        return self._received.id
+
+    def request(self) -> PlainRequest:
+        """The whole request, with typed params."""
+        if isinstance(self._received, PlainCall):
+            self._received = read_again(self._body, self.stated)
+        return self._received
+
+    def context(self) -> RequestContext:
+        """The context of the request."""
+        return UnreadContext(self)
+
+    def observe(self) -> PendingRequests:
+        """Sends to the client of the request, which is an open request from now on. Idempotent."""
+        return self._whole_way()[0]
+
+    async def serve_in(self, new_scope: Callable[[], anyio.CancelScope], run: Run) -> bool:
+        """Serve the request in a scope of its own, as a handler that may suspend needs one."""
+        with new_scope() as self.scope:
+            return await self.serve(run)
+        return True  # the request was cancelled
+
+    async def serve(self, run: Run) -> bool:
+        """Serve the request.
 
         Args:
-            request: The POST.
-            message: The request in its body.
-            receive: The ASGI receive callable.
-            send: The ASGI send callable.
-            scope: The scope of the caller.
-            begun: Continues the call, if it was run already.
+            run: Runs the handler.
+
+        Returns:
+            Whether it was served, and is not left to the whole way.
         """
-        ...
+        running = run(self)
+        try:
+            try:
+                awaited = running.send(None)
+            except StopIteration as stop:
+                end: CallEnd = stop.value
+            else:
+                self.since = monotonic()
+                self._endpoint.wait(self)
+                try:
+                    end = await resumed(running, awaited)
+                finally:
+                    self._endpoint.stop_waiting(self)
+            if end is None:
+                return False
+            if isinstance(end, bytes):
+                self.done = True
+                await _respond(end, self.post[2])
+            elif self.scope is not None:
+                await self._finish(self.scope, end)
+            else:
+                with anyio.CancelScope() as self.scope:
+                    await self._finish(self.scope, end)
+            return True
+        finally:
+            if self.session is not None and not self.observed:
+                self.session.leave()
+
+    def _finish(self, scope: anyio.CancelScope, handler: Awaitable[Any]) -> Awaitable[None]:
+        finish = self._whole_way()[1]
+        assert finish is not None  # the response was not sent
+        return finish(scope, handler)
+
+    def _whole_way(self) -> Opened:
+        if self._opened is None:
+            self.observed = not self.done
+            self._opened = self._endpoint.open(self)
+        return self._opened
 
 
 _BEGIN_AT_ONCE = frozenset(
@@ -140,34 +265,6 @@ def begin_receiving(receive: Receive) -> tuple[Message | None, Awaitable[Message
     return None, resumed(coroutine, awaited)
 
 
-async def serve_planned(
-    plan: CallPlan,
-    call: PlainCall,
-    quotas: Quotas,
-    send: Send,
-    on_end: Callable[[], object] | None = None,
-) -> Begun | Literal[True] | None:
-    """Serve a call by its plan.
-
-    Returns:
-        `True` if the response was sent, `None` if nothing was done; else what continues the call.
-    """
-    quotas.in_flight += 1
-    try:
-        data = plan.run(call.id, call.params.arguments)
-        if data is None:
-            return None
-        if not isinstance(data, bytes):
-            outcome = data
-            return lambda context: plan.resume(context, outcome)
-        await _respond(data, send)
-        return True
-    finally:
-        quotas.in_flight -= 1
-        if on_end is not None:
-            on_end()
-
-
 async def _respond(data: bytes, send: Send) -> None:
     try:
         await send_json(data, send)
@@ -175,53 +272,37 @@ async def _respond(data: bytes, send: Send) -> None:
         logger.debug("not sent: %s", error)
 
 
-async def serve_plainly(
-    handle: Begun,
-    requests: PlainRequests,
-    request: PlainRequest,
-    open: Callable[[bool], Opened],
-    send: Send,
-    on_end: Callable[[], object] | None = None,
-) -> None:
-    """Handle a request and respond, the plain way as far as that goes.
+def serve_plainly(
+    endpoint: PlainEndpoint,
+    handle: Callable[[RequestContext], Coroutine[Any, Any, Any]],
+    post: Post,
+    message: jsonrpc.Request,
+    scope: anyio.CancelScope,
+) -> Awaitable[object] | None:
+    """Responds to a POST; `None`, and nothing was done, if it has to go the whole way.
 
     Args:
-        handle: Handles the request, or continues what was begun.
-        requests: Encodes the response.
-        request: The request.
-        open: Makes it an open request; see `ObservedCall`.
-        send: The ASGI send callable.
-        on_end: Called at the end, unless the request was opened.
+        endpoint: Serves it the whole way.
+        handle: Handles the request.
+        post: The POST.
+        message: The request in its body.
+        scope: The scope of the caller.
     """
-    stated, call = request.stated, ObservedCall(open)
-    context = RequestContext(
-        call.observe,
-        request.method,
-        request.params,
-        request.raw_params,
-        request.meta,
-        stated.revision,
-        request.id,
-        stated.peer_info,
-        stated.peer_capabilities,
-    )
-    handler: Awaitable[Any]
-    try:
+    admitted = endpoint.read(post[0], message)
+    if admitted is None:
+        return None
+    request, session = admitted
+
+    async def run(served: PlainService) -> CallEnd:
         try:
-            coroutine = handle(context)
-            awaited = coroutine.send(None)
-        except StopIteration as end:
-            data = None if call.observed else requests.encode(request, end.value)
-            if data is not None:
-                call.done = True
-                await _respond(data, send)
-                return
-            handler = outcome(end.value, None)
+            result = await handle(served.context())
+        except GeneratorExit:
+            raise
         except BaseException as error:  # for the whole way to tell failures from cancellation
-            handler = outcome(None, error)
-        else:
-            handler = resumed(coroutine, awaited)
-        await call.finish(handler)
-    finally:
-        if on_end is not None and not call.observed:
-            on_end()
+            return outcome(None, error)
+        data = None if served.observed else endpoint.requests.encode(request, result)
+        return outcome(result, None) if data is None else data
+
+    if session is not None:
+        session.enter()
+    return PlainService(endpoint, post, request.stated, session, scope, request).serve(run)

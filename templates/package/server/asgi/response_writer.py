@@ -279,6 +279,7 @@ class PostResponse(Channel):
         statuses: HTTP status by JSON-RPC error code, without a session.
 
     Attributes:
+        created: When the first period of silence began, on the monotonic clock.
         done: Whether nothing more is sent.
         events_only: Whether the response has to be a stream.
         other_status: HTTP status of errors whose code has none of its own.
@@ -287,9 +288,18 @@ class PostResponse(Channel):
     """
 
     __slots__ = (
-        *("_batch", "_created", "_documents", "_headers", "_json_only", "_left", "_on_abort"),
+        *("_batch", "_documents", "_headers", "_json_only", "_left", "_on_abort"),
         *("_receive", "_request", "_send", "_session", "_settings", "_sse", "_statuses", "_stream"),
-        *("_streaming", "_watching", "attended", "done", "events_only", "other_status", "watched"),
+        *(
+            "_streaming",
+            "_watching",
+            "attended",
+            "created",
+            "done",
+            "events_only",
+            "other_status",
+            "watched",
+        ),
     )
 
     def __init__(
@@ -323,7 +333,7 @@ class PostResponse(Channel):
         self._sse: SseResponse | None = None
         self._stream: _SessionStream | None = None
         self._watching: anyio.CancelScope | None = None
-        self._created = monotonic()
+        self.created = monotonic()
         self._on_abort: Callable[[], object] | None = None
         self.done = False
         self.other_status = other_status
@@ -334,7 +344,7 @@ class PostResponse(Channel):
     def sse(self) -> SseResponse:
         """The stream, started or not."""
         if self._sse is None:
-            since = anyio.current_time() - (monotonic() - self._created)
+            since = anyio.current_time() - (monotonic() - self.created)
             self._sse = SseResponse(self._send, self._settings.limits.send_seconds, since)
             self._sse.on_abort = self._on_abort
         return self._sse

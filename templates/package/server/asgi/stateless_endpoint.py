@@ -34,6 +34,7 @@ from ...facts import Lifecycle, Revision, Revisions
 from ...foreign_text import safe_repr, safe_text
 from ...framing import http_headers
 from ...protocol import jsonrpc
+from ...protocol.lifecycle import RequestMetadata
 from ...protocol.param_headers import ParamHeadersOf, value_at
 from ...protocol.plain_requests import PlainCall, PlainRequest, PlainRequests
 from ...protocol.receiver import CancelReceived, NotificationReceived, RequestReceived, Send
@@ -49,7 +50,7 @@ from ..serving import AnnouncementQueue, Service
 from . import http_response
 from . import request as http
 from .http_response import SHUTTING_DOWN, HttpResponse
-from .plain_calls import Begun, Opened, Planned, serve_plainly, serve_planned
+from .plain_calls import Opened, PlainService
 from .quotas import Quotas, StreamMemory
 from .response_writer import PostResponse
 from .settings import ServerHttpSettings
@@ -78,6 +79,7 @@ class StatelessEndpoint:
 
     Attributes:
         headers: The rules of these revisions for header fields.
+        requests: Reads requests the plain way.
     """
 
     def __init__(
@@ -93,7 +95,7 @@ class StatelessEndpoint:
         self._http = facts.http
         self._calls = _WaitingCalls(settings.keep_alive)
         quotas.find_disconnected.append(self._calls.watch_all)
-        self._plain = PlainRequests(service.describe, self.headers.meta_cache)
+        self.requests = PlainRequests(service.describe, self.headers.meta_cache)
 
     async def watch(self) -> None:
         """Watch the clients of calls that wait for long, until cancelled."""
@@ -142,37 +144,29 @@ class StatelessEndpoint:
         NETWORK.set(http.network_of(request.client))
         for event in connection.receive_message(message):
             if isinstance(event, RequestReceived):
-                await self._serve(peer, response, event, scope)
+                call = _Call(self._calls, self._background, peer, event.id, response)
+                await self._serve(call, event, scope)
             elif isinstance(event, Send) and connection.inbound_requests:
                 await self._listen(peer, message, event.message, request, receive, response)
             else:
                 await peer.handle(event)
 
-    def serve_planned(
-        self, request: http.HttpRequest, call: PlainCall, send: http.Send
-    ) -> Planned | None:
-        """Serves a call by its plan; see `PlainEndpoint`."""
-        stated = self._plain.stated(call)
-        if stated is None:
-            return None
-        plan = self._service.call_plan(stated.revision, call.params.name)
-        if plan is None or not self.headers.agree(
+    def admit(
+        self, request: http.HttpRequest, call: PlainCall
+    ) -> tuple[RequestMetadata, None] | None:
+        """The metadata of a call; see `PlainEndpoint`."""
+        stated = self.requests.stated(call)
+        if stated is None or not self.headers.agree(
             request, stated.revision, call.method, call.params
         ):
             return None
-        return serve_planned(plan, call, self._quotas, send)
+        return stated, None
 
-    def post_plainly(
-        self,
-        request: http.HttpRequest,
-        message: jsonrpc.Request,
-        receive: http.Receive,
-        send: http.Send,
-        scope: anyio.CancelScope,
-        begun: Begun | None = None,
-    ) -> Awaitable[None] | None:
-        """Responds to a POST the plain way; see `PlainEndpoint`."""
-        plain = self._plain.read(message)
+    def read(
+        self, request: http.HttpRequest, message: jsonrpc.Request
+    ) -> tuple[PlainRequest, None] | None:
+        """A request; see `PlainEndpoint`."""
+        plain = self.requests.read(message)
         if (
             plain is None
             or not self.headers.agree(
@@ -182,25 +176,31 @@ class StatelessEndpoint:
         ):
             return None
         NETWORK.set(http.network_of(request.client))
-        handle = begun or self._service.application.handle
-        opened = partial(self._open_plain, plain, (request, receive, send), scope)
-        return serve_plainly(handle, self._plain, plain, opened, send)
+        return plain, None
 
-    def _open_plain(
-        self,
-        plain: PlainRequest,
-        http_request: tuple[http.HttpRequest, http.Receive, http.Send],
-        scope: anyio.CancelScope,
-        done: bool,
-    ) -> Opened:
-        """Make a request that came the plain way an open one, unless its response was sent."""
-        response = self._response_of(*http_request)
-        response.done = done
-        connection, event = self._connection(), plain.event()
-        if not done:
-            connection.register(event, plain.stated)
+    def open(self, served: PlainService) -> Opened:
+        """Make a request an open one; see `PlainEndpoint`."""
+        response = self._response_of(*served.post)
+        response.done = served.done
+        response.created = served.since or response.created
+        connection, event = self._connection(), served.request().event()
         peer = Peer(connection, response, self._service.application)
-        return peer.callers, partial(self._serve, peer, response, event, scope)
+        call = _Call(self._calls, self._background, peer, event.id, response)
+        if not served.done:
+            connection.register(event, served.stated)
+            if served.scope is not None:  # the handler may wait, now or later
+                peer.begin(event.id, served.scope)
+                call.wait()
+        return peer.callers, partial(self._serve, call, event)
+
+    def wait(self, served: PlainService) -> None:
+        """Have a request observed when its handler has waited for long; see `PlainEndpoint`."""
+        if not served.observed:
+            self._calls.add(served)
+
+    def stop_waiting(self, served: PlainService) -> None:
+        """Record that the handler of a request has ended."""
+        self._calls.discard(served)
 
     def _response_of(
         self, request: http.HttpRequest, receive: http.Receive, send: http.Send
@@ -217,8 +217,7 @@ class StatelessEndpoint:
 
     async def _serve(
         self,
-        peer: Peer,
-        response: PostResponse,
+        call: _Call,
         event: RequestReceived,
         scope: anyio.CancelScope,
         handler: Awaitable[Any] | None = None,
@@ -226,16 +225,15 @@ class StatelessEndpoint:
         """Serve a request.
 
         Args:
-            peer: The protocol of the request.
-            response: The response.
-            event: The request.
+            call: The request.
+            event: The same, as its connection has it.
             scope: The scope of the caller.
             handler: Gives the result, if the handler was begun already.
         """
+        response = call.response
         response.other_status = 200
-        call = _Call(self._calls, self._background, peer, event.id, response)
         try:
-            await pausing(peer.handle(event, scope, handler), call.wait)
+            await pausing(call.peer.handle(event, scope, handler), call.wait)
         finally:
             if call.waits or not response.done:
                 await call.end()
@@ -340,7 +338,7 @@ class _WaitingCalls:
 
     Most handlers wait for a short time. A task that waits for the client to disconnect would cost
     more than the call, so one task looks at all calls from time to time, and has those watched that
-    it meets.
+    it meets. Those that came the plain way are open requests from then on.
 
     Args:
         keep_alive: Seconds of silence after which a stream is opened, or gets a comment; `None` for
@@ -352,26 +350,35 @@ class _WaitingCalls:
             _WATCH_INTERVAL if keep_alive is None else min(_WATCH_INTERVAL, keep_alive / 2)
         )
         self._calls: set[_Call] = set()
+        self._unobserved: set[PlainService] = set()
         self._added: anyio.Event | None = None
 
     def __iter__(self) -> Iterator[_Call]:
+        while self._unobserved:
+            self._unobserved.pop().observe()
         return iter(list(self._calls))
 
-    def add(self, call: _Call) -> None:
+    def add(self, call: _Call | PlainService) -> None:
         """Add a call."""
-        self._calls.add(call)
+        if isinstance(call, _Call):
+            self._calls.add(call)
+        else:
+            self._unobserved.add(call)
         if self._added is not None:
             self._added.set()
             self._added = None
 
-    def discard(self, call: _Call) -> None:
+    def discard(self, call: _Call | PlainService) -> None:
         """Remove a call."""
-        self._calls.discard(call)
+        if isinstance(call, _Call):
+            self._calls.discard(call)
+        else:
+            self._unobserved.discard(call)
 
     async def watch(self) -> None:
         """Have calls watched, until cancelled."""
         while True:
-            if not self._calls:
+            if not (self._calls or self._unobserved):
                 self._added = anyio.Event()
                 await self._added.wait()
             await anyio.sleep(self._interval)
@@ -379,7 +386,7 @@ class _WaitingCalls:
 
     def watch_all(self) -> None:
         """Have all calls watched that wait now."""
-        for call in self._calls:
+        for call in self:
             if not call.watched:
                 call.watch()
 
@@ -395,11 +402,13 @@ class _Call:
         response: The response.
 
     Attributes:
+        peer: As passed.
+        response: As passed.
         waits: Whether the handler had to wait.
         watched: Whether a task waits for the client to disconnect.
     """
 
-    __slots__ = ("_background", "_calls", "_id", "_peer", "_response", "waits", "watched")
+    __slots__ = ("_background", "_calls", "_id", "peer", "response", "waits", "watched")
 
     def __init__(
         self,
@@ -411,27 +420,27 @@ class _Call:
     ) -> None:
         self._calls = calls
         self._background = background
-        self._peer = peer
+        self.peer = peer
         self._id = identifier
-        self._response = response
+        self.response = response
         self.waits = self.watched = False
 
     def wait(self) -> None:
         """Record that the handler has to wait; a call that waits for long is watched."""
         self.waits = True
         self._calls.add(self)
-        self._response.call_on_abort(self._on_abort)
-        if self._response.events_only:  # the stream begins at once
+        self.response.call_on_abort(self._on_abort)
+        if self.response.events_only:  # the stream begins at once
             self.watch()
 
     def watch(self) -> None:
         """Wait for the client to disconnect."""
         self.watched = True
-        self._background.start_soon(self._response.watch)
+        self._background.start_soon(self.response.watch)
 
     async def end(self) -> None:
         """End the response; with an error if there was none, because the host cancelled."""
-        response = self._response
+        response = self.response
         response.stop_watching()
         self._calls.discard(self)
         if not response.done:
@@ -441,7 +450,7 @@ class _Call:
 
     async def fail(self, text: str) -> None:
         """Respond with an error and cancel the request; the client has a second to read."""
-        peer, response = self._peer, self._response
+        peer, response = self.peer, self.response
         message = peer.connection.fail(self._id, InternalError(text))
         if message is not None:
             response.other_status = _UNAVAILABLE
@@ -455,12 +464,12 @@ class _Call:
         await peer.handle(CancelReceived(self._id, text))
 
     def _on_abort(self) -> None:
-        self._response.done = True
+        self.response.done = True
         self._background.start_soon(self._cancel)
 
     async def _cancel(self) -> None:
-        for event in self._peer.connection.stream_closed(self._id):
-            await self._peer.handle(event)
+        for event in self.peer.connection.stream_closed(self._id):
+            await self.peer.handle(event)
 
 
 class _NoChannel(Channel):

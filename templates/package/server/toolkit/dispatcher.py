@@ -411,6 +411,13 @@ class Dispatcher:
         return server_session(request)
 
     def _context(self, request: RequestContext) -> Context[Any]:
+        """The context of a request, whose request state is valid, if it has one."""
+        context = self._new_context(request)
+        if getattr(request.params, "request_state", None) is not None:
+            context.multi_round_trip()  # an invalid state is refused, whatever the handler does
+        return context
+
+    def _new_context(self, request: RequestContext) -> Context[Any]:
         return Context(
             request,
             self._signer,

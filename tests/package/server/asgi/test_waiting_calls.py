@@ -1,0 +1,241 @@
+"""Calls whose handlers wait: open requests for whoever asks, although nothing was made for them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from mcp_protocol import Context, Server
+from mcp_protocol.runtime.peer import Peer
+from mcp_protocol.server.asgi import plain_calls
+from mcp_protocol.server.asgi.settings import Limits
+from package.asgi_client import Http, asgi, fields_of
+from package.asgi_stream import SECONDS, Reply, Stream
+from package.wire import HANDSHAKE, SESSIONS, STREAMABLE, encoded, request
+
+pytestmark = pytest.mark.anyio
+
+sessions = pytest.mark.parametrize("revision", SESSIONS)
+streamable = pytest.mark.parametrize("revision", STREAMABLE)
+on_asyncio = pytest.mark.parametrize("anyio_backend", ["asyncio"])
+
+
+class Waiting:
+    """A server whose tool waits for the test.
+
+    Attributes:
+        server: The server.
+        go: Set to let the tool end.
+        begun: Number of calls that have begun.
+        ends: How each call has ended.
+    """
+
+    def __init__(self) -> None:
+        self.server = Server("waiting")
+        self.go = anyio.Event()
+        self.begun = 0
+        self.ends: list[str] = []
+        self.server.tool()(self.wait)
+        self.server.tool()(self.speak_and_wait)
+        self.server.tool()(self.report)
+
+    async def wait(self, stubborn: bool = False) -> str:
+        self.begun += 1
+        try:
+            with anyio.CancelScope():  # scopes of the tool nest in that of the request
+                await self.go.wait()
+        except anyio.get_cancelled_exc_class():
+            self.ends.append("cancelled")
+            if not stubborn:
+                raise
+            return "stubborn"
+        self.ends.append("returned")
+        return "waited"
+
+    async def speak_and_wait(self, ctx: Context) -> str:
+        await ctx.progress(1)
+        return await self.wait()
+
+    async def report(self, ctx: Context) -> str:
+        await anyio.lowlevel.checkpoint()
+        await ctx.progress(1)
+        return f"{ctx.request_id} {ctx.raw_params is not None} {ctx.is_retry}"
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        with anyio.fail_after(SECONDS):
+            while not condition():
+                await anyio.sleep(0)
+
+
+async def ready(http: Http, revision: str) -> None:
+    """Have a client say everything that later calls repeat."""
+    if revision in HANDSHAKE:
+        await http.initialize(revision)
+    await http.ask(revision, "tools/call", {"name": "report"})
+
+
+async def end_of(stream: Stream) -> Reply:
+    """The answer of a request, once it has come."""
+    await stream.end()
+    return Reply(stream)
+
+
+def cancellation(identifier: int) -> dict[str, Any]:
+    params = {"requestId": identifier}
+    return {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}
+
+
+@streamable
+@on_asyncio
+async def test_a_call_that_waits_for_a_moment_makes_no_peer(
+    revision: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plain_calls, "ENABLED", True)  # with `--whole-way` too
+    waiting, served = Waiting(), list[object]()
+    async with asgi(waiting.server) as http:
+        await ready(http, revision)
+        handle: Callable[..., Awaitable[None]] = Peer.handle
+
+        async def record(*arguments: Any) -> None:
+            served.append(arguments)
+            await handle(*arguments)
+
+        monkeypatch.setattr(Peer, "handle", record)
+        async with http.asking(revision, "tools/call", {"name": "wait"}, begun=False) as stream:
+            await waiting.until(lambda: waiting.begun == 1)
+            waiting.go.set()
+            assert (await end_of(stream)).result["content"][0]["text"] == "waited"
+    assert not served
+
+
+@streamable
+async def test_a_tool_reports_after_it_has_waited(revision: str) -> None:
+    async with asgi(Waiting().server) as http:
+        await ready(http, revision)
+        for _ in range(2):
+            meta = {"progressToken": 4}
+            params = {"name": "report"}
+            async with http.asking(revision, "tools/call", params, id=3, meta=meta) as stream:
+                assert (await stream.message())["method"] == "notifications/progress"
+                text = (await stream.message())["result"]["content"][0]["text"]
+                assert text == "3 True False"
+            reply = await http.ask(revision, "tools/call", params, id=3)
+            assert reply.result["content"][0]["text"] == "3 True False"
+
+
+@sessions
+@pytest.mark.parametrize("stubborn", [False, True])
+async def test_a_waiting_call_is_cancelled_and_its_id_used_again(
+    revision: str, stubborn: bool
+) -> None:
+    waiting = Waiting()
+    call = {"name": "wait", "arguments": {"stubborn": stubborn}}
+    async with asgi(waiting.server) as http:
+        await ready(http, revision)
+        async with http.asking(revision, "tools/call", call, begun=False) as stream:
+            await waiting.until(lambda: waiting.begun == 1)
+            await http.post(cancellation(1))
+            waiting.go.set()
+            reply = await http.ask(revision, "tools/call", call)
+            assert reply.result["content"][0]["text"] == "waited"
+            assert b"result" not in (await end_of(stream)).body
+        assert waiting.ends == ["cancelled", "returned"]
+
+
+@sessions
+async def test_the_id_of_a_waiting_call_is_refused_to_another(revision: str) -> None:
+    waiting = Waiting()
+    async with asgi(waiting.server) as http:
+        await ready(http, revision)
+        async with http.asking(revision, "tools/call", {"name": "wait"}, begun=False) as stream:
+            await waiting.until(lambda: waiting.begun == 1)
+            reply = await http.ask(revision, "tools/call", {"name": "wait"})
+            assert "error" in reply.json
+            waiting.go.set()
+            assert (await end_of(stream)).result["content"][0]["text"] == "waited"
+        assert waiting.begun == 1
+
+
+@sessions
+async def test_a_session_has_so_many_waiting_calls_at_most(revision: str) -> None:
+    waiting = Waiting()
+    async with asgi(waiting.server, limits=Limits(per_session=2)) as http:
+        await ready(http, revision)
+        async with (
+            http.asking(revision, "tools/call", {"name": "wait"}, id=1, begun=False),
+            http.asking(revision, "tools/call", {"name": "wait"}, id=2, begun=False),
+        ):
+            await waiting.until(lambda: waiting.begun == 2)
+            reply = await http.ask(revision, "tools/call", {"name": "wait"}, id=3)
+            assert (reply.status, waiting.begun) == (503, 2)
+            waiting.go.set()
+            await waiting.until(lambda: len(waiting.ends) == 2)
+        reply = await http.ask(revision, "tools/call", {"name": "wait"}, id=4)
+        assert reply.result["content"][0]["text"] == "waited"
+
+
+@sessions
+async def test_the_end_of_a_session_cancels_its_waiting_call(revision: str) -> None:
+    waiting = Waiting()
+    async with asgi(waiting.server) as http:
+        await ready(http, revision)
+        async with http.asking(revision, "tools/call", {"name": "wait"}, begun=False):
+            await waiting.until(lambda: waiting.begun == 1)
+            assert (await http.delete()).status == 200
+            await waiting.until(lambda: waiting.ends == ["cancelled"])
+
+
+waiting_tools = pytest.mark.parametrize("tool", ["wait", "speak_and_wait"])
+
+
+@streamable
+@waiting_tools
+async def test_the_end_of_a_server_fails_its_waiting_call(revision: str, tool: str) -> None:
+    waiting = Waiting()
+    async with asgi(waiting.server) as http:
+        await ready(http, revision)
+        async with http.asking(revision, "tools/call", {"name": tool}, begun=False) as stream:
+            await waiting.until(lambda: waiting.begun == 1)
+            await http.shut_down()
+            assert "ending" in (await end_of(stream)).error["message"]
+        assert waiting.ends == ["cancelled"]
+
+
+@pytest.mark.parametrize("revision", [each for each in STREAMABLE if each not in HANDSHAKE])
+@waiting_tools
+async def test_a_waiting_call_ends_with_its_connection(revision: str, tool: str) -> None:
+    waiting = Waiting()
+    async with asgi(waiting.server) as http:
+        await ready(http, revision)
+        async with http.asking(revision, "tools/call", {"name": tool}, begun=False) as stream:
+            await waiting.until(lambda: waiting.begun == 1)
+            stream.disconnect()
+            await waiting.until(lambda: waiting.ends == ["cancelled"])
+
+
+@streamable
+async def test_a_host_that_cancels_a_waiting_call_gets_its_task_back(revision: str) -> None:
+    waiting, sent = Waiting(), list[Any]()
+    async with asgi(waiting.server) as http:
+        await ready(http, revision)
+        message = request(revision, "tools/call", {"name": "wait"})
+        scope = http.scope_of("POST", None, fields_of(revision, message))
+
+        async def receive() -> dict[str, Any]:
+            return {"type": "http.request", "body": encoded(message), "more_body": False}
+
+        async def send(each: Any) -> None:
+            sent.append(each)
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(http.app, scope, receive, send)
+            await waiting.until(lambda: waiting.begun == 1)
+            if revision in HANDSHAKE:  # a session's call goes on
+                waiting.go.set()
+            tasks.cancel_scope.cancel()
+        ends = ["returned"] if revision in HANDSHAKE else ["cancelled"]
+        await waiting.until(lambda: waiting.ends == ends)
