@@ -21,7 +21,7 @@ import logging
 import os
 import sys
 import threading
-from collections.abc import Callable, Collection, Coroutine, Generator, Iterator, Mapping
+from collections.abc import Callable, Collection, Coroutine, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from functools import cached_property
@@ -231,6 +231,10 @@ def _never_planned(body: bytes) -> bool:
     return False
 
 
+def _no_keys() -> Sequence[bytes]:
+    return ()
+
+
 def _ignore_state(state: Any) -> None:
     """Discard what a lifespan yields."""
 
@@ -268,6 +272,7 @@ class Service(msgspec.Struct, frozen=True):
         admit: Which subjects of a subscription to a notification of an extension are admitted.
         call_plan: The plan of a tool in a revision; `None` if the application serves its calls.
         may_be_planned: Whether a body may be a call that has a plan. A guess, which costs little.
+        shared_keys: The keys that processes which serve together have, newest first.
     """
 
     application: Application
@@ -286,6 +291,7 @@ class Service(msgspec.Struct, frozen=True):
     admit: Admit | None = None
     call_plan: Callable[[Revision, str], CallPlan | None] = _no_plan
     may_be_planned: Callable[[bytes], bool] = _never_planned
+    shared_keys: Callable[[], Sequence[bytes]] = _no_keys
 
 
 async def serve(service: Service, channel: Channel) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from ...runtime.task_scope import TaskScope
 from ..serving import Service
 from .draft_headers import check_draft
+from .sealed_sessions import SealedEndpoint, check_sealing, sealed
 from .session_endpoint import SessionEndpoint, with_sessions
 from .quotas import Quotas
 from .protection import Protection
@@ -33,12 +34,13 @@ def stateless_endpoint(
 
 def session_endpoint(
     service: Service, settings: ServerHttpSettings, background: TaskScope, quotas: Quotas
-) -> SessionEndpoint | None:
+) -> SessionEndpoint | SealedEndpoint | None:
     """Serves the revisions with sessions; `None` if none of those is served."""
     revisions = with_sessions(service.revisions)
     if revisions:
         draft = partial(check_draft, param_headers_of=service.param_headers_of)
-        return SessionEndpoint(service, settings, revisions, background, quotas, draft)
+        sessions = SessionEndpoint(service, settings, revisions, background, quotas, draft)
+        return sealed(service, settings, sessions)
     return None
 
 
