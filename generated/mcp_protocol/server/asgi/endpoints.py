@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from ...runtime.task_scope import TaskScope
 from ..serving import Service
 from .draft_headers import check_draft
-from .sealed_sessions import SealedEndpoint, check_sealing, sealed
 from .session_endpoint import SessionEndpoint, with_sessions
 from .quotas import Quotas
 from .protection import Protection
@@ -22,6 +21,7 @@ from .settings import ServerHttpSettings
 from .stateless_endpoint import StatelessEndpoint
 
 if TYPE_CHECKING:
+    from .sealed_sessions import SealedEndpoint
     from .sse_endpoint import SseEndpoints
 
 
@@ -40,7 +40,11 @@ def session_endpoint(
     if revisions:
         draft = partial(check_draft, param_headers_of=service.param_headers_of)
         sessions = SessionEndpoint(service, settings, revisions, background, quotas, draft)
-        return sealed(service, settings, sessions)
+        if settings.sessions == "sealed":
+            from .sealed_sessions import SealedEndpoint, sealer_of  # as below
+
+            return SealedEndpoint(sessions, sealer_of(service, settings), settings.auth is not None)
+        return sessions
     return None
 
 
@@ -65,6 +69,19 @@ def check_sse_paths(service: Service, settings: ServerHttpSettings) -> None:
         from .sse_endpoint import check_paths
 
         check_paths(service, settings)
+
+
+def check_sealing(service: Service, settings: ServerHttpSettings) -> None:
+    """Check that sessions can be sealed, if they are to be.
+
+    Raises:
+        ValueError: They can't: the server has no key.
+        MissingExtraError: `cryptography` is not installed.
+    """
+    if settings.sessions == "sealed":
+        from .sealed_sessions import sealer_of  # few servers seal sessions
+
+        sealer_of(service, settings)
 
 
 def authentication_of(

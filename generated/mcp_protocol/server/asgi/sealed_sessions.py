@@ -308,32 +308,17 @@ _ENDED_HERE = HttpResponse(
 )
 
 
-def check_sealing(service: Service, settings: ServerHttpSettings) -> None:
-    """Check that sessions can be sealed, if they are to be.
+def sealer_of(service: Service, settings: ServerHttpSettings) -> SessionSealer:
+    """The sealer of a server's sessions.
 
     Raises:
         ValueError: The server has no key.
         MissingExtraError: `cryptography` is not installed.
     """
-    if settings.sessions == "sealed":
-        if not service.shared_keys():
-            raise ValueError(
-                "sessions='sealed': expected a key that all processes have, Server(state_key=...)"
-            )
-        _sealer_of(service, settings)
-
-
-def sealed(
-    service: Service, settings: ServerHttpSettings, sessions: SessionEndpoint
-) -> SessionEndpoint | SealedEndpoint:
-    """An endpoint that seals sessions into their ids, if that is wanted."""
-    if settings.sessions != "sealed":
-        return sessions
-    sealer = _sealer_of(service, settings)
-    return SealedEndpoint(sessions, sealer, settings.auth is not None)
-
-
-def _sealer_of(service: Service, settings: ServerHttpSettings) -> SessionSealer:
+    if not service.shared_keys():
+        raise ValueError(
+            "sessions='sealed': expected a key that all processes have, Server(state_key=...)"
+        )
     info: Mapping[str, Any] = service.describe(service.revisions.newest()).info
     return SessionSealer(info["name"], service.shared_keys, settings.limits.sealed_seconds)
 

@@ -522,8 +522,9 @@ async def test_revisions_without_sessions_are_served_beside() -> None:
     ],
 )
 def test_settings_that_do_not_fit_are_refused(key: Any, options: Any, text: str) -> None:
+    settings: Any = {"sessions": "sealed", **options}
     with pytest.raises(ValueError, match=text):
-        server_of(key).asgi(**{"sessions": "sealed", **options})
+        server_of(key).asgi(**settings)
 
 
 def test_a_missing_package_is_an_error_of_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
