@@ -41,7 +41,7 @@ def session_endpoint(
         draft = partial(check_draft, param_headers_of=service.param_headers_of)
         sessions = SessionEndpoint(service, settings, revisions, background, quotas, draft)
         if settings.sessions == "sealed":
-            from .sealed_sessions import SealedEndpoint, sealer_of  # as below
+            from .sealed_sessions import SealedEndpoint, sealer_of  # few seal sessions
 
             return SealedEndpoint(sessions, sealer_of(service, settings), settings.auth is not None)
         return sessions

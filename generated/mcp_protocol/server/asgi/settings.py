@@ -187,8 +187,9 @@ class ServerHttpSettings:
             places = ", ".join(_PLACES)
             raise ValueError(f"sessions: expected one of {places}, got {self.sessions!r}")
         if self.sessions == "sealed" and (self.stateless or self.sse_path is not None):
+            why = "none of them are kept" if self.stateless else "HTTP+SSE has sessions of processes"
             other = "stateless" if self.stateless else "sse_path"
-            raise ValueError(f"sessions='sealed': expected no {other}")
+            raise ValueError(f"sessions='sealed': {why}; expected no {other}")
         for name in ("path", "sse_path", "messages_path"):
             path = getattr(self, name)
             if path is not None and not path.startswith("/"):
