@@ -416,7 +416,7 @@ def test_what_run_workers_cannot_do_names_the_alternative() -> None:
         Server.run_workers(plain, 1, http=":0")
     with pytest.raises(ValueError, match="expected sessions='sealed'"):
         Server.run_workers(plain, 2, http=":0", sessions="process")
-    with pytest.raises(ValueError, match="HTTP\\+SSE has sessions of processes"):
+    with pytest.raises(ValueError, match="HTTP\\+SSE has sessions only"):
         Server.run_workers(plain, 2, http=":0", sse_path="/sse")
     with pytest.raises(TypeError, match="expected a function of a module"):
         Server.run_workers(lambda: Server("local"), 2, http=":0")

@@ -176,15 +176,16 @@ class ServerHttpSettings:
     stateless: bool = False
 
     def __post_init__(self) -> None:
-        if self.stateless and self.sse_path is not None:
-            raise ValueError("stateless: HTTP+SSE has sessions only; expected no sse_path")
+        is_sealed = self.sessions == "sealed"
+        if self.sse_path is not None and (self.stateless or is_sealed):
+            option = "sessions='sealed'" if is_sealed else "stateless"
+            text = "HTTP+SSE has sessions only, each in one process; expected no sse_path"
+            raise ValueError(f"{option}: {text}")
+        if self.stateless and is_sealed:
+            raise ValueError("sessions='sealed': a stateless server has none; expected one of both")
         if self.sessions not in _PLACES:
             places = ", ".join(_PLACES)
             raise ValueError(f"sessions: expected one of {places}, got {self.sessions!r}")
-        if self.sessions == "sealed" and (self.stateless or self.sse_path is not None):
-            why = "none of them are kept" if self.stateless else "HTTP+SSE has sessions of processes"
-            other = "stateless" if self.stateless else "sse_path"
-            raise ValueError(f"sessions='sealed': {why}; expected no {other}")
         for name in ("path", "sse_path", "messages_path"):
             path = getattr(self, name)
             if path is not None and not path.startswith("/"):
