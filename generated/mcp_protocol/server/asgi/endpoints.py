@@ -41,9 +41,11 @@ def session_endpoint(
         draft = partial(check_draft, param_headers_of=service.param_headers_of)
         sessions = SessionEndpoint(service, settings, revisions, background, quotas, draft)
         if settings.sessions == "sealed":
-            from .sealed_sessions import SealedEndpoint, sealer_of  # few seal sessions
+            from .sealed_sessions import SealedEndpoint, session_cipher  # few seal sessions
 
-            return SealedEndpoint(sessions, sealer_of(service, settings), settings.auth is not None)
+            return SealedEndpoint(
+                sessions, session_cipher(service, settings), settings.auth is not None
+            )
         return sessions
     return None
 
@@ -71,7 +73,7 @@ def check_sse_paths(service: Service, settings: ServerHttpSettings) -> None:
         check_paths(service, settings)
 
 
-def check_sealing(service: Service, settings: ServerHttpSettings) -> None:
+def check_sealed(service: Service, settings: ServerHttpSettings) -> None:
     """Check that sessions can be sealed, if they are to be.
 
     Raises:
@@ -79,9 +81,9 @@ def check_sealing(service: Service, settings: ServerHttpSettings) -> None:
         MissingExtraError: `cryptography` is not installed.
     """
     if settings.sessions == "sealed":
-        from .sealed_sessions import sealer_of  # few servers seal sessions
+        from .sealed_sessions import session_cipher  # few servers seal sessions
 
-        sealer_of(service, settings)
+        session_cipher(service, settings)
 
 
 def authentication_of(

@@ -85,7 +85,7 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(SealedSession).decode
 
 
-class SessionSealer:
+class SessionCipher:
     """Seals sessions into ids, and opens these.
 
     Args:
@@ -112,7 +112,7 @@ class SessionSealer:
             raise MissingExtraError("sessions='sealed'", "cryptography") from None
         import hmac
 
-        self._cipher, self._invalid, self._digest = AESGCM, InvalidTag, hmac.digest
+        self._algorithm, self._invalid, self._digest = AESGCM, InvalidTag, hmac.digest
         self._name = name
         self._keys = keys
         self._seconds = seconds
@@ -172,7 +172,7 @@ class SessionSealer:
         """The cipher and the nonce of one id."""
         derived = self._digest(key, _PURPOSE + salt, "sha512")
         nonce = derived[_KEY_BYTES : _KEY_BYTES + _NONCE_BYTES]
-        return self._cipher(derived[:_KEY_BYTES]), nonce
+        return self._algorithm(derived[:_KEY_BYTES]), nonce
 
     def _associated(self, owner: Identity | None) -> bytes:
         return _encode((self._name, owner))
@@ -183,15 +183,15 @@ class SealedEndpoint:
 
     Args:
         sessions: Serves single POSTs, and the sessions that live in this process.
-        sealer: Seals and opens the ids.
+        cipher: Seals and opens the ids.
         protected: Whether requests have principals, who own the sessions that they open.
     """
 
-    def __init__(self, sessions: SessionEndpoint, sealer: SessionSealer, protected: bool) -> None:
+    def __init__(self, sessions: SessionEndpoint, cipher: SessionCipher, protected: bool) -> None:
         self.registry = sessions.registry
         self.posts = sessions.posts
         self._sessions = sessions
-        self._sealer = sealer
+        self._cipher = cipher
         self._protected = protected
         self._warned = False
 
@@ -267,19 +267,19 @@ class SealedEndpoint:
             return
         refused = self._sessions.check_version(request)
         if refused is None:
-            self._sealer.revoke(identifier, sealed.expires)
+            self._cipher.revoke(identifier, sealed.expires)
         await (refused or _ENDED_HERE).send(send)
 
     def _open(self, identifier: str | None) -> SealedSession | None:
         """The session that an id carries, if that is served here."""
         if identifier is None or self.registry.get(identifier) is not None:
             return None
-        sealed = self._sealer.open(identifier, self._owner())
+        sealed = self._cipher.open(identifier, self._owner())
         return None if sealed is None or sealed.revision not in self._sessions.revisions else sealed
 
     def _identify(self, session: Session) -> str | None:
         """The sealed id of a new session; `None` if this process has to keep it."""
-        identifier = self._sealer.seal(session, self._owner())
+        identifier = self._cipher.seal(session, self._owner())
         if identifier is None and not self._warned:
             self._warned = True
             logger.warning(
@@ -303,8 +303,8 @@ _ENDED_HERE = HttpResponse(
 )
 
 
-def sealer_of(service: Service, settings: ServerHttpSettings) -> SessionSealer:
-    """The sealer of a server's sessions.
+def session_cipher(service: Service, settings: ServerHttpSettings) -> SessionCipher:
+    """The cipher of a server's session ids.
 
     Raises:
         ValueError: The server has no key.
@@ -315,7 +315,7 @@ def sealer_of(service: Service, settings: ServerHttpSettings) -> SessionSealer:
             "sessions='sealed': expected a key that all processes have, Server(state_key=...)"
         )
     info: Mapping[str, Any] = service.describe(service.revisions.newest()).info
-    return SessionSealer(info["name"], service.shared_keys, settings.limits.sealed_seconds)
+    return SessionCipher(info["name"], service.shared_keys, settings.limits.sealed_seconds)
 
 
 def _is_response(message: jsonrpc.Message) -> bool:

@@ -32,7 +32,7 @@ from mcp_protocol.revisions import REVISIONS
 from mcp_protocol.server.asgi.sealed_sessions import (
     ID_CHARACTERS,
     REVOKED,
-    SessionSealer,
+    SessionCipher,
 )
 from mcp_protocol.server.asgi.settings import Limits
 from package.asgi_client import SESSION, Http, asgi
@@ -143,8 +143,8 @@ async def opened(http: Http, revision: str, info: Any = None) -> str:
     return identifier
 
 
-def sealer(*keys: bytes, name: str = "tester", now: float = 1000.0) -> SessionSealer:
-    return SessionSealer(name, lambda: keys or (KEY,), 60.0, lambda: now)
+def cipher_of(*keys: bytes, name: str = "tester", now: float = 1000.0) -> SessionCipher:
+    return SessionCipher(name, lambda: keys or (KEY,), 60.0, lambda: now)
 
 
 def session_of(revision: str, info: Any = None) -> Session:
@@ -197,7 +197,7 @@ async def test_equal_clients_get_ids_that_have_nothing_in_common(revision: str) 
 
 @newest
 async def test_an_id_shows_nothing_of_its_session(revision: str) -> None:
-    identifier = sealer().seal(session_of(revision), ("https://idp.example", "alice", None))
+    identifier = cipher_of().seal(session_of(revision), ("https://idp.example", "alice", None))
     assert identifier is not None
     raw = base64.urlsafe_b64decode(identifier + "=" * (-len(identifier) % 4))
     for text in (revision, "tester", "elicitation", "alice"):
@@ -218,7 +218,7 @@ async def test_an_id_with_any_character_changed_is_unknown(revision: str) -> Non
 
 @newest
 def test_no_other_text_than_the_id_opens_a_session(revision: str) -> None:
-    own = sealer()
+    own = cipher_of()
     identifier = own.seal(session_of(revision), None)
     assert identifier is not None
     assert own.open(identifier, None) is not None
@@ -233,12 +233,12 @@ def test_no_other_text_than_the_id_opens_a_session(revision: str) -> None:
 
 @newest
 def test_an_id_expires_by_the_clock(revision: str) -> None:
-    identifier = sealer(now=1000.0).seal(session_of(revision), None)
+    identifier = cipher_of(now=1000.0).seal(session_of(revision), None)
     assert identifier is not None
-    opened_later = sealer(now=1059.9).open(identifier, None)
+    opened_later = cipher_of(now=1059.9).open(identifier, None)
     assert opened_later is not None
     assert (opened_later.start, opened_later.expires) == (1000, 1060)
-    assert sealer(now=1060.0).open(identifier, None) is None
+    assert cipher_of(now=1060.0).open(identifier, None) is None
 
 
 @pytest.mark.requirement("http.session-gone-404", "http.session-terminate")
@@ -246,7 +246,7 @@ def test_an_id_expires_by_the_clock(revision: str) -> None:
 async def test_an_expired_id_gets_404_and_initialize_opens_anew(revision: str) -> None:
     async with serving() as (http, _):
         http.fields["mcp-protocol-version"] = revision
-        http.fields[SESSION] = sealer(now=time.time() - 61).seal(session_of(revision), None)
+        http.fields[SESSION] = cipher_of(now=time.time() - 61).seal(session_of(revision), None)
         for method in ("POST", "GET", "DELETE"):
             message = request(revision, "tools/list") if method == "POST" else None
             assert (await http.request(method, message)).status == 404
@@ -259,7 +259,7 @@ async def test_an_expired_id_gets_404_and_initialize_opens_anew(revision: str) -
 async def test_how_long_a_session_lasts_is_a_limit(revision: str) -> None:
     async with serving(limits=Limits(sealed_seconds=5)) as (http, _):
         identifier = await opened(http, revision)
-    session = SessionSealer("tester", lambda: (KEY,), 60.0).open(identifier, None)
+    session = SessionCipher("tester", lambda: (KEY,), 60.0).open(identifier, None)
     assert session is not None
     assert session.expires - session.start == 5
 
@@ -364,7 +364,7 @@ async def test_a_client_with_too_much_info_has_one_process(
 
 @newest
 def test_the_longest_id_has_4096_characters(revision: str) -> None:
-    own, lengths = sealer(), set[int]()
+    own, lengths = cipher_of(), set[int]()
     for size in range(2900, 3100):
         identifier = own.seal(session_of(revision, {"name": "n" * size}), None)
         lengths.add(0 if identifier is None else len(identifier))
@@ -390,7 +390,7 @@ async def test_delete_ends_a_session_in_one_process_and_says_so(revision: str) -
 
 
 def test_so_many_ended_sessions_are_remembered() -> None:
-    own = sealer()
+    own = cipher_of()
     ids = [own.seal(session_of(SESSIONS[-1]), None) or "" for _ in range(2)]
     own.revoke(ids[0], 1060)
     for number in range(REVOKED - 1):
