@@ -170,6 +170,7 @@ _NAMES = {
         "ToolResult",
     ),
     ".server.toolkit.context": ("Context",),
+    ".server.toolkit.key_ring": ("KeyRing", "MemoryKeyRing"),
     ".server.toolkit.middleware": ("Middleware", "MiddlewareRequest", "Next", "limit_rate"),
     ".server.toolkit.registry": ("CacheHint",),
     ".server.toolkit.resources": ("AnyPath",),

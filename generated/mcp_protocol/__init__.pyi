@@ -180,6 +180,7 @@ from .server.toolkit.content import (
     ToolResult as ToolResult,
 )
 from .server.toolkit.context import Context as Context
+from .server.toolkit.key_ring import KeyRing as KeyRing, MemoryKeyRing as MemoryKeyRing
 from .server.toolkit.middleware import (
     Middleware as Middleware,
     MiddlewareRequest as MiddlewareRequest,

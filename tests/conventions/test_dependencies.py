@@ -128,10 +128,15 @@ def test_a_module_of_the_package_imports_only_what_is_allowed() -> None:
     assert [line for path in python_files(PACKAGE) for line in forbidden_imports(path)] == []
 
 
+SEALED = PACKAGE / "server" / "asgi" / "sealed_sessions.py"
+"""The module of sessions that any process serves, which few servers over HTTP have."""
+
+
 def test_the_extra_for_http_brings_what_http_imports() -> None:
     project = tomllib.loads(text_of(ROOT / "pyproject.toml"))["project"]
     extra = {each.partition(">=")[0] for each in project["optional-dependencies"]["http"]}
     files = python_files(PACKAGE / "server" / "asgi", PACKAGE / "transports" / "http")
+    files.remove(SEALED)
     imported = {name for path in files for _, names in foreign_imports(path) for name in names}
     assert imported - CORE - {"httpcore2"} == extra  # httpx2 brings httpcore2 along
 
@@ -141,9 +146,10 @@ def test_the_extra_for_http_brings_what_http_imports() -> None:
     [
         ("auth", python_files(PACKAGE / "auth")),
         ("auth-store", [PACKAGE / "client" / "auth" / "stores.py"]),
+        ("scaling", [SEALED]),
     ],
 )
-def test_the_extras_for_authorization_bring_what_it_imports(extra: str, files: list[Path]) -> None:
+def test_the_extras_of_features_bring_what_these_import(extra: str, files: list[Path]) -> None:
     project = tomllib.loads(text_of(ROOT / "pyproject.toml"))["project"]
     names = {each.partition(">=")[0] for each in project["optional-dependencies"][extra]}
     imported = {name for path in files for _, found in foreign_imports(path) for name in found}

@@ -121,6 +121,29 @@ def test_what_was_not_chosen_says_how_to_add_it(tmp_path: Path) -> None:
         )
 
 
+def test_sealed_sessions_that_were_not_chosen_are_an_error(tmp_path: Path) -> None:
+    files = made("server", "http", (MIDDLE,), features=NONE)
+    assert not [path for path, text in files.items() if "sealed_sessions" in path + text]
+    folder = written(files, tmp_path)
+    code = f"""
+import sys
+sys.path.insert(0, {str(folder)!r})
+import pkg
+pkg.Server("a", state_key=b"k" * 32).asgi(sessions="sealed")
+"""
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", code],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+    )
+    assert done.stderr.splitlines()[-1] == (
+        "ValueError: sessions='sealed' comes with the feature scaling, which this package was"
+        " generated without: mcpgen update pkg --features +scaling"
+    )
+
+
 def test_a_trace_that_nothing_writes_is_an_error(tmp_path: Path) -> None:
     folder = written(made("server", "stdio", (MIDDLE,), features=NONE), tmp_path)
     code = f"import sys; sys.path.insert(0, {str(folder)!r}); import pkg; pkg.Server('a').run()"

@@ -329,8 +329,8 @@ class Receiver:
             method = state.inbound_method(revision, message.method)
             if method is None or not self._has_declared(method, revision):
                 text = ""
-                if method and session and session.stateless and needs_session(method.capability):
-                    text = f"{method.name}: needs a session, and this server keeps none"
+                if method and session and session.lacks and needs_session(method.capability):
+                    text = f"{method.name}: needs {session.lacks}"
                 raise MethodNotFoundError(message.method, text)
             has_room = session is not None and len(session.admitted) < _MOST_ADMITTED
             if session and in_session and session.state is State.READY and has_room:

@@ -276,14 +276,14 @@ class ConnectionState(msgspec.Struct, dict=True):
         """Check that a response of the peer to a request would reach the connection.
 
         Raises:
-            LocalProtocolError: It would not: this server keeps no sessions.
+            LocalProtocolError: It would not: the session lasts for one message.
         """
         session = self.session
-        if session is not None and session.stateless:
+        if session is not None and session.lacks:
             raise LocalProtocolError(
-                f"{name}: needs a session, and this server keeps none (stateless=True): a response "
-                f"of the client would not find this request. Serve {session.revision.name} with "
-                "sessions, or ask clients of a revision without sessions"
+                f"{name}: needs {session.lacks}: a response of the client would not find this "
+                f"request. Serve {session.revision.name} with sessions of one process, or ask "
+                "clients of a revision without sessions"
             )
 
     def request_target(

@@ -115,7 +115,7 @@ def add_command(add: Callable[..., argparse.ArgumentParser]) -> None:
         "--workers",
         type=_worker_count,
         metavar="N",
-        help="serve by N processes at one port; more than one serve without sessions",
+        help="serve by N processes at one port, none of which keeps sessions",
     )
     serve.add_argument(
         "--sse",
@@ -171,8 +171,11 @@ def _serve_by_workers(chosen: argparse.Namespace) -> None:
     if chosen.backend != "asyncio":
         _fail(f"--backend: uvicorn runs on asyncio, not on {chosen.backend}")
     make = partial(_loaded, chosen.target)
+    options: ServerHttpOptions = {"hosts": chosen.hosts}
+    if chosen.stateless:
+        options["stateless"] = True
     try:
-        Server.run_workers(make, chosen.workers, http=chosen.http, path=path, hosts=chosen.hosts)
+        Server.run_workers(make, chosen.workers, http=chosen.http, path=path, **options)
     except (MissingExtraError, ListenFailedError, ValueError) as error:
         _fail(str(error))
     except WorkerFailedError as error:

@@ -191,6 +191,7 @@ EXPORTS = (
         "ToolResult",
     ),
     _export(".server.toolkit.context", "server", "Context"),
+    _export(".server.toolkit.key_ring", "scaling", "KeyRing", "MemoryKeyRing"),
     _export(
         ".server.toolkit.middleware",
         "middleware",

@@ -123,6 +123,10 @@ FEATURES = (
         brings=("trace",),
     ),
     Feature(
+        "scaling",
+        frozenset({"server", "http"}),
+    ),
+    Feature(
         "tasks",
         frozenset({_TASKS}),
         brings=("elicitation",),

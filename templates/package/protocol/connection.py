@@ -116,7 +116,7 @@ class Connection:
         """Check that a response of the peer to a request of ours would reach this connection.
 
         Raises:
-            LocalProtocolError: It would not: this server keeps no sessions.
+            LocalProtocolError: It would not: the session lasts for one message.
         """
         self._state.check_answerable(name)
 

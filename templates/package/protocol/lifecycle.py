@@ -113,8 +113,9 @@ class Session(msgspec.Struct, dict=True):
         admitted: Requests of the peer that were checked before: their rows by wire name. What they
             depend on (state, revision, own capabilities) no longer changes once the session is
             ready.
-        stateless: Whether it lasts for one message only, as on a server that keeps no sessions:
-            no response of the client to a request would find its way back.
+        lacks: The need of all that outlasts one message, for errors: the session lasts for one
+            message only, so no response of the client to a request would find its way back. Empty
+            for a session that lasts.
     """
 
     revision: Revision
@@ -128,7 +129,7 @@ class Session(msgspec.Struct, dict=True):
     log_level: str | None = None
     subscriptions: set[str] = msgspec.field(default_factory=set[str])
     admitted: dict[str, Method] = msgspec.field(default_factory=dict[str, Method])
-    stateless: bool = False
+    lacks: str = ""
 
     @cached_property
     def metadata(self) -> RequestMetadata:

@@ -435,14 +435,25 @@ class ServerConnection(Connection):
         """Whether a subscription stream admits a notification."""
         return next(self._streams.subscribed_to(name, params), None) is not None
 
-    def assume_session(self, revision: Revision) -> None:
-        """Receive the next message as if its sender had initialized a session in a revision.
+    def assume_session(
+        self,
+        revision: Revision,
+        lacks: str,
+        peer_capabilities: Mapping[str, Any] = NO_META,
+        peer_info: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Receive the next message as if its sender had initialized a session.
 
-        For servers that keep no sessions. What the client declared is not known then, and
-        requests to it are refused.
+        For servers that keep no sessions. Requests to the client are refused then.
+
+        Args:
+            revision: The revision of the session.
+            lacks: What outlasts one message needs, for errors.
+            peer_capabilities: What the client declared; nothing if that is not known.
+            peer_info: The client's implementation info, if known.
         """
         own = self._state.describe(revision).capabilities
-        self._state.session = Session(revision, own, NO_META, stateless=True)
+        self._state.session = Session(revision, own, peer_capabilities, peer_info, lacks=lacks)
 
     def close_streams(self) -> list[OutgoingMessage]:
         """End all subscription streams from the server's side.

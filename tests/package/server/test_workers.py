@@ -97,26 +97,46 @@ def ask(server: Started, tool: str, revision: str = REVISION, **more: Any) -> di
     return post(server, revision, message)
 
 
-def post(server: Started, revision: str, message: dict[str, Any]) -> dict[str, Any]:
+def post(
+    server: Started, revision: str, message: dict[str, Any], session: str | None = None
+) -> dict[str, Any]:
     """The result of a message that is sent over a new connection."""
+    return exchange(server, revision, message, session)[0]
+
+
+def open_session(server: Started, revision: str) -> str | None:
+    """The id of a new session; `None` in a revision without sessions."""
+    if revision not in SESSIONS:
+        return None
+    result, session = exchange(server, revision, initialize(revision), None)
+    assert result["protocolVersion"] == revision
+    return session
+
+
+def exchange(
+    server: Started, revision: str, message: dict[str, Any], session: str | None
+) -> tuple[dict[str, Any], str | None]:
+    """The result of a message over a new connection, and the session id with it."""
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=SECONDS)
     fields = {"Accept": BOTH, "Content-Type": "application/json"}
     fields |= {name: value for name, value in fields_of(revision, message).items() if value}
     if message["method"] != "initialize":
         fields["MCP-Protocol-Version"] = revision
+    if session is not None:
+        fields["Mcp-Session-Id"] = session
     connection.request("POST", "/mcp", json.dumps(message), fields)
     with connection.getresponse() as response:
-        assert response.getheader("Mcp-Session-Id") is None
+        session = response.getheader("Mcp-Session-Id")
         answer = json.loads(response.read())
     connection.close()
     assert "result" in answer, answer
-    result: dict[str, Any] = answer["result"]
-    return result
+    return answer["result"], session
 
 
-def worker_of(server: Started, revision: str = REVISION) -> int:
+def worker_of(server: Started, revision: str = REVISION, session: str | None = None) -> int:
     """The process that served a call."""
-    return int(ask(server, "pid", revision)["content"][0]["text"])
+    message = request(revision, "tools/call", {"name": "pid", "arguments": {}})
+    return int(post(server, revision, message, session)["content"][0]["text"])
 
 
 @contextmanager
@@ -162,10 +182,13 @@ def is_alive(pid: int) -> bool:
     return True
 
 
-def test_what_several_processes_lack_is_said_when_they_start(folder: Path) -> None:
-    with serving(folder) as (server, notes):
+@pytest.mark.parametrize(("more", "kind"), [((), "sealed"), (("--stateless",), "no")])
+def test_what_several_processes_lack_is_said_when_they_start(
+    folder: Path, more: tuple[str, ...], kind: str
+) -> None:
+    with serving(folder, *WORKERS, *more) as (server, notes):
         assert server.end()[0] == 0
-    assert notes[0].startswith("2 workers: no sessions: clients of ")
+    assert notes[0].startswith(f"2 workers: {kind} sessions: clients of ")
     assert all(revision in notes[0] for revision in SESSIONS)
     assert "announced by the worker in which it happens" in notes[1]
     assert REVISION in notes[1]
@@ -237,11 +260,10 @@ def test_a_hangup_replaces_the_processes_with_changed_code(folder: Path) -> None
 def test_either_process_serves_each_request_of_a_revision(shared: Started, revision: str) -> None:
     one, two = two_workers(shared)
     for other, served in ((one, two), (two, one)):
+        with stopped(served):
+            session = open_session(shared, revision)
         with stopped(other):
-            if revision in SESSIONS:
-                opened = post(shared, revision, initialize(revision))
-                assert opened["protocolVersion"] == revision
-            assert worker_of(shared, revision) == served
+            assert worker_of(shared, revision, session) == served
 
 
 def test_clients_of_all_revisions_are_served_side_by_side(shared: Started) -> None:
@@ -364,15 +386,24 @@ def test_what_workers_cannot_do_gets_one_readable_line(
     assert "Traceback" not in done.stderr
 
 
-def test_without_uvicorn_it_says_what_to_install(folder: Path) -> None:
+@pytest.mark.parametrize(
+    ("package", "modules", "need"),
+    [
+        ("uvicorn", ("uvicorn", "uvicorn.config"), "serving over HTTP"),
+        ("cryptography", ("cryptography.exceptions",), "sessions='sealed'"),
+    ],
+)
+def test_without_a_package_it_says_what_to_install(
+    folder: Path, package: str, modules: tuple[str, ...], need: str
+) -> None:
     code = (
-        "import sys; sys.modules['uvicorn'] = None; sys.modules['uvicorn.config'] = None\n"
+        f"import sys; sys.modules.update(dict.fromkeys({modules!r}))\n"
         "from mcp_protocol.__main__ import main\n"
         "main(['serve', 'web', '--http', '127.0.0.1:0', '--workers', '2'])\n"
     )
     done = run(folder, "-c", code)
     assert done.returncode == 2
-    assert done.stderr.startswith("error: serving over HTTP needs the package 'uvicorn'")
+    assert done.stderr.startswith(f"error: {need} needs the package {package!r}")
     assert done.stderr.count("\n") == 1
 
 
@@ -383,8 +414,8 @@ def plain() -> Server:
 def test_what_run_workers_cannot_do_names_the_alternative() -> None:
     with pytest.raises(ValueError, match=r"expected at least 2, got 1; run\(\) is one process"):
         Server.run_workers(plain, 1, http=":0")
-    with pytest.raises(ValueError, match="expected stateless=True"):
-        Server.run_workers(plain, 2, http=":0", stateless=False)
+    with pytest.raises(ValueError, match="expected sessions='sealed'"):
+        Server.run_workers(plain, 2, http=":0", sessions="process")
     with pytest.raises(ValueError, match="HTTP\\+SSE has sessions only"):
         Server.run_workers(plain, 2, http=":0", sse_path="/sse")
     with pytest.raises(TypeError, match="expected a function of a module"):

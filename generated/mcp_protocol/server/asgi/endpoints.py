@@ -21,6 +21,7 @@ from .settings import ServerHttpSettings
 from .stateless_endpoint import StatelessEndpoint
 
 if TYPE_CHECKING:
+    from .sealed_sessions import SealedEndpoint
     from .sse_endpoint import SseEndpoints
 
 
@@ -33,12 +34,19 @@ def stateless_endpoint(
 
 def session_endpoint(
     service: Service, settings: ServerHttpSettings, background: TaskScope, quotas: Quotas
-) -> SessionEndpoint | None:
+) -> SessionEndpoint | SealedEndpoint | None:
     """Serves the revisions with sessions; `None` if none of those is served."""
     revisions = with_sessions(service.revisions)
     if revisions:
         draft = partial(check_draft, param_headers_of=service.param_headers_of)
-        return SessionEndpoint(service, settings, revisions, background, quotas, draft)
+        sessions = SessionEndpoint(service, settings, revisions, background, quotas, draft)
+        if settings.sessions == "sealed":
+            from .sealed_sessions import SealedEndpoint, session_cipher  # few seal sessions
+
+            return SealedEndpoint(
+                sessions, session_cipher(service, settings), settings.auth is not None
+            )
+        return sessions
     return None
 
 
@@ -63,6 +71,19 @@ def check_sse_paths(service: Service, settings: ServerHttpSettings) -> None:
         from .sse_endpoint import check_paths
 
         check_paths(service, settings)
+
+
+def check_sealed(service: Service, settings: ServerHttpSettings) -> None:
+    """Check that sessions can be sealed, if they are to be.
+
+    Raises:
+        ValueError: They can't: the server has no key.
+        MissingExtraError: `cryptography` is not installed.
+    """
+    if settings.sessions == "sealed":
+        from .sealed_sessions import session_cipher  # few servers seal sessions
+
+        session_cipher(service, settings)
 
 
 def authentication_of(

@@ -18,11 +18,11 @@ from .client_features.input_required import (
     InputRequired,
     OpenURLElicitations,
     RequestStateSigner,
-    StateKey,
     URLElicitationRequiredError,
     without_input_required,
 )
 from .client_features.questions import ClientQuestions
+from .key_ring import StateKey
 
 if TYPE_CHECKING:
     from ...runtime.request_context import RequestContext

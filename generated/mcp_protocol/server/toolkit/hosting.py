@@ -173,10 +173,13 @@ def run_workers(
     _check_not_imported()
     if workers < 2:
         raise ValueError(f"workers: expected at least 2, got {workers}; run() is one process")
-    if not options.get("stateless", True):
-        raise ValueError("workers: a session lives in one process; expected stateless=True")
-    options["stateless"] = True
+    if options.get("sessions") == "process":
+        raise ValueError("workers: a session lives in one process; expected sessions='sealed'")
+    if not options.get("stateless"):
+        options["sessions"] = "sealed"
+    key = os.urandom(32)
     runner = make_runner()
+    runner.share_state_key(key)
     application = runner.asgi(path, **options)
     limits = runner.all_process_limits()
     auth = options.get("auth")
@@ -186,7 +189,7 @@ def run_workers(
         limits += protected_by(auth).process_limits()
     if refused := [limit.text for limit in limits if limit.is_refused]:
         raise ValueError(f"workers: {'; '.join(refused)}")
-    make_application = partial(_worker_application, make_runner, os.urandom(32), path, options)
+    make_application = partial(_worker_application, make_runner, key, path, options)
     try:
         pickle.dumps(make_application)
     except (pickle.PicklingError, AttributeError, TypeError) as error:
@@ -198,7 +201,8 @@ def run_workers(
         runner.show(url)
         sessions = runner.revisions.of(Lifecycle.HANDSHAKE)
         streams = runner.revisions.of(Lifecycle.PER_REQUEST)
-        notes = _worker_notes(workers, sessions, streams, [limit.text for limit in limits])
+        texts = [limit.text for limit in limits]
+        notes = _worker_notes(workers, sessions, streams, texts, options.get("stateless"))
         print(notes, end="", file=sys.stderr, flush=True)
 
     uvicorn_adapter.run_workers(
@@ -211,6 +215,7 @@ def _worker_notes(
     without_sessions: Collection[str],
     with_streams: Collection[str],
     limits: Collection[str],
+    stateless: bool | None,
 ) -> str:
     """What several processes that serve together lack: a line for each.
 
@@ -219,6 +224,7 @@ def _worker_notes(
         without_sessions: Names of the revisions that have sessions otherwise.
         with_streams: Names of the revisions in which clients listen to changes.
         limits: Further limits, of features of the server.
+        stateless: Whether they keep no sessions, not even sealed in their ids.
     """
     notes = list(limits)
     if with_streams:
@@ -230,7 +236,8 @@ def _worker_notes(
     if without_sessions:
         notes.insert(
             0,
-            f"no sessions: clients of {', '.join(without_sessions)} are asked nothing "
+            f"{'no' if stateless else 'sealed'} sessions: clients of "
+            f"{', '.join(without_sessions)} are asked nothing "
             "(elicitation, sampling, roots) and get no changes and no log messages",
         )
     return "".join(f"{workers} workers: {note}\n" for note in notes)

@@ -52,7 +52,7 @@ _UNCONFIRMED_SHARE = 100  # one session in so many may be unconfirmed before tho
 class HttpSession(Channel):
     """One client's session, over any number of HTTP requests. It is the channel of its peer.
 
-    On a server that keeps no sessions it lasts for one POST: it has no id, and nothing to resume.
+    A session that lacks what outlasts a message lasts for one POST: there is nothing to resume.
 
     Args:
         service: What is served.
@@ -65,7 +65,8 @@ class HttpSession(Channel):
 
     Attributes:
         id: The session id: 256 random bits.
-        session_id: The same; `None` if the server keeps no sessions.
+        session_id: The same; for a session that lasts for one POST the id that the client sent,
+            `None` if the server keeps no sessions.
         network: As passed.
         kept: Bytes kept for the client.
         peer: The running protocol.
@@ -91,8 +92,9 @@ class HttpSession(Channel):
         on_leave: Callable[[HttpSession], None],
     ) -> None:
         self.id = secrets.token_urlsafe(_ID_BYTES)
-        self.session_id = None if settings.stateless else self.id
         self.peer = Peer(connection, self, service.application)
+        self._lasts = not self._negotiated.lacks
+        self.session_id = self.id if self._lasts else None
         self.queue = AnnouncementQueue(self.peer)
         self.responses: dict[RequestId, PostResponse] = {}
         self.streams: dict[str, ResumableStream] = {}
@@ -110,7 +112,7 @@ class HttpSession(Channel):
         self._settings = settings
         self._on_leave = on_leave
         http = self.revision.facts.http
-        self._store = settings.events if http.resumable and not settings.stateless else None
+        self._store = settings.events if http.resumable and self._lasts else None
         self._listening: list[ResumableStream] = []  # the streams opened by GET
         self._ended: list[str] = []
         self._pending: list[bytes] = []
@@ -270,10 +272,10 @@ class HttpSession(Channel):
 
         Raises:
             ConnectionClosedError: The session has ended.
-            TransportError: Too many messages wait for a stream, or the server keeps no sessions.
+            TransportError: Too many messages wait for a stream, or the session lasts for one POST.
         """
-        if self._settings.stateless:
-            raise TransportError("the server keeps no sessions, so the client opens no stream")
+        if not self._lasts:
+            raise TransportError(f"a stream of the client needs {self._negotiated.lacks}")
         if self.over:
             raise ConnectionClosedError("the session has ended")
         for stream in reversed(self._listening):

@@ -20,6 +20,9 @@ With `json` nothing can precede the response: progress and log messages of a cal
 in a session its requests to the client are sent on the stream that the client opened by GET.
 """
 
+SessionPlace: TypeAlias = Literal["process", "sealed"]
+"""Where sessions are kept: in the process that opened them, or sealed in their ids."""
+
 SSE_PATH = "/sse"
 """The default path of the stream of HTTP+SSE."""
 
@@ -27,6 +30,7 @@ RELATIVE = "relative"
 """Value of `messages_endpoint` for a reference relative to the stream."""
 
 _ANSWERS = ("auto", "json", "sse")
+_PLACES = ("process", "sealed")
 
 
 @dataclass(frozen=True)
@@ -76,6 +80,7 @@ class Limits:
             more than is needed end; if that does not suffice, requests get 503.
         pending: Messages of a session that wait for its client to open a stream; more are refused.
         pending_bytes: Bytes of these messages; more are refused.
+        sealed_seconds: Seconds from the start of a session to its end, if ids carry the sessions.
 
     Raises:
         ValueError: A limit is not above zero.
@@ -100,6 +105,7 @@ class Limits:
     session_bytes: int = 64 * 2**20
     pending: int = 100
     pending_bytes: int = 2**20
+    sealed_seconds: float = 86_400.0
 
     def __post_init__(self) -> None:
         for each in fields(self):
@@ -139,6 +145,10 @@ class ServerHttpSettings:
             for a reference relative to `sse_path`, which some clients cannot resolve.
         auth: Requires an access token of every request: `Protected`, `StaticTokens`, or a coroutine
             function that takes a token and returns its `Principal` or `None`; `None` for none.
+        sessions: Where the sessions of the revisions with sessions are kept: each in the process
+            that opened it, or `sealed` in their ids, by the feature `scaling` and the server's
+            `state_key`, so that any process can serve them. What needs the same process again is
+            not declared then, and refused, as with `stateless`.
         stateless: Whether each POST is served by itself in the revisions with sessions too, so that
             any process can serve it: no session id, no stream by GET, nothing to resume. What needs
             a session is not declared, and refused: requests to the client (elicitation, sampling,
@@ -146,7 +156,7 @@ class ServerHttpSettings:
 
     Raises:
         ValueError: A path does not begin with a slash, or another value is invalid; or `stateless`
-            together with `sse_path`.
+            or sealed `sessions` together with each other or with `sse_path`.
         TypeError: One string instead of a list, or `auth` is of another kind.
     """
 
@@ -162,11 +172,20 @@ class ServerHttpSettings:
     messages_path: str = "/messages"
     messages_endpoint: str | None = None
     auth: Auth | None = None
+    sessions: SessionPlace = "process"
     stateless: bool = False
 
     def __post_init__(self) -> None:
-        if self.stateless and self.sse_path is not None:
-            raise ValueError("stateless: HTTP+SSE has sessions only; expected no sse_path")
+        is_sealed = self.sessions == "sealed"
+        if self.sse_path is not None and (self.stateless or is_sealed):
+            option = "sessions='sealed'" if is_sealed else "stateless"
+            text = "HTTP+SSE has sessions only, each in one process; expected no sse_path"
+            raise ValueError(f"{option}: {text}")
+        if self.stateless and is_sealed:
+            raise ValueError("sessions='sealed': a stateless server has none; expected one of both")
+        if self.sessions not in _PLACES:
+            places = ", ".join(_PLACES)
+            raise ValueError(f"sessions: expected one of {places}, got {self.sessions!r}")
         for name in ("path", "sse_path", "messages_path"):
             path = getattr(self, name)
             if path is not None and not path.startswith("/"):
@@ -226,4 +245,5 @@ class ServerHttpOptions(TypedDict, total=False):
     messages_path: str
     messages_endpoint: str | None
     auth: Auth | None
+    sessions: SessionPlace
     stateless: bool

@@ -169,4 +169,4 @@ async def test_without_a_session_the_error_names_what_works_instead(
     async with asgi(shop(), stateless=True) as http:
         params = {"name": tool, "arguments": {}}
         reply = await http.post(request(SESSIONS[-1], "tools/call", params))
-        assert "keeps no sessions for" in reply.json["error"]["message"]
+        assert "needs a session, and this server keeps none" in reply.json["error"]["message"]

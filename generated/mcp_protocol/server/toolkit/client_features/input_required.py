@@ -29,12 +29,12 @@ import time
 import types
 import typing
 import weakref
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any, TypeAlias, Union
+from collections.abc import Collection, Mapping
+from typing import Any, Union
 
 import msgspec
 
-from ...._wire import is_many, to_builtins
+from ...._wire import to_builtins
 from ....errors import (
     InternalError,
     InvalidParamsError,
@@ -46,7 +46,7 @@ from ....foreign_text import WEB_SCHEMES, safe_repr
 from ....protocol.lifecycle import missing
 from ....runtime.pending_requests import PendingRequests
 from ....runtime.request_context import RequestContext
-from ..content import expect
+from ..key_ring import ServerKeys, StateKey
 
 ELICITATION_COMPLETE = "notifications/elicitation/complete"
 URL_ELICITATION_REQUIRED = -32042
@@ -55,12 +55,6 @@ ELICITATION_LIMIT = 10_000
 
 STATE_LIMIT = 262_144
 """Most characters of a signed state, sent or received."""
-
-KEY_BYTES = 16
-"""Least length of a key."""
-
-StateKey: TypeAlias = bytes | Sequence[bytes]
-"""One key, or several: the first signs, all verify."""
 
 _PURPOSE = b"mcp requestState 1\n"
 _HEAD = struct.Struct(">d32s")
@@ -228,7 +222,7 @@ class OpenURLElicitations:
         return True
 
 
-class RequestStateSigner:
+class RequestStateSigner(ServerKeys):
     """Signs and verifies the request states of one server.
 
     Args:
@@ -247,20 +241,9 @@ class RequestStateSigner:
             raise TypeError(f"state_seconds: expected a number, got {seconds!r}")
         if not seconds > 0:
             raise ValueError(f"state_seconds: expected more than 0, got {seconds!r}")
+        super().__init__(key)
         self._name = name
-        self._keys = (os.urandom(32),) if key is None else _checked_keys(key)
-        self._advice = _KEY_ADVICE if key is None else ""
         self._seconds = seconds
-
-    def adopt_keys(self, signer: RequestStateSigner) -> None:
-        """Take the keys of another server, unless this one was given keys of its own."""
-        if self._advice and not signer._advice:
-            self._keys, self._advice = signer._keys, ""
-
-    def adopt_key(self, key: bytes) -> None:
-        """Take a key, unless this signer was given keys."""
-        if self._advice:
-            self._keys, self._advice = (key,), ""
 
     def sign(self, payload: bytes, binding: bytes, owner: bytes = b"") -> str:
         """A text that `verify` accepts for the same binding and owner until it expires.
@@ -275,7 +258,7 @@ class RequestStateSigner:
         """
         head = _HEAD.pack(time.time() + self._seconds, _digest(binding))
         body = _base64(head + payload)
-        signed = f"{body}.{self._signature(self._keys[0], body, owner)}"
+        signed = f"{body}.{self._signature(self.keys()[0], body, owner)}"
         if len(signed) > STATE_LIMIT:
             raise InternalError(
                 f"the state of the request takes {len(signed)} characters, "
@@ -292,8 +275,9 @@ class RequestStateSigner:
         """
         body, _, signature = signed.partition(".")
         if len(signed) > STATE_LIMIT or not self._is_valid(body, signature, owner):
+            advice = "" if self.shared_keys() else _KEY_ADVICE
             raise InvalidParamsError(
-                f"requestState: expected one that this server gave, unaltered{self._advice}"
+                f"requestState: expected one that this server gave, unaltered{advice}"
             )
         raw = base64.urlsafe_b64decode(body + "=" * (-len(body) % 4))
         expires, request_digest = _HEAD.unpack_from(raw)
@@ -306,7 +290,7 @@ class RequestStateSigner:
     def _is_valid(self, body: str, signature: str, owner: bytes) -> bool:
         """Compare with the signatures of all keys, so that the time taken tells none of them."""
         received = signature.encode("utf-8", "surrogatepass")
-        expected = [self._signature(key, body, owner).encode() for key in self._keys]
+        expected = [self._signature(key, body, owner).encode() for key in self.keys()]
         matches = [_is_same(each, received) for each in expected]
         return any(matches)
 
@@ -317,20 +301,6 @@ class RequestStateSigner:
         name_digest = _digest(name)  # of fixed length, so that no two inputs agree
         message = _PURPOSE + name_digest + body.encode("utf-8", "surrogatepass")
         return _base64(hmac.digest(key, message, "sha256"))
-
-
-def _checked_keys(key: StateKey) -> tuple[bytes, ...]:
-    unchecked: object = (key,) if isinstance(key, bytes) else key
-    if not is_many(unchecked):
-        raise TypeError(f"state_key: expected bytes, got {type(key).__name__}")
-    keys: tuple[bytes, ...] = tuple(unchecked)
-    for each in keys:
-        expect(each, bytes, "state_key")
-        if len(each) < KEY_BYTES:
-            raise ValueError(f"state_key: expected at least {KEY_BYTES} bytes, got {len(each)}")
-    if not keys:
-        raise ValueError("state_key: expected a key, got an empty list")
-    return keys
 
 
 def _is_same(first: bytes, second: bytes) -> bool:

@@ -1,0 +1,339 @@
+"""Sessions that any process serves: the session id carries the session, sealed.
+
+An id is `base64url(salt ciphertext tag)`. The plain text has the revision, what the client stated
+of itself, and the times of start and expiry. Each id has a key of its own, which HMAC-SHA-512
+derives from the server's key and the salt: a random 128-bit salt may be used for far more ids than
+a random nonce of AES-GCM under one key. The name of the server and the identity of the owner are
+authenticated as associated data, so an id that belongs to another server or owner does not open.
+
+A POST of such a session is served by itself, as on a server without sessions, but with the
+capabilities and the implementation info of the client. What needs the same process again is
+refused with an error that says so. An id whose client has more to say than fits is not sealed: its
+session lives in one process, like that of a server without sealed ids.
+
+Source: basic/transports#session-management (2025-03-26 to 2025-11-25).
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import logging
+import os
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+import anyio
+import msgspec
+
+from ..._wire import UNREADABLE
+from ...errors import MissingExtraError
+from ...protocol import jsonrpc
+from ...protocol.lifecycle import Session
+from ...runtime.request_context import PRINCIPAL, Identity
+from ..serving import Service
+from . import http_response
+from . import request as http
+from .http_response import HttpResponse
+from .plain_calls import Begun, Planned
+from .session_endpoint import SessionEndpoint, initialize_request
+from .settings import ServerHttpSettings
+
+logger = logging.getLogger(__name__)
+
+ID_CHARACTERS = 4096
+"""Most characters of a sealed session id."""
+
+REVOKED = 10_000
+"""Ids of ended sessions that a process refuses; one more lets the oldest live again."""
+
+LACKS = (
+    "a store that the processes of this server share, and it has none: any process serves a "
+    "session whose id carries it (sessions='sealed')"
+)
+"""What a sealed session lacks, for errors."""
+
+_PURPOSE = b"mcp session id 1\n"
+_SALT_BYTES = 16
+_KEY_BYTES, _NONCE_BYTES = 32, 12
+
+# hmac and cryptography are imported when used first: few servers need them.
+
+
+class SealedSession(msgspec.Struct, frozen=True, array_like=True):
+    """The session that an id carries.
+
+    Attributes:
+        revision: Name of the revision.
+        capabilities: What the client declared.
+        info: The client's implementation info.
+        start: Time of the `initialize`, in seconds since the epoch.
+        expires: Time from which the id is unknown.
+    """
+
+    revision: str
+    capabilities: dict[str, Any]
+    info: dict[str, Any] | None
+    start: int
+    expires: int
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(SealedSession).decode
+
+
+class SessionCipher:
+    """Seals sessions into ids, and opens these.
+
+    Args:
+        name: Name of the server; other servers refuse the ids, even with the same keys.
+        keys: Gives the keys: the first seals, all open.
+        seconds: Time from the start of a session to its expiry.
+        now: The clock, in seconds since the epoch.
+
+    Raises:
+        MissingExtraError: `cryptography` is not installed.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        keys: Callable[[], Sequence[bytes]],
+        seconds: float,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        try:
+            from cryptography.exceptions import InvalidTag
+            from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+        except ImportError:
+            raise MissingExtraError("sessions='sealed'", "cryptography") from None
+        import hmac
+
+        self._algorithm, self._invalid, self._digest = AESGCM, InvalidTag, hmac.digest
+        self._name = name
+        self._keys = keys
+        self._seconds = seconds
+        self._now = now
+        self._revoked: OrderedDict[str, int] = OrderedDict()
+
+    def seal(self, session: Session, owner: Identity | None) -> str | None:
+        """The id of a session; `None` if it is longer than `ID_CHARACTERS`.
+
+        Args:
+            session: The session.
+            owner: The identity of its principal; `None` without authorization.
+        """
+        start = int(self._now())
+        sealed = SealedSession(
+            session.revision.name,
+            dict(session.peer_capabilities),
+            None if session.peer_info is None else dict(session.peer_info),
+            start,
+            start + max(1, round(self._seconds)),
+        )
+        salt = os.urandom(_SALT_BYTES)
+        cipher, nonce = self._cipher_of(self._keys()[0], salt)
+        text = _encode(sealed)
+        identifier = _text_of(salt + cipher.encrypt(nonce, text, self._associated(owner)))
+        return identifier if len(identifier) <= ID_CHARACTERS else None
+
+    def open(self, identifier: str, owner: Identity | None) -> SealedSession | None:
+        """The session of an id.
+
+        Returns:
+            `None` for an id that these keys did not seal for this owner, that was altered, has
+            expired, or was revoked in this process.
+        """
+        raw = _bytes_of(identifier)
+        if raw is None or identifier in self._revoked:
+            return None
+        salt, text, associated = raw[:_SALT_BYTES], raw[_SALT_BYTES:], self._associated(owner)
+        for key in self._keys():
+            cipher, nonce = self._cipher_of(key, salt)
+            try:
+                sealed = _decode(cipher.decrypt(nonce, text, associated))
+            except (self._invalid, *UNREADABLE):
+                continue
+            return sealed if self._now() < sealed.expires else None
+        return None
+
+    def revoke(self, identifier: str, expires: int) -> None:
+        """Refuse an id in this process until it expires."""
+        now = self._now()
+        self._revoked[identifier] = expires
+        for each, until in [*islice(self._revoked.items(), 2)]:
+            if until <= now or len(self._revoked) > REVOKED:
+                del self._revoked[each]
+
+    def _cipher_of(self, key: bytes, salt: bytes) -> tuple[Any, bytes]:
+        """The cipher and the nonce of one id."""
+        derived = self._digest(key, _PURPOSE + salt, "sha512")
+        nonce = derived[_KEY_BYTES : _KEY_BYTES + _NONCE_BYTES]
+        return self._algorithm(derived[:_KEY_BYTES]), nonce
+
+    def _associated(self, owner: Identity | None) -> bytes:
+        return _encode((self._name, owner))
+
+
+class SealedEndpoint:
+    """Serves the revisions with sessions, whose ids carry them.
+
+    Args:
+        sessions: Serves single POSTs, and the sessions that live in this process.
+        cipher: Seals and opens the ids.
+        protected: Whether requests have principals, who own the sessions that they open.
+    """
+
+    def __init__(self, sessions: SessionEndpoint, cipher: SessionCipher, protected: bool) -> None:
+        self.registry = sessions.registry
+        self.posts = sessions.posts
+        self._sessions = sessions
+        self._cipher = cipher
+        self._protected = protected
+        self._warned = False
+
+    async def watch(self) -> None:
+        """End idle sessions and watch connections, until cancelled."""
+        await self._sessions.watch()
+
+    async def post(
+        self,
+        request: http.HttpRequest,
+        message: jsonrpc.Message | None,
+        messages: Sequence[jsonrpc.Message],
+        body: bytes,
+        receive: http.Receive,
+        send: http.Send,
+        scope: anyio.CancelScope,
+    ) -> None:
+        """Respond to one POST; see `SessionEndpoint.post`."""
+        endpoint = self._sessions
+        identifier = endpoint.named_session(request)
+        sealed = self._open(identifier)
+        initialize = initialize_request(message)
+        if initialize is not None and (identifier is None or sealed is not None):
+            await endpoint.initialize(request, initialize, body, receive, send, self._identify)
+            return
+        if sealed is None:
+            await endpoint.post(request, message, messages, body, receive, send, scope)
+            return
+        revision = endpoint.revisions[sealed.revision]
+        refused = endpoint.check_version(request)
+        if refused is None and any(map(_is_response, messages)):
+            text = f"a response needs {LACKS}: this server sends no requests in such a session"
+            refused = http_response.refusal(revision.facts.http.rejected, text)
+        if refused is not None:
+            await refused.send(send)
+            return
+        session = endpoint.new_session(request, revision, LACKS, sealed.capabilities, sealed.info)
+        session.session_id = identifier
+        await endpoint.post_in(session, request, message, messages, body, receive, send, scope)
+
+    def post_plainly(
+        self,
+        request: http.HttpRequest,
+        message: jsonrpc.Request,
+        receive: http.Receive,
+        send: http.Send,
+        scope: anyio.CancelScope,
+        begun: Begun | None = None,
+    ) -> Any:
+        """Responds to a POST of a session in this process; see `PlainEndpoint`."""
+        return self._sessions.post_plainly(request, message, receive, send, scope, begun)
+
+    def serve_planned(
+        self, request: http.HttpRequest, call: Any, send: http.Send
+    ) -> Planned | None:
+        """Serves a call in a session of this process by its plan; see `PlainEndpoint`."""
+        return self._sessions.serve_planned(request, call, send)
+
+    async def get(self, request: http.HttpRequest, receive: http.Receive, send: http.Send) -> None:
+        """Refuse to open a stream, which would reach the changes of one process alone."""
+        if self._open(self._sessions.named_session(request)) is None:
+            await self._sessions.get(request, receive, send)
+            return
+        refused = self._sessions.check_version(request)
+        await (refused or _NO_STREAM).send(send)
+
+    async def delete(self, request: http.HttpRequest, send: http.Send) -> None:
+        """End a session in this process: others do not know of it, and serve its id further."""
+        identifier = self._sessions.named_session(request)
+        sealed = self._open(identifier)
+        if identifier is None or sealed is None:
+            await self._sessions.delete(request, send)
+            return
+        refused = self._sessions.check_version(request)
+        if refused is None:
+            self._cipher.revoke(identifier, sealed.expires)
+        await (refused or _ENDED_HERE).send(send)
+
+    def _open(self, identifier: str | None) -> SealedSession | None:
+        """The session that an id carries, if that is served here."""
+        if identifier is None or self.registry.get(identifier) is not None:
+            return None
+        sealed = self._cipher.open(identifier, self._owner())
+        return None if sealed is None or sealed.revision not in self._sessions.revisions else sealed
+
+    def _identify(self, session: Session) -> str | None:
+        """The sealed id of a new session; `None` if this process has to keep it."""
+        identifier = self._cipher.seal(session, self._owner())
+        if identifier is None and not self._warned:
+            self._warned = True
+            logger.warning(
+                "a client's info and capabilities are too large for a session id of %d characters, "
+                "so its session lives in this process; further ones are not logged",
+                ID_CHARACTERS,
+            )
+        return identifier
+
+    def _owner(self) -> Identity | None:
+        return PRINCIPAL.get().identity if self._protected else None
+
+
+_NO_STREAM = http_response.refusal(
+    405,
+    f"a stream of changes, and what is resumed, needs {LACKS}",
+    headers={"Allow": "POST, DELETE"},
+)
+_ENDED_HERE = HttpResponse(
+    200, b'{"ended":"in this process; others serve the id until it expires"}'
+)
+
+
+def session_cipher(service: Service, settings: ServerHttpSettings) -> SessionCipher:
+    """The cipher of a server's session ids.
+
+    Raises:
+        ValueError: The server has no key.
+        MissingExtraError: `cryptography` is not installed.
+    """
+    if not service.shared_keys():
+        raise ValueError(
+            "sessions='sealed': expected a key that all processes have, Server(state_key=...)"
+        )
+    info: Mapping[str, Any] = service.describe(service.revisions.newest()).info
+    return SessionCipher(info["name"], service.shared_keys, settings.limits.sealed_seconds)
+
+
+def _is_response(message: jsonrpc.Message) -> bool:
+    if isinstance(message, jsonrpc.InvalidMessage):
+        return message.response
+    return isinstance(message, (jsonrpc.Result, jsonrpc.Failure))
+
+
+def _text_of(raw: bytes) -> str:
+    return base64.urlsafe_b64encode(raw).rstrip(b"=").decode("ascii")
+
+
+def _bytes_of(identifier: str) -> bytes | None:
+    """The bytes of an id; `None` unless it is their only text."""
+    if len(identifier) > ID_CHARACTERS:
+        return None
+    try:
+        raw = base64.urlsafe_b64decode(identifier + "=" * (-len(identifier) % 4))
+    except (binascii.Error, ValueError):
+        return None
+    return raw if _text_of(raw) == identifier else None

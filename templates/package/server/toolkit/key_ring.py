@@ -1,0 +1,121 @@
+"""The keys of a server: those that processes which serve together share, and their rotation.
+
+One key signs or seals, all of them verify and open. So a new key is first, and the one before it
+stays until nothing of it is in use any more.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Protocol, TypeAlias, runtime_checkable
+
+from ..._wire import is_many
+from .content import expect
+
+KEY_BYTES = 16
+"""Least length of a key."""
+
+KEPT_KEYS = 2
+"""Keys that a `MemoryKeyRing` keeps by default, the newest among them."""
+
+
+@runtime_checkable
+class KeyRing(Protocol):
+    """The keys of one server, which may change while it serves."""
+
+    def keys(self) -> Sequence[bytes]:
+        """The keys, newest first; read for each signature and each session id."""
+        ...
+
+    async def rotate(self, key: bytes | None = None) -> None:
+        """Put a new key before all others; a random one by default."""
+        ...
+
+
+StateKey: TypeAlias = bytes | Sequence[bytes] | KeyRing
+"""One key, or several, of which the first is the newest; or a `KeyRing`."""
+
+
+class MemoryKeyRing:
+    """Keys in the memory of one process.
+
+    Args:
+        key: One key, or several, newest first.
+        kept: Keys that a rotation leaves, the new one among them.
+
+    Raises:
+        TypeError: A key is not bytes.
+        ValueError: There is no key, a key is too short, or `kept` is less than 1.
+    """
+
+    def __init__(self, key: bytes | Sequence[bytes], kept: int = KEPT_KEYS) -> None:
+        if kept < 1:
+            raise ValueError(f"kept: expected at least 1, got {kept}")
+        self._keys = _checked_keys(key)
+        self._kept = kept
+
+    def keys(self) -> Sequence[bytes]:
+        """The keys, newest first."""
+        return self._keys
+
+    async def rotate(self, key: bytes | None = None) -> None:
+        """Put a new key before all others, and drop the oldest ones beyond `kept`.
+
+        Raises:
+            TypeError: The key is not bytes.
+            ValueError: It is too short.
+        """
+        [new] = _checked_keys(os.urandom(32) if key is None else (key,))
+        self._keys = (new, *self._keys)[: self._kept]
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}, {len(self._keys)} keys>"
+
+
+class ServerKeys:
+    """The keys of one server, its own or those of others that it serves with.
+
+    Args:
+        key: The keys; `None` makes a random one, which no other process has.
+    """
+
+    def __init__(self, key: StateKey | None) -> None:
+        self._is_own = key is None
+        self._ring: KeyRing
+        if key is None:
+            self._ring = MemoryKeyRing(os.urandom(32))
+        else:
+            self._ring = key if isinstance(key, KeyRing) else MemoryKeyRing(key)
+
+    def keys(self) -> Sequence[bytes]:
+        """The keys, newest first."""
+        return self._ring.keys()
+
+    def shared_keys(self) -> Sequence[bytes]:
+        """The keys that other processes may have too; empty for a random one of this process."""
+        return () if self._is_own else self._ring.keys()
+
+    def adopt_keys(self, keys: ServerKeys) -> None:
+        """Take the keys of another server, unless this one was given keys of its own."""
+        if self._is_own and not keys._is_own:
+            self._ring, self._is_own = keys._ring, False
+
+    def adopt_key(self, key: bytes) -> None:
+        """Take a key, unless this server was given keys."""
+        if self._is_own:
+            self._ring, self._is_own = MemoryKeyRing(key), False
+
+
+def _checked_keys(key: bytes | Sequence[bytes]) -> tuple[bytes, ...]:
+    unchecked: object = (key,) if isinstance(key, bytes) else key
+    if not is_many(unchecked):
+        raise TypeError(f"state_key: expected bytes, got {type(key).__name__}")
+    keys: tuple[bytes, ...] = tuple(unchecked)
+    for each in keys:
+        expect(each, bytes, "state_key")
+        if len(each) < KEY_BYTES:
+            raise ValueError(f"state_key: expected at least {KEY_BYTES} bytes, got {len(each)}")
+    if not keys:
+        raise ValueError("state_key: expected a key, got an empty list")
+    return keys

@@ -1,0 +1,537 @@
+"""Sessions that any process serves: three servers with one key, and each request at one of them."""
+
+from __future__ import annotations
+
+import base64
+import json
+import logging
+import random
+import string
+import sys
+import time
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import anyio
+import pytest
+
+from mcp_protocol import (
+    Context,
+    KeyRing,
+    MemoryKeyRing,
+    MissingExtraError,
+    Server,
+    StaticTokens,
+)
+from mcp_protocol.framing.http_headers import is_visible_ascii
+from mcp_protocol.protocol.lifecycle import Session
+from mcp_protocol.revisions import REVISIONS
+from mcp_protocol.server.asgi.sealed_sessions import (
+    ID_CHARACTERS,
+    REVOKED,
+    SessionCipher,
+)
+from mcp_protocol.server.asgi.settings import Limits
+from package.asgi_client import SESSION, Http, asgi
+from package.wire import INITIALIZED, SESSIONS, initialize, request
+
+KEY, OTHER_KEY = b"k" * 32, b"o" * 32
+ABLE: dict[str, Any] = {
+    "elicitation": {"form": {}},
+    "sampling": {},
+    "roots": {},
+    "experimental": {"lamp": {"lit": True}},
+}
+NEED = "a store that the processes of this server share"
+TOKENS = StaticTokens({"alice-1": "alice", "alice-2": "alice", "bob-1": "bob"})
+
+sessions = pytest.mark.parametrize("revision", SESSIONS)
+newest = pytest.mark.parametrize("revision", SESSIONS[-1:])
+
+
+@dataclass
+class Name:
+    name: str
+
+
+def server_of(key: Any = KEY, name: str = "tester") -> Server:
+    server = Server(name, state_key=key, subscribe=True)
+
+    @server.tool()
+    async def about(ctx: Context) -> dict[str, Any]:
+        return {
+            "revision": ctx.revision,
+            "session": ctx.session_id,
+            "info": ctx.client_info,
+            "capabilities": ctx.client_capabilities,
+        }
+
+    @server.tool()
+    async def greet(ctx: Context) -> str:
+        return str(await ctx.elicit("Who?", Name))
+
+    @server.tool()
+    async def sample(ctx: Context) -> str:
+        return str(await ctx.sample("Write a poem"))
+
+    @server.tool()
+    async def roots(ctx: Context) -> str:
+        return str(await ctx.list_roots())
+
+    @server.tool()
+    async def ping(ctx: Context) -> str:
+        return str(await ctx.request("ping"))
+
+    @server.tool()
+    async def count(ctx: Context) -> int:
+        return len(ctx.session_state(list))
+
+    @server.tool()
+    async def steps(ctx: Context) -> str:
+        await ctx.info("a log message")
+        await ctx.progress(1)
+        return "done"
+
+    @server.resource("note://today")
+    def note() -> str:
+        return "sun"
+
+    return server
+
+
+@asynccontextmanager
+async def serving(*servers: Server, **options: Any) -> AsyncIterator[tuple[Http, list[Http]]]:
+    """A client each of whose requests reaches any of these servers; and a client of each."""
+    choose = random.Random(7).choice
+    async with AsyncExitStack() as stack:
+        each = [
+            await stack.enter_async_context(asgi(server, sessions="sealed", **options))
+            for server in servers or (server_of(), server_of(), server_of())
+        ]
+
+        async def any_of_them(scope: Any, receive: Any, send: Any) -> None:
+            await choose(each).app(scope, receive, send)
+
+        yield await stack.enter_async_context(asgi(any_of_them, lifespan=False)), each
+
+
+async def call(http: Http, revision: str, tool: str, **more: Any) -> Any:
+    return await http.ask(revision, "tools/call", {"name": tool, "arguments": {}}, **more)
+
+
+async def about(http: Http, revision: str) -> dict[str, Any]:
+    """The tool's view of the session, which has to be there."""
+    reply = await call(http, revision, "about")
+    assert reply.status == 200, reply.body
+    seen: dict[str, Any] = json.loads(reply.result["content"][0]["text"])
+    return seen
+
+
+async def opened(http: Http, revision: str, info: Any = None) -> str:
+    """The id of a new session, whose requests need not reach one process."""
+    message = initialize(revision, ABLE)
+    if info is not None:
+        message["params"]["clientInfo"] = info
+    reply = await http.post(message, **{SESSION: None})
+    assert reply.status == 200, reply.body
+    identifier: str = reply.fields[SESSION]
+    http.fields |= {SESSION: identifier, "mcp-protocol-version": revision}
+    assert (await http.post(INITIALIZED)).status == 202
+    return identifier
+
+
+def cipher_of(*keys: bytes, name: str = "tester", now: float = 1000.0) -> SessionCipher:
+    return SessionCipher(name, lambda: keys or (KEY,), 60.0, lambda: now)
+
+
+def session_of(revision: str, info: Any = None) -> Session:
+    return Session(REVISIONS[revision], {}, ABLE, info or {"name": "tester", "version": "1"})
+
+
+@pytest.mark.requirement("http.session-assign", "http.session-id-charset")
+@sessions
+async def test_any_process_serves_the_requests_of_a_session(revision: str) -> None:
+    async with serving() as (http, each):
+        identifier = await opened(http, revision)
+        assert is_visible_ascii(identifier)
+        assert len(identifier) < ID_CHARACTERS
+        for process in each:
+            process.fields = http.fields
+            seen = await about(process, revision)
+            assert seen["revision"] == revision
+            assert seen["session"] == identifier
+            assert seen["info"] == {"name": "tester", "version": "1"}
+            assert seen["capabilities"] == ABLE
+        for _ in range(10):
+            assert (await http.ask(revision, "tools/list")).status == 200
+
+
+@newest
+async def test_the_next_deploy_serves_the_sessions_of_the_last(revision: str) -> None:
+    async with serving(server_of()) as (before, _):
+        identifier = await opened(before, revision)
+    async with serving(server_of()) as (after, _):
+        after.fields |= before.fields
+        assert (await about(after, revision))["session"] == identifier
+
+
+@pytest.mark.requirement(
+    "http.session-id-secure",
+    "transport-security.session-id-nondeterministic",
+    "transport-security.session-id-rng",
+)
+@sessions
+async def test_equal_clients_get_ids_that_have_nothing_in_common(revision: str) -> None:
+    async with serving() as (http, _):
+        ids: list[str] = []
+        for _ in range(200):
+            random.seed(7)
+            ids.append((await http.post(initialize(revision, ABLE))).fields[SESSION])
+    assert len(set(ids)) == 200
+    for place in range(0, min(map(len, ids)), 20):
+        assert max(Counter(each[place] for each in ids).values()) < 50
+
+
+@newest
+async def test_an_id_shows_nothing_of_its_session(revision: str) -> None:
+    identifier = cipher_of().seal(session_of(revision), ("https://idp.example", "alice", None))
+    assert identifier is not None
+    raw = base64.urlsafe_b64decode(identifier + "=" * (-len(identifier) % 4))
+    for text in (revision, "tester", "elicitation", "alice"):
+        assert text.encode() not in raw
+
+
+@pytest.mark.requirement("http.session-gone-404")
+@newest
+async def test_an_id_with_any_character_changed_is_unknown(revision: str) -> None:
+    async with serving(server_of()) as (http, _):
+        identifier = await opened(http, revision)
+        for place in range(0, len(identifier), 7):
+            other = "A" if identifier[place] != "A" else "B"
+            forged = identifier[:place] + other + identifier[place + 1 :]
+            reply = await http.post(request(revision, "tools/list"), **{SESSION: forged})
+            assert reply.status == 404
+
+
+@newest
+def test_no_other_text_than_the_id_opens_a_session(revision: str) -> None:
+    own = cipher_of()
+    identifier = own.seal(session_of(revision), None)
+    assert identifier is not None
+    assert own.open(identifier, None) is not None
+    alphabet = string.ascii_letters + string.digits + "-_"
+    for place, char in enumerate(identifier):
+        for other in alphabet if place == len(identifier) - 1 else (alphabet[place % 64],):
+            if other != char:
+                assert own.open(identifier[:place] + other + identifier[place + 1 :], None) is None
+    for text in ("", "A", identifier[:-1], f"{identifier}=", f"{identifier}A", f" {identifier}"):
+        assert own.open(text, None) is None
+
+
+@newest
+def test_an_id_expires_by_the_clock(revision: str) -> None:
+    identifier = cipher_of(now=1000.0).seal(session_of(revision), None)
+    assert identifier is not None
+    opened_later = cipher_of(now=1059.9).open(identifier, None)
+    assert opened_later is not None
+    assert (opened_later.start, opened_later.expires) == (1000, 1060)
+    assert cipher_of(now=1060.0).open(identifier, None) is None
+
+
+@pytest.mark.requirement("http.session-gone-404", "http.session-terminate")
+@sessions
+async def test_an_expired_id_gets_404_and_initialize_opens_anew(revision: str) -> None:
+    async with serving() as (http, _):
+        http.fields["mcp-protocol-version"] = revision
+        http.fields[SESSION] = cipher_of(now=time.time() - 61).seal(session_of(revision), None)
+        for method in ("POST", "GET", "DELETE"):
+            message = request(revision, "tools/list") if method == "POST" else None
+            assert (await http.request(method, message)).status == 404
+        del http.fields[SESSION]
+        await opened(http, revision)
+        assert (await http.ask(revision, "tools/list")).status == 200
+
+
+@newest
+async def test_how_long_a_session_lasts_is_a_limit(revision: str) -> None:
+    async with serving(limits=Limits(sealed_seconds=5)) as (http, _):
+        identifier = await opened(http, revision)
+    session = SessionCipher("tester", lambda: (KEY,), 60.0).open(identifier, None)
+    assert session is not None
+    assert session.expires - session.start == 5
+
+
+@newest
+async def test_keys_rotate_while_sessions_of_the_old_one_live(revision: str) -> None:
+    async with serving(server_of(OTHER_KEY)) as (old, _):
+        await opened(old, revision)
+    async with serving(server_of([KEY, OTHER_KEY])) as (both, _):
+        both.fields |= old.fields
+        assert (await about(both, revision))["revision"] == revision
+        await opened(both, revision)
+    async with serving(server_of(KEY)) as (new, _):
+        new.fields |= old.fields
+        assert (await call(new, revision, "about")).status == 404
+        new.fields |= both.fields
+        assert (await about(new, revision))["revision"] == revision
+
+
+@newest
+async def test_a_key_ring_rotates_while_the_server_runs(revision: str) -> None:
+    ring: KeyRing = MemoryKeyRing(OTHER_KEY)
+    async with serving(server_of(ring)) as (http, _):
+        await opened(http, revision)
+        for is_known in (True, False):
+            await ring.rotate()
+            status = (await call(http, revision, "about")).status
+            assert status == (200 if is_known else 404)
+        await ring.rotate(KEY)
+        await opened(http, revision)
+    async with serving(server_of(KEY)) as (other, _):
+        other.fields |= http.fields
+        assert (await call(other, revision, "about")).status == 200
+
+
+def test_a_key_ring_keeps_so_many_keys() -> None:
+    ring = MemoryKeyRing(KEY, kept=3)
+    for _ in range(5):
+        anyio.run(ring.rotate)
+    keys = ring.keys()
+    assert len(keys) == 3
+    assert KEY not in keys
+    with pytest.raises(ValueError, match="kept: expected at least 1"):
+        MemoryKeyRing(KEY, kept=0)
+    with pytest.raises(ValueError, match="expected at least 16 bytes, got 5"):
+        anyio.run(ring.rotate, b"short")
+
+
+@newest
+async def test_a_server_with_another_name_or_key_refuses_the_id(revision: str) -> None:
+    async with serving(server_of()) as (http, _):
+        await opened(http, revision)
+    for other in (server_of(name="another"), server_of(OTHER_KEY)):
+        async with serving(other) as (stranger, _):
+            stranger.fields |= http.fields
+            assert (await call(stranger, revision, "about")).status == 404
+
+
+@pytest.mark.requirement(
+    "transport-security.session-bound-to-user", "transport-security.session-not-authentication"
+)
+@sessions
+async def test_an_owner_s_id_is_refused_with_the_token_of_another(revision: str) -> None:
+    async with serving(auth=TOKENS) as (http, _):
+        http.fields["authorization"] = "Bearer alice-1"
+        await opened(http, revision)
+        http.fields["authorization"] = "Bearer alice-2"  # another token of the same owner
+        assert (await call(http, revision, "about")).status == 200
+        http.fields["authorization"] = "Bearer bob-1"
+        for method in ("POST", "GET", "DELETE"):
+            message = request(revision, "tools/list") if method == "POST" else None
+            assert (await http.request(method, message)).status == 404
+        http.fields["authorization"] = None
+        assert (await call(http, revision, "about")).status == 401
+
+
+@newest
+async def test_an_id_without_owner_is_of_no_use_with_a_token(revision: str) -> None:
+    async with serving() as (http, _):
+        await opened(http, revision)
+    async with serving(auth=TOKENS) as (protected, _):
+        protected.fields |= {**http.fields, "authorization": "Bearer alice-1"}
+        assert (await call(protected, revision, "about")).status == 404
+
+
+@sessions
+async def test_a_client_with_too_much_info_has_one_process(
+    revision: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    info = {"name": "tester", "version": "1" * ID_CHARACTERS}
+    with caplog.at_level(logging.WARNING):
+        async with serving(server_of()) as (http, _):
+            for _ in range(2):
+                identifier = await opened(http, revision, info)
+                assert len(identifier) < 100
+                assert (await about(http, revision))["session"] == identifier
+                async with http.stream("GET") as stream:  # all that sessions have is there
+                    assert stream.status == 200
+    [record] = caplog.records
+    assert "are too large for a session id of 4096 characters" in record.message
+
+
+@newest
+def test_the_longest_id_has_4096_characters(revision: str) -> None:
+    own, lengths = cipher_of(), set[int]()
+    for size in range(2900, 3100):
+        identifier = own.seal(session_of(revision, {"name": "n" * size}), None)
+        lengths.add(0 if identifier is None else len(identifier))
+    assert max(lengths) == ID_CHARACTERS
+    assert 0 in lengths
+
+
+@sessions
+async def test_delete_ends_a_session_in_one_process_and_says_so(revision: str) -> None:
+    async with serving() as (http, each):
+        await opened(http, revision)
+        for process in each:
+            process.fields = http.fields
+        ended, *others = each
+        reply = await ended.delete()
+        assert reply.status == 200
+        assert reply.json == {"ended": "in this process; others serve the id until it expires"}
+        for method in ("POST", "GET", "DELETE"):
+            message = request(revision, "tools/list") if method == "POST" else None
+            assert (await ended.request(method, message)).status == 404
+        for other in others:
+            assert (await call(other, revision, "about")).status == 200
+
+
+def test_so_many_ended_sessions_are_remembered() -> None:
+    own = cipher_of()
+    ids = [own.seal(session_of(SESSIONS[-1]), None) or "" for _ in range(2)]
+    own.revoke(ids[0], 1060)
+    for number in range(REVOKED - 1):
+        own.revoke(str(number), 1060)
+    assert own.open(ids[0], None) is None
+    own.revoke(ids[1], 1060)
+    assert own.open(ids[0], None) is not None
+    assert own.open(ids[1], None) is None
+
+
+@pytest.mark.requirement("http.get-reply")
+@sessions
+@pytest.mark.parametrize("last", [None, "0-1"], ids=["open", "resume"])
+async def test_a_stream_by_get_is_refused_with_the_need(revision: str, last: str | None) -> None:
+    async with serving() as (http, _):
+        await opened(http, revision)
+        reply = await http.get(**{"last-event-id": last})
+        assert (reply.status, reply.fields["allow"]) == (405, "POST, DELETE")
+        assert NEED in reply.json["error"]["message"]
+
+
+@sessions
+@pytest.mark.parametrize("tool", ["greet", "sample", "roots", "ping"])
+async def test_a_tool_that_asks_gets_an_error_with_the_need(revision: str, tool: str) -> None:
+    async with serving() as (http, _):
+        await opened(http, revision)
+        with anyio.fail_after(5):
+            reply = await call(http, revision, tool)
+        assert reply.status == 200
+        assert NEED in reply.json["error"]["message"]
+
+
+@sessions
+async def test_values_of_a_session_are_refused_with_the_need(revision: str) -> None:
+    async with serving() as (http, _):
+        await opened(http, revision)
+        assert NEED in (await call(http, revision, "count")).json["error"]["message"]
+
+
+@sessions
+@pytest.mark.parametrize(
+    ("method", "params"),
+    [
+        ("logging/setLevel", {"level": "info"}),
+        ("resources/subscribe", {"uri": "note://today"}),
+        ("resources/unsubscribe", {"uri": "note://today"}),
+    ],
+)
+async def test_what_outlasts_a_post_is_refused_with_the_need(
+    revision: str, method: str, params: Any
+) -> None:
+    async with serving() as (http, _):
+        await opened(http, revision)
+        reply = await http.ask(revision, method, params)
+        assert (reply.status, reply.code) == (200, -32601)
+        assert NEED in reply.json["error"]["message"]
+
+
+@sessions
+async def test_what_is_refused_is_not_declared(revision: str) -> None:
+    async with serving() as (http, _):
+        result = (await http.post(initialize(revision))).result
+        assert result["capabilities"] == {"tools": {}, "resources": {}}
+
+
+@pytest.mark.requirement("http.post-unacceptable-status")
+@sessions
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"jsonrpc": "2.0", "id": 1, "result": {}},
+        {"jsonrpc": "2.0", "id": 1, "error": {"code": -1, "message": "no"}},
+    ],
+    ids=["result", "error"],
+)
+async def test_an_answer_of_a_client_is_refused_with_the_need(revision: str, answer: Any) -> None:
+    async with serving() as (http, _):
+        await opened(http, revision)
+        reply = await http.post(answer)
+        assert reply.status == 400
+        assert NEED in reply.json["error"]["message"]
+
+
+@sessions
+async def test_progress_is_sent_and_log_messages_are_dropped(revision: str) -> None:
+    async with serving() as (http, _):
+        await opened(http, revision)
+        reply = await call(http, revision, "steps", meta={"progressToken": "t"})
+        assert [each.get("method") for each in reply.messages] == ["notifications/progress", None]
+
+
+@sessions
+async def test_initialize_with_an_id_opens_another_session(revision: str) -> None:
+    async with serving() as (http, _):
+        first = await opened(http, revision)
+        second = (await http.post(initialize(revision, ABLE))).fields[SESSION]
+        assert first != second
+        for identifier in (first, second):
+            http.fields[SESSION] = identifier
+            assert (await about(http, revision))["session"] == identifier
+
+
+@pytest.mark.requirement("http.session-id-missing-400")
+@sessions
+async def test_a_request_without_an_id_is_refused(revision: str) -> None:
+    async with serving() as (http, _):
+        assert (await http.ask(revision, "tools/list")).status == 400
+
+
+async def test_a_batch_of_a_session_is_answered_by_any_process() -> None:
+    async with serving() as (http, _):
+        await opened(http, "2025-03-26")
+        calls = [request("2025-03-26", "ping", id=number) for number in (1, 2)]
+        assert [each["id"] for each in (await http.post(calls)).json] == [1, 2]
+
+
+async def test_revisions_without_sessions_are_served_beside() -> None:
+    async with serving() as (http, _):
+        reply = await call(http, "2026-07-28", "steps")
+        assert reply.result["content"][0]["text"] == "done"
+
+
+@pytest.mark.parametrize(
+    ("key", "options", "text"),
+    [
+        (None, {}, r"expected a key that all processes have, Server\(state_key="),
+        (KEY, {"stateless": True}, "a stateless server has none"),
+        (KEY, {"sse_path": "/sse"}, "expected no sse_path"),
+        (KEY, {"sessions": "engine"}, "sessions: expected one of process, sealed, got 'engine'"),
+    ],
+)
+def test_settings_that_do_not_fit_are_refused(key: Any, options: Any, text: str) -> None:
+    settings: Any = {"sessions": "sealed", **options}
+    with pytest.raises(ValueError, match=text):
+        server_of(key).asgi(**settings)
+
+
+def test_a_missing_package_is_an_error_of_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("cryptography.exceptions", "cryptography.hazmat.primitives.ciphers.aead"):
+        monkeypatch.setitem(sys.modules, name, None)
+    server_of().asgi()
+    with pytest.raises(MissingExtraError, match="needs the package 'cryptography'") as raised:
+        server_of().asgi(sessions="sealed")
+    assert "\n" not in str(raised.value)
