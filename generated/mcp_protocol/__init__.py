@@ -80,7 +80,7 @@ _NAMES = {
     ),
     ".client.client_middleware": ("ClientMiddleware", "ClientNext", "ClientRequest"),
     ".client.response_cache": ("Caching",),
-    ".client.task_handle": ("TaskClient", "TaskHandle", "TaskUpdate"),
+    ".client.task_handle": ("TaskHandle", "TaskUpdate"),
     ".client.sync_task_handle": ("SyncTaskHandle",),
     ".client.client_settings": ("ClientLimits", "Timeouts", "Restart", "ConfigInput"),
     ".client.sync": ("SyncStartedCall",),

@@ -61,11 +61,7 @@ from .client.client_middleware import (
     ClientRequest as ClientRequest,
 )
 from .client.response_cache import Caching as Caching
-from .client.task_handle import (
-    TaskClient as TaskClient,
-    TaskHandle as TaskHandle,
-    TaskUpdate as TaskUpdate,
-)
+from .client.task_handle import TaskHandle as TaskHandle, TaskUpdate as TaskUpdate
 from .client.sync_task_handle import SyncTaskHandle as SyncTaskHandle
 from .client.client_settings import (
     ClientLimits as ClientLimits,

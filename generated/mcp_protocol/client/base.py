@@ -3,22 +3,19 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""The bases of every client class: an open session, and the user's handlers.
-
-The rendered client of an extension derives from `ExtensionClient`.
-"""
+"""The bases of every client class: an open session, and the user's handlers."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from inspect import iscoroutinefunction
 from types import FunctionType, MethodType
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, ParamSpec, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, Self, TypeVar
 
 from msgspec import Raw
 
 from .._wire import is_object
-from ..errors import LocalProtocolError, MethodNotFoundError, MissingCapabilityError
+from ..errors import LocalProtocolError, MethodNotFoundError
 from ..facts import Method, Revision
 from ..foreign_text import WEB_SCHEMES, safe_text
 from ..protocol.lifecycle import (
@@ -38,7 +35,7 @@ from ..runtime.request_context import RequestContext
 from ..runtime.stubs import wire_params
 from . import handler_validation
 from .client_settings import ClientSettings, Identity
-from .feature_calls import FeatureCalls
+from .feature_calls import FeatureCalls, ToolParamHeaders, task_calls
 from .pipeline import RequestHooks, RequestPipeline
 from .response_cache import ResponseCache
 from .server_state import ServerState
@@ -243,6 +240,7 @@ class ClientBase(ClientCalls["Subscription"]):
             application.handle,
             application.server_state,
             application.hooks,
+            task_calls,
         )
         self._listeners: Listeners | None = None
         application.server_state.param_headers.prefix = (
@@ -455,29 +453,6 @@ class ClientBase(ClientCalls["Subscription"]):
         await self._peer.close()
 
 
-class ExtensionClient(ClientBase):
-    """An open session with a server, as the calls of an extension: `client.seen_as(Client)`.
-
-    Attributes:
-        identifier: The identifier of the extension.
-        settings: The settings by which the server declares it.
-
-    Raises:
-        MissingCapabilityError: One of the sides does not declare the extension.
-
-    Source: basic/versioning#extension-negotiation (2026-07-28).
-    """
-
-    identifier: ClassVar[str]
-
-    def __init__(self, peer: Peer, application: ClientApplication) -> None:
-        super().__init__(peer, application)
-        settings = self.extension(self.identifier)
-        if settings is None:
-            raise MissingCapabilityError((CAPABILITY, self.identifier), self.revision)
-        self.settings: Mapping[str, Any] = settings
-
-
 class ClientApplication:
     """Serves the requests and notifications of a server with the user's handlers.
 
@@ -502,7 +477,7 @@ class ClientApplication:
         settings: ClientSettings | None = None,
     ) -> None:
         self.settings = settings = settings or ClientSettings()
-        self.server_state = ServerState(settings)
+        self.server_state = ServerState(settings, ToolParamHeaders(settings.limits.tools))
         self.hooks = RequestHooks()
         self.custom_methods: Mapping[str, Method] = getattr(handlers, "mcp_custom_methods", {})
         self._handlers = handlers

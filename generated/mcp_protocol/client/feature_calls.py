@@ -16,6 +16,7 @@ from .model_calls import ModelCalls
 from .tool_param_headers import ToolParamHeaders as ToolParamHeaders
 
 if TYPE_CHECKING:
+    from .pipeline import TaskCalls
     from .server_config import ServerEntry
 
 
@@ -30,3 +31,10 @@ async def read_server(
     from .server_config import read_server  # few commands have a configuration
 
     return await read_server(path, name, ask)
+
+
+def task_calls() -> TaskCalls | None:
+    """The tasks of servers; `None` in a package without them."""
+    from . import task_handle  # few calls are tasks
+
+    return task_handle

@@ -78,7 +78,7 @@ EXPORTS = (
         ".client.client_middleware", "client", "ClientMiddleware", "ClientNext", "ClientRequest"
     ),
     _export(".client.response_cache", "client", "Caching"),
-    _export(".client.task_handle", "tasks+client", "TaskClient", "TaskHandle", "TaskUpdate"),
+    _export(".client.task_handle", "tasks+client", "TaskHandle", "TaskUpdate"),
     _export(".client.sync_task_handle", "tasks+client", "SyncTaskHandle"),
     _export(".client.client_settings", "client", "ClientLimits", "Timeouts"),
     _export(".client.client_settings", "restart", "Restart"),
@@ -231,6 +231,7 @@ _ENTRIES = (
     ("inspector", "inspector/page.html"),
     ("testing", "testing.py"),
     ("proxy", "proxy/proxy_server.py"),
+    ("runtime", "client/extension_client.py"),
     ("runtime", "runtime/extension_stubs.py"),
 )
 """Files that a package has without a public name for them, by the part that has them."""

@@ -11,7 +11,6 @@ on standard streams and over HTTP.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from contextvars import ContextVar
@@ -32,7 +31,7 @@ from .content import Icon, present, wire_of
 from .custom_handlers import LowLevelHandlers, RevisionHandlers
 from .decorators import AbsentAttribute, Decorators
 from .dispatcher import LIST_CHANGES, ForbiddenItems, ServerSettings
-from .features import RequestStateSigner, StateKey
+from .features import RequestStateSigner, StateKey, make_proxy
 from .registry import Cacheable, CacheHint, cache_hints
 
 if TYPE_CHECKING:
@@ -392,9 +391,7 @@ class Server(Decorators):
             OSError: The file of a configuration can't be read.
             ValueError: A configuration is malformed, or a name in it can't be a prefix.
         """
-        # Modules of servers import none of clients.
-        module = importlib.import_module("...proxy.proxy_server", __package__)
-        proxy: Server = module.proxy_of(target, name, version, options)
+        proxy: Server = make_proxy(target, name, version, options)
         return proxy
 
     @cached_property
