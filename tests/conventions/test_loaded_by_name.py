@@ -45,9 +45,7 @@ def test_what_is_loaded_by_name_is_a_library_or_in_a_table() -> None:
         calls = Counter(name.strip() for name in CALL.findall(text_of(path)))
         if calls:
             loaded[_place(path)] = calls
-    expected = {
-        place: Counter(f'"{name}"' for name in names) for place, names in LIBRARIES.items()
-    }
+    expected = {place: Counter(f'"{name}"' for name in names) for place, names in LIBRARIES.items()}
     assert {place: calls for place, calls in loaded.items() if place not in TABLES} == expected
     assert {place: calls.total() for place, calls in loaded.items() if place in TABLES} == (
         dict.fromkeys(TABLES, 1)

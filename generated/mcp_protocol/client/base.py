@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from inspect import iscoroutinefunction
 from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, Self, TypeVar
@@ -42,7 +42,6 @@ from .server_state import ServerState
 
 if TYPE_CHECKING:  # most clients use none of these
     from .callbacks import Callback, Callbacks, OnLog, StartedCall
-    from .client_middleware import ClientNext, ClientRequest
     from .listen import Listeners, ListenOptions, NotificationFilter, Subscription
     from .typed_results import ValueReader
 
@@ -79,34 +78,6 @@ class ClientCalls(FeatureCalls, Generic[AnySubscription]):
     def _subscription(self, wanted: NotificationFilter, options: ListenOptions) -> AnySubscription:
         """A subscription to changes."""
         raise NotImplementedError
-
-    def middleware(
-        self, middleware: Callable[[ClientRequest, ClientNext], Awaitable[Result]]
-    ) -> Callable[[ClientRequest, ClientNext], Awaitable[Result]]:
-        """Register a coroutine function around the requests and notifications of this client.
-
-            @client.middleware
-            async def audit(request: ClientRequest, next: ClientNext) -> Any:
-                result = await next(request)
-                return result
-
-        What it returns is the result: that of `next`, perhaps changed, or its own. The first one
-        registered is the outermost. Each request that is sent passes: a result from the cache does
-        not, a retry and each further round of input do again.
-
-        Raises:
-            TypeError: Not a coroutine function.
-        """
-        if not iscoroutinefunction(middleware):
-            raise TypeError(f"middleware: expected a coroutine function, got {middleware!r}")
-        from .client_middleware import ClientMiddlewareChain
-
-        for requests in self._pipelines():
-            hooks = requests.hooks
-            if hooks.chain is None:
-                hooks.chain = ClientMiddlewareChain()
-            hooks.chain.functions.append(middleware)
-        return middleware
 
     def on_log(self, function: OnLog, level: str = "info") -> Callback:
         """Have a function called with each log message of the server, until it is removed.

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from .client_middleware import MiddlewareCalls
 from .client_settings import ConfigInput
 from .model_calls import ModelCalls
 from .tool_param_headers import ToolParamHeaders as ToolParamHeaders
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from .server_config import ServerEntry
 
 
-class FeatureCalls(ModelCalls):
+class FeatureCalls(ModelCalls, MiddlewareCalls):
     """The methods of the features that this package has; for those of others, how to add them."""
 
 

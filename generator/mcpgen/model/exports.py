@@ -75,7 +75,11 @@ EXPORTS = (
         "ToolsChanged",
     ),
     _export(
-        ".client.client_middleware", "client", "ClientMiddleware", "ClientNext", "ClientRequest"
+        ".client.client_middleware",
+        "middleware+client",
+        "ClientMiddleware",
+        "ClientNext",
+        "ClientRequest",
     ),
     _export(".client.response_cache", "client", "Caching"),
     _export(".client.task_handle", "tasks+client", "TaskHandle", "TaskUpdate"),
@@ -193,7 +197,7 @@ EXPORTS = (
     _export(".server.toolkit.context", "server", "Context"),
     _export(
         ".server.toolkit.middleware",
-        "middleware",
+        "middleware+server",
         "Middleware",
         "MiddlewareRequest",
         "Next",

@@ -80,13 +80,18 @@ FEATURES = (
         is_rendered=True,
     ),
     Feature(
+        "commands",
+        frozenset({"client"}),
+    ),
+    Feature(
         "restart",
         frozenset({"client", "stdio"}),
     ),
     Feature(
         "middleware",
-        frozenset({"server"}),
+        frozenset(),
         server_members=("middleware", "add_middleware"),
+        client_members=("middleware",),
     ),
     Feature(
         "direct",
@@ -120,7 +125,7 @@ FEATURES = (
     Feature(
         "inspector",
         frozenset({"client", "server", "http"}),
-        brings=("trace",),
+        brings=("commands", "trace"),
     ),
     Feature(
         "tasks",

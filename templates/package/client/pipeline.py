@@ -52,10 +52,9 @@ from .client_settings import ClientSettings
 from .response_cache import Key
 from .server_state import LASTING, TOOLS_LIST, ServerState
 
-if TYPE_CHECKING:  # most clients have no callbacks or middleware
+if TYPE_CHECKING:  # most clients have no callbacks
     from ..protocol.connection import Connection
     from .callbacks import Callbacks
-    from .client_middleware import ClientMiddlewareChain
 
 _REFUSED = (METHOD_NOT_FOUND, INVALID_PARAMS, RESOURCE_NOT_FOUND)
 _MIXED = (
@@ -112,6 +111,18 @@ class TaskCalls(Protocol):
         ...
 
 
+class RequestChain(Protocol):
+    """Functions around all that a client sends: its middleware."""
+
+    async def request(self, peer: Peer, send: partial[Any]) -> Any:
+        """The result of a request."""
+        ...
+
+    async def notification(self, peer: Peer, name: str, params: Mapping[str, Any] | None) -> None:
+        """Send a notification."""
+        ...
+
+
 class RequestHooks(msgspec.Struct):
     """What the user put around the requests of a session, which all its clients share.
 
@@ -121,7 +132,7 @@ class RequestHooks(msgspec.Struct):
     """
 
     callbacks: Callbacks | None = None
-    chain: ClientMiddlewareChain | None = None
+    chain: RequestChain | None = None
 
 
 class RequestPipeline:
