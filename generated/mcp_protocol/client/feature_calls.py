@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from .client_middleware import MiddlewareCalls
 from .client_settings import ConfigInput
 from .model_calls import ModelCalls
+from .listen import ClientListenCalls as ClientListenCalls
 from .tool_param_headers import ToolParamHeaders as ToolParamHeaders
 
 if TYPE_CHECKING:

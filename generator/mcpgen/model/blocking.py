@@ -23,6 +23,7 @@ _CLIENT = "ClientBase"
 _GROUP = "GroupBase"
 _OF_FEATURES = {
     "groups": ("model_calls.py", "ModelCalls"),
+    "subscriptions": ("listen.py", "ListenCalls"),
     "middleware": ("client_middleware.py", "MiddlewareCalls"),
 }
 """By feature: the module and the class with the methods that it adds."""

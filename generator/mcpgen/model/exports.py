@@ -65,7 +65,7 @@ EXPORTS = (
     _export(".client.host", "groups", "choose_model", "safe_icons"),
     _export(
         ".client.listen",
-        "client",
+        "subscriptions",
         "Change",
         "ListeningAgain",
         "NotificationFilter",

@@ -76,8 +76,14 @@ FEATURES = (
     Feature(
         "groups",
         frozenset({"client"}),
+        brings=("subscriptions",),
         client_members=("tools_for", "call_from"),
         is_rendered=True,
+    ),
+    Feature(
+        "subscriptions",
+        frozenset({"client"}),
+        client_members=("listen",),
     ),
     Feature(
         "commands",
@@ -119,13 +125,13 @@ FEATURES = (
     Feature(
         "proxy",
         frozenset({"client", "server"}),
-        brings=("mount",),
+        brings=("mount", "subscriptions"),
         server_members=("proxy",),
     ),
     Feature(
         "inspector",
         frozenset({"client", "server", "http"}),
-        brings=("commands", "trace"),
+        brings=("commands", "subscriptions", "trace"),
     ),
     Feature(
         "tasks",
