@@ -62,7 +62,7 @@ EXPORTS = (
     _export(".client.callbacks", "client", "Callback", "LogMessage"),
     _export(".client.callbacks", "client", "StartedCall"),
     _export(".client.group", "groups", "ClientGroup"),
-    _export(".client.host", "groups", "choose_model", "safe_icons"),
+    _export(".client.host", "groups", "safe_icons"),
     _export(
         ".client.listen",
         "subscriptions",
@@ -77,7 +77,6 @@ EXPORTS = (
     _export(
         ".client.client_middleware",
         "middleware+client",
-        "ClientMiddleware",
         "ClientNext",
         "ClientRequest",
     ),
