@@ -62,7 +62,7 @@ NOT_OURS = {
     "Connection",  # of the part `protocol`
     *("RecordStringString", "XResult", "XResultResponse"),  # stand for names of a schema
     *("XNotification", "XRequest"),  # likewise
-    *("TaskClient", "TaskStore"),  # of packages with the tasks extension
+    "TaskStore",  # of packages with the tasks extension
     *("Decimal", "Field", "Path", "SecretBytes", "SecretStr"),  # of the standard library, pydantic
 }
 LANGUAGES = {"", "console", "json", "nginx", "python", "text", "toml", "typescript", "yaml"}

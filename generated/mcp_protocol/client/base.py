@@ -3,22 +3,19 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""The bases of every client class: an open session, and the user's handlers.
-
-The rendered client of an extension derives from `ExtensionClient`.
-"""
+"""The bases of every client class: an open session, and the user's handlers."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
 from inspect import iscoroutinefunction
 from types import FunctionType, MethodType
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, ParamSpec, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, Self, TypeVar
 
 from msgspec import Raw
 
 from .._wire import is_object
-from ..errors import LocalProtocolError, MethodNotFoundError, MissingCapabilityError
+from ..errors import LocalProtocolError, MethodNotFoundError
 from ..facts import Method, Revision
 from ..foreign_text import WEB_SCHEMES, safe_text
 from ..protocol.lifecycle import (
@@ -38,15 +35,13 @@ from ..runtime.request_context import RequestContext
 from ..runtime.stubs import wire_params
 from . import handler_validation
 from .client_settings import ClientSettings, Identity
-from .feature_calls import FeatureCalls
+from .feature_calls import ClientListenCalls, FeatureCalls, ToolParamHeaders, task_calls
 from .pipeline import RequestHooks, RequestPipeline
 from .response_cache import ResponseCache
 from .server_state import ServerState
 
 if TYPE_CHECKING:  # most clients use none of these
     from .callbacks import Callback, Callbacks, OnLog, StartedCall
-    from .client_middleware import ClientNext, ClientRequest
-    from .listen import Listeners, ListenOptions, NotificationFilter, Subscription
     from .typed_results import ValueReader
 
 _PLAIN = (FunctionType, MethodType)
@@ -54,7 +49,6 @@ _PLAIN = (FunctionType, MethodType)
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 AnyClient = TypeVar("AnyClient", bound="ClientBase")
-AnySubscription = TypeVar("AnySubscription")
 
 
 class Handlers(Protocol):
@@ -70,7 +64,7 @@ class Handlers(Protocol):
         ...
 
 
-class ClientCalls(FeatureCalls, Generic[AnySubscription]):
+class ClientCalls(FeatureCalls):
     """What a client of one server and a client of several have alike."""
 
     _requests: Any  # sends the requests of the client
@@ -78,38 +72,6 @@ class ClientCalls(FeatureCalls, Generic[AnySubscription]):
     def _pipelines(self) -> Iterable[RequestPipeline]:
         """The request pipeline of each session that is open."""
         raise NotImplementedError
-
-    def _subscription(self, wanted: NotificationFilter, options: ListenOptions) -> AnySubscription:
-        """A subscription to changes."""
-        raise NotImplementedError
-
-    def middleware(
-        self, middleware: Callable[[ClientRequest, ClientNext], Awaitable[Result]]
-    ) -> Callable[[ClientRequest, ClientNext], Awaitable[Result]]:
-        """Register a coroutine function around the requests and notifications of this client.
-
-            @client.middleware
-            async def audit(request: ClientRequest, next: ClientNext) -> Any:
-                result = await next(request)
-                return result
-
-        What it returns is the result: that of `next`, perhaps changed, or its own. The first one
-        registered is the outermost. Each request that is sent passes: a result from the cache does
-        not, a retry and each further round of input do again.
-
-        Raises:
-            TypeError: Not a coroutine function.
-        """
-        if not iscoroutinefunction(middleware):
-            raise TypeError(f"middleware: expected a coroutine function, got {middleware!r}")
-        from .client_middleware import ClientMiddlewareChain
-
-        for requests in self._pipelines():
-            hooks = requests.hooks
-            if hooks.chain is None:
-                hooks.chain = ClientMiddlewareChain()
-            hooks.chain.functions.append(middleware)
-        return middleware
 
     def on_log(self, function: OnLog, level: str = "info") -> Callback:
         """Have a function called with each log message of the server, until it is removed.
@@ -150,63 +112,6 @@ class ClientCalls(FeatureCalls, Generic[AnySubscription]):
 
         return progress_callback(function, [*map(_callbacks_of, self._pipelines())])
 
-    def listen(
-        self,
-        *,
-        tools: bool = False,
-        prompts: bool = False,
-        resources: bool = False,
-        uris: Iterable[str] = (),
-        meta: Mapping[str, Any] | None = None,
-        timeout: float | None = None,
-        retry_seconds: Sequence[float] | None = None,
-        idle_seconds: float | None = 20.0,
-    ) -> AnySubscription:
-        """A subscription to changes, over a stream or in the session, as the revision has it.
-
-        The subscription begins when its context is entered: the server has then accepted a filter,
-        which is `agreed`. The iteration gives changes as `ToolsChanged`, `ResourceUpdated` and so
-        on, and ends with the subscription. A change that occurs again before it is read is given
-        once.
-
-        A client of several servers subscribes to those that have such changes, and gives those of
-        all. The subscription of a server that fails ends with a warning; that of the last one with
-        an error.
-
-        Args:
-            tools: Whether to subscribe to changes of the list of tools.
-            prompts: The same for the list of prompts.
-            resources: The same for the list of resources.
-            uris: Resources to whose updates to subscribe.
-            meta: Members to add to `_meta`.
-            timeout: Seconds for the server to accept; `None` for no limit.
-            retry_seconds: Pauses before each attempt to reopen a stream that was lost; empty for no
-                attempts. A reopened stream gives a `ListeningAgain`.
-            idle_seconds: Seconds without a change after which the iteration sends a liveness check
-                (`ping` or `server/discover`), and the timeout of that check; `None` for no checks.
-                The stream counts as lost without a response. An unreachable server is an error
-                after at most three times these seconds plus 1.5 times the sum of the pauses.
-
-        Raises:
-            InvalidParamsError: (on entry) Of several servers none has a resource, or several have.
-            RemoteError: (on entry) The server refused the subscription.
-            RequestTimeoutError: (on entry, or in the iteration) The server did not accept, or did
-                not answer a liveness check, in time.
-            TransportError: (on entry, or in the iteration) The stream was lost and could not be
-                reopened.
-            ConnectionClosedError: (on entry, or in the iteration) The connection has ended, and the
-                subscription with it. Subscribe again in the next session.
-
-        Source: basic/patterns/subscriptions (2026-07-28), server/resources#subscriptions.
-        """
-        from .listen import RETRY_SECONDS, ListenOptions, NotificationFilter
-
-        if isinstance(uris, str):
-            raise TypeError(f"uris: expected several URIs, got the text {uris!r}")
-        wanted = NotificationFilter(tools, prompts, resources, tuple(dict.fromkeys(uris)))
-        pauses = tuple(RETRY_SECONDS if retry_seconds is None else retry_seconds)
-        return self._subscription(wanted, ListenOptions(meta, timeout, pauses, idle_seconds))
-
     def ask_for_logs(self, level: str | None) -> None:
         """Ask for log messages with each request, in revisions where requests do so.
 
@@ -219,7 +124,7 @@ class ClientCalls(FeatureCalls, Generic[AnySubscription]):
             requests.connection.ask_for_logs(level)
 
 
-class ClientBase(ClientCalls["Subscription"]):
+class ClientBase(ClientListenCalls, ClientCalls):
     """An open session with a server. Rendered subclasses have a coroutine for each request.
 
     Args:
@@ -243,8 +148,8 @@ class ClientBase(ClientCalls["Subscription"]):
             application.handle,
             application.server_state,
             application.hooks,
+            task_calls,
         )
-        self._listeners: Listeners | None = None
         application.server_state.param_headers.prefix = (
             self.session.revision.facts.headers.param_prefix
         )
@@ -406,13 +311,6 @@ class ClientBase(ClientCalls["Subscription"]):
     def _pipelines(self) -> Iterable[RequestPipeline]:
         return (self._requests,)
 
-    def _subscription(self, wanted: NotificationFilter, options: ListenOptions) -> Subscription:
-        from .listen import Listeners, Subscription
-
-        if self._listeners is None:
-            self._listeners = Listeners(self._peer.callers, self._requests, self.session)
-        return Subscription(self._listeners, wanted, options)
-
     async def notify(self, name: str, params: Mapping[str, Any] | None = None) -> None:
         """Send a notification by its wire name.
 
@@ -455,29 +353,6 @@ class ClientBase(ClientCalls["Subscription"]):
         await self._peer.close()
 
 
-class ExtensionClient(ClientBase):
-    """An open session with a server, as the calls of an extension: `client.seen_as(Client)`.
-
-    Attributes:
-        identifier: The identifier of the extension.
-        settings: The settings by which the server declares it.
-
-    Raises:
-        MissingCapabilityError: One of the sides does not declare the extension.
-
-    Source: basic/versioning#extension-negotiation (2026-07-28).
-    """
-
-    identifier: ClassVar[str]
-
-    def __init__(self, peer: Peer, application: ClientApplication) -> None:
-        super().__init__(peer, application)
-        settings = self.extension(self.identifier)
-        if settings is None:
-            raise MissingCapabilityError((CAPABILITY, self.identifier), self.revision)
-        self.settings: Mapping[str, Any] = settings
-
-
 class ClientApplication:
     """Serves the requests and notifications of a server with the user's handlers.
 
@@ -502,7 +377,7 @@ class ClientApplication:
         settings: ClientSettings | None = None,
     ) -> None:
         self.settings = settings = settings or ClientSettings()
-        self.server_state = ServerState(settings)
+        self.server_state = ServerState(settings, ToolParamHeaders(settings.limits.tools))
         self.hooks = RequestHooks()
         self.custom_methods: Mapping[str, Method] = getattr(handlers, "mcp_custom_methods", {})
         self._handlers = handlers

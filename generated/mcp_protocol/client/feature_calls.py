@@ -11,15 +11,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from .client_middleware import MiddlewareCalls
 from .client_settings import ConfigInput
 from .model_calls import ModelCalls
+from .listen import ClientListenCalls as ClientListenCalls
 from .tool_param_headers import ToolParamHeaders as ToolParamHeaders
 
 if TYPE_CHECKING:
+    from .pipeline import TaskCalls
     from .server_config import ServerEntry
 
 
-class FeatureCalls(ModelCalls):
+class FeatureCalls(ModelCalls, MiddlewareCalls):
     """The methods of the features that this package has; for those of others, how to add them."""
 
 
@@ -30,3 +33,10 @@ async def read_server(
     from .server_config import read_server  # few commands have a configuration
 
     return await read_server(path, name, ask)
+
+
+def task_calls() -> TaskCalls | None:
+    """The tasks of servers; `None` in a package without them."""
+    from . import task_handle  # few calls are tasks
+
+    return task_handle

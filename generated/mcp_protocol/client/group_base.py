@@ -29,7 +29,14 @@ from ..errors import McpError, TransportError
 from .base import AnyClient, ClientCalls
 from .connect import beside
 from .group_requests import GroupRequests, GroupServer
-from .listen import Change, ChangeIterator, ListenOptions, NotificationFilter, Subscription
+from .listen import (
+    Change,
+    ChangeIterator,
+    ListenCalls,
+    ListenOptions,
+    NotificationFilter,
+    Subscription,
+)
 from .pipeline import RequestPipeline
 from .server_config import Config, Inputs, ServerEntry, read_config
 
@@ -47,7 +54,7 @@ _CAPABILITIES = {
 AnyGroup = TypeVar("AnyGroup", bound="GroupBase[Any]")
 
 
-class GroupBase(ClientCalls["GroupSubscription"], Generic[AnyClient]):
+class GroupBase(ListenCalls["GroupSubscription"], ClientCalls, Generic[AnyClient]):
     """Several servers as one client. The rendered subclass has a coroutine for each request.
 
     Args:

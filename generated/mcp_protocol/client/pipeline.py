@@ -20,13 +20,11 @@ server/tools; changelog (2026-07-28: a broken response stream loses the request)
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from functools import partial
-from importlib.util import find_spec
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import anyio
 import anyio.lowlevel
@@ -59,10 +57,9 @@ from .client_settings import ClientSettings
 from .response_cache import Key
 from .server_state import LASTING, TOOLS_LIST, ServerState
 
-if TYPE_CHECKING:  # most clients have no callbacks or middleware
+if TYPE_CHECKING:  # most clients have no callbacks
     from ..protocol.connection import Connection
     from .callbacks import Callbacks
-    from .client_middleware import ClientMiddlewareChain
 
 _REFUSED = (METHOD_NOT_FOUND, INVALID_PARAMS, RESOURCE_NOT_FOUND)
 _MIXED = (
@@ -91,6 +88,46 @@ class _Options(msgspec.Struct, gc=False):
     from_cache: bool = False
 
 
+class TaskCalls(Protocol):
+    """The tasks of a server, as far as requests need them; `task_handle` is it."""
+
+    async def followed(
+        self,
+        requests: RequestPipeline,
+        created: Any,
+        method: str,
+        meta: Mapping[str, Any] | None,
+        timeout: float | None,
+        limit: float | None,
+    ) -> Any:
+        """The result of a request that was answered by a task."""
+        ...
+
+    async def call_as_task(
+        self,
+        requests: RequestPipeline,
+        params: Any,
+        meta: Mapping[str, Any] | None,
+        timeout: float | None,
+        on_progress: OnProgress | None,
+        limit: float | None,
+    ) -> Any:
+        """The result of a tool that may be called as a task only."""
+        ...
+
+
+class RequestChain(Protocol):
+    """Functions around all that a client sends: its middleware."""
+
+    async def request(self, peer: Peer, send: partial[Any]) -> Any:
+        """The result of a request."""
+        ...
+
+    async def notification(self, peer: Peer, name: str, params: Mapping[str, Any] | None) -> None:
+        """Send a notification."""
+        ...
+
+
 class RequestHooks(msgspec.Struct):
     """What the user put around the requests of a session, which all its clients share.
 
@@ -100,7 +137,7 @@ class RequestHooks(msgspec.Struct):
     """
 
     callbacks: Callbacks | None = None
-    chain: ClientMiddlewareChain | None = None
+    chain: RequestChain | None = None
 
 
 class RequestPipeline:
@@ -113,6 +150,7 @@ class RequestPipeline:
         handle_input: Answers a request for input of the server.
         state: The state of the server, which results update.
         hooks: What the user put around requests.
+        tasks: Gives the tasks of servers; `None` in a package without them.
 
     Attributes:
         rounds: Rounds in a row in which a server may ask for input.
@@ -128,6 +166,7 @@ class RequestPipeline:
         handle_input: Callable[[RequestContext], Awaitable[Any]],
         state: ServerState,
         hooks: RequestHooks,
+        tasks: Callable[[], TaskCalls | None],
     ) -> None:
         self.peer = peer
         self.session = session
@@ -135,6 +174,7 @@ class RequestPipeline:
         self._limits = settings.limits
         self._handle_input = handle_input
         self.hooks = hooks
+        self._task_calls = tasks
         self.state = state
         self.rounds = settings.limits.input_rounds
 
@@ -492,19 +532,18 @@ class RequestPipeline:
 
     async def _after_task(self, options: _Options, created: Any) -> Any:
         """The result after the task that the server created has ended."""
-        # Packages without the feature lack the module, and no decoder of theirs gives a task.
-        tasks = importlib.import_module(".task_handle", __package__)
-        meta, timeout = options.meta, options.timeout
+        tasks, timeout = self._task_calls(), options.timeout
+        if tasks is None:  # no decoder of a package without tasks gives one
+            return created
         return await tasks.followed(
-            self, self.session, created, options.method, meta, timeout, self._limit(timeout)
+            self, created, options.method, options.meta, timeout, self._limit(timeout)
         )
 
     async def _as_task(self, options: _Options, params: Any) -> Any:
         """The result of a tool that may be called as a task only."""
-        if find_spec(".task_handle", __package__) is None:  # packages without the feature
+        tasks, timeout = self._task_calls(), options.timeout
+        if tasks is None:
             return await self._send(options, params)
-        tasks = importlib.import_module(".task_handle", __package__)
-        timeout = options.timeout
         return await tasks.call_as_task(
             self, params, options.meta, timeout, options.on_progress, self._limit(timeout)
         )

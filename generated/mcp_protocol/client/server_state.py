@@ -18,7 +18,7 @@ client/elicitation; basic/transports (session management, to 2025-11-25).
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -33,7 +33,6 @@ from ..method_facts import MethodFacts
 from ..protocol.requests import RESOURCE_UPDATED, SUBSCRIBE, UNSUBSCRIBE
 from ..tool_results import hints_of
 from .client_settings import ClientSettings
-from .feature_calls import ToolParamHeaders
 from .response_cache import ResponseCache, drop_oldest
 
 TOOLS_LIST = "tools/list"
@@ -51,26 +50,57 @@ _decode = decoder(dict[str, Any])
 _logger = logging.getLogger(__name__)
 
 
+class ParamHeaders:
+    """The parameter headers of a server's tools: none, in packages whose revisions have none.
+
+    Args:
+        limit: Tools whose headers are stored.
+
+    Attributes:
+        mirrored: Whether the transport has headers; the transport sets this.
+        prefix: The prefix of the header names; `None` in revisions without parameter headers.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self.mirrored = False
+        self.prefix: str | None = None
+
+    @property
+    def in_use(self) -> bool:
+        """Whether the transport and the revision have parameter headers."""
+        return self.mirrored and self.prefix is not None
+
+    def listed(self, tools: Iterable[Any]) -> list[Any]:
+        """The typed tools that can be called."""
+        return list(tools)
+
+    def headers_for(self, tool: str, arguments: Mapping[str, Any]) -> dict[str, str]:
+        """The headers of a call: encoded values by header name."""
+        return {}
+
+
 class ServerState:
     """State of a server, from its lists, its results and its notifications.
 
     Args:
         settings: The settings of the client.
+        param_headers: The parameter headers of the tools.
 
     Attributes:
         cache: The response cache.
         output_schemas: The output schemas of the tools.
-        param_headers: The parameter headers of the tools.
+        param_headers: As passed.
         elicitations: The pending URL mode elicitations.
         session: The state of the session.
         task_support: By name of a tool: whether calls as tasks are `optional` or `required`.
     """
 
-    def __init__(self, settings: ClientSettings) -> None:
+    def __init__(self, settings: ClientSettings, param_headers: ParamHeaders) -> None:
         limits = settings.limits
         self.cache = ResponseCache(settings.cache)
         self.output_schemas = OutputSchemas(settings.timeouts.validation, limits.tools)
-        self.param_headers = ToolParamHeaders(limits.tools)
+        self.param_headers = param_headers
         self.elicitations = Elicitations(limits.elicitations)
         self.session = SessionRestore()
         self.task_support: dict[str, str] = {}

@@ -21,7 +21,8 @@ from ..protocol.lifecycle import Session
 from ..runtime.pending_requests import OnProgress
 from .base import ClientBase
 from .callbacks import in_thread
-from .sync import ClientThread, SyncStartedCall, SyncSubscription
+from .sync import ClientThread, SyncStartedCall
+from .sync_listen import SyncSubscription
 
 if TYPE_CHECKING:
     from .callbacks import Callback, OnLog
@@ -140,67 +141,6 @@ class SyncClientBase:
             )
         )
 
-    def middleware(
-        self, middleware: Callable[[ClientRequest, ClientNext], Awaitable[Result]]
-    ) -> Callable[[ClientRequest, ClientNext], Awaitable[Result]]:
-        """Register a coroutine function around the requests and notifications of this client.
-
-            @client.middleware
-            async def audit(request: ClientRequest, next: ClientNext) -> Any:
-                result = await next(request)
-                return result
-
-        What it returns is the result: that of `next`, perhaps changed, or its own. The first one
-        registered is the outermost. Each request that is sent passes: a result from the cache does
-        not, a retry and each further round of input do again.
-
-        Raises:
-            TypeError: Not a coroutine function.
-        """
-        return self._base.middleware(
-            middleware=middleware,
-        )
-
-    def on_log(self, function: OnLog, level: str = "info") -> Callback:
-        """Have a function called with each log message of the server, until it is removed.
-
-        Each function gets its messages in order. Its failures are logged.
-
-        Args:
-            function: Gets a `LogMessage`. A coroutine function, or a plain function, which must
-                not block the event loop; a blocking client runs plain functions in a thread.
-            level: The lowest level to ask for in revisions where each request asks for log
-                messages, unless `ask_for_logs` was called. In a session, `set_level` decides.
-
-        Returns:
-            The callback, which has `remove`, and is a context manager that removes it.
-
-        Source: server/utilities/logging.
-        """
-        return self._base.on_log(
-            function=in_thread(function),
-            level=level,
-        )
-
-    def on_progress(self, function: OnProgress) -> Callback:
-        """Have a function called with the progress of each request, until it is removed.
-
-        Requests that are sent from now on ask for progress, except by `request_raw`. The
-        `on_progress` of a request is called as well.
-
-        Args:
-            function: Gets progress, total and message. A coroutine function, or a plain function,
-                as for `on_log`.
-
-        Returns:
-            The callback, as of `on_log`.
-
-        Source: basic/utilities/progress (2026-07-28: basic/patterns/progress).
-        """
-        return self._base.on_progress(
-            function=in_thread(function),
-        )
-
     def listen(
         self,
         *,
@@ -261,6 +201,67 @@ class SyncClientBase:
             idle_seconds=idle_seconds,
         )
         return SyncSubscription(self._thread, subscription)
+
+    def middleware(
+        self, middleware: Callable[[ClientRequest, ClientNext], Awaitable[Result]]
+    ) -> Callable[[ClientRequest, ClientNext], Awaitable[Result]]:
+        """Register a coroutine function around the requests and notifications of this client.
+
+            @client.middleware
+            async def audit(request: ClientRequest, next: ClientNext) -> Any:
+                result = await next(request)
+                return result
+
+        What it returns is the result: that of `next`, perhaps changed, or its own. The first one
+        registered is the outermost. Each request that is sent passes: a result from the cache does
+        not, a retry and each further round of input do again.
+
+        Raises:
+            TypeError: Not a coroutine function.
+        """
+        return self._base.middleware(
+            middleware=middleware,
+        )
+
+    def on_log(self, function: OnLog, level: str = "info") -> Callback:
+        """Have a function called with each log message of the server, until it is removed.
+
+        Each function gets its messages in order. Its failures are logged.
+
+        Args:
+            function: Gets a `LogMessage`. A coroutine function, or a plain function, which must
+                not block the event loop; a blocking client runs plain functions in a thread.
+            level: The lowest level to ask for in revisions where each request asks for log
+                messages, unless `ask_for_logs` was called. In a session, `set_level` decides.
+
+        Returns:
+            The callback, which has `remove`, and is a context manager that removes it.
+
+        Source: server/utilities/logging.
+        """
+        return self._base.on_log(
+            function=in_thread(function),
+            level=level,
+        )
+
+    def on_progress(self, function: OnProgress) -> Callback:
+        """Have a function called with the progress of each request, until it is removed.
+
+        Requests that are sent from now on ask for progress, except by `request_raw`. The
+        `on_progress` of a request is called as well.
+
+        Args:
+            function: Gets progress, total and message. A coroutine function, or a plain function,
+                as for `on_log`.
+
+        Returns:
+            The callback, as of `on_log`.
+
+        Source: basic/utilities/progress (2026-07-28: basic/patterns/progress).
+        """
+        return self._base.on_progress(
+            function=in_thread(function),
+        )
 
     def ask_for_logs(self, level: str | None) -> None:
         """Ask for log messages with each request, in revisions where requests do so.

@@ -15,7 +15,8 @@ from ..runtime.stubs import Value
 from ..runtime.pending_requests import OnProgress
 from .group import ClientGroup
 from ..client.callbacks import in_thread
-from ..client.sync import ClientThread, SessionThread, SharedThread, SyncSubscription
+from ..client.sync import ClientThread, SessionThread, SharedThread
+from ..client.sync_listen import SyncSubscription
 from ..client.sync_base import SyncClientBase
 
 if TYPE_CHECKING:
@@ -151,67 +152,6 @@ class SyncClientGroup(Generic[AnySyncClient]):
             )
         )
 
-    def middleware(
-        self, middleware: Callable[[ClientRequest, ClientNext], Awaitable[Result]]
-    ) -> Callable[[ClientRequest, ClientNext], Awaitable[Result]]:
-        """Register a coroutine function around the requests and notifications of this client.
-
-            @client.middleware
-            async def audit(request: ClientRequest, next: ClientNext) -> Any:
-                result = await next(request)
-                return result
-
-        What it returns is the result: that of `next`, perhaps changed, or its own. The first one
-        registered is the outermost. Each request that is sent passes: a result from the cache does
-        not, a retry and each further round of input do again.
-
-        Raises:
-            TypeError: Not a coroutine function.
-        """
-        return self._base.middleware(
-            middleware=middleware,
-        )
-
-    def on_log(self, function: OnLog, level: str = "info") -> Callback:
-        """Have a function called with each log message of the server, until it is removed.
-
-        Each function gets its messages in order. Its failures are logged.
-
-        Args:
-            function: Gets a `LogMessage`. A coroutine function, or a plain function, which must
-                not block the event loop; a blocking client runs plain functions in a thread.
-            level: The lowest level to ask for in revisions where each request asks for log
-                messages, unless `ask_for_logs` was called. In a session, `set_level` decides.
-
-        Returns:
-            The callback, which has `remove`, and is a context manager that removes it.
-
-        Source: server/utilities/logging.
-        """
-        return self._base.on_log(
-            function=in_thread(function),
-            level=level,
-        )
-
-    def on_progress(self, function: OnProgress) -> Callback:
-        """Have a function called with the progress of each request, until it is removed.
-
-        Requests that are sent from now on ask for progress, except by `request_raw`. The
-        `on_progress` of a request is called as well.
-
-        Args:
-            function: Gets progress, total and message. A coroutine function, or a plain function,
-                as for `on_log`.
-
-        Returns:
-            The callback, as of `on_log`.
-
-        Source: basic/utilities/progress (2026-07-28: basic/patterns/progress).
-        """
-        return self._base.on_progress(
-            function=in_thread(function),
-        )
-
     def listen(
         self,
         *,
@@ -272,6 +212,67 @@ class SyncClientGroup(Generic[AnySyncClient]):
             idle_seconds=idle_seconds,
         )
         return SyncSubscription(self._thread, subscription)
+
+    def middleware(
+        self, middleware: Callable[[ClientRequest, ClientNext], Awaitable[Result]]
+    ) -> Callable[[ClientRequest, ClientNext], Awaitable[Result]]:
+        """Register a coroutine function around the requests and notifications of this client.
+
+            @client.middleware
+            async def audit(request: ClientRequest, next: ClientNext) -> Any:
+                result = await next(request)
+                return result
+
+        What it returns is the result: that of `next`, perhaps changed, or its own. The first one
+        registered is the outermost. Each request that is sent passes: a result from the cache does
+        not, a retry and each further round of input do again.
+
+        Raises:
+            TypeError: Not a coroutine function.
+        """
+        return self._base.middleware(
+            middleware=middleware,
+        )
+
+    def on_log(self, function: OnLog, level: str = "info") -> Callback:
+        """Have a function called with each log message of the server, until it is removed.
+
+        Each function gets its messages in order. Its failures are logged.
+
+        Args:
+            function: Gets a `LogMessage`. A coroutine function, or a plain function, which must
+                not block the event loop; a blocking client runs plain functions in a thread.
+            level: The lowest level to ask for in revisions where each request asks for log
+                messages, unless `ask_for_logs` was called. In a session, `set_level` decides.
+
+        Returns:
+            The callback, which has `remove`, and is a context manager that removes it.
+
+        Source: server/utilities/logging.
+        """
+        return self._base.on_log(
+            function=in_thread(function),
+            level=level,
+        )
+
+    def on_progress(self, function: OnProgress) -> Callback:
+        """Have a function called with the progress of each request, until it is removed.
+
+        Requests that are sent from now on ask for progress, except by `request_raw`. The
+        `on_progress` of a request is called as well.
+
+        Args:
+            function: Gets progress, total and message. A coroutine function, or a plain function,
+                as for `on_log`.
+
+        Returns:
+            The callback, as of `on_log`.
+
+        Source: basic/utilities/progress (2026-07-28: basic/patterns/progress).
+        """
+        return self._base.on_progress(
+            function=in_thread(function),
+        )
 
     def ask_for_logs(self, level: str | None) -> None:
         """Ask for log messages with each request, in revisions where requests do so.

@@ -208,30 +208,48 @@ def parse_batch(data: bytes) -> list[Message]:
     return messages
 
 
-def results_in(data: bytes, batching: bool) -> dict[RequestId, bytes | None]:
-    """The requests that a message answers, or a batch where the revision has batches.
+class ParsedMessage(bytes):
+    """The bytes of a message that its transport has parsed, so that nobody parses them again.
 
-    Returns:
-        The result by id, in JSON; `None` for an error response and for a malformed response.
+    Attributes:
+        messages: The message, or those of a batch.
+        is_batch: Whether it is a batch.
     """
-    results: dict[RequestId, bytes | None] = {}
-    for message in parse_batch(data) if batching and is_batch(data) else [parse(data)]:
-        match message:
-            case Result(id=identifier, result=result):
-                results[identifier] = bytes(result)
-            case Failure(id=str() | int() as identifier):
-                results[identifier] = None
-            case InvalidMessage(id=str() | int() as identifier, response=True):
-                results[identifier] = None
-            case _:
-                pass
-    return results
 
+    messages: Sequence[Message]
+    is_batch: bool
 
-def error_response_in(data: bytes) -> Failure | None:
-    """The error response that a body is, with or without id; `None` for any other body."""
-    message = parse(data) if data else None
-    return message if isinstance(message, Failure) else None
+    @classmethod
+    def of(cls, data: bytes, batching: bool) -> ParsedMessage:
+        """Parse a message, or a batch where the revision has batches."""
+        parsed = cls(data)
+        parsed.is_batch = batching and is_batch(data)
+        parsed.messages = parse_batch(data) if parsed.is_batch else (parse(data),)
+        return parsed
+
+    def results(self) -> dict[RequestId, bytes | None]:
+        """The requests that it answers.
+
+        Returns:
+            The result by id, in JSON; `None` for an error response and for a malformed response.
+        """
+        results: dict[RequestId, bytes | None] = {}
+        for message in self.messages:
+            match message:
+                case Result(id=identifier, result=result):
+                    results[identifier] = bytes(result)
+                case Failure(id=str() | int() as identifier):
+                    results[identifier] = None
+                case InvalidMessage(id=str() | int() as identifier, response=True):
+                    results[identifier] = None
+                case _:
+                    pass
+        return results
+
+    def error_response(self) -> Failure | None:
+        """The error response that it is, with or without id; `None` for any other message."""
+        message = self.messages[0]
+        return message if isinstance(message, Failure) else None
 
 
 def _no_object(data: bytes | Raw) -> InvalidMessage:

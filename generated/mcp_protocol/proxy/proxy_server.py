@@ -27,8 +27,6 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cached_property, partial
-from importlib import import_module
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Unpack
 
 import msgspec
@@ -41,7 +39,7 @@ from ..errors import TransportError
 from ..facts import Revisions
 from ..foreign_text import safe_repr
 from ..protocol.lifecycle import CAPABILITY, declared
-from ..protocol.requests import RESOURCE_UPDATED, SUBSCRIBE, UNSUBSCRIBE
+from ..protocol.requests import RESOURCE_UPDATED, SUBSCRIBE, UNSUBSCRIBE, is_custom
 from ..protocol.server_connection import OnSubscription
 from ..revisions import REVISIONS
 from ..runtime.pending_requests import PendingRequests
@@ -50,8 +48,7 @@ from ..server.serving import Service
 from ..server.toolkit.custom_handlers import Handler
 from ..server.toolkit.mounting import Mountable
 from ..server.toolkit.server import Server
-from .passed_methods import PassedMethods, is_custom
-from .upstream import Upstream
+from .upstream import PassedMethods, Upstream
 from .upstream_pool import UpstreamPool
 
 if TYPE_CHECKING:
@@ -321,10 +318,8 @@ class ConfigProxy(Server):
 def _with_defaults(options: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of `connect`; calls that are answered by tasks are polled here."""
     capabilities = dict(_EVERYTHING)
-    if find_spec("..client.task_handle", __package__) is not None:  # packages with the feature
-        tasks = import_module("..client.task_handle", __package__)
-        if tasks.UPDATE in REVISIONS.newest().client_requests:  # and with the extension
-            capabilities["extensions"] = {tasks.IDENTIFIER: {}}
+    if "tasks/update" in REVISIONS.newest().client_requests:  # of the extension
+        capabilities["extensions"] = {"io.modelcontextprotocol/tasks": {}}
     return {"capabilities": capabilities, "cache": False, **options}
 
 

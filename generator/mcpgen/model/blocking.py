@@ -21,7 +21,12 @@ Kind = Literal["property", "function", "coroutine", "subscription"]
 _SHARED = "ClientCalls"
 _CLIENT = "ClientBase"
 _GROUP = "GroupBase"
-_MODEL_CALLS = "ModelCalls"
+_OF_FEATURES = {
+    "groups": ("model_calls.py", "ModelCalls"),
+    "subscriptions": ("listen.py", "ListenCalls"),
+    "middleware": ("client_middleware.py", "MiddlewareCalls"),
+}
+"""By feature: the module and the class with the methods that it adds."""
 _WITHOUT = frozenset(
     {"cache", "input_rounds", "seen_as", "close", "start_call", "servers", "hold", "end", "opened"}
 )
@@ -55,17 +60,23 @@ class BlockingMethod:
 
 
 @cache
-def blocking_methods(*, model_calls: bool) -> tuple[BlockingMethod, ...]:
-    """The blocking methods of every client; with or without those of its tools for a model."""
-    of_models = _methods("model_calls.py", _MODEL_CALLS) if model_calls else ()
-    return (*of_models, *_methods("base.py", _SHARED), *_methods("base.py", _CLIENT))
+def blocking_methods(features: frozenset[str]) -> tuple[BlockingMethod, ...]:
+    """The blocking methods of every client, with those of some features."""
+    of_client = _methods("base.py", _CLIENT)
+    return (*_of_features(features), *_methods("base.py", _SHARED), *of_client)
 
 
 @cache
-def blocking_group_methods() -> tuple[BlockingMethod, ...]:
-    """The blocking methods of every client of several servers."""
-    of_models = _methods("model_calls.py", _MODEL_CALLS)
-    return (*of_models, *_methods("base.py", _SHARED), *_methods("group_base.py", _GROUP))
+def blocking_group_methods(features: frozenset[str]) -> tuple[BlockingMethod, ...]:
+    """The blocking methods of every client of several servers, with those of some features."""
+    of_group = _methods("group_base.py", _GROUP)
+    return (*_of_features(features), *_methods("base.py", _SHARED), *of_group)
+
+
+def _of_features(features: frozenset[str]) -> Iterator[BlockingMethod]:
+    for name, (module, class_name) in _OF_FEATURES.items():
+        if name in features:
+            yield from _methods(module, class_name)
 
 
 def _methods(module: str, name: str) -> Iterator[BlockingMethod]:

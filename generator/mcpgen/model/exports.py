@@ -62,10 +62,10 @@ EXPORTS = (
     _export(".client.callbacks", "client", "Callback", "LogMessage"),
     _export(".client.callbacks", "client", "StartedCall"),
     _export(".client.group", "groups", "ClientGroup"),
-    _export(".client.host", "groups", "choose_model", "safe_icons"),
+    _export(".client.host", "groups", "safe_icons"),
     _export(
         ".client.listen",
-        "client",
+        "subscriptions",
         "Change",
         "ListeningAgain",
         "NotificationFilter",
@@ -75,10 +75,13 @@ EXPORTS = (
         "ToolsChanged",
     ),
     _export(
-        ".client.client_middleware", "client", "ClientMiddleware", "ClientNext", "ClientRequest"
+        ".client.client_middleware",
+        "middleware+client",
+        "ClientNext",
+        "ClientRequest",
     ),
     _export(".client.response_cache", "client", "Caching"),
-    _export(".client.task_handle", "tasks+client", "TaskClient", "TaskHandle", "TaskUpdate"),
+    _export(".client.task_handle", "tasks+client", "TaskHandle", "TaskUpdate"),
     _export(".client.sync_task_handle", "tasks+client", "SyncTaskHandle"),
     _export(".client.client_settings", "client", "ClientLimits", "Timeouts"),
     _export(".client.client_settings", "restart", "Restart"),
@@ -194,7 +197,7 @@ EXPORTS = (
     _export(".server.toolkit.key_ring", "scaling", "KeyRing", "MemoryKeyRing"),
     _export(
         ".server.toolkit.middleware",
-        "middleware",
+        "middleware+server",
         "Middleware",
         "MiddlewareRequest",
         "Next",
@@ -232,6 +235,7 @@ _ENTRIES = (
     ("inspector", "inspector/page.html"),
     ("testing", "testing.py"),
     ("proxy", "proxy/proxy_server.py"),
+    ("runtime", "client/extension_client.py"),
     ("runtime", "runtime/extension_stubs.py"),
 )
 """Files that a package has without a public name for them, by the part that has them."""

@@ -76,8 +76,18 @@ FEATURES = (
     Feature(
         "groups",
         frozenset({"client"}),
+        brings=("subscriptions",),
         client_members=("tools_for", "call_from"),
         is_rendered=True,
+    ),
+    Feature(
+        "subscriptions",
+        frozenset({"client"}),
+        client_members=("listen",),
+    ),
+    Feature(
+        "commands",
+        frozenset({"client"}),
     ),
     Feature(
         "restart",
@@ -85,8 +95,9 @@ FEATURES = (
     ),
     Feature(
         "middleware",
-        frozenset({"server"}),
+        frozenset(),
         server_members=("middleware", "add_middleware"),
+        client_members=("middleware",),
     ),
     Feature(
         "direct",
@@ -114,13 +125,13 @@ FEATURES = (
     Feature(
         "proxy",
         frozenset({"client", "server"}),
-        brings=("mount",),
+        brings=("mount", "subscriptions"),
         server_members=("proxy",),
     ),
     Feature(
         "inspector",
         frozenset({"client", "server", "http"}),
-        brings=("trace",),
+        brings=("commands", "subscriptions", "trace"),
     ),
     Feature(
         "scaling",

@@ -412,12 +412,12 @@ class PackageSpec:
     @property
     def blocking_methods(self) -> tuple[BlockingMethod, ...]:
         """Methods of the blocking client that do not depend on a schema."""
-        return blocking.blocking_methods(model_calls="groups" in self.has.chosen)
+        return blocking.blocking_methods(self.has.chosen)
 
     @property
     def blocking_group_methods(self) -> tuple[BlockingMethod, ...]:
         """The same of the blocking client of several servers."""
-        return blocking.blocking_group_methods()
+        return blocking.blocking_group_methods(self.has.chosen)
 
     @property
     def group_imports(self) -> Imports:

@@ -11,14 +11,20 @@ and what is repeated in a new session.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
-from typing import Any, TypeAlias
+from inspect import iscoroutinefunction
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from .._wire import is_object
 from ..channel import RequestId
 from ..facts import Role
 from ..runtime.peer import Peer
+
+if TYPE_CHECKING:
+    from .pipeline import RequestPipeline
+
+Result = TypeVar("Result")
 
 
 class ClientRequest:
@@ -159,3 +165,37 @@ class ClientMiddlewareChain:
         if index < len(self.functions):
             return self.functions[index](request, partial(self._call, index + 1, send))
         return send(request)
+
+
+class MiddlewareCalls:
+    """The method of clients that registers middleware."""
+
+    def _pipelines(self) -> Iterable[RequestPipeline]:
+        """The request pipeline of each session that is open."""
+        raise NotImplementedError
+
+    def middleware(
+        self, middleware: Callable[[ClientRequest, ClientNext], Awaitable[Result]]
+    ) -> Callable[[ClientRequest, ClientNext], Awaitable[Result]]:
+        """Register a coroutine function around the requests and notifications of this client.
+
+            @client.middleware
+            async def audit(request: ClientRequest, next: ClientNext) -> Any:
+                result = await next(request)
+                return result
+
+        What it returns is the result: that of `next`, perhaps changed, or its own. The first one
+        registered is the outermost. Each request that is sent passes: a result from the cache does
+        not, a retry and each further round of input do again.
+
+        Raises:
+            TypeError: Not a coroutine function.
+        """
+        if not iscoroutinefunction(middleware):
+            raise TypeError(f"middleware: expected a coroutine function, got {middleware!r}")
+        for requests in self._pipelines():
+            chain = requests.hooks.chain
+            if not isinstance(chain, ClientMiddlewareChain):
+                requests.hooks.chain = chain = ClientMiddlewareChain()
+            chain.functions.append(middleware)
+        return middleware

@@ -18,11 +18,11 @@ from __future__ import annotations
 import logging
 import random
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, Self, TypeAlias
+from typing import Any, Generic, Self, TypeAlias, TypeVar
 
 import anyio
 
@@ -42,6 +42,8 @@ from ..protocol.requests import ACKNOWLEDGED, SUBSCRIBE, UNSUBSCRIBE
 from ..runtime.pending_requests import NOTIFICATIONS, PARTING_SECONDS, PendingRequests
 from .pipeline import RequestPipeline
 from .response_cache import is_part
+
+AnySubscription = TypeVar("AnySubscription")
 
 RETRY_SECONDS: Sequence[float] = (0.5, 1.0, 2.0, 4.0, 8.0)
 """Pauses before each attempt to reopen a lost stream."""
@@ -504,6 +506,82 @@ class Subscription(ChangeIterator):
                 raise
             return False
         return True
+
+
+class ListenCalls(Generic[AnySubscription]):
+    """The method of clients that subscribes to changes."""
+
+    def _subscription(self, wanted: NotificationFilter, options: ListenOptions) -> AnySubscription:
+        """A subscription to changes."""
+        raise NotImplementedError
+
+    def listen(
+        self,
+        *,
+        tools: bool = False,
+        prompts: bool = False,
+        resources: bool = False,
+        uris: Iterable[str] = (),
+        meta: Mapping[str, Any] | None = None,
+        timeout: float | None = None,
+        retry_seconds: Sequence[float] | None = None,
+        idle_seconds: float | None = 20.0,
+    ) -> AnySubscription:
+        """A subscription to changes, over a stream or in the session, as the revision has it.
+
+        The subscription begins when its context is entered: the server has then accepted a filter,
+        which is `agreed`. The iteration gives changes as `ToolsChanged`, `ResourceUpdated` and so
+        on, and ends with the subscription. A change that occurs again before it is read is given
+        once.
+
+        A client of several servers subscribes to those that have such changes, and gives those of
+        all. The subscription of a server that fails ends with a warning; that of the last one with
+        an error.
+
+        Args:
+            tools: Whether to subscribe to changes of the list of tools.
+            prompts: The same for the list of prompts.
+            resources: The same for the list of resources.
+            uris: Resources to whose updates to subscribe.
+            meta: Members to add to `_meta`.
+            timeout: Seconds for the server to accept; `None` for no limit.
+            retry_seconds: Pauses before each attempt to reopen a stream that was lost; empty for no
+                attempts. A reopened stream gives a `ListeningAgain`.
+            idle_seconds: Seconds without a change after which the iteration sends a liveness check
+                (`ping` or `server/discover`), and the timeout of that check; `None` for no checks.
+                The stream counts as lost without a response. An unreachable server is an error
+                after at most three times these seconds plus 1.5 times the sum of the pauses.
+
+        Raises:
+            InvalidParamsError: (on entry) Of several servers none has a resource, or several have.
+            RemoteError: (on entry) The server refused the subscription.
+            RequestTimeoutError: (on entry, or in the iteration) The server did not accept, or did
+                not answer a liveness check, in time.
+            TransportError: (on entry, or in the iteration) The stream was lost and could not be
+                reopened.
+            ConnectionClosedError: (on entry, or in the iteration) The connection has ended, and the
+                subscription with it. Subscribe again in the next session.
+
+        Source: basic/patterns/subscriptions (2026-07-28), server/resources#subscriptions.
+        """
+        if isinstance(uris, str):
+            raise TypeError(f"uris: expected several URIs, got the text {uris!r}")
+        wanted = NotificationFilter(tools, prompts, resources, tuple(dict.fromkeys(uris)))
+        pauses = tuple(RETRY_SECONDS if retry_seconds is None else retry_seconds)
+        return self._subscription(wanted, ListenOptions(meta, timeout, pauses, idle_seconds))
+
+
+class ClientListenCalls(ListenCalls[Subscription]):
+    """The same, for a client of one server."""
+
+    _requests: Any  # sends the requests of the client
+    _listeners: Listeners | None = None
+
+    def _subscription(self, wanted: NotificationFilter, options: ListenOptions) -> Subscription:
+        requests = self._requests
+        if self._listeners is None:
+            self._listeners = Listeners(requests.peer.callers, requests, requests.session)
+        return Subscription(self._listeners, wanted, options)
 
 
 def _is_transient(failure: Exception) -> bool:

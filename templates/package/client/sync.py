@@ -13,8 +13,7 @@ from concurrent.futures import CancelledError, Future
 from contextlib import AbstractAsyncContextManager, ExitStack, suppress
 from threading import Lock, get_ident
 from time import monotonic
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeAlias, TypeVar
 
 import anyio
 from anyio.from_thread import start_blocking_portal
@@ -24,7 +23,6 @@ from ..facts import Method
 from ..runtime.request_context import RequestContext
 from .base import Handlers
 from .callbacks import in_thread
-from .listen import Change, ChangeIterator, NotificationFilter
 
 if TYPE_CHECKING:
     from .base import ClientBase
@@ -315,56 +313,6 @@ class SyncStartedCall(Generic[Result]):
             if self._work.cancelled:
                 raise RequestCancelledError("the call was cancelled") from None
             raise ConnectionClosedError("the connection is closed") from None
-
-
-class SyncSubscription:
-    """An iterator of changes, and the context manager that opens and closes it.
-
-        with client.listen(tools=True, uris=["memo://one"]) as changes:
-            for change in changes:
-                match change:
-                    case ToolsChanged(): ...
-                    case ResourceUpdated(uri=uri): ...
-
-    Args:
-        thread: The thread of the session.
-        subscription: The asynchronous subscription.
-    """
-
-    def __init__(self, thread: ClientThread, subscription: ChangeIterator) -> None:
-        self._thread = thread
-        self._subscription = subscription
-
-    @property
-    def agreed(self) -> NotificationFilter:
-        """The filter that the server accepted; no other changes will come."""
-        return self._subscription.agreed
-
-    def __enter__(self) -> Self:
-        self._thread.run(self._subscription.__aenter__)
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        with suppress(ConnectionClosedError):
-            self.close()
-
-    def __iter__(self) -> Self:
-        return self
-
-    def __next__(self) -> Change:
-        change = self._thread.run(lambda: anext(self._subscription, None))
-        if change is None:
-            raise StopIteration
-        return change
-
-    def close(self) -> None:
-        """End the subscription and its iteration, from any thread."""
-        self._thread.run(self._subscription.close)
 
 
 class ThreadedHandlers:

@@ -13,11 +13,12 @@ from ..errors import InvalidParamsError, ProtocolError
 from ..foreign_text import safe_repr
 from ..protocol.param_headers import Path, param_headers_of, shown_path, value_at
 from .response_cache import drop_oldest
+from .server_state import ParamHeaders
 
 _logger = logging.getLogger(__name__)
 
 
-class ToolParamHeaders:
+class ToolParamHeaders(ParamHeaders):
     """The parameter headers of a server's tools, from the latest list of each tool.
 
     The headers of a tool are kept until the tool is listed again, even after a notification that
@@ -26,23 +27,12 @@ class ToolParamHeaders:
 
     Args:
         limit: Tools whose headers are stored; those listed first are dropped.
-
-    Attributes:
-        mirrored: Whether the transport has headers; the transport sets this.
-        prefix: The prefix of the header names; `None` in revisions without parameter headers.
     """
 
     def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self.mirrored = False
-        self.prefix: str | None = None
+        super().__init__(limit)
         self._headers: dict[str, Mapping[Path, str]] = {}
         self._warned: dict[str, str] = {}
-
-    @property
-    def in_use(self) -> bool:
-        """Whether the transport and the revision have parameter headers."""
-        return self.mirrored and self.prefix is not None
 
     def listed(self, tools: Iterable[Any]) -> list[Any]:
         """Store the parameter headers of typed tools.

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
 import logging
-from collections.abc import Callable, Collection, Mapping
-from importlib.util import find_spec
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 from weakref import WeakSet
 
@@ -15,6 +13,7 @@ import msgspec
 
 from .._wire import UNREADABLE, UNWRITABLE, Raw, convert, encode, error_text, is_object, to_builtins
 from ..client.async_client import Client
+from ..client.feature_calls import task_calls
 from ..client.group_requests import GroupSession
 from ..client.listen import PromptsChanged, ResourcesChanged, ResourceUpdated, ToolsChanged
 from ..errors import (
@@ -36,7 +35,7 @@ from ..foreign_text import WEB_SCHEMES
 from ..protocol.client_connection import result_decoder
 from ..protocol.lifecycle import missing
 from ..protocol.request_meta import is_reserved_key
-from ..protocol.requests import MESSAGE, RESOURCE_UPDATED
+from ..protocol.requests import MESSAGE, RESOURCE_UPDATED, custom_method, is_custom
 from ..revisions import REVISIONS
 from ..runtime.pending_requests import OnProgress, PendingRequests
 from ..runtime.request_context import RequestContext
@@ -48,7 +47,6 @@ from ..server.toolkit.dispatcher import (
     Announce,
 )
 from ..server.toolkit.foreign_results import in_revision, lost_members
-from .passed_methods import PassedMethods, is_custom
 from .question_conversion import lost_kinds, question_for, reply_for
 from .waiting_calls import PassedCall, WaitingCalls
 
@@ -69,6 +67,25 @@ _ANSWERS = ("inputResponses", "requestState")
 _logger = logging.getLogger(__name__)
 
 ReportLoss = Callable[[str, str], None]
+
+
+class PassedMethods(Mapping[str, Method]):
+    """The rows of all methods that no revision has, each made when it is asked for."""
+
+    def __getitem__(self, name: str) -> Method:
+        method = custom_method(name)
+        if method is None:
+            raise KeyError(name)
+        return method
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(())  # they have no end
+
+    def __len__(self) -> int:
+        return 0
+
+    def __bool__(self) -> bool:
+        return True
 
 
 class Upstream:
@@ -207,9 +224,8 @@ class Upstream:
             may_be_task = row.facts.runs_tool and self._client.supports(_AUGMENTED)
             if error.code != METHOD_NOT_FOUND or not may_be_task:
                 raise
-            if find_spec("..client.task_handle", __package__) is None:
+            if (tasks := task_calls()) is None:
                 raise
-        tasks = importlib.import_module("..client.task_handle", __package__)
         requests = self._client.seen_as(GroupSession).requests
         on_progress = self._on_progress(call)
         typed = row.decode_params(encode(params))
@@ -223,14 +239,11 @@ class Upstream:
             created = result_decoder(row)(raw)
         except UNREADABLE:
             return raw
-        if not hasattr(created, "task_id"):
+        tasks = task_calls()
+        if tasks is None or not hasattr(created, "task_id"):
             return raw
-        # Packages without the extension lack the module, and no decoder of theirs gives a task.
-        tasks = importlib.import_module("..client.task_handle", __package__)
-        session = self._client.seen_as(GroupSession)
-        result = await tasks.followed(
-            session.requests, session.session, created, row.name, self._meta_of(call), None, None
-        )
+        requests, meta = self._client.seen_as(GroupSession).requests, self._meta_of(call)
+        result = await tasks.followed(requests, created, row.name, meta, None, None)
         return Raw(encode(result))
 
     def _state_of(self, result: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol import choose_model
 from mcp_protocol.client.async_client import ClientHandlers
+from mcp_protocol.client.host import choose_model
 from mcp_protocol.errors import LocalProtocolError, ProtocolError, RemoteProtocolError
 from mcp_protocol.runtime.request_context import RequestContext
 from package.client.questioner import Outcome, declared, questioned

@@ -94,16 +94,16 @@ async def test_a_call_that_is_given_up_cancels_its_task(
 async def test_a_task_is_resumed_by_its_id(pkg: Any) -> None:
     work = Work(pkg)
     async with work.client(pkg) as client:
-        started = await client.seen_as(pkg.root.TaskClient).start("waits")
+        started = await client.call_tool("waits", task=True)
     work.go.set()
     async with work.client(pkg) as client:
-        task = client.seen_as(pkg.root.TaskClient).resume(started.task_id)
+        task = client.task(started.task_id)
         assert (task.status, text_of(await task.result())) == (None, "done")
 
 
 async def test_a_call_without_a_task_is_a_handle_with_the_result(pkg: Any) -> None:
     async with Work(pkg).client(pkg) as client:
-        task = await client.seen_as(pkg.root.TaskClient).start("plain")
+        task = await client.call_tool("plain", task=True)
         assert (task.task_id, task.status, text_of(await task.result())) == (
             None,
             "completed",
@@ -176,7 +176,7 @@ async def test_requests_about_a_task_have_its_header_and_the_extension(
             "http://app/mcp", http_client=http, capabilities=DECLARED, handlers=person(pkg)
         ) as client,
     ):
-        task = await client.seen_as(pkg.root.TaskClient).start("asks")
+        task = await client.call_tool("asks", task=True)
         assert text_of(await task.result()) == "name 1 and name 2"
         await task.cancel()
     names = {method: name for method, name, _ in sent}

@@ -188,7 +188,7 @@ async def test_a_key_names_one_question_of_a_task(
 )
 async def test_a_call_may_ask_in_its_request_and_become_a_task_later(pkg: Any) -> None:
     async with Work(pkg).client(pkg, handlers=person(pkg)) as client:
-        task = await client.seen_as(pkg.root.TaskClient).start("asks_first")
+        task = await client.call_tool("asks_first", task=True)
         assert task.task_id is not None
         assert text_of(await task.result()) == "Hello, name 1"
     async with Work(pkg).client(pkg, capabilities={}, handlers=person(pkg)) as client:
@@ -204,7 +204,7 @@ async def test_a_call_may_ask_in_its_request_and_become_a_task_later(pkg: Any) -
 async def test_a_cancelled_task_is_stopped_and_says_so(pkg: Any) -> None:
     work = Work(pkg)
     async with work.client(pkg) as client:
-        task = await client.seen_as(pkg.root.TaskClient).start("waits")
+        task = await client.call_tool("waits", task=True)
         ack = msgspec.json.decode(
             await client.request_raw("tasks/cancel", {"taskId": task.task_id})
         )
@@ -383,7 +383,7 @@ async def test_a_server_without_tasks_declares_no_extension(pkg: Any) -> None:
     async with pkg.root.connect(pkg.root.Server("plain"), capabilities=DECLARED) as client:
         assert "extensions" not in client.server_capabilities
         with pytest.raises(pkg.root.MissingCapabilityError):
-            client.seen_as(pkg.root.TaskClient)
+            client.task("t")
 
 
 @pytest.mark.requirement("tasks-ext.error-internal", revisions=SPOKEN)

@@ -42,7 +42,7 @@ from ...facts import Lifecycle, Revisions, has_streamable_http
 from ...foreign_text import safe_repr, safe_text
 from ...framing.http_headers import JSON
 from ...framing.sse import MEDIA_TYPE
-from ...protocol.jsonrpc import error_response_in, results_in
+from ...protocol.jsonrpc import ParsedMessage
 from ...protocol.lifecycle import INITIALIZE, INITIALIZED
 from ...runtime.time_limits import HTTP_TIMEOUTS, HttpTimeouts
 from ..memory import MessageQueue
@@ -228,7 +228,7 @@ class HttpChannel(Channel):
         patterns = facts_over_http(offered, offered, self._revisions).http.fallback
         if not any(_matches(status, pattern) for pattern in patterns):
             return False
-        failure = error_response_in(refusal.body)
+        failure = ParsedMessage.of(refusal.body, False).error_response()
         if failure is None:
             return True
         for modern in self._revisions.of(Lifecycle.PER_REQUEST).values():
@@ -245,11 +245,12 @@ class HttpChannel(Channel):
         An error without a request id and with a temporary status describes the server's state, so
         the refusal is raised.
         """
-        failure = None if refusal.wants_credentials else error_response_in(refusal.body)
+        body = ParsedMessage.of(refusal.body, False)
+        failure = None if refusal.wants_credentials else body.error_response()
         if failure is None or message.kind != "request":
             raise refusal
         if failure.id == message.id:
-            await self._received.put(refusal.body)
+            await self._received.put(body)
         elif failure.id is None and not refusal.may_pass:
             raise RemoteError(
                 failure.code, failure.message, failure.data, message.method
@@ -357,8 +358,8 @@ class _StreamableHttp:
         requests = self._endpoint.requests
         if kind != JSON:
             raise await requests.unexpected(response, f"{JSON} or {MEDIA_TYPE}")
-        body = await requests.read(response)
-        results = _results_in(body, session)
+        body = _parsed(await requests.read(response), session)
+        results = body.results()
         assert message.id is not None
         if message.id not in results:
             raise self._no_response(message, body)
@@ -374,8 +375,8 @@ class _StreamableHttp:
                 raise self._sessions.lost_twice() from error
             raise
 
-    def _no_response(self, message: OutgoingMessage, body: bytes) -> McpError:
-        failure = error_response_in(body)
+    def _no_response(self, message: OutgoingMessage, body: ParsedMessage) -> McpError:
+        failure = body.error_response()
         if failure is not None and failure.id is None:
             return RemoteError(failure.code, failure.message, failure.data, message.method)
         came = body[:200].decode(errors="replace")
@@ -391,10 +392,11 @@ class _StreamableHttp:
         assert identifier is not None
 
         async def hear(data: bytes) -> None:
-            answers = _results_in(data, session)
+            parsed = _parsed(data, session)
+            answers = parsed.results()
             if identifier in answers:
                 self._open_session(message, answers[identifier], response)
-            await self._pass_on(data, answers)
+            await self._pass_on(parsed, answers)
 
         requests = self._endpoint.requests
         resume, timeouts = self._resume(session), self._endpoint.timeouts
@@ -417,9 +419,10 @@ class _StreamableHttp:
 
     async def _hear(self, data: bytes) -> None:
         """Receive a message of the standalone stream."""
-        await self._pass_on(data, _results_in(data, self._sessions.current))
+        parsed = _parsed(data, self._sessions.current)
+        await self._pass_on(parsed, parsed.results())
 
-    async def _pass_on(self, data: bytes, answers: Mapping[RequestId, object]) -> None:
+    async def _pass_on(self, data: ParsedMessage, answers: Mapping[RequestId, object]) -> None:
         await self._received.put(data)
         for identifier in answers:
             if (stream := self._streams.get(identifier)) is not None:
@@ -445,6 +448,6 @@ class _StreamableHttp:
             del self._streams[identifier]
 
 
-def _results_in(data: bytes, session: ServerSessionState | None) -> dict[RequestId, bytes | None]:
-    """The requests that a message answers; see `jsonrpc.results_in`."""
-    return results_in(data, session is not None and session.agreed.batching)
+def _parsed(data: bytes, session: ServerSessionState | None) -> ParsedMessage:
+    """A message of the server, parsed for this channel and for who receives it."""
+    return ParsedMessage.of(data, session is not None and session.agreed.batching)

@@ -28,7 +28,7 @@ from ...errors import (
 from ...facts import Revisions, has_streamable_http
 from ...foreign_text import safe_repr, safe_text
 from ...framing.sse import ENDPOINT, MEDIA_TYPE, MESSAGE, EventDecoder, ServerSentEvent
-from ...protocol.jsonrpc import results_in
+from ...protocol.jsonrpc import ParsedMessage
 from ...protocol.lifecycle import INITIALIZE
 from ...runtime.time_limits import HttpTimeouts
 from ..memory import MessageQueue
@@ -212,7 +212,7 @@ class HttpSse:
         initialize = self._initialize
         if initialize is None:
             return
-        result = results_in(data, False).get(initialize.id or 0)
+        result = ParsedMessage.of(data, False).results().get(initialize.id or 0)
         if result is None:
             return
         session = session_of(initialize, result, _no_header, self._revisions)

@@ -18,7 +18,7 @@ from ...errors import HttpStatusError, McpError, ResponseLostError, SessionLostE
 from ...facts import Revisions
 from ...framing.http_headers import JSON
 from ...framing.sse import MEDIA_TYPE
-from ...protocol.jsonrpc import results_in
+from ...protocol.jsonrpc import ParsedMessage
 from .event_stream import EventStream, Hear, OnStream, StartSoon
 from .http_client import content_type
 from .http_libraries import Response, Secrets
@@ -179,7 +179,7 @@ class Sessions:
         requests, identifier = self._endpoint.requests, initialize.id
 
         async def hear(data: bytes) -> None:
-            result = results_in(data, False).get(identifier or 0)
+            result = ParsedMessage.of(data, False).results().get(identifier or 0)
             if result is not None:
                 self.opened(initialize, result, response)
                 stream.scope.cancel()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping
+from types import FrameType
 from typing import Any
 
 import anyio
@@ -11,12 +13,15 @@ import pytest
 
 from mcp_protocol.client.async_client import ClientHandlers
 from mcp_protocol.errors import HttpStatusError, McpError, RemoteError, RemoteProtocolError
+from mcp_protocol.protocol.jsonrpc import parse
 from package.http_script import Script, discovered, error, opened, result, says, scripted, streamed
 from package.http_server import Asked, Handler, Reply
 from package.rules import holding
 from package.wire import PER_REQUEST, SESSIONS, STREAMABLE
 
 pytestmark = pytest.mark.anyio
+
+MODULE = parse.__code__.co_filename
 
 
 @pytest.fixture(params=STREAMABLE)
@@ -75,6 +80,27 @@ async def test_the_opening_may_be_answered_on_a_stream(revision: str) -> None:
         await client.list_tools()
     asked = server.of("tools/list")[0]
     assert asked.fields.get("mcp-session-id") == script.session
+
+
+@pytest.mark.parametrize("streams", [False, True], ids=["JSON", "stream"])
+async def test_a_response_is_parsed_once(revision: str, streams: bool) -> None:
+    script = Script(revision)
+    script.once = {"tools/call": [streamed] if streams else []}
+    parsed = 0
+
+    def count(frame: FrameType, event: str, _: object) -> None:
+        nonlocal parsed
+        code = frame.f_code
+        parsed += event == "call" and (code.co_name, code.co_filename) == ("parse", MODULE)
+
+    async with scripted(script) as (client, _server):
+        await client.list_tools()
+        sys.setprofile(count)
+        try:
+            await client.call_tool("echo", {})
+        finally:
+            sys.setprofile(None)
+    assert parsed == 1
 
 
 @pytest.mark.requirement("http.utf8")
