@@ -23,7 +23,6 @@ from pathlib import Path
 from shutil import copyfileobj
 from threading import Thread
 
-from documents import examples
 from outcomes import Outcomes, write_outcomes
 
 from . import report
@@ -121,9 +120,8 @@ def _outcomes_of_tasks(
     if not wanted:
         return
     generate = [sys.executable, "-m", "mcpgen", "-q", "--revision", revision]
-    schema, package = folder / "tasks.ts", folder / "tasks_package"
-    schema.write_text(examples()["tasks.ts"])
-    subprocess.run([*generate, "--extension", f"{schema}", "-o", f"{package}"], check=True)
+    words = ("--extension", "tasks", "-o", f"{folder / 'tasks_package'}")
+    subprocess.run([*generate, *words], check=True)
     command = [sys.executable, f"{HERE / 'task_server.py'}"]
     with _server(command, options.answers, folder) as url:
         for scenario in wanted:

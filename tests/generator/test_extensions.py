@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
+import hashlib
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,6 +20,7 @@ from mcpgen.package import build_request, pipeline
 from mcpgen.package.build_request import BuildRequest
 from mcpgen.render.formatting import format_modules
 from mcpgen.render.tree import Form
+from mcpgen.schema import shipped_extensions
 
 PAINT = Path(__file__).parent / "extensions" / "paint.json"
 HAVING = "2026-07-28"
@@ -45,9 +49,11 @@ def generated(folder: Path, *words: object, revision: str = HAVING) -> Done:
     return run("-q", "-r", revision, "--parts", "types", *options, "-o", str(folder / "pkg"))
 
 
-def files_of(*paths: Path, revision: str = HAVING, form: Form = dict) -> Mapping[str, str]:
+def files_of(
+    *extensions: Path | str, revision: str = HAVING, form: Form = dict
+) -> Mapping[str, str]:
     """The files of a package of all parts, as they are rendered."""
-    found = build_request.named_extensions([str(path) for path in paths])
+    found = build_request.named_extensions([str(each) for each in extensions])
     request = BuildRequest("pkg", schema_sources.by_name((revision,)), extensions=found)
     return pipeline.build(request, form=form)
 
@@ -380,3 +386,58 @@ def test_what_a_schema_of_an_extension_leaves_open_is_noted(tmp_path: Path) -> N
     models = files["r2026_07_28/ext/models.py"]
     assert "never" not in models
     assert "params: RequestParams" in models
+
+
+TASKS = "io.modelcontextprotocol/tasks"
+
+
+def test_an_extension_with_a_name_needs_no_file(tmp_path: Path) -> None:
+    assert generated(tmp_path, "tasks").code == 0
+    record = json.loads((tmp_path / "pkg" / "mcpgen.json").read_text("utf-8"))
+    assert [*record["extensions"]] == [TASKS]
+    assert [*record["extensions"][TASKS]] == ["inputs"]
+    for command in ("check", "update"):
+        assert run("-q", command, str(tmp_path / "pkg")).code == 0
+    record["extensions"][TASKS]["inputs"] = "0" * 64
+    (tmp_path / "pkg" / "mcpgen.json").write_text(json.dumps(record), "utf-8")
+    assert f"{TASKS}" in run("check", str(tmp_path / "pkg")).out
+
+
+def test_an_unknown_name_is_refused_with_the_known_ones(tmp_path: Path) -> None:
+    done = generated(tmp_path, "taskz")
+    assert "expected the file of an extension, or one of tasks, got taskz" in done.err
+    assert not (tmp_path / "pkg").exists()
+
+
+@pytest.mark.parametrize("row", shipped_extensions.entries(), ids=lambda row: row.name)
+def test_a_shipped_extension_has_its_own_identifier(
+    row: shipped_extensions.ExtensionEntry,
+) -> None:
+    assert extension_files.read(row.path).identifier == row.identifier
+    assert {path.name for path in shipped_extensions.folder().iterdir()} == {
+        "extensions.toml",
+        *(each.path.name for each in shipped_extensions.entries()),
+    }
+
+
+def test_the_shipped_tasks_are_those_of_the_official_schema(spec: Path) -> None:
+    official = spec / "extensions" / "tasks" / "schema.json"
+    [row] = [row for row in shipped_extensions.entries() if row.name == "tasks"]
+    assert hashlib.sha256(official.read_bytes()).hexdigest() == row.official
+    ours, theirs = (
+        fields_of(files_of(word)["r2026_07_28/tasks/models.py"])
+        for word in ("tasks", f"{TASKS}={official}")
+    )
+    assert ours == theirs
+
+
+def fields_of(models: str) -> dict[str, set[str]]:
+    """The members of each type of a module of models, whose order does not matter."""
+    types: dict[str, set[str]] = {}
+    for node in ast.parse(models).body:
+        if isinstance(node, ast.ClassDef):
+            members = (ast.unparse(each) for each in node.body if isinstance(each, ast.AnnAssign))
+            types[node.name] = {*members}
+        elif isinstance(node, ast.AnnAssign):
+            types[ast.unparse(node.target)] = {*re.findall(r"\w+", ast.unparse(node))}
+    return types

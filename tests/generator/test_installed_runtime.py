@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from documents import examples
 from generator.command_line import run
 from generator.futures import add_request, drafted, saved
 from generator.runtime_interface import all_used, installed, text_of
@@ -248,10 +247,8 @@ def test_an_extension_has_its_modules_in_the_package(tmp_path: Path, root: Path)
 
 
 def test_the_tasks_extension_has_its_modules_in_the_runtime(tmp_path: Path, root: Path) -> None:
-    schema = tmp_path / "tasks.ts"
-    schema.write_text(examples()["tasks.ts"])
     words = ("--revision", NEWEST, "--runtime", "installed", "-o", tmp_path / "pkg")
-    assert run("-q", *words, "--extension", schema).code == 0
+    assert run("-q", *words, "--extension", "tasks").code == 0
     code = "from pkg import Server, Tasks; print(type(Tasks(Server('s')).store).__module__)"
     shown = python(tmp_path, code, root / "generated")
     assert shown.stdout == "mcp_protocol.server.toolkit.task_store\n"

@@ -19,6 +19,8 @@ from generator.selections import MIDDLE, NEWEST, spec_of, written
 from generator.test_parts import IMPORT_ALL
 from mcp_protocol import _wire
 from mcpgen.model.parts import Selection
+from mcpgen.package import manifest
+from mcpgen.package.manifest import Options
 from mcpgen.render import tree
 
 REVISIONS = (MIDDLE, NEWEST)
@@ -165,6 +167,17 @@ def test_a_package_of_types_needs_pydantic_alone(tmp_path: Path) -> None:
     command = [sys.executable, "-I", "-c", import_all, str(folder), allowed]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "recorded"),
+    [(Options(errata=True), None), (Options(errata=True, models="pydantic"), "pydantic")],
+)
+def test_only_another_choice_of_models_is_in_the_manifest(
+    options: Options, recorded: str | None
+) -> None:
+    text = manifest.new("pkg", options, {}, {}).text()
+    assert json.loads(text)["options"].get("models") == recorded
 
 
 def test_the_choice_is_kept(tmp_path: Path) -> None:

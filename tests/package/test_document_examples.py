@@ -343,8 +343,7 @@ READ_ELSEWHERE = {
     "paint.json",  # by mcpgen, in generator/test_document_commands.py
     "paint.ts",  # likewise
     "painter.py",  # likewise, with the package that mcpgen makes of paint.json
-    "tasks.ts",  # likewise, and by package/tasks
-    "reporter.py",  # likewise, with the package that mcpgen makes of tasks.ts
+    "reporter.py",  # likewise, with the package that mcpgen makes with that extension
     "greeter.py",  # likewise, as the server that a command checks
     "edit_tool.py",  # likewise, as the edit that a command adopts
     "settings.toml",  # by mcpgen, in generator/test_settings.py

@@ -84,9 +84,9 @@ def document_examples(folder: Path) -> int:
         (folder / name).write_text(text.replace("from pkg", "from mcp_protocol"), "utf-8")
     choose = ("--revision", "2025-06-18", "--parts", "types", "-q", "-o", "acme_types")
     subprocess.run([sys.executable, "-m", "mcpgen", *choose], cwd=folder, check=True)
-    for schema, package in (("paint.json", "painting"), ("tasks.ts", "tasking")):
-        (folder / schema).write_text(examples()[schema], "utf-8")
-        extend = ("--revision", "2026-07-28", "--extension", schema, "-q", "-o", package)
+    (folder / "paint.json").write_text(examples()["paint.json"], "utf-8")
+    for extension, package in (("paint.json", "painting"), ("tasks", "tasking")):
+        extend = ("--revision", "2026-07-28", "--extension", extension, "-q", "-o", package)
         subprocess.run([sys.executable, "-m", "mcpgen", *extend], cwd=folder, check=True)
     settings = json.loads((HERE / "pyrightconfig.json").read_text("utf-8"))
     # Beside the examples, of what is generated only what extensions add: `typing` has the rest.

@@ -25,7 +25,7 @@ import weakref
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import anyio
 import msgspec
@@ -46,7 +46,6 @@ from ..foreign_text import safe_repr, safe_text
 from ..protocol.lifecycle import CAPABILITY, Session, declared, settings_of
 from ..protocol.requests import PROGRESS
 from ..runtime.pending_requests import NOTIFICATIONS, PARTING_SECONDS, OnProgress
-from .base import ExtensionClient
 from .callbacks import StartedCall
 from .server_state import TOOLS_LIST
 
@@ -83,45 +82,6 @@ class TaskUpdate(msgspec.Struct, frozen=True):
     message: str | None = None
     progress: float | None = None
     total: float | None = None
-
-
-class TaskClient(ExtensionClient):
-    """An open session with a server that declares the extension.
-
-    `client.call_tool(..., task=True)` and `client.task(task_id)` do the same in both designs.
-
-    Raises:
-        MissingCapabilityError: One of the sides does not declare the extension.
-    """
-
-    identifier: ClassVar[str] = IDENTIFIER
-
-    async def start(
-        self,
-        tool: str,
-        arguments: Mapping[str, Any] | None = None,
-        *,
-        meta: Mapping[str, Any] | None = None,
-        timeout: float | None = None,
-    ) -> TaskHandle:
-        """Call a tool, without waiting for the end of its task.
-
-        Args:
-            tool: Its name.
-            arguments: Its arguments.
-            meta: Members to add to `_meta`.
-            timeout: Seconds to wait for the task; `None` for no limit.
-
-        Raises:
-            RemoteError: The server refused the call.
-            RequestTimeoutError: No response in time.
-        """
-        fields = {"name": tool, "arguments": arguments}
-        return await start_task(self._requests, fields, True, meta, timeout, None)
-
-    def resume(self, task_id: str) -> TaskHandle:
-        """A task that was started before, perhaps by another process; nothing is sent."""
-        return resume_task(self._requests, task_id)
 
 
 class TaskHandle:
@@ -620,7 +580,6 @@ async def call_as_task(
 
 async def followed(
     requests: RequestPipeline,
-    session: Session,
     created: Any,
     method: str,
     meta: Mapping[str, Any] | None,
@@ -633,7 +592,6 @@ async def followed(
 
     Args:
         requests: The requests of the session.
-        session: The session.
         created: The task.
         method: The request.
         meta: Members to add to `_meta` of each request.
@@ -645,7 +603,7 @@ async def followed(
         McpError: See `TaskHandle.result`.
     """
     try:
-        check_extension(session, method)
+        check_extension(requests.session, method)
     except MissingCapabilityError:
         raise RemoteProtocolError(
             f"{method}: expected a result, got a task, and not both sides declare {IDENTIFIER}"

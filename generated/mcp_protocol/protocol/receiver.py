@@ -190,9 +190,14 @@ class Receiver:
     def receive(self, data: bytes, now: float) -> list[Event]:
         """Receive one message, or several in a revision with batches."""
         session = self._state.session
-        if session is not None and session.revision.batching and jsonrpc.is_batch(data):
-            return self.receive_batch(jsonrpc.parse_batch(data), now)
-        return self.receive_message(jsonrpc.parse(data), now)
+        batching = session is not None and session.revision.batching and jsonrpc.is_batch(data)
+        if not isinstance(data, jsonrpc.ParsedMessage) or data.is_batch != batching:
+            if not batching:
+                return self.receive_message(jsonrpc.parse(data), now)
+            data = jsonrpc.ParsedMessage.of(data, True)
+        if batching:
+            return self.receive_batch(data.messages, now)
+        return self.receive_message(data.messages[0], now)
 
     def receive_batch(self, messages: Sequence[jsonrpc.Message], now: float) -> list[Event]:
         """Receive the parsed messages of a batch."""

@@ -21,7 +21,7 @@ import logging
 import os
 import sys
 import threading
-from collections.abc import Callable, Collection, Coroutine, Generator, Iterator, Mapping
+from collections.abc import Callable, Collection, Coroutine, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from functools import cached_property
@@ -253,6 +253,10 @@ def _no_plan(revision: Revision, tool: str) -> None:
     """Have the application serve the calls of a tool."""
 
 
+def _no_keys() -> Sequence[bytes]:
+    return ()
+
+
 def _ignore_state(state: Any) -> None:
     """Discard what a lifespan yields."""
 
@@ -289,6 +293,7 @@ class Service(msgspec.Struct, frozen=True):
         on_subscription: Told the resources to whose updates a stream subscribes.
         admit: Which subjects of a subscription to a notification of an extension are admitted.
         call_plan: The plan of a tool in a revision; `None` if the application serves its calls.
+        shared_keys: The keys that processes which serve together have, newest first.
     """
 
     application: Application
@@ -306,6 +311,7 @@ class Service(msgspec.Struct, frozen=True):
     on_subscription: OnSubscription | None = None
     admit: Admit | None = None
     call_plan: Callable[[Revision, str], CallPlan | None] = _no_plan
+    shared_keys: Callable[[], Sequence[bytes]] = _no_keys
 
 
 async def serve(service: Service, channel: Channel) -> None:

@@ -328,7 +328,7 @@ def _refuse_options(*given: object) -> None:
 @common_options
 @click.pass_obj
 def list_(console: Console, directory: Path | None) -> None:
-    """List the revisions, and what each has."""
+    """List the revisions and what each has, and the extensions with a name."""
     from mcpgen.package import listing
 
     if directory is not None:

@@ -123,9 +123,10 @@ def extension_option(command: Any) -> Any:
         "--extension",
         "extensions",
         multiple=True,
-        metavar="[ID=]FILE",
-        help="Schema file of an extension, JSON or TypeScript, to have beside the revisions; ID is"
-        " its identifier, if the file does not say it. May be given several times.",
+        metavar="NAME|[ID=]FILE",
+        help="Extension to have beside the revisions: a NAME of mcpgen list, or a schema file, JSON"
+        " or TypeScript; ID is its identifier, if the file does not say it. May be given several"
+        " times.",
     )(command)
 
 

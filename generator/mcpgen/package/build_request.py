@@ -294,27 +294,31 @@ def templates_directory(directory: Path, record: Manifest) -> Path | None:
 
 
 def named_extensions(words: Sequence[str], root: Path | None = None) -> tuple[ExtensionFile, ...]:
-    """The extensions for words of `--extension`: `FILE`, or `ID=FILE`.
+    """The extensions for words of `--extension`: `NAME`, `FILE`, or `ID=FILE`.
 
     Args:
         words: The words, in order.
         root: What relative paths start from; the current directory by default.
 
     Raises:
-        UsageError: A file is not there, has no identifier, or one that another has.
+        UsageError: There is no such name or file; a file has no identifier, or one that another
+            has.
         SchemaError: A file cannot be read.
     """
     if not words:
         return ()
     from mcpgen.model import extension_files
+    from mcpgen.schema import shipped_extensions
 
+    shipped = {each.name: each.path for each in shipped_extensions.entries()}
     files: list[ExtensionFile] = []
     for word in words:
         identifier, equals, name = word.partition("=")
-        whole = _below(root, word)
+        whole = shipped.get(word) or _below(root, word)
         path = whole if not equals or whole.is_file() else _below(root, name)
         if not path.is_file():
-            raise UsageError(f"expected the file of an extension, got {safe_text(word)}")
+            expected = f"the file of an extension, or one of {', '.join(shipped)}"
+            raise UsageError(f"expected {expected}, got {safe_text(word)}")
         files.append(extension_files.read(path, "" if path == whole else identifier))
     extension_files.check_distinct(files)
     return tuple(files)
@@ -333,7 +337,7 @@ def recorded_extensions(directory: Path, record: Manifest) -> tuple[ExtensionFil
 
     files: list[ExtensionFile] = []
     for identifier, origin in record.extensions.items():
-        path = directory / origin.schema
+        path = recorded_extension(directory, identifier, origin)
         if not path.is_file():
             raise UsageError(
                 f"extension {safe_text(identifier)} was made from {safe_text(str(path))}, which is"
@@ -344,13 +348,28 @@ def recorded_extensions(directory: Path, record: Manifest) -> tuple[ExtensionFil
     return tuple(files)
 
 
+def recorded_extension(directory: Path, identifier: str, origin: ExtensionOrigin) -> Path:
+    """The schema file of an extension of a package in a directory; it need not exist."""
+    if origin.schema:
+        return directory / origin.schema
+    from mcpgen.schema import shipped_extensions
+
+    shipped = (each.path for each in shipped_extensions.entries() if each.identifier == identifier)
+    return next(shipped, shipped_extensions.folder() / identifier.rpartition("/")[2])
+
+
 def extension_origins(
     extensions: Sequence[ExtensionFile], directory: Path
 ) -> dict[str, ExtensionOrigin]:
     """The extensions as the manifest of a package in a directory records them."""
+    if not extensions:
+        return {}
+    from mcpgen.schema import shipped_extensions
+
+    shipped = {each.path for each in shipped_extensions.entries()}
     return {
         each.identifier: ExtensionOrigin(
-            relative_path(each.path.resolve(), directory.resolve()),
+            "" if each.path in shipped else relative_path(each.path.resolve(), directory.resolve()),
             manifest.file_fingerprint(each.path),
         )
         for each in extensions

@@ -192,7 +192,7 @@ def _changed_extensions(directory: Path, record: manifest.Manifest) -> dict[str,
     """The extensions whose files are not what the package was made from."""
     changed: dict[str, str] = {}
     for identifier, origin in record.extensions.items():
-        path = directory / origin.schema
+        path = build_request.recorded_extension(directory, identifier, origin)
         if not path.is_file():
             changed[identifier] = "its file is not there"
         elif manifest.file_fingerprint(path) != origin.inputs:

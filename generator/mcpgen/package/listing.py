@@ -1,4 +1,4 @@
-"""The lists of `mcpgen list`: the revisions and what each has, the modules of a package."""
+"""The lists of `mcpgen list`: revisions and what each has, extensions, modules of a package."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from mcpgen.model import methods, normalize
 from mcpgen.model.methods import Methods
 from mcpgen.package import manifest
 from mcpgen.render import closure
-from mcpgen.schema import facts, revision_facts
+from mcpgen.schema import facts, revision_facts, shipped_extensions
 
 _HEADS = ("revision", "status", "lifecycle", "transports", "client sends", "server sends", "errata")
+_EXTENSION_HEADS = ("name", "identifier", "status", "version")
 
 
 @dataclass(frozen=True)
@@ -86,10 +87,16 @@ def list_modules(console: Console, directory: Path) -> None:
 
 
 def list_revisions(console: Console) -> None:
-    """List the revisions and what each has."""
+    """List the revisions and what each has, and the extensions that have a name."""
     rows = [_row(entry) for entry in schema.revisions()]
     console.table(_HEADS, [row.cells() for row in rows])
-    console.record({"revisions": [asdict(row) for row in rows]})
+    console.text("")
+    extensions = [
+        {key: value for key, value in asdict(each).items() if key in _EXTENSION_HEADS}
+        for each in shipped_extensions.entries()
+    ]
+    console.table(_EXTENSION_HEADS, [tuple(each.values()) for each in extensions])
+    console.record({"revisions": [asdict(row) for row in rows], "extensions": extensions})
 
 
 def _row(entry: schema.RevisionEntry) -> _Row:

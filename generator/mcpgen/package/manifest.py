@@ -120,7 +120,8 @@ class ExtensionOrigin:
     """The origin of one extension of a package.
 
     Attributes:
-        schema: Path of its schema file, from the package's directory.
+        schema: Path of its schema file, from the package's directory; empty, and no member of the
+            manifest, for one that mcpgen has by name.
         inputs: Fingerprint of the file.
     """
 
@@ -184,6 +185,9 @@ class Manifest:
             del document["options"]["gitattributes"]
         if self.options.runtime == EVERYTHING.runtime:
             del document["options"]["runtime"]
+        for extension in document["extensions"].values():
+            if not extension["schema"]:
+                del extension["schema"]
         for optional in ("requires", "names", "old_names", "renamed_types", "extensions"):
             if not document[optional]:
                 del document[optional]
@@ -247,6 +251,10 @@ def _completed(document: Any) -> Any:
     if is_object(document):
         document.setdefault("extensions", {})
         options, revisions = document.get("options"), document.get("revisions")
+        extensions = document["extensions"]
+        for extension in extensions.values() if is_object(extensions) else ():
+            if is_object(extension):
+                extension.setdefault("schema", "")
         if is_object(options):
             options.setdefault("parts", list(EVERYTHING.parts))
             options.setdefault("transports", list(EVERYTHING.transports))

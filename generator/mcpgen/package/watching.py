@@ -17,7 +17,7 @@ import click
 from mcpgen import paths
 from mcpgen.errors import UsageError
 from mcpgen.package import directory as directories
-from mcpgen.package.build_request import named_extensions
+from mcpgen.package.build_request import named_extensions, recorded_extension
 from mcpgen.package.commands import Wanted
 
 _DEBOUNCE = 200
@@ -53,7 +53,10 @@ def inputs(wanted: Wanted, directory: Path) -> tuple[Path, ...]:
     elif record is not None and record.patch.file:
         named.append(directory / record.patch.file)
     if record is not None and not extensions:
-        extensions = [directory / origin.schema for origin in record.extensions.values()]
+        extensions = [
+            recorded_extension(directory, identifier, origin)
+            for identifier, origin in record.extensions.items()
+        ]
     named += extensions
     return (*own, *(path.resolve() for path in named))
 

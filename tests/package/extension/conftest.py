@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from documents import examples
 from mcpgen.model import schema_sources
 from mcpgen.model.parts import Selection
 from mcpgen.package import build_request, output, pipeline
@@ -22,9 +21,7 @@ from package.extension.task_work import PACKAGE, REVISIONS
 def pkg(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[Any]:
     """The modules of a package with the extension."""
     root = tmp_path_factory.mktemp("packages")
-    schema = root / "tasks.ts"
-    schema.write_text(examples()["tasks.ts"])
-    found = build_request.named_extensions([f"{schema}"])
+    found = build_request.named_extensions(["tasks"])
     sources = schema_sources.by_name(REVISIONS)
     chosen = Selection(models=pytestconfig.getoption("--models"))
     request = BuildRequest(PACKAGE, sources, selection=chosen, extensions=found)

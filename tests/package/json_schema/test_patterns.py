@@ -48,6 +48,8 @@ FOUND = [
     ("^a.c$", "abc", True),
     ("c$", "abc\n", False),
     ("^(a|b)*$", "abab", True),
+    ("^(a)b$", "ab", True),
+    ("^(a)b$", "a", False),
     ("^(?:ab|c){2,3}$", "abcab", True),
     ("^(?:ab|c){2,3}$", "abcabc", False),
     ("^[a-f0-9]{8}$", "0123abcd", True),

@@ -92,6 +92,19 @@ def test_what_is_no_record_is_named_and_the_rest_is_shown(
     assert last == "4 messages, 2 errors, 2 requests without answer"
 
 
+def test_a_second_answer_to_one_request_is_shown_without_a_method(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    head = '{"time": "2026-01-01T00:00:00+00:00", "pid": 1, "channel": "client", "direction": '
+    asked = head + '"sent", "message": {"method": "ping", "id": 1}}'
+    answered = head + '"received", "message": {"result": {}, "id": 1}}'
+    path = tmp_path / "trace.jsonl"
+    path.write_text(f"{asked}\n{answered}\n{answered}")
+    *lines, last = shown(capsys, str(path))
+    assert ["ping" in line for line in lines] == [True, True, False]
+    assert last.endswith("0 requests without answer")
+
+
 def test_a_file_that_is_not_there_ends_with_1(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

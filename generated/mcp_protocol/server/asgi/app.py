@@ -39,6 +39,7 @@ from ..serving import HTTP_REQUEST, Service
 from . import http_response, plain_calls
 from .endpoints import (
     authentication_of,
+    check_sealed,
     check_sse_paths,
     session_endpoint,
     sse_endpoints,
@@ -90,6 +91,7 @@ class AsgiApplication:
     Raises:
         ValueError: The settings ask for a transport that no revision has, or the routes have the
             path of the endpoint, or need access tokens that the settings do not.
+        MissingExtraError: Sessions are to be sealed, and `cryptography` is not installed.
         TransportError: MCP_TRACE names a file that can't be written.
     """
 
@@ -104,6 +106,7 @@ class AsgiApplication:
         streamable = has_streamable_http(service.revisions)
         self._paths: frozenset[str] = _spellings(settings.path) if streamable else frozenset()
         check_sse_paths(service, self.settings)
+        check_sealed(service, self.settings)
         if routes:
             self._check_routes(routes)
         if settings.protected is not None and settings.protected.resource:

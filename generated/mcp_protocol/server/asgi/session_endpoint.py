@@ -9,6 +9,7 @@
     GET -> a stream of the session, new or resumed        DELETE -> the session ends
 
 With `stateless`, each POST gets a session of its own, which nothing names and which ends with it.
+So does the POST of a session that another process opened (`post_in`).
 
 Source: basic/transports#streamable-http (2025-03-26 to 2025-11-25).
 """
@@ -16,7 +17,7 @@ Source: basic/transports#streamable-http (2025-03-26 to 2025-11-25).
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, TypeAlias
@@ -27,9 +28,16 @@ from msgspec.structs import replace
 from ...facts import Lifecycle, Revision, Revisions
 from ...foreign_text import safe_repr
 from ...protocol import jsonrpc
-from ...protocol.lifecycle import INITIALIZE, Description, RequestMetadata, without_session
+from ...protocol.lifecycle import (
+    INITIALIZE,
+    Description,
+    RequestMetadata,
+    Session,
+    without_session,
+)
 from ...protocol.plain_requests import PlainCall, PlainRequest, PlainRequests
 from ...protocol.receiver import Send
+from ...protocol.request_meta import NO_META
 from ...protocol.server_connection import ServerConnection, ServerMeta
 from ...revision_facts import Facts
 from ...runtime.request_context import PRINCIPAL
@@ -47,6 +55,11 @@ from .session_posts import PostsInFlight, SessionPost
 from .settings import ServerHttpSettings
 
 logger = logging.getLogger(__name__)
+
+_LACKS = "a session, and this server keeps none (stateless=True)"
+
+Identify: TypeAlias = Callable[[Session], str | None]
+"""The id of a session that any process serves; `None` for one that this process has to keep."""
 
 CheckDraft: TypeAlias = Callable[
     [Facts, http.HttpRequest, jsonrpc.Message | None], HttpResponse | None
@@ -69,6 +82,7 @@ class SessionEndpoint:
         registry: The sessions.
         posts: The POSTs in flight.
         requests: Reads requests the plain way.
+        revisions: As passed.
     """
 
     def __init__(
@@ -86,7 +100,7 @@ class SessionEndpoint:
         self._quotas = quotas
         self._service = service
         self._settings = settings
-        self._revisions = revisions
+        self.revisions = revisions
         self._facts = revisions.newest().facts
         self._stateless = settings.stateless
         self._check_draft = check_draft
@@ -126,18 +140,33 @@ class SessionEndpoint:
             send: The ASGI send callable.
             scope: The scope of the caller.
         """
-        initialize = _initialize_request(message)
+        initialize = initialize_request(message)
         session: HttpSession | HttpResponse | None = None
         if self._stateless or self._session_key not in request.headers:
             if initialize is not None:
-                await self._initialize(request, initialize, body, receive, send)
+                await self.initialize(request, initialize, body, receive, send)
                 return
             session = self._without_session(request, message)
         session = session or self._session(request)
         if isinstance(session, HttpResponse):
             await session.send(send)
             return
+        await self.post_in(session, request, message, messages, body, receive, send, scope)
+
+    async def post_in(
+        self,
+        session: HttpSession,
+        request: http.HttpRequest,
+        message: jsonrpc.Message | None,
+        messages: Sequence[jsonrpc.Message],
+        body: bytes,
+        receive: http.Receive,
+        send: http.Send,
+        scope: anyio.CancelScope,
+    ) -> None:
+        """Respond to one POST of a session; see `post`."""
         self.posts.observe(session)
+        initialize = initialize_request(message)
         refused = None
         if self._check_draft and not self._draft_keys.isdisjoint(request.headers):
             refused = self._check_draft(session.revision.facts, request, message)
@@ -312,14 +341,25 @@ class SessionEndpoint:
         if isinstance(message, jsonrpc.InvalidMessage):
             return http_response.invalid_message(message)
         if isinstance(message, jsonrpc.Request) and http.is_discovery(message):
-            return self._check_version(request) or http_response.unknown_method(message)
+            return self.check_version(request) or http_response.unknown_method(message)
         if not self._stateless:
             return None
-        refused = self._check_version(request)
+        refused = self.check_version(request)
         if refused is not None:
             return refused
-        connection = self._connection()
-        connection.assume_session(self._stated_revision(request))
+        return self.new_session(request, self._stated_revision(request), _LACKS)
+
+    def new_session(
+        self,
+        request: http.HttpRequest,
+        revision: Revision,
+        lacks: str,
+        peer_capabilities: Mapping[str, Any] = NO_META,
+        peer_info: Mapping[str, Any] | None = None,
+    ) -> HttpSession:
+        """A session for one POST; see `ServerConnection.assume_session`."""
+        connection = self._connection(lasts=False)
+        connection.assume_session(revision, lacks, peer_capabilities, peer_info)
         return self._session_of(connection, request)
 
     def _stated_revision(self, request: http.HttpRequest) -> Revision:
@@ -329,15 +369,15 @@ class SessionEndpoint:
         """
         named = request.field(self._facts.headers.protocol_version)
         if named is not None:
-            return self._revisions[named]
-        newest_first = [self._revisions[name] for name in sorted(self._revisions, reverse=True)]
+            return self.revisions[named]
+        newest_first = [self.revisions[name] for name in sorted(self.revisions, reverse=True)]
         unnamed = (each for each in newest_first if each.facts.headers.protocol_version is None)
         return next(unnamed, newest_first[-1])
 
-    def _connection(self) -> ServerConnection:
+    def _connection(self, *, lasts: bool) -> ServerConnection:
         service = self._service
-        describe = self._describe_without_session if self._stateless else service.describe
-        return ServerConnection(self._revisions, describe, service.extensions)
+        describe = service.describe if lasts else self._describe_without_session
+        return ServerConnection(self.revisions, describe, service.extensions)
 
     def _describe_without_session(self, revision: Revision) -> Description:
         own = self._service.describe(revision)
@@ -380,36 +420,56 @@ class SessionEndpoint:
             return http_response.over_limit("session_bytes")
         return refused
 
-    async def _initialize(
+    async def initialize(
         self,
         request: http.HttpRequest,
         message: jsonrpc.Request,
         body: bytes,
         receive: http.Receive,
         send: http.Send,
+        identify: Identify | None = None,
     ) -> None:
+        """Respond to an `initialize` that opens a session.
+
+        Args:
+            request: The POST.
+            message: The `initialize`.
+            body: The body of the POST.
+            receive: The ASGI receive callable.
+            send: The ASGI send callable.
+            identify: Gives the id of the session; by default this process keeps it.
+        """
         facts, limits = self._facts, self._settings.limits
-        refused = http.check_initialize(message, body, limits) or self._check_version(request)
+        refused = http.check_initialize(message, body, limits) or self.check_version(request)
         if refused is None and self._check_draft:
             refused = self._check_draft(facts, request, message)
         if refused is not None:
             await refused.send(send)
             return
-        connection = self._connection()
+        lasts = not self._stateless and identify is None
+        connection = self._connection(lasts=lasts)
         messages = [e.message for e in connection.receive_message(message) if isinstance(e, Send)]
         if connection.session is None:
             body = b"".join(each.data for each in messages)
             await HttpResponse(facts.http.rejected, body).send(send)
             return
+        identifier = identify(connection.session) if identify is not None else None
+        if identify is not None and identifier is None:
+            await self.initialize(request, message, body, receive, send)
+            return
+        if not lasts:
+            connection.session.lacks = _LACKS
         session = self._session_of(connection, request)
-        headers: dict[str, str] = {}
-        if not self._stateless:
+        if lasts:
             refused = await self._register(session, body)
             if refused is not None:
                 await refused.send(send)
                 return
+            identifier = session.id
+        headers: dict[str, str] = {}
+        if identifier is not None:
             assert facts.headers.session is not None
-            headers[facts.headers.session] = session.id
+            headers[facts.headers.session] = identifier
         carrier = PostResponse(
             request, receive, send, self._settings, session, len(messages), headers=headers
         )
@@ -485,11 +545,11 @@ class SessionEndpoint:
 
     def _session(self, request: http.HttpRequest) -> HttpSession | HttpResponse:
         """The session that a request belongs to, or the refusal."""
-        refused = self._check_version(request)
+        refused = self.check_version(request)
         if refused is not None:
             return refused
         facts = self._facts
-        identifier = request.field(facts.headers.session)
+        identifier = self.named_session(request)
         if identifier is None:
             status = facts.http.missing_session
             text = f"{facts.headers.session}: expected the id of a session, got nothing"
@@ -505,21 +565,26 @@ class SessionEndpoint:
             else session
         )
 
-    def _check_version(self, request: http.HttpRequest) -> HttpResponse | None:
+    def named_session(self, request: http.HttpRequest) -> str | None:
+        """The session id that a request has."""
+        return request.field(self._facts.headers.session)
+
+    def check_version(self, request: http.HttpRequest) -> HttpResponse | None:
+        """The refusal of a request whose header names none of these revisions."""
         if request.headers.get(self._version_key) in self._versions:
             return None
         facts = self._facts
         named = request.field(facts.headers.protocol_version)
-        if named is None or named in self._revisions:
+        if named is None or named in self.revisions:
             return None
         return http_response.refusal(
             facts.http.unsupported_revision,
-            f"{facts.headers.protocol_version}: expected one of {', '.join(self._revisions)}, "
+            f"{facts.headers.protocol_version}: expected one of {', '.join(self.revisions)}, "
             f"got {safe_repr(named)}",
         )
 
 
-def _initialize_request(message: jsonrpc.Message | None) -> jsonrpc.Request | None:
+def initialize_request(message: jsonrpc.Message | None) -> jsonrpc.Request | None:
     """The message, if it is an `initialize` request."""
     return (
         message if isinstance(message, jsonrpc.Request) and message.method == INITIALIZE else None

@@ -413,7 +413,7 @@ def session_id(context: RequestContext) -> str | None:
     peer = context.peer
     identifier = peer.channel.session_id
     session = peer.connection.session
-    if identifier is not None or session is None or session.stateless:
+    if identifier is not None or session is None or session.lacks:
         return identifier
     import secrets  # loads slowly, and few tools need it
 
@@ -436,8 +436,8 @@ def connection_of_session(context: RequestContext, feature: str, alternative: st
     name = context.revision.name
     if session is None or context.revision.lifecycle is Lifecycle.PER_REQUEST:
         text = f"a request of {name} belongs to no session"
-    elif session.stateless:
-        text = f"this server keeps no sessions for {name} (stateless=True)"
+    elif session.lacks:
+        text = f"in {name} it needs {session.lacks}"
     else:
         return connection
     raise LocalProtocolError(f"{feature}: {text}; instead, {alternative}")

@@ -11,7 +11,6 @@ on standard streams and over HTTP.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from contextvars import ContextVar
@@ -32,7 +31,7 @@ from .content import Icon, present, wire_of
 from .custom_handlers import LowLevelHandlers, RevisionHandlers
 from .decorators import AbsentAttribute, Decorators
 from .dispatcher import LIST_CHANGES, ForbiddenItems, ServerSettings
-from .features import RequestStateSigner, StateKey
+from .features import RequestStateSigner, StateKey, make_proxy
 from .registry import Cacheable, CacheHint, cache_hints
 
 if TYPE_CHECKING:
@@ -87,9 +86,10 @@ class Server(Decorators):
         middleware: Registered in order, as by `Server.middleware`.
         cache: Cache hints of lists and of the server's description: one hint for all, or one for
             each of `tools`, `prompts`, `resources`, `templates` and `discover`.
-        state_key: Key for signing request states, at least 16 bytes, or several keys, of which the
-            first signs and all verify. The default is a random key per process, so that retries
-            have to reach the same process. Set it if several processes serve together.
+        state_key: Key for signing request states and for sealing sessions into their ids, at least
+            16 bytes; or several keys, of which the first signs and seals and all are accepted; or a
+            `KeyRing`. The default is a random key per process, so that retries have to reach the
+            same process. Set it if several processes serve together.
         state_seconds: How long a request state is valid, which limits the time for answers.
         drain: Seconds that open requests may take after the client has disconnected.
         validation_seconds: Time limit for validating the arguments of a tool, and then its result,
@@ -392,9 +392,7 @@ class Server(Decorators):
             OSError: The file of a configuration can't be read.
             ValueError: A configuration is malformed, or a name in it can't be a prefix.
         """
-        # Modules of servers import none of clients.
-        module = importlib.import_module("...proxy.proxy_server", __package__)
-        proxy: Server = module.proxy_of(target, name, version, options)
+        proxy: Server = make_proxy(target, name, version, options)
         return proxy
 
     @cached_property
@@ -620,13 +618,16 @@ class Server(Decorators):
         banner: bool = True,
         **options: Unpack[ServerHttpOptions],
     ) -> None:
-        """Serve clients over HTTP by several processes at one port, without sessions.
+        """Serve clients over HTTP by several processes at one port.
+
+        No process keeps sessions. With the feature `scaling`, the ids of sessions carry them
+        (`sessions="sealed"`); else, and with `stateless=True`, there are none.
 
             if __name__ == "__main__":
                 Server.run_workers(create_server, 4, http="127.0.0.1:8000")
 
         Each process makes a server of its own: a server can't be handed to another process. All
-        sign request states with the same key, a random one unless the server has one. SIGINT and
+        sign and seal with the same key, a random one unless the server has one. SIGINT and
         SIGTERM end all processes; one that ends otherwise is replaced. SIGHUP replaces them one by
         one. Standard error says what several processes lack.
 
@@ -637,7 +638,7 @@ class Server(Decorators):
             http: As for `run`, as are the other arguments.
             path: Path of the endpoint.
             banner: As for `run`.
-            options: See `ServerHttpSettings`; sent to the processes by pickle. `stateless` is true.
+            options: See `ServerHttpSettings`; sent to the processes by pickle.
 
         Raises:
             TypeError: An option is unknown, or `make` or an option can't be pickled.
@@ -740,6 +741,7 @@ class Server(Decorators):
             secret_names_of=self._secret_names,
             on_subscription=on_subscription,
             admit=admit,
+            shared_keys=self._signer.shared_keys,
         )
 
 

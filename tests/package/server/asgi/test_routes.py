@@ -99,6 +99,21 @@ async def test_another_method_is_refused_with_those_that_there_are() -> None:
         assert (await http.get("/elsewhere")).status == 404
 
 
+@pytest.mark.parametrize(
+    ("methods", "allowed"), [(["POST"], "POST"), (["GET", "HEAD"], "GET, HEAD")]
+)
+async def test_head_is_named_once_and_only_beside_get(methods: list[str], allowed: str) -> None:
+    server = Server("routes")
+
+    @server.custom_route("/own", methods)
+    async def own(_request: RouteRequest) -> None:
+        return None
+
+    async with asgi(server) as http:
+        reply = await http.request("DELETE", path="/own")
+        assert (reply.status, reply.fields["allow"]) == (405, allowed)
+
+
 async def test_hosts_and_bodies_are_checked_as_at_the_endpoint() -> None:
     async with asgi(server_of(), limits=Limits(body=10)) as http:
         assert (await http.get("/health", host="evil.example")).status == 403

@@ -241,6 +241,24 @@ async def test_a_test_can_override_a_dependency_also_a_nested_one() -> None:
     assert await text_of(server, "use") == f"tenant of {NEWEST}, 3"
 
 
+async def test_a_dependency_of_a_completer_can_be_overridden() -> None:
+    server = Server("shop")
+
+    @server.prompt()
+    def greet(name: str) -> str:
+        return f"hello {name}"
+
+    @server.completion(prompt="greet", argument="name")
+    async def names(value: str, db: Annotated[Db, Depends(plain)]) -> list[str]:
+        return [value + db.name]
+
+    with server.override(plain, lambda: Db("fake")):
+        async with connected(server, revision=NEWEST) as pair:
+            prompt = {"type": "ref/prompt", "name": "greet"}
+            result: Any = await pair.client.complete({"name": "name", "value": "a"}, prompt)
+            assert result.completion.values == ["afake"]
+
+
 def test_overriding_what_nothing_depends_on_is_an_error() -> None:
     server = Server("shop")
     replaced = server.override(plain, coroutine)

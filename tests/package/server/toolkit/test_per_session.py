@@ -96,6 +96,19 @@ async def test_a_value_that_was_not_used_in_time_is_made_anew() -> None:
         assert await call(pair, "count_anew") == "1"
 
 
+async def test_a_value_without_time_to_last_is_refused() -> None:
+    server = Server("shop")
+
+    @server.tool()
+    async def keep(ctx: Context) -> str:
+        with pytest.raises(ValueError, match="expected more than 0 seconds, got 0"):
+            ctx.session_state(Cart, expires=0)
+        return "refused"
+
+    async with connected(server, revision=HANDSHAKE[-1]) as pair:
+        assert await call(pair, "keep") == "refused"
+
+
 @outer
 async def test_one_session_is_shown_what_others_are_not(revision: str) -> None:
     server = shop()

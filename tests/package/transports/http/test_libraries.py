@@ -15,6 +15,7 @@ import pytest
 from mcp_protocol.client.async_client import connect
 from mcp_protocol.errors import ConnectFailedError, LocalProtocolError, ResponseLostError
 from mcp_protocol.transports.http.http_client import POSTED, HttpRequests
+from mcp_protocol.transports.http.http_libraries import same_origin
 from package.http_script import Script, scripted
 from package.http_server import Asked, HttpServer, Reply
 from package.wire import STREAMABLE
@@ -89,6 +90,19 @@ async def test_parts_before_wrong_framing_are_read(reading: str, anyio_backend: 
             await response.each_part(take)
         await requests.close()
     assert parts == [b"first", b"second"]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("http://a/x", "http://a:80/y", True),
+        ("https://a/x", "https://a:443/y", True),
+        ("http://a/x", "http://a:81/y", False),
+        ("http://a/x", "https://a/x", False),
+    ],
+)
+def test_a_default_port_may_be_left_out_of_an_origin(one: str, other: str, same: bool) -> None:
+    assert same_origin(one, other) is same
 
 
 async def test_the_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
