@@ -118,11 +118,11 @@ class PlainEndpoint(Protocol):
         ...
 
     def wait(self, served: PlainService) -> None:
-        """Have a request observed, whose handler waits, before anything can concern it."""
+        """Have a request observed, whose handler waits, before anything concerns it."""
         ...
 
     def stop_waiting(self, served: PlainService) -> None:
-        """Record that the handler of a request has ended."""
+        """Record that the handler of a request that waited has ended."""
         ...
 
 
@@ -216,7 +216,8 @@ class PlainService:
                 end: CallEnd = stop.value
             else:
                 self.since = monotonic()
-                self._endpoint.wait(self)
+                if not self.observed:
+                    self._endpoint.wait(self)
                 try:
                     end = await resumed(running, awaited)
                 finally:
