@@ -226,6 +226,7 @@ class SessionEndpoint:
             or session.handling >= most
         ):
             return None
+        self.registry.touch(session)
         return session
 
     def open(self, served: PlainService) -> Opened:
@@ -240,7 +241,6 @@ class SessionEndpoint:
         response = PostResponse(*served.post, self._settings, session)
         response.created = served.since or response.created
         self.posts.add(response, post)
-        session.leave()  # counted by the response now
         post.begin()
         if served.scope is not None:  # the handler may wait, now or later
             session.peer.begin(plain.id, served.scope)
