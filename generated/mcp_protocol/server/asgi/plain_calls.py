@@ -118,11 +118,11 @@ class PlainEndpoint(Protocol):
         ...
 
     def wait(self, served: PlainService) -> None:
-        """Have a request observed, whose handler waits, before anything can concern it."""
+        """Have a request observed, whose handler waits, before anything concerns it."""
         ...
 
     def stop_waiting(self, served: PlainService) -> None:
-        """Record that the handler of a request has ended."""
+        """Record that the handler of a request that waited has ended."""
         ...
 
 
@@ -210,31 +210,31 @@ class PlainService:
         """
         running = run(self)
         try:
-            try:
-                awaited = running.send(None)
-            except StopIteration as stop:
-                end: CallEnd = stop.value
-            else:
-                self.since = monotonic()
+            awaited = running.send(None)
+        except StopIteration as stop:
+            end: CallEnd = stop.value
+        else:
+            self.since = monotonic()
+            if not self.observed:
                 self._endpoint.wait(self)
-                try:
-                    end = await resumed(running, awaited)
-                finally:
-                    self._endpoint.stop_waiting(self)
-            if end is None:
-                return False
-            if isinstance(end, bytes):
-                self.done = True
-                await _respond(end, self.post[2])
-            elif self.scope is not None:
+            try:
+                end = await resumed(running, awaited)
+            finally:
+                self._endpoint.stop_waiting(self)
+        if end is None:
+            return False
+        if isinstance(end, bytes):
+            self.done = True
+            try:
+                await send_json(end, self.post[2])
+            except Exception as error:
+                logger.debug("not sent: %s", error)
+        elif self.scope is not None:
+            await self._finish(self.scope, end)
+        else:
+            with anyio.CancelScope() as self.scope:
                 await self._finish(self.scope, end)
-            else:
-                with anyio.CancelScope() as self.scope:
-                    await self._finish(self.scope, end)
-            return True
-        finally:
-            if self.session is not None and not self.observed:
-                self.session.leave()
+        return True
 
     def _finish(self, scope: anyio.CancelScope, handler: Awaitable[Any]) -> Awaitable[None]:
         finish = self._whole_way()[1]
@@ -270,13 +270,6 @@ def begin_receiving(receive: Receive) -> tuple[Message | None, Awaitable[Message
     return None, resumed(coroutine, awaited)
 
 
-async def _respond(data: bytes, send: Send) -> None:
-    try:
-        await send_json(data, send)
-    except Exception as error:
-        logger.debug("not sent: %s", error)
-
-
 def serve_plainly(
     endpoint: PlainEndpoint,
     handle: Callable[[RequestContext], Coroutine[Any, Any, Any]],
@@ -308,6 +301,4 @@ def serve_plainly(
         data = None if served.observed else endpoint.requests.encode(request, result)
         return outcome(result, None) if data is None else data
 
-    if session is not None:
-        session.enter()
     return PlainService(endpoint, post, request.stated, session, scope, request).serve(run)

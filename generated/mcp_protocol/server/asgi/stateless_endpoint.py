@@ -200,11 +200,10 @@ class StatelessEndpoint:
 
     def wait(self, served: PlainService) -> None:
         """Have a request observed when its handler has waited for long; see `PlainEndpoint`."""
-        if not served.observed:
-            self._calls.add(served)
+        self._calls.add(served)
 
     def stop_waiting(self, served: PlainService) -> None:
-        """Record that the handler of a request has ended."""
+        """Record that the handler of a request has ended; see `PlainEndpoint`."""
         self._calls.discard(served)
 
     def _response_of(
@@ -354,36 +353,31 @@ class _WaitingCalls:
         self._interval = (
             _WATCH_INTERVAL if keep_alive is None else min(_WATCH_INTERVAL, keep_alive / 2)
         )
-        self._calls: set[_Call] = set()
-        self._unobserved: set[PlainService] = set()
+        self._calls: set[_Call | PlainService] = set()
         self._added: anyio.Event | None = None
 
     def __iter__(self) -> Iterator[_Call]:
-        while self._unobserved:
-            self._unobserved.pop().observe()
-        return iter(list(self._calls))
+        for call in list(self._calls):
+            if isinstance(call, PlainService):
+                self._calls.discard(call)
+                call.observe()  # adds it as an open request
+        return iter([call for call in self._calls if isinstance(call, _Call)])
 
     def add(self, call: _Call | PlainService) -> None:
         """Add a call."""
-        if isinstance(call, _Call):
-            self._calls.add(call)
-        else:
-            self._unobserved.add(call)
+        self._calls.add(call)
         if self._added is not None:
             self._added.set()
             self._added = None
 
     def discard(self, call: _Call | PlainService) -> None:
         """Remove a call."""
-        if isinstance(call, _Call):
-            self._calls.discard(call)
-        else:
-            self._unobserved.discard(call)
+        self._calls.discard(call)
 
     async def watch(self) -> None:
         """Have calls watched, until cancelled."""
         while True:
-            if not (self._calls or self._unobserved):
+            if not self._calls:
                 self._added = anyio.Event()
                 await self._added.wait()
             await anyio.sleep(self._interval)

@@ -302,15 +302,19 @@ class PostsInFlight:
 
     def wait(self, served: PlainService) -> None:
         """Keep a request that came the plain way, and waits, until `observe` or `stop_waiting`."""
-        self.unobserved.setdefault(served.session, {})[served.id] = served
+        session: HttpSession = served.session
+        session.enter()
+        self.unobserved.setdefault(session, {})[served.id] = served
 
     def stop_waiting(self, served: PlainService) -> None:
         """Keep a request that came the plain way no more."""
-        waiting = self.unobserved.get(served.session)
+        session: HttpSession = served.session
+        waiting = self.unobserved.get(session)
         if waiting is not None and waiting.get(served.id) is served:
+            session.leave()
             del waiting[served.id]
             if not waiting:
-                del self.unobserved[served.session]
+                del self.unobserved[session]
 
     def observe(self, session: HttpSession) -> bool:
         """Make the requests of a session open ones that came the plain way, and wait.
@@ -321,6 +325,7 @@ class PostsInFlight:
         waiting = self.unobserved.pop(session, _NOTHING)
         for served in waiting.values():
             served.observe()
+            session.leave()  # its response is counted now
         return bool(waiting)
 
     def _observe_all(self) -> None:
