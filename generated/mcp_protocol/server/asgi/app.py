@@ -540,8 +540,6 @@ class LifespanState:
             HTTP_REQUEST.set(post[0])
             if session is None:
                 NETWORK.set(network_of(post[0].client))
-        if session is not None:
-            session.enter()
         served = PlainService(endpoint, post, stated, session, scope, call, body)
         run = partial(plan.run, call.id, call.params.arguments)
         if plan.suspends and scope is None:

@@ -21,7 +21,6 @@ from .settings import ServerHttpSettings
 from .stateless_endpoint import StatelessEndpoint
 
 if TYPE_CHECKING:
-    from .sealed_sessions import SealedEndpoint
     from .sse_endpoint import SseEndpoints
 
 
@@ -34,19 +33,16 @@ def stateless_endpoint(
 
 def session_endpoint(
     service: Service, settings: ServerHttpSettings, background: TaskScope, quotas: Quotas
-) -> SessionEndpoint | SealedEndpoint | None:
+) -> SessionEndpoint | None:
     """Serves the revisions with sessions; `None` if none of those is served."""
     revisions = with_sessions(service.revisions)
     if revisions:
         draft = partial(check_draft, param_headers_of=service.param_headers_of)
-        sessions = SessionEndpoint(service, settings, revisions, background, quotas, draft)
         if settings.sessions == "sealed":
-            from .sealed_sessions import SealedEndpoint, session_cipher  # few seal sessions
+            from .sealed_sessions import SealedEndpoint  # few servers seal sessions
 
-            return SealedEndpoint(
-                sessions, session_cipher(service, settings), settings.auth is not None
-            )
-        return sessions
+            return SealedEndpoint(service, settings, revisions, background, quotas, draft)
+        return SessionEndpoint(service, settings, revisions, background, quotas, draft)
     return None
 
 

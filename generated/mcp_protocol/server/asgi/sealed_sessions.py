@@ -36,15 +36,17 @@ import msgspec
 
 from ..._wire import UNREADABLE
 from ...errors import MissingExtraError
+from ...facts import Revisions
 from ...protocol import jsonrpc
 from ...protocol.lifecycle import Session
 from ...runtime.request_context import PRINCIPAL, Identity
+from ...runtime.task_scope import TaskScope
 from ..serving import Service
 from . import http_response
 from . import request as http
 from .http_response import HttpResponse
-from .plain_calls import Begun, Planned
-from .session_endpoint import SessionEndpoint, initialize_request
+from .quotas import Quotas
+from .session_endpoint import CheckDraft, SessionEndpoint, initialize_request
 from .settings import ServerHttpSettings
 
 logger = logging.getLogger(__name__)
@@ -183,26 +185,27 @@ class SessionCipher:
         return _encode((self._name, owner))
 
 
-class SealedEndpoint:
-    """Serves the revisions with sessions, whose ids carry them.
+class SealedEndpoint(SessionEndpoint):
+    """Serves the revisions with sessions, whose ids carry them; see `SessionEndpoint`.
 
-    Args:
-        sessions: Serves single POSTs, and the sessions that live in this process.
-        cipher: Seals and opens the ids.
-        protected: Whether requests have principals, who own the sessions that they open.
+    Raises:
+        ValueError: The server has no key.
+        MissingExtraError: `cryptography` is not installed.
     """
 
-    def __init__(self, sessions: SessionEndpoint, cipher: SessionCipher, protected: bool) -> None:
-        self.registry = sessions.registry
-        self.posts = sessions.posts
-        self._sessions = sessions
-        self._cipher = cipher
-        self._protected = protected
+    def __init__(
+        self,
+        service: Service,
+        settings: ServerHttpSettings,
+        revisions: Revisions,
+        background: TaskScope,
+        quotas: Quotas,
+        check_draft: CheckDraft | None,
+    ) -> None:
+        super().__init__(service, settings, revisions, background, quotas, check_draft)
+        self._cipher = session_cipher(service, settings)
+        self._protected = settings.auth is not None
         self._warned = False
-
-    async def watch(self) -> None:
-        """End idle sessions and watch connections, until cancelled."""
-        await self._sessions.watch()
 
     async def post(
         self,
@@ -215,62 +218,43 @@ class SealedEndpoint:
         scope: anyio.CancelScope,
     ) -> None:
         """Respond to one POST; see `SessionEndpoint.post`."""
-        endpoint = self._sessions
-        identifier = endpoint.named_session(request)
+        identifier = self.named_session(request)
         sealed = self._open(identifier)
         initialize = initialize_request(message)
         if initialize is not None and (identifier is None or sealed is not None):
-            await endpoint.initialize(request, initialize, body, receive, send, self._identify)
+            await self.initialize(request, initialize, body, receive, send, self._identify)
             return
         if sealed is None:
-            await endpoint.post(request, message, messages, body, receive, send, scope)
+            await super().post(request, message, messages, body, receive, send, scope)
             return
-        revision = endpoint.revisions[sealed.revision]
-        refused = endpoint.check_version(request)
+        revision = self.revisions[sealed.revision]
+        refused = self.check_version(request)
         if refused is None and any(map(_is_response, messages)):
             text = f"a response needs {LACKS}: this server sends no requests in such a session"
             refused = http_response.refusal(revision.facts.http.rejected, text)
         if refused is not None:
             await refused.send(send)
             return
-        session = endpoint.new_session(request, revision, LACKS, sealed.capabilities, sealed.info)
+        session = self.new_session(request, revision, LACKS, sealed.capabilities, sealed.info)
         session.session_id = identifier
-        await endpoint.post_in(session, request, message, messages, body, receive, send, scope)
-
-    def post_plainly(
-        self,
-        request: http.HttpRequest,
-        message: jsonrpc.Request,
-        receive: http.Receive,
-        send: http.Send,
-        scope: anyio.CancelScope,
-        begun: Begun | None = None,
-    ) -> Any:
-        """Responds to a POST of a session in this process; see `PlainEndpoint`."""
-        return self._sessions.post_plainly(request, message, receive, send, scope, begun)
-
-    def serve_planned(
-        self, request: http.HttpRequest, call: Any, send: http.Send
-    ) -> Planned | None:
-        """Serves a call in a session of this process by its plan; see `PlainEndpoint`."""
-        return self._sessions.serve_planned(request, call, send)
+        await self.post_in(session, request, message, messages, body, receive, send, scope)
 
     async def get(self, request: http.HttpRequest, receive: http.Receive, send: http.Send) -> None:
         """Refuse to open a stream, which would reach the changes of one process alone."""
-        if self._open(self._sessions.named_session(request)) is None:
-            await self._sessions.get(request, receive, send)
+        if self._open(self.named_session(request)) is None:
+            await super().get(request, receive, send)
             return
-        refused = self._sessions.check_version(request)
+        refused = self.check_version(request)
         await (refused or _NO_STREAM).send(send)
 
     async def delete(self, request: http.HttpRequest, send: http.Send) -> None:
         """End a session in this process: others do not know of it, and serve its id further."""
-        identifier = self._sessions.named_session(request)
+        identifier = self.named_session(request)
         sealed = self._open(identifier)
         if identifier is None or sealed is None:
-            await self._sessions.delete(request, send)
+            await super().delete(request, send)
             return
-        refused = self._sessions.check_version(request)
+        refused = self.check_version(request)
         if refused is None:
             self._cipher.revoke(identifier, sealed.expires)
         await (refused or _ENDED_HERE).send(send)
@@ -280,7 +264,7 @@ class SealedEndpoint:
         if identifier is None or self.registry.get(identifier) is not None:
             return None
         sealed = self._cipher.open(identifier, self._owner())
-        return None if sealed is None or sealed.revision not in self._sessions.revisions else sealed
+        return None if sealed is None or sealed.revision not in self.revisions else sealed
 
     def _identify(self, session: Session) -> str | None:
         """The sealed id of a new session; `None` if this process has to keep it."""

@@ -260,6 +260,7 @@ class SessionEndpoint:
             or session.handling >= most
         ):
             return None
+        self.registry.touch(session)
         return session
 
     def open(self, served: PlainService) -> Opened:
@@ -274,21 +275,20 @@ class SessionEndpoint:
         response = PostResponse(*served.post, self._settings, session)
         response.created = served.since or response.created
         self.posts.add(response, post)
-        session.leave()  # counted by the response now
         post.begin()
-        if served.scope is not None:
+        if served.scope is not None:  # the handler may wait, now or later
             session.peer.begin(plain.id, served.scope)
+            served.scope.shield = True  # see `TaskScope.outlive`
         return session.peer.callers, partial(self._serve, post)
 
     def wait(self, served: PlainService) -> None:
         """Have a request observed by the next message of its session; see `PlainEndpoint`."""
         assert served.scope is not None
-        served.scope.shield = True  # see `TaskScope.outlive`
-        if not served.observed:
-            self.posts.wait(served)
+        served.scope.shield = True  # as above
+        self.posts.wait(served)
 
     def stop_waiting(self, served: PlainService) -> None:
-        """Record that the handler of a request has ended."""
+        """Record that the handler of a request has ended; see `PlainEndpoint`."""
         self.posts.stop_waiting(served)
 
     async def get(self, request: http.HttpRequest, receive: http.Receive, send: http.Send) -> None:
