@@ -302,7 +302,8 @@ def run_rest(session: nox.Session, place: str) -> None:
     """Run the tests in some place that `tests` leaves out."""
     enter(session, "test")
     selected = ("-m", f"(slow or trio or costly or older) and {WITHOUT_SESSION}", place)
-    run_tests(session, *selected, *session.posargs, *recorded(session), *ON_ALL_CORES)
+    words = (*selected, "--sample", *session.posargs)
+    run_tests(session, *words, *recorded(session), *ON_ALL_CORES)
 
 
 @measured

@@ -101,6 +101,9 @@ NOT_QUICK = (
 files that take more than two CPU seconds with one case of each function.
 """
 
+SAMPLED = 3
+"""Of so many cases of a function on trio or on an older revision, `--sample` takes one."""
+
 WITH_SESSIONS = ("attacks/", "browser/", "history/", "interop/", "proxies/", "typing/")
 """Folders of tests that have a session of `nox` of their own."""
 MARKS = {"attacks": "attack"}
@@ -118,6 +121,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--once", action="store_true", help=text)
     text = "all names and schedules where tests take a sample"
     parser.addoption("--every", action="store_true", help=text)
+    text = "of the cases of a function on trio or on an older revision, each third, but for --every"
+    parser.addoption("--sample", action="store_true", help=text)
     text = "requests over HTTP go the whole way, those that could go the plain way too"
     parser.addoption("--whole-way", action="store_true", help=text)
     text = "what the models of the tested package are written for"
@@ -244,6 +249,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         wanted = [item for item in items if item.nodeid not in older]
     else:
         wanted = [item for item in items if not on_trio(item) or is_own(item, older)]
+    if config.getoption("--sample") and not config.getoption("--every"):
+        beyond = beyond_sample(wanted)
+        wanted = [item for item in wanted if item not in beyond]
     left_out = set(items).difference(wanted)
     config.hook.pytest_deselected(items=[item for item in items if item in left_out])
     items[:] = wanted
@@ -277,6 +285,26 @@ def older_cases(items: Iterable[pytest.Item]) -> set[str]:
         if len(revisions) == 1:
             cases[REVISION_NAME.sub("*", item.nodeid)].append((revisions.pop(), item.nodeid))
     return {test for rows in cases.values() for _, test in sorted(rows)[:-1]}
+
+
+def beyond_sample(items: Iterable[pytest.Item]) -> set[pytest.Item]:
+    """Cases on trio or on older revisions that differ from others in their data alone.
+
+    Of those of a function with the same loop, revisions and claims, each third runs. All cases with
+    snapshots do: one that is not compared counts as unused.
+    """
+    alike: defaultdict[tuple[object, ...], list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        is_older = item.get_closest_marker("older") is not None
+        if (is_older or on_trio(item)) and "snapshot" not in getattr(item, "fixturenames", ()):
+            name = item.nodeid.partition("[")[0]
+            claims = tuple(mark.args for mark in item.iter_markers("requirement"))
+            alike[name, on_trio(item), frozenset(revisions_of(item)), claims].append(item)
+    beyond = set()
+    for (name, *_), rows in alike.items():
+        first = zlib.crc32(f"{name}".encode()) % len(rows)
+        beyond |= {item for n, item in enumerate(rows) if (n - first) % SAMPLED}
+    return beyond
 
 
 def one_of(cases: list[pytest.Item], *, is_quick: bool) -> list[pytest.Item]:

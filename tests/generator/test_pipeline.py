@@ -180,6 +180,6 @@ def test_an_official_file_gives_the_code_of_its_revision(spec: Path, name: str) 
     official = schema_sources.of_file(spec / "schema" / name / "schema.json")
     ours = build_request.BuildRequest("pkg", schema_sources.by_name((name,)))
     theirs = build_request.BuildRequest("pkg", (official,))
-    package, official_package = pipeline.build(ours), pipeline.build(theirs)
+    package, official_package = (pipeline.build(each, form=dict) for each in (ours, theirs))
     same = {path for path, text in package.items() if official_package.get(path) == text}
     assert code_of(official_package, same) == code_of(package, same)

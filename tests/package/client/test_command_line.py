@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
+import io
 import json
 import os
 import subprocess
 import sys
 import textwrap
+from collections.abc import Iterator
+from contextlib import chdir, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -102,11 +106,13 @@ SERVER = '''
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a server in it."""
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder with a server in it; processes of commands in this process find the package."""
     place = tmp_path_factory.mktemp("commands")
     (place / "weather.py").write_text(textwrap.dedent(SERVER))
-    return place
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(PACKAGE_ROOT))
+        yield place
 
 
 def use(
@@ -125,9 +131,24 @@ def use(
     )
 
 
+def use_here(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run a command in this process, where its words and its server are all that matters."""
+    out, err = io.StringIO(), io.StringIO()
+    with (
+        chdir(folder),
+        redirect_stdout(out),
+        redirect_stderr(err),
+        pytest.raises(SystemExit) as ended,
+    ):
+        importlib.import_module("mcp_protocol.__main__").main(words)
+    code = ended.value.code or 0
+    assert isinstance(code, int)
+    return subprocess.CompletedProcess(words, code, out.getvalue(), err.getvalue())
+
+
 def output(folder: Path, *words: str) -> str:
     """The standard output of a command that succeeds."""
-    done = use(folder, *words)
+    done = use_here(folder, *words)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -156,7 +177,7 @@ def test_arguments_of_alternatives_have_their_types(folder: Path) -> None:
 
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_progress_and_logs_of_a_call_are_shown_beside_it(folder: Path, revision: str) -> None:
-    done = use(folder, "call", "weather:server", "slow", "--revision", revision)
+    done = use_here(folder, "call", "weather:server", "slow", "--revision", revision)
     assert done.stdout == "done\n"
     message = ": half \\x1b[2J way" if revision > min(REVISIONS) else ""
     assert f"progress 1/2{message}\n" in done.stderr
@@ -431,7 +452,7 @@ WRONG = {
 @pytest.mark.parametrize("case", WRONG)
 def test_a_wrong_command_line_ends_with_2_and_one_line(folder: Path, case: str) -> None:
     words, expected = WRONG[case]
-    done = use(folder, *words)
+    done = use_here(folder, *words)
     assert done.returncode == 2
     assert expected in done.stderr.splitlines()[-1]
     assert "Traceback" not in done.stderr
@@ -441,7 +462,7 @@ def test_a_wrong_command_line_ends_with_2_and_one_line(folder: Path, case: str) 
     "target", ["http://127.0.0.1:1/mcp", "python not_there.py", "nothing:server"]
 )
 def test_a_server_that_is_not_there_ends_with_1(folder: Path, target: str) -> None:
-    done = use(folder, "list", target)
+    done = use_here(folder, "list", target)
     assert done.returncode == 1
     assert "error: " in done.stderr
     assert "Traceback" not in done.stderr

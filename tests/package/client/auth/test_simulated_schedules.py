@@ -244,7 +244,7 @@ def test_no_opening_waits_in_a_thousand_schedules(
     monkeypatch: pytest.MonkeyPatch, backend: str, thousand: int, every: bool
 ) -> None:
     seeds = range(1000 * thousand, 1000 * thousand + 1000)
-    check_schedules(monkeypatch, backend, seeds if every else seeds[::4])
+    check_schedules(monkeypatch, backend, seeds if every else seeds[::10])
 
 
 @revisions
