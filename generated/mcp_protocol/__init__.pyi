@@ -45,7 +45,7 @@ from .client.callbacks import (
     StartedCall as StartedCall,
 )
 from .client.group import ClientGroup as ClientGroup
-from .client.host import choose_model as choose_model, safe_icons as safe_icons
+from .client.host import safe_icons as safe_icons
 from .client.listen import (
     Change as Change,
     ListeningAgain as ListeningAgain,
@@ -55,15 +55,11 @@ from .client.listen import (
     ResourceUpdated as ResourceUpdated,
     ToolsChanged as ToolsChanged,
 )
-from .client.client_middleware import (
-    ClientMiddleware as ClientMiddleware,
-    ClientNext as ClientNext,
-    ClientRequest as ClientRequest,
-)
-from .client.response_cache import Caching as Caching
+from .client.client_middleware import ClientNext as ClientNext, ClientRequest as ClientRequest
 from .client.task_handle import TaskHandle as TaskHandle, TaskUpdate as TaskUpdate
 from .client.sync_task_handle import SyncTaskHandle as SyncTaskHandle
 from .client.client_settings import (
+    Caching as Caching,
     ClientLimits as ClientLimits,
     Timeouts as Timeouts,
     Restart as Restart,
