@@ -21,7 +21,7 @@ import msgspec
 
 from .._wire import UNWRITABLE, EncodingError, encode, to_builtins
 from .client_settings import Caching
-from .server_state import Key, MakeFields, NoCache, is_part
+from .server_state import Fields, Key, MakeFields, NoCache, is_part
 
 TRACE_FIELDS = frozenset({"traceparent", "tracestate", "baggage"})
 """Header fields that differ from request to request, and do not identify the user."""
@@ -131,7 +131,7 @@ class ResponseCache(NoCache):
         self._entries[key] = self._entries.pop(key)  # the most recently used one is last
         return entry.json
 
-    def fields(self, make: MakeFields) -> MakeFields:
+    def fields(self, make: MakeFields) -> Fields:
         """The same, watched for a change of the user."""
         self.before_private = watched = WatchedFields(make, self.forget_private)
         return watched

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from inspect import isawaitable
 from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
@@ -46,6 +47,9 @@ _logger = logging.getLogger(__name__)
 
 MakeFields: TypeAlias = Callable[[], Mapping[str, str] | Awaitable[Mapping[str, str]]]
 """Returns the header fields of a request, or an awaitable of them."""
+
+Fields: TypeAlias = Callable[[], Awaitable[Mapping[str, str]]]
+"""A coroutine function that returns the header fields of a request."""
 
 
 class Key(NamedTuple):
@@ -93,9 +97,14 @@ class NoCache:
     def keep(self, key: Key, uri: str | None, result: Any, drops: int) -> None:
         """Store a typed result that was just received, if it declares a time to live."""
 
-    def fields(self, make: MakeFields) -> MakeFields:
-        """What makes the header fields of requests."""
-        return make
+    def fields(self, make: MakeFields) -> Fields:
+        """What makes the header fields of requests, by a function of the user."""
+
+        async def fields() -> Mapping[str, str]:
+            made = make()
+            return await made if isawaitable(made) else made
+
+        return fields
 
 
 class ParamHeaders:

@@ -13,7 +13,7 @@ from ..facts import Lifecycle, Revisions, has_streamable_http
 from .base import ClientApplication
 from .client_settings import Timeouts
 from .connect import beside
-from .server_state import MakeFields
+from .server_state import Fields
 
 if TYPE_CHECKING:  # few clients speak HTTP, and httpx2 is an extra
     import httpx2
@@ -81,7 +81,7 @@ async def at_url(
     from ..transports.http.http_channel import HttpChannel
     from ..transports.http.http_client import HttpRequests
 
-    headers: MakeFields | None = None
+    headers: Fields | None = None
     server = application.server_state
     source = http.headers
     if source is not None:
