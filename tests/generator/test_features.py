@@ -22,8 +22,8 @@ NONE = ("none",)
 SIZES = {
     ("server", "stdio"): (68, 19_600),
     ("server", "http"): (87, 25_700),
-    ("client", "all"): (87, 22_300),
-    ("all", "all"): (133, 37_800),
+    ("client", "all"): (86, 22_200),
+    ("all", "all"): (132, 37_700),
 }
 """The most files and lines of a package of one revision without features, headers included."""
 
@@ -246,6 +246,50 @@ def test_each_feature_stands_in_the_table_of_the_documents() -> None:
     text = (Path(__file__).parents[2] / "docs/parts.md").read_text("utf-8")
     for feature in parts.FEATURES:
         assert f"| `{feature.name}` |" in text
+
+
+SENDS_HEADERS = """
+import asyncio, sys
+sys.path.insert(0, sys.argv[1])
+import httpx2
+from pkg import Context, Server, connect
+
+server = Server("one")
+
+@server.tool
+async def tenant(ctx: Context) -> str:
+    return ctx.http_request.headers["x-tenant"]
+
+async def same():
+    return {"x-tenant": "b"}
+
+async def main():
+    for headers in ({"x-tenant": "a"}, same):
+        transport = httpx2.ASGITransport(server.asgi(hosts=["app"]))
+        async with (
+            httpx2.AsyncClient(transport=transport) as http,
+            connect("http://app/mcp", http_client=http, headers=headers) as client,
+        ):
+            print(await client.call_tool("tenant", returns=str))
+            client.cache.clear()
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("revision", [MIDDLE, NEWEST])
+def test_a_client_sends_its_header_fields_with_and_without_cache(
+    tmp_path: Path, revision: str
+) -> None:
+    folder = written(made("all", "all", (revision,), features=NONE), tmp_path)
+    assert (folder / "pkg/client/response_cache.py").exists() is (revision == NEWEST)
+    done = subprocess.run(
+        [sys.executable, "-c", SENDS_HEADERS, str(folder)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split() == ["a", "b"]
 
 
 SCRIPT = """

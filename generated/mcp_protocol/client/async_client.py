@@ -18,7 +18,6 @@ from ..runtime.stubs import HandlersBase, Value
 from ..channel import Channel
 from ..facts import Revisions
 from ..client.base import AnyClient, ClientApplication, ClientBase, Handlers
-from ..client.response_cache import Caching
 from ..client.connect import (
     Servable,
     Target,
@@ -37,7 +36,14 @@ from ..client.server_url import (
     at_url,
     revisions_over_http,
 )
-from ..client.client_settings import ClientLimits, ClientSettings, Identity, Restart, Timeouts
+from ..client.client_settings import (
+    Caching,
+    ClientLimits,
+    ClientSettings,
+    Identity,
+    Restart,
+    Timeouts,
+)
 from ..errors import MethodNotFoundError
 from ..runtime.peer import CONCURRENT_REQUESTS, check_concurrent_requests
 from ..revisions import FOLDERS, REVISIONS

@@ -35,10 +35,15 @@ from ..runtime.request_context import RequestContext
 from ..runtime.stubs import wire_params
 from . import handler_validation
 from .client_settings import ClientSettings, Identity
-from .feature_calls import ClientListenCalls, FeatureCalls, ToolParamHeaders, task_calls
+from .feature_calls import (
+    ClientListenCalls,
+    FeatureCalls,
+    ResponseCache,
+    ToolParamHeaders,
+    task_calls,
+)
 from .pipeline import RequestHooks, RequestPipeline
-from .response_cache import ResponseCache
-from .server_state import ServerState
+from .server_state import NoCache, ServerState
 
 if TYPE_CHECKING:  # most clients use none of these
     from .callbacks import Callback, Callbacks, OnLog, StartedCall
@@ -190,7 +195,7 @@ class ClientBase(ClientListenCalls, ClientCalls):
         return client_class(self._peer, self._application)
 
     @property
-    def cache(self) -> ResponseCache:
+    def cache(self) -> NoCache:
         """The results that the server declared fresh for some time.
 
         Clear the cache to get a list in its current state.
@@ -377,7 +382,9 @@ class ClientApplication:
         settings: ClientSettings | None = None,
     ) -> None:
         self.settings = settings = settings or ClientSettings()
-        self.server_state = ServerState(settings, ToolParamHeaders(settings.limits.tools))
+        self.server_state = ServerState(
+            settings, ToolParamHeaders(settings.limits.tools), ResponseCache(settings.cache)
+        )
         self.hooks = RequestHooks()
         self.custom_methods: Mapping[str, Method] = getattr(handlers, "mcp_custom_methods", {})
         self._handlers = handlers

@@ -7,14 +7,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from ..json_schema import VALIDATION_SECONDS
 from ..runtime.peer import CONCURRENT_REQUESTS
 from ..runtime.time_limits import HTTP_TIMEOUTS, HttpTimeouts
-from .response_cache import Caching
+
+
+@dataclass(frozen=True)
+class Caching:
+    """Bounds of a response cache.
+
+    Attributes:
+        entries: Results at a time; the least recently used ones are dropped.
+        size: Bytes of all results, as JSON.
+        clock: A monotonic clock, in seconds.
+    """
+
+    entries: int = 512
+    size: int = 16 * 2**20
+    clock: Callable[[], float] = time.monotonic
 
 
 @dataclass(frozen=True)

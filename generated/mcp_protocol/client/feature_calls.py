@@ -16,6 +16,7 @@ from .client_settings import ConfigInput
 from .model_calls import ModelCalls
 from .listen import ClientListenCalls as ClientListenCalls
 from .tool_param_headers import ToolParamHeaders as ToolParamHeaders
+from .response_cache import ResponseCache as ResponseCache
 
 if TYPE_CHECKING:
     from .pipeline import TaskCalls

@@ -46,7 +46,7 @@ from ..protocol.receiver import NotificationReceived, ResponseReceived
 from ..protocol.requests import ACKNOWLEDGED, SUBSCRIBE, UNSUBSCRIBE
 from ..runtime.pending_requests import NOTIFICATIONS, PARTING_SECONDS, PendingRequests
 from .pipeline import RequestPipeline
-from .response_cache import is_part
+from .server_state import is_part
 
 AnySubscription = TypeVar("AnySubscription")
 

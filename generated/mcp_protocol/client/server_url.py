@@ -18,7 +18,7 @@ from ..facts import Lifecycle, Revisions, has_streamable_http
 from .base import ClientApplication
 from .client_settings import Timeouts
 from .connect import beside
-from .response_cache import WatchedFields
+from .server_state import Fields
 
 if TYPE_CHECKING:  # few clients speak HTTP, and httpx2 is an extra
     import httpx2
@@ -86,13 +86,11 @@ async def at_url(
     from ..transports.http.http_channel import HttpChannel
     from ..transports.http.http_client import HttpRequests
 
-    headers: WatchedFields | None = None
+    headers: Fields | None = None
     server = application.server_state
     source = http.headers
     if source is not None:
-        cache = server.cache
-        make = source if callable(source) else lambda: source
-        headers = cache.before_private = WatchedFields(make, cache.forget_private)
+        headers = server.cache.fields(source if callable(source) else lambda: source)
     authorizer, auth = _authorizer(http.auth, url, revisions, application)
     requests = HttpRequests(
         headers,

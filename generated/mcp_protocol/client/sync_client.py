@@ -19,9 +19,8 @@ from ..client.base import Handlers
 from ..client.callbacks import in_thread
 from ..client.sync import Backend, ClientThread, SessionThread, ThreadedHandlers
 from ..client.sync_base import SyncClientBase
-from ..client.response_cache import Caching
 from ..client.connect import is_config_path, Target
-from ..client.client_settings import ClientLimits, Restart, Timeouts
+from ..client.client_settings import Caching, ClientLimits, Restart, Timeouts
 from ..client.server_url import HeaderSource, HttpAuth, HttpClient, Transport
 from ..errors import MethodNotFoundError
 from ..runtime.peer import CONCURRENT_REQUESTS

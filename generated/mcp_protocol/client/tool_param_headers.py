@@ -17,8 +17,7 @@ from typing import Any
 from ..errors import InvalidParamsError, ProtocolError
 from ..foreign_text import safe_repr
 from ..protocol.param_headers import Path, param_headers_of, shown_path, value_at
-from .response_cache import drop_oldest
-from .server_state import ParamHeaders
+from .server_state import ParamHeaders, drop_oldest
 
 _logger = logging.getLogger(__name__)
 

@@ -41,6 +41,9 @@ _TABLES = {
 """The names of the tables in the module of the methods; no method's constant has one of them."""
 
 
+_TIME_TO_LIVE = "ttlMs"  # of a result, as `facts` of a package reads it
+
+
 @dataclass(frozen=True)
 class Row:
     """One method of the tables.
@@ -334,6 +337,15 @@ class PackageSpec:
     def has_unset_members(self) -> bool:
         """Whether a revision asks for members that a server does not set itself."""
         return any(revision.unset for revision in self.revisions)
+
+    @property
+    def has_cached_results(self) -> bool:
+        """Whether a revision has results that say for how long they may be used."""
+        return any(
+            _TIME_TO_LIVE in (definition.node.get("properties") or {})
+            for revision in self.revisions
+            for definition in revision.models.normal.definitions.values()
+        )
 
     @property
     def new_members(self) -> Mapping[str, tuple[str, ...]]:

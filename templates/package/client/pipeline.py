@@ -49,8 +49,7 @@ from ..runtime.pending_requests import OnProgress
 from ..runtime.request_context import RequestContext
 from ..runtime.stubs import typed_params
 from .client_settings import ClientSettings
-from .response_cache import Key
-from .server_state import LASTING, TOOLS_LIST, ServerState
+from .server_state import LASTING, TOOLS_LIST, Key, ServerState
 
 if TYPE_CHECKING:  # most clients have no callbacks
     from ..protocol.connection import Connection

@@ -9,14 +9,14 @@ Source: server/utilities/caching (2026-07-28).
 from __future__ import annotations
 
 import inspect
-import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import msgspec
 
 from .._wire import UNWRITABLE, EncodingError, encode, to_builtins
+from .client_settings import Caching
+from .server_state import Fields, Key, MakeFields, NoCache, is_part
 
 TRACE_FIELDS = frozenset({"traceparent", "tracestate", "baggage"})
 """Header fields that differ from request to request, and do not identify the user."""
@@ -24,28 +24,6 @@ TRACE_FIELDS = frozenset({"traceparent", "tracestate", "baggage"})
 _MAX_TTL = 2**53  # milliseconds
 
 _canonical = msgspec.json.Encoder(order="deterministic").encode
-
-
-@dataclass(frozen=True)
-class Caching:
-    """Bounds of a response cache.
-
-    Attributes:
-        entries: Results at a time; the least recently used ones are dropped.
-        size: Bytes of all results, as JSON.
-        clock: A monotonic clock, in seconds.
-    """
-
-    entries: int = 512
-    size: int = 16 * 2**20
-    clock: Callable[[], float] = time.monotonic
-
-
-class Key(NamedTuple):
-    """The key of a result: the method, and the params on which the result depends."""
-
-    method: str
-    params: bytes
 
 
 class _Entry(NamedTuple):
@@ -64,7 +42,7 @@ class _Entry(NamedTuple):
     uri: str | None
 
 
-class ResponseCache:
+class ResponseCache(NoCache):
     """The cached results of one client.
 
     Args:
@@ -76,12 +54,11 @@ class ResponseCache:
     """
 
     def __init__(self, settings: Caching | None) -> None:
+        super().__init__(settings)
         self._settings = settings or Caching(0, 0)
         self._entries: dict[Key, _Entry] = {}
         self._size = 0
         self.before_private: Callable[[], Awaitable[object]] | None = None
-        self.drops = 0
-        """Counts invalidations: results that were requested before one are not cached."""
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -149,6 +126,11 @@ class ResponseCache:
         self._entries[key] = self._entries.pop(key)  # the most recently used one is last
         return entry.json
 
+    def fields(self, make: MakeFields) -> Fields:
+        """The same, watched for a change of the user."""
+        self.before_private = watched = WatchedFields(make, self.forget_private)
+        return watched
+
     def keep(self, key: Key, uri: str | None, result: Any, drops: int) -> None:
         """Store a typed result that was just received, if it declares a time to live.
 
@@ -194,7 +176,7 @@ class WatchedFields:
 
     def __init__(
         self,
-        make: Callable[[], Mapping[str, str] | Awaitable[Mapping[str, str]]],
+        make: MakeFields,
         changed: Callable[[], None],
     ) -> None:
         self._make = make
@@ -210,17 +192,3 @@ class WatchedFields:
             self._changed()
         self._last = now
         return fields
-
-
-def is_part(uri: str, whole: str) -> bool:
-    """Whether a URI is that of a resource, or of a part of the resource.
-
-    Source: server/resources (subscriptions: the URI of an update may be that of a sub-resource).
-    """
-    return uri == whole or uri.startswith(f"{whole.rstrip('/')}/")
-
-
-def drop_oldest(entries: dict[str, Any], limit: int) -> None:
-    """Remove the entries that were added first, until at most `limit` are left."""
-    while len(entries) > limit:
-        del entries[next(iter(entries))]

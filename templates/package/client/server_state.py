@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Any
+from inspect import isawaitable
+from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -27,8 +28,7 @@ from ..json_schema.checks import complaint_in_time, validator_in_time
 from ..method_facts import MethodFacts
 from ..protocol.requests import RESOURCE_UPDATED, SUBSCRIBE, UNSUBSCRIBE
 from ..tool_results import hints_of
-from .client_settings import ClientSettings
-from .response_cache import ResponseCache, drop_oldest
+from .client_settings import Caching, ClientSettings
 
 TOOLS_LIST = "tools/list"
 COMPLETE = "notifications/elicitation/complete"
@@ -43,6 +43,68 @@ _MISSING = "expected a value, since the tool has an output schema, got nothing"
 
 _decode = decoder(dict[str, Any])
 _logger = logging.getLogger(__name__)
+
+
+MakeFields: TypeAlias = Callable[[], Mapping[str, str] | Awaitable[Mapping[str, str]]]
+"""Returns the header fields of a request, or an awaitable of them."""
+
+Fields: TypeAlias = Callable[[], Awaitable[Mapping[str, str]]]
+"""A coroutine function that returns the header fields of a request."""
+
+
+class Key(NamedTuple):
+    """The key of a result: the method, and the params on which the result depends."""
+
+    method: str
+    params: bytes
+
+
+class NoCache:
+    """A cache that stores nothing: of packages whose revisions declare no result fresh.
+
+    Args:
+        settings: The bounds of a cache; `None` for no cache.
+
+    Attributes:
+        drops: Counts invalidations: results that were requested before one are not cached.
+    """
+
+    def __init__(self, settings: Caching | None) -> None:
+        self.drops = 0
+
+    def __len__(self) -> int:
+        return 0
+
+    def clear(self) -> None:
+        """Drop all results: the next call of each kind asks the server."""
+
+    def forget(self, method: str) -> None:
+        """Drop all results of one method, which includes every page of a list."""
+
+    def forget_resource(self, uri: str) -> None:
+        """Drop the contents of a resource, and of resources that it is a part of."""
+
+    def key(
+        self, method: str, params: Any, meta: Mapping[str, Any] | None, ignored: tuple[str, ...]
+    ) -> Key | None:
+        """The key of a result; `None` for one that is not cached."""
+        return None
+
+    async def recall(self, key: Key) -> bytes | None:
+        """The result of a key as JSON, if it is fresh and belongs to the current user."""
+        return None
+
+    def keep(self, key: Key, uri: str | None, result: Any, drops: int) -> None:
+        """Store a typed result that was just received, if it declares a time to live."""
+
+    def fields(self, make: MakeFields) -> Fields:
+        """What makes the header fields of requests, by a function of the user."""
+
+        async def fields() -> Mapping[str, str]:
+            made = make()
+            return await made if isawaitable(made) else made
+
+        return fields
 
 
 class ParamHeaders:
@@ -81,9 +143,10 @@ class ServerState:
     Args:
         settings: The settings of the client.
         param_headers: The parameter headers of the tools.
+        cache: The response cache.
 
     Attributes:
-        cache: The response cache.
+        cache: As passed.
         output_schemas: The output schemas of the tools.
         param_headers: As passed.
         elicitations: The pending URL mode elicitations.
@@ -91,9 +154,11 @@ class ServerState:
         task_support: By name of a tool: whether calls as tasks are `optional` or `required`.
     """
 
-    def __init__(self, settings: ClientSettings, param_headers: ParamHeaders) -> None:
+    def __init__(
+        self, settings: ClientSettings, param_headers: ParamHeaders, cache: NoCache
+    ) -> None:
         limits = settings.limits
-        self.cache = ResponseCache(settings.cache)
+        self.cache = cache
         self.output_schemas = OutputSchemas(settings.timeouts.validation, limits.tools)
         self.param_headers = param_headers
         self.elicitations = Elicitations(limits.elicitations)
@@ -351,3 +416,17 @@ def _same(one: JsonSchema, other: JsonSchema) -> bool:
         return one == other
     except RecursionError:
         return False
+
+
+def is_part(uri: str, whole: str) -> bool:
+    """Whether a URI is that of a resource, or of a part of the resource.
+
+    Source: server/resources (subscriptions: the URI of an update may be that of a sub-resource).
+    """
+    return uri == whole or uri.startswith(f"{whole.rstrip('/')}/")
+
+
+def drop_oldest(entries: dict[str, Any], limit: int) -> None:
+    """Remove the entries that were added first, until at most `limit` are left."""
+    while len(entries) > limit:
+        del entries[next(iter(entries))]

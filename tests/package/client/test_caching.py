@@ -12,7 +12,7 @@ import anyio
 import pytest
 
 from mcp_protocol.client.async_client import ClientHandlers, connect
-from mcp_protocol.client.response_cache import Caching
+from mcp_protocol.client.client_settings import Caching
 from mcp_protocol.errors import RemoteError
 from mcp_protocol.revisions import REVISIONS
 from package.client.cached import Clock, hinted, names, tools

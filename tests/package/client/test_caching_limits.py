@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol.client.response_cache import Caching
+from mcp_protocol.client.client_settings import Caching
 from mcp_protocol.errors import ConnectionClosedError
 from package.client.cached import hinted, names, tools
 from package.rules import holding

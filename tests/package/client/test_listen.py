@@ -13,6 +13,7 @@ import pytest
 
 from mcp_protocol.channel import RequestId
 from mcp_protocol.client.async_client import connect
+from mcp_protocol.client.client_settings import Caching
 from mcp_protocol.client.listen import (
     Change,
     ListeningAgain,
@@ -22,7 +23,6 @@ from mcp_protocol.client.listen import (
     ResourceUpdated,
     ToolsChanged,
 )
-from mcp_protocol.client.response_cache import Caching
 from mcp_protocol.errors import (
     ConnectFailedError,
     ConnectionClosedError,

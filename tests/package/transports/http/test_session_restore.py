@@ -11,9 +11,8 @@ import anyio
 import pytest
 from msgspec import Raw
 
-from mcp_protocol.client.client_settings import Timeouts
+from mcp_protocol.client.client_settings import Caching, Timeouts
 from mcp_protocol.client.listen import ListeningAgain, ToolsChanged
-from mcp_protocol.client.response_cache import Caching
 from package.http_script import Forgetful, error, scripted
 from package.http_server import Asked, HttpServer, Reply
 from package.wire import SESSIONS
