@@ -56,10 +56,10 @@ from .client.listen import (
     ToolsChanged as ToolsChanged,
 )
 from .client.client_middleware import ClientNext as ClientNext, ClientRequest as ClientRequest
-from .client.response_cache import Caching as Caching
 from .client.task_handle import TaskHandle as TaskHandle, TaskUpdate as TaskUpdate
 from .client.sync_task_handle import SyncTaskHandle as SyncTaskHandle
 from .client.client_settings import (
+    Caching as Caching,
     ClientLimits as ClientLimits,
     Timeouts as Timeouts,
     Restart as Restart,

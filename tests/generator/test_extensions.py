@@ -63,8 +63,8 @@ def test_an_extension_adds_only_its_modules_and_method_rows() -> None:
     added = {path for path in extended if path not in plain}
     folder = "r2026_07_28/paint"
     modules = ("__init__", "client", "client_sync", "methods", "models", "server")
-    base = "runtime/extension_stubs.py"
-    assert added == {f"{folder}/{name}.py" for name in modules} | {base}
+    bases = {"runtime/extension_stubs.py", "client/extension_client.py"}
+    assert added == {f"{folder}/{name}.py" for name in modules} | bases
     changed = {path for path in plain if plain[path] != extended[path]}
     assert changed == {"r2026_07_28/methods.py", "mcpgen.json"}
     assert "extensions" not in json.loads(plain["mcpgen.json"])
