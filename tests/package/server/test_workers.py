@@ -422,3 +422,20 @@ def test_what_run_workers_cannot_do_names_the_alternative() -> None:
         Server.run_workers(lambda: Server("local"), 2, http=":0")
     with pytest.raises(TypeError, match=r"Server\.run_workers\(function, 4, http=\.\.\.\)"):
         plain().run(http=":0", workers=2)  # type: ignore[call-arg]  # as other SDKs have it
+
+
+def test_a_function_of_the_main_module_of_a_package_is_refused(tmp_path: Path) -> None:
+    package = tmp_path / "weather"
+    package.mkdir()
+    (package / "__main__.py").write_text(
+        "from mcp_protocol import Server\n"
+        "def create() -> Server:\n"
+        "    return Server('weather')\n"
+        "Server.run_workers(create, 2, http='127.0.0.1:0')\n"
+    )
+    done = run(tmp_path, "-m", "weather")
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == (
+        "TypeError: workers: expected a function of a module that can be imported, got one of "
+        "weather.__main__, which `python -m` runs: move it to another module of the package"
+    )

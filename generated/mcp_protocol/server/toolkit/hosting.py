@@ -191,11 +191,12 @@ def run_workers(
         raise ValueError(f"workers: {'; '.join(refused)}")
     make_application = partial(_worker_application, make_runner, key, path, options)
     try:
-        pickle.dumps(make_application)
+        pickled = pickle.dumps(make_application)
     except (pickle.PicklingError, AttributeError, TypeError) as error:
         raise TypeError(
             f"workers: expected a function of a module, and options that pickle takes: {error}"
         ) from None
+    _check_importable(pickled)
 
     def started(url: str) -> None:
         runner.show(url)
@@ -208,6 +209,23 @@ def run_workers(
     uvicorn_adapter.run_workers(
         make_application, application.endpoint_path, http, workers, runner.drain, started
     )
+
+
+def _check_importable(pickled: bytes) -> None:
+    """Refuse what other processes look for in `__main__`, where that is a package's.
+
+    Processes of `multiprocessing` import the main module anew, but for the `__main__` of a package.
+    """
+    import pickletools
+
+    spec = sys.modules["__main__"].__spec__
+    if spec is None or spec.name.rpartition(".")[2] != "__main__":
+        return
+    if any(argument == "__main__" for _, argument, _ in pickletools.genops(pickled)):
+        raise TypeError(
+            f"workers: expected a function of a module that can be imported, got one of {spec.name}, "
+            "which `python -m` runs: move it to another module of the package"
+        )
 
 
 def _worker_notes(
