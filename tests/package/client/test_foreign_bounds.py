@@ -10,7 +10,8 @@ import pytest
 
 from mcp_protocol import Server
 from mcp_protocol.client.client_settings import ClientLimits, ClientSettings
-from mcp_protocol.client.server_state import ID_CHARACTERS, ServerState
+from mcp_protocol.client.server_state import ID_CHARACTERS, NoCache, ServerState
+from mcp_protocol.client.tool_param_headers import ToolParamHeaders
 from mcp_protocol.errors import RemoteProtocolError
 from mcp_protocol.protocol import client_features
 from mcp_protocol.protocol.client_features import messages_complaint
@@ -132,7 +133,8 @@ def tool(name: str, **more: Any) -> Any:
 
 def state(**limits: int) -> ServerState:
     """The state of a server without a cache, over a transport with headers."""
-    kept = ServerState(ClientSettings(limits=ClientLimits(**limits), cache=None))
+    settings = ClientSettings(limits=ClientLimits(**limits), cache=None)
+    kept = ServerState(settings, ToolParamHeaders(settings.limits.tools), NoCache(None))
     kept.param_headers.mirrored, kept.param_headers.prefix = True, "x-"
     return kept
 
