@@ -231,10 +231,6 @@ def _never_planned(body: bytes) -> bool:
     return False
 
 
-def _no_keys() -> Sequence[bytes]:
-    return ()
-
-
 def _ignore_state(state: Any) -> None:
     """Discard what a lifespan yields."""
 
@@ -291,7 +287,7 @@ class Service(msgspec.Struct, frozen=True):
     admit: Admit | None = None
     call_plan: Callable[[Revision, str], CallPlan | None] = _no_plan
     may_be_planned: Callable[[bytes], bool] = _never_planned
-    shared_keys: Callable[[], Sequence[bytes]] = _no_keys
+    shared_keys: Callable[[], Sequence[bytes]] = tuple[bytes, ...]
 
 
 async def serve(service: Service, channel: Channel) -> None:

@@ -228,9 +228,10 @@ class SealedEndpoint:
         if refused is not None:
             await refused.send(send)
             return
-        session = endpoint.new_session(request, revision, LACKS, sealed.capabilities, sealed.info)
+        stated = Session(revision, {}, sealed.capabilities, sealed.info)
+        session = endpoint.single_session(request, stated, LACKS)
         session.session_id = identifier
-        await endpoint.post_in(session, request, message, messages, body, receive, send, scope)
+        await endpoint.post(request, message, messages, body, receive, send, scope, session)
 
     def post_plainly(
         self,
