@@ -440,25 +440,18 @@ class ServerConnection(Connection):
         """Whether a subscription stream admits a notification."""
         return next(self._streams.subscribed_to(name, params), None) is not None
 
-    def assume_session(
-        self,
-        revision: Revision,
-        lacks: str,
-        peer_capabilities: Mapping[str, Any] = NO_META,
-        peer_info: Mapping[str, Any] | None = None,
-    ) -> None:
+    def assume_session(self, session: Session, lacks: str) -> None:
         """Receive the next message as if its sender had initialized a session.
 
         For servers that keep no sessions. Requests to the client are refused then.
 
         Args:
-            revision: The revision of the session.
-            lacks: What outlasts one message needs, for errors.
-            peer_capabilities: What the client declared; nothing if that is not known.
-            peer_info: The client's implementation info, if known.
+            session: What is known of it: the revision, and what the client stated.
+            lacks: See `Session`.
         """
-        own = self._state.describe(revision).capabilities
-        self._state.session = Session(revision, own, peer_capabilities, peer_info, lacks=lacks)
+        session.own_capabilities = self._state.describe(session.revision).capabilities
+        session.lacks = lacks
+        self._state.session = session
 
     def close_streams(self) -> list[OutgoingMessage]:
         """End all subscription streams from the server's side.

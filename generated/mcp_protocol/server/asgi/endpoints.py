@@ -73,7 +73,7 @@ def check_sealed(service: Service, settings: ServerHttpSettings) -> None:
     """Check that sessions can be sealed, if they are to be.
 
     Raises:
-        ValueError: They can't: the server has no key.
+        ValueError: They can't.
         MissingExtraError: `cryptography` is not installed.
     """
     if settings.sessions == "sealed":

@@ -150,10 +150,8 @@ class ServerHttpSettings:
             for a reference relative to `sse_path`, which some clients cannot resolve.
         auth: Requires an access token of every request: `Protected`, `StaticTokens`, or a coroutine
             function that takes a token and returns its `Principal` or `None`; `None` for none.
-        sessions: Where the sessions of the revisions with sessions are kept: each in the process
-            that opened it, or `sealed` in their ids, by the feature `scaling` and the server's
-            `state_key`, so that any process can serve them. What needs the same process again is
-            not declared then, and refused, as with `stateless`.
+        sessions: Where sessions are kept: each in the process that opened it, or `sealed` in their
+            ids, so that any process can serve them. What needs the same process is refused then.
         stateless: Whether each POST is served by itself in the revisions with sessions too, so that
             any process can serve it: no session id, no stream by GET, nothing to resume. What needs
             a session is not declared, and refused: requests to the client (elicitation, sampling,
@@ -189,8 +187,7 @@ class ServerHttpSettings:
         if self.stateless and is_sealed:
             raise ValueError("sessions='sealed': a stateless server has none; expected one of both")
         if self.sessions not in _PLACES:
-            places = ", ".join(_PLACES)
-            raise ValueError(f"sessions: expected one of {places}, got {self.sessions!r}")
+            raise ValueError(f"sessions: expected one of {_PLACES}, got {self.sessions!r}")
         for name in ("path", "sse_path", "messages_path"):
             path = getattr(self, name)
             if path is not None and not path.startswith("/"):

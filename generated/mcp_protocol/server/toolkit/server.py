@@ -641,7 +641,7 @@ class Server(Decorators):
             options: See `ServerHttpSettings`; sent to the processes by pickle.
 
         Raises:
-            TypeError: An option is unknown, or `make` or an option can't be pickled.
+            TypeError: An option is unknown, or `make` or an option can't be pickled or imported.
             ValueError: `workers` is less than 2, `http` is not an address, an option is invalid or
                 needs sessions, or the server has tasks in a `MemoryTaskStore`.
             MissingExtraError: uvicorn, which HTTP needs, is not installed.

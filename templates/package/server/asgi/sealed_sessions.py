@@ -230,9 +230,34 @@ class SealedEndpoint(SessionEndpoint):
         if refused is not None:
             await refused.send(send)
             return
+<<<<<<< HEAD
         session = self.new_session(request, revision, LACKS, sealed.capabilities, sealed.info)
         session.session_id = identifier
         await self.post_in(session, request, message, messages, body, receive, send, scope)
+=======
+        stated = Session(revision, {}, sealed.capabilities, sealed.info)
+        session = endpoint.single_session(request, stated, LACKS)
+        session.session_id = identifier
+        await endpoint.post(request, message, messages, body, receive, send, scope, session)
+
+    def post_plainly(
+        self,
+        request: http.HttpRequest,
+        message: jsonrpc.Request,
+        receive: http.Receive,
+        send: http.Send,
+        scope: anyio.CancelScope,
+        begun: Begun | None = None,
+    ) -> Any:
+        """Responds to a POST of a session in this process; see `PlainEndpoint`."""
+        return self._sessions.post_plainly(request, message, receive, send, scope, begun)
+
+    def serve_planned(
+        self, request: http.HttpRequest, call: Any, send: http.Send
+    ) -> Planned | None:
+        """Serves a call in a session of this process by its plan; see `PlainEndpoint`."""
+        return self._sessions.serve_planned(request, call, send)
+>>>>>>> wt-sealed
 
     async def get(self, request: http.HttpRequest, receive: http.Receive, send: http.Send) -> None:
         """Refuse to open a stream, which would reach the changes of one process alone."""

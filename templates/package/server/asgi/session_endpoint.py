@@ -4,7 +4,6 @@
     GET -> a stream of the session, new or resumed        DELETE -> the session ends
 
 With `stateless`, each POST gets a session of its own, which nothing names and which ends with it.
-So does the POST of a session that another process opened (`post_in`).
 
 Source: basic/transports#streamable-http (2025-03-26 to 2025-11-25).
 """
@@ -12,7 +11,7 @@ Source: basic/transports#streamable-http (2025-03-26 to 2025-11-25).
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, TypeAlias
@@ -32,7 +31,6 @@ from ...protocol.lifecycle import (
 )
 from ...protocol.plain_requests import PlainCall, PlainRequest, PlainRequests
 from ...protocol.receiver import Send
-from ...protocol.request_meta import NO_META
 from ...protocol.server_connection import ServerConnection, ServerMeta
 from ...revision_facts import Facts
 from ...runtime.request_context import PRINCIPAL
@@ -123,6 +121,7 @@ class SessionEndpoint:
         receive: http.Receive,
         send: http.Send,
         scope: anyio.CancelScope,
+        session: HttpSession | HttpResponse | None = None,
     ) -> None:
         """Respond to one POST.
 
@@ -134,10 +133,10 @@ class SessionEndpoint:
             receive: The ASGI receive callable.
             send: The ASGI send callable.
             scope: The scope of the caller.
+            session: The session that it belongs to, if that is known.
         """
         initialize = initialize_request(message)
-        session: HttpSession | HttpResponse | None = None
-        if self._stateless or self._session_key not in request.headers:
+        if session is None and (self._stateless or self._session_key not in request.headers):
             if initialize is not None:
                 await self.initialize(request, initialize, body, receive, send)
                 return
@@ -146,6 +145,7 @@ class SessionEndpoint:
         if isinstance(session, HttpResponse):
             await session.send(send)
             return
+<<<<<<< HEAD
         await self.post_in(session, request, message, messages, body, receive, send, scope)
 
     async def post_in(
@@ -162,6 +162,8 @@ class SessionEndpoint:
         """Respond to one POST of a session; see `post`."""
         self.posts.observe(session)
         initialize = initialize_request(message)
+=======
+>>>>>>> wt-sealed
         refused = None
         if self._check_draft and not self._draft_keys.isdisjoint(request.headers):
             refused = self._check_draft(session.revision.facts, request, message)
@@ -342,19 +344,14 @@ class SessionEndpoint:
         refused = self.check_version(request)
         if refused is not None:
             return refused
-        return self.new_session(request, self._stated_revision(request), _LACKS)
+        return self.single_session(request, Session(self._stated_revision(request), {}, {}), _LACKS)
 
-    def new_session(
-        self,
-        request: http.HttpRequest,
-        revision: Revision,
-        lacks: str,
-        peer_capabilities: Mapping[str, Any] = NO_META,
-        peer_info: Mapping[str, Any] | None = None,
+    def single_session(
+        self, request: http.HttpRequest, session: Session, lacks: str
     ) -> HttpSession:
         """A session for one POST; see `ServerConnection.assume_session`."""
         connection = self._connection(lasts=False)
-        connection.assume_session(revision, lacks, peer_capabilities, peer_info)
+        connection.assume_session(session, lacks)
         return self._session_of(connection, request)
 
     def _stated_revision(self, request: http.HttpRequest) -> Revision:
@@ -424,16 +421,7 @@ class SessionEndpoint:
         send: http.Send,
         identify: Identify | None = None,
     ) -> None:
-        """Respond to an `initialize` that opens a session.
-
-        Args:
-            request: The POST.
-            message: The `initialize`.
-            body: The body of the POST.
-            receive: The ASGI receive callable.
-            send: The ASGI send callable.
-            identify: Gives the id of the session; by default this process keeps it.
-        """
+        """Respond to an `initialize`. By default this process keeps the session."""
         facts, limits = self._facts, self._settings.limits
         refused = http.check_initialize(message, body, limits) or self.check_version(request)
         if refused is None and self._check_draft:
@@ -452,8 +440,7 @@ class SessionEndpoint:
         if identify is not None and identifier is None:
             await self.initialize(request, message, body, receive, send)
             return
-        if not lasts:
-            connection.session.lacks = _LACKS
+        connection.session.lacks = "" if lasts else _LACKS
         session = self._session_of(connection, request)
         if lasts:
             refused = await self._register(session, body)
