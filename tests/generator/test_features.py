@@ -21,15 +21,9 @@ NONE = ("none",)
 
 SIZES = {
     ("server", "stdio"): (68, 19_600),
-<<<<<<< HEAD
     ("server", "http"): (87, 25_700),
     ("client", "all"): (86, 22_200),
     ("all", "all"): (132, 37_700),
-=======
-    ("server", "http"): (87, 25_800),
-    ("client", "all"): (93, 24_500),
-    ("all", "all"): (139, 40_100),
->>>>>>> wt-sealed
 }
 """The most files and lines of a package of one revision without features, headers included."""
 
