@@ -26,7 +26,7 @@ import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
 
-from ..._wire import UNREADABLE, encode
+from ..._wire import decoder, encode
 from ...channel import RequestId
 from ...facts import Revision
 from ...protocol.lifecycle import Description
@@ -43,7 +43,7 @@ from .registry import Registry
 from .signatures import Signature
 from .tools import Tool
 
-_asdict = msgspec.structs.asdict
+_decode_object = decoder(dict[str, Any])
 _write = msgspec.json.Encoder().encode  # of texts and integers, of which each is finite
 
 _MOST_PLANS = 10_000
@@ -115,7 +115,7 @@ class ToolCallPlan:
 
     Attributes:
         suspends: Whether the function may suspend.
-        looks: Whether the function may look at its request: a context, or context variables.
+        looks: Whether code of the user may look at its request: a context, or context variables.
     """
 
     def __init__(
@@ -131,10 +131,15 @@ class ToolCallPlan:
         self._encode_result = encode_result
         self._context_of = context_of
         self._context = tool.signature.context
-        self._decode = msgspec.json.Decoder(tool.signature.struct).decode
+        self._decode: Callable[[Raw], Any] = _decode_object
+        self._bind: Callable[[Any], dict[str, Any]] = tool.bind
+        is_plain = _is_decoded_alike(tool.signature)
+        if is_plain:
+            self._decode = msgspec.json.Decoder(tool.signature.struct).decode
+            self._bind = msgspec.structs.asdict
         self._text = self._text_response() if tool.returns_texts else None
         self.suspends = not never_suspends(tool.function)
-        self.looks = self.suspends or self._context is not None
+        self.looks = self.suspends or self._context is not None or not is_plain
 
     async def run(self, identifier: RequestId, arguments: Raw, served: ServedRequest) -> CallEnd:
         """Call the function; see `CallPlan`."""
@@ -142,8 +147,8 @@ class ToolCallPlan:
         error: BaseException | None = None
         value: Any = None
         try:
-            bound = _asdict(self._decode(arguments))
-        except UNREADABLE:
+            bound = self._bind(self._decode(arguments))
+        except Exception:  # the handler finds it too, and says so
             return None
         if self._context is not None:
             context = bound[self._context] = self._context_of(served.context())
@@ -200,7 +205,6 @@ def _has_plan(tool: Tool) -> bool:
         and tool.runner is None
         and not tool.param_headers
         and not tool.has_own_schemas
-        and _is_decoded_alike(tool.signature)
     )
 
 

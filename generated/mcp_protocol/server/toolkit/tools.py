@@ -153,6 +153,14 @@ class Tool:
         """Whether a text that the function returns stands in the result as it is."""
         return self._output.form == "text" or self._output.schema is None
 
+    def bind(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Convert arguments to the types of the parameters.
+
+        Raises:
+            ValueError: They do not fit.
+        """
+        return self.signature.bind(arguments, coerce=self._coerce)
+
     def call(
         self, arguments: Mapping[str, Any] | None, context: Context, results: ToolResultBuilder
     ) -> Coroutine[Any, Any, Any]:
@@ -167,7 +175,7 @@ class Tool:
         if self._input_complaint is not None:
             return self._call_validated(arguments, context, results, self._input_complaint)
         try:
-            bound = signature.bind(arguments, coerce=self._coerce)
+            bound = self.bind(arguments)
         except ValueError as error:
             return self._refuse(error, arguments, context, results)
         if signature.context is not None:

@@ -6,6 +6,8 @@ import asyncio
 import gc
 import re
 from collections.abc import Awaitable, Callable, MutableMapping
+from dataclasses import dataclass
+from datetime import date
 from typing import Any
 
 import anyio
@@ -19,6 +21,16 @@ from package.asgi_client import Http, asgi, fields_of
 from package.wire import HANDSHAKE, STREAMABLE, encoded, request
 
 pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("revision", STREAMABLE)]
+
+
+@dataclass
+class Point:
+    x: int
+
+    def __post_init__(self) -> None:
+        if self.x < 0:
+            raise ZeroDivisionError("not there")
+
 
 ADD = {"name": "add", "arguments": {"a": 1, "b": 2}}
 
@@ -38,6 +50,10 @@ def varied_server() -> Server:
     @server.tool()
     async def not_finite() -> dict[str, float]:
         return {"x": float("nan")}
+
+    @server.tool()
+    async def dated(day: date, more: Point | None = None) -> str:
+        return f"{day.year} {more}"
 
     @server.tool()
     async def refuses() -> str:
@@ -108,6 +124,9 @@ REQUESTS: dict[str, tuple[str, dict[str, Any]]] = {
     "an unknown tool": tool("no-such"),
     "a structured result": tool("object"),
     "a result without JSON form": tool("not_finite"),
+    "an argument that JSON has no type for": tool("dated", day="2026-07-28", more={"x": 1}),
+    "a wrong one": tool("dated", day="yesterday"),
+    "an argument whose type fails": tool("dated", day="2026-07-28", more={"x": -1}),
     "a tool error": tool("refuses"),
     "a failure": tool("crashes"),
     "an error of the protocol": tool("breaks_protocol"),
