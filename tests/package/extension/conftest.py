@@ -17,7 +17,7 @@ from mcpgen.package.build_request import BuildRequest
 from package.extension.task_work import PACKAGE, REVISIONS
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def pkg(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[Any]:
     """The modules of a package with the extension."""
     root = tmp_path_factory.mktemp("packages")
