@@ -253,16 +253,6 @@ def _no_plan(revision: Revision, tool: str) -> None:
     """Have the application serve the calls of a tool."""
 
 
-<<<<<<< HEAD
-def _no_keys() -> Sequence[bytes]:
-    return ()
-=======
-def _never_planned(body: bytes) -> bool:
-    """Whether a body may be a call with a plan: there are none."""
-    return False
->>>>>>> wt-sealed
-
-
 def _ignore_state(state: Any) -> None:
     """Discard what a lifespan yields."""
 
@@ -317,12 +307,7 @@ class Service(msgspec.Struct, frozen=True):
     on_subscription: OnSubscription | None = None
     admit: Admit | None = None
     call_plan: Callable[[Revision, str], CallPlan | None] = _no_plan
-<<<<<<< HEAD
-    shared_keys: Callable[[], Sequence[bytes]] = _no_keys
-=======
-    may_be_planned: Callable[[bytes], bool] = _never_planned
     shared_keys: Callable[[], Sequence[bytes]] = tuple[bytes, ...]
->>>>>>> wt-sealed
 
 
 async def serve(service: Service, channel: Channel) -> None:

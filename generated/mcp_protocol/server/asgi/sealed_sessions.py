@@ -45,6 +45,7 @@ from ..serving import Service
 from . import http_response
 from . import request as http
 from .http_response import HttpResponse
+from .http_session import HttpSession
 from .quotas import Quotas
 from .session_endpoint import CheckDraft, SessionEndpoint, initialize_request
 from .settings import ServerHttpSettings
@@ -216,6 +217,7 @@ class SealedEndpoint(SessionEndpoint):
         receive: http.Receive,
         send: http.Send,
         scope: anyio.CancelScope,
+        session: HttpSession | HttpResponse | None = None,
     ) -> None:
         """Respond to one POST; see `SessionEndpoint.post`."""
         identifier = self.named_session(request)
@@ -235,34 +237,10 @@ class SealedEndpoint(SessionEndpoint):
         if refused is not None:
             await refused.send(send)
             return
-<<<<<<< HEAD
-        session = self.new_session(request, revision, LACKS, sealed.capabilities, sealed.info)
-        session.session_id = identifier
-        await self.post_in(session, request, message, messages, body, receive, send, scope)
-=======
         stated = Session(revision, {}, sealed.capabilities, sealed.info)
-        session = endpoint.single_session(request, stated, LACKS)
+        session = self.single_session(request, stated, LACKS)
         session.session_id = identifier
-        await endpoint.post(request, message, messages, body, receive, send, scope, session)
-
-    def post_plainly(
-        self,
-        request: http.HttpRequest,
-        message: jsonrpc.Request,
-        receive: http.Receive,
-        send: http.Send,
-        scope: anyio.CancelScope,
-        begun: Begun | None = None,
-    ) -> Any:
-        """Responds to a POST of a session in this process; see `PlainEndpoint`."""
-        return self._sessions.post_plainly(request, message, receive, send, scope, begun)
-
-    def serve_planned(
-        self, request: http.HttpRequest, call: Any, send: http.Send
-    ) -> Planned | None:
-        """Serves a call in a session of this process by its plan; see `PlainEndpoint`."""
-        return self._sessions.serve_planned(request, call, send)
->>>>>>> wt-sealed
+        await super().post(request, message, messages, body, receive, send, scope, session)
 
     async def get(self, request: http.HttpRequest, receive: http.Receive, send: http.Send) -> None:
         """Refuse to open a stream, which would reach the changes of one process alone."""

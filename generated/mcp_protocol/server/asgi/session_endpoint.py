@@ -150,25 +150,7 @@ class SessionEndpoint:
         if isinstance(session, HttpResponse):
             await session.send(send)
             return
-<<<<<<< HEAD
-        await self.post_in(session, request, message, messages, body, receive, send, scope)
-
-    async def post_in(
-        self,
-        session: HttpSession,
-        request: http.HttpRequest,
-        message: jsonrpc.Message | None,
-        messages: Sequence[jsonrpc.Message],
-        body: bytes,
-        receive: http.Receive,
-        send: http.Send,
-        scope: anyio.CancelScope,
-    ) -> None:
-        """Respond to one POST of a session; see `post`."""
         self.posts.observe(session)
-        initialize = initialize_request(message)
-=======
->>>>>>> wt-sealed
         refused = None
         if self._check_draft and not self._draft_keys.isdisjoint(request.headers):
             refused = self._check_draft(session.revision.facts, request, message)
