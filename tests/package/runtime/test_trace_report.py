@@ -92,7 +92,7 @@ def test_what_is_no_record_is_named_and_the_rest_is_shown(
     assert last == "4 messages, 2 errors, 2 requests without answer"
 
 
-def test_a_second_answer_to_one_request_is_shown_without_a_method(
+def test_a_second_answer_to_a_request_has_no_method(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     head = '{"time": "2026-01-01T00:00:00+00:00", "pid": 1, "channel": "client", "direction": '
