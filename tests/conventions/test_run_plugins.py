@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import outcomes
-from conftest import older_cases, one_of_each
+from conftest import beyond_sample, older_cases, one_of
 from conventions.sources import text_of
 
 PLUGINS = "pytest_plugins = ['leftovers', 'outcomes']\n"
@@ -206,15 +206,38 @@ def test_of_cases_that_differ_in_revision_the_newest_is_kept() -> None:
         assert older_cases(order) == {"test_it.py::a[2024-11-05-x]"}
 
 
-def case(name: str, *marks: str) -> Any:
-    """A test, as far as its name and marks decide whether it is chosen."""
-    found = {mark: mark for mark in marks}
-    return SimpleNamespace(name=name, nodeid=f"test_it.py::{name}", get_closest_marker=found.get)
+def case(name: str, *marks: str, rule: str = "a.b") -> Any:
+    """A test, as far as its name, marks and claim decide whether it is chosen."""
+    return SimpleNamespace(
+        name=name,
+        nodeid=f"test_it.py::{name}",
+        get_closest_marker={mark: mark for mark in marks}.get,
+        iter_markers=lambda kind: [SimpleNamespace(args=(rule,))],
+    )
 
 
-def test_of_each_function_the_same_quick_case_is_chosen() -> None:
-    names = [f"a[{number}]" for number in range(9)]
-    (chosen,) = one_of_each([case(name) for name in names])
-    others = [case("b[x]", "slow"), case("b[y]"), case("b[z]", "trio"), case("c", "slow")]
-    again = one_of_each([*[case(name) for name in names], *others])
-    assert [item.name for item in again] == [chosen.name, "b[y]", "c"]
+def test_of_a_function_the_same_case_is_chosen() -> None:
+    cases = [case(f"a[{number}]") for number in range(9)]
+    chosen = one_of(cases, is_quick=True)
+    assert len(chosen) == 1
+    assert one_of(cases, is_quick=False) == chosen
+    mixed = [case("b[x]", "slow"), case("b[y]"), case("b[trio]")]
+    slow = [case("c", "slow")]
+    for is_quick, of_slow in ((True, []), (False, slow)):
+        assert one_of(mixed, is_quick=is_quick) == mixed[1:2]
+        assert one_of(slow, is_quick=is_quick) == of_slow
+
+
+def test_a_sample_has_cases_of_each_loop_revision_and_claim() -> None:
+    ours = [case(f"a[{number}]") for number in range(9)]
+    alike = [
+        [case(f"a[trio-{number}]") for number in range(9)],
+        [case(f"a[2024-11-05-{number}]", "older") for number in range(9)],
+        [case(f"a[2025-03-26-{number}]", "older") for number in range(7)],
+        [case(f"a[2025-03-26-{number}]", "older", rule="c.d") for number in range(7, 9)],
+    ]
+    beyond = beyond_sample([*ours, *(each for cases in alike for each in cases)])
+    kept = [sum(each.nodeid not in beyond for each in cases) for cases in (ours, *alike)]
+    assert kept[:3] == [9, 3, 3]
+    assert kept[3] in (2, 3)
+    assert kept[4] == 1

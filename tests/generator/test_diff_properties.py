@@ -99,13 +99,13 @@ def renamed(definitions: dict[str, Any], names: dict[str, str]) -> dict[str, Any
 
 
 @given(definitions())
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_equal_protocols_do_not_differ(own: dict[str, Any]) -> None:
     assert changes(side("A", own, own), side("B", json.loads(json.dumps(own)), own)) == ()
 
 
 @given(definitions())
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_a_protocol_written_in_another_way_does_not_differ(own: dict[str, Any]) -> None:
     other = {name: shuffled(node) for name, node in own.items()}
     other["ClientRequest"] = own["ClientRequest"]
@@ -116,7 +116,7 @@ def test_a_protocol_written_in_another_way_does_not_differ(own: dict[str, Any]) 
 
 
 @given(definitions(), definitions())
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 def test_the_way_back_mirrors_the_way_there(one: dict[str, Any], other: dict[str, Any]) -> None:
     old, new = side("A", one, other), side("B", other, one)
     there = {
@@ -131,7 +131,7 @@ def test_the_way_back_mirrors_the_way_there(one: dict[str, Any], other: dict[str
 
 
 @given(definitions(), st.permutations(("Pail", "Ladder", "Tape")))
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_renaming_back_what_was_renamed_leaves_no_change(
     own: dict[str, Any], words: list[str]
 ) -> None:
@@ -150,7 +150,7 @@ def test_renaming_back_what_was_renamed_leaves_no_change(
 
 
 @given(definitions(), definitions())
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 def test_every_form_of_a_report_holds_every_change(
     one: dict[str, Any], other: dict[str, Any]
 ) -> None:

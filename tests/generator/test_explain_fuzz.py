@@ -49,7 +49,7 @@ def damaged(draw: st.DrawFn) -> Any:
 
 @pytest.mark.parametrize("name", REVISIONS)
 @given(st.dictionaries(MEMBERS, VALUES) | VALUES | damaged())
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_any_json_is_judged_and_what_is_proposed_is_accepted(name: str, message: Any) -> None:
     chosen = revision(name)
     before = json.dumps(message)
@@ -62,7 +62,7 @@ def test_any_json_is_judged_and_what_is_proposed_is_accepted(name: str, message:
 
 
 @given(st.lists(st.dictionaries(MEMBERS, VALUES) | VALUES | damaged(), max_size=6))
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_any_order_of_messages_is_a_conversation(messages: list[Any]) -> None:
     recorded = [
         Recorded(number, message, ("sent", "received")[number % 2], "client")

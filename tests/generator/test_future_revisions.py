@@ -50,7 +50,6 @@ def results_in(found: RevisionSpec) -> Mapping[str, str | None]:
 @pytest.mark.parametrize("name", NAMES)
 @settings(
     max_examples=5,
-    deadline=None,
     derandomize=True,
     phases=[Phase.generate],  # shrinking would build some hundred more
     suppress_health_check=list(HealthCheck),

@@ -123,7 +123,6 @@ def shapes() -> None:
 
 @settings(
     max_examples=5,
-    deadline=None,
     phases=[Phase.explicit, Phase.generate],  # to shrink an example takes minutes
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )

@@ -98,7 +98,6 @@ def shapes() -> None:
 
 @settings(
     max_examples=4,
-    deadline=None,
     phases=[Phase.explicit, Phase.generate],  # to shrink an example takes minutes
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )

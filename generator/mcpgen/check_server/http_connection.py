@@ -60,7 +60,7 @@ def open_http(address: str, options: Mapping[str, Any], timeout: float) -> HttpC
 
 @cache
 def _trusted() -> ssl.SSLContext:
-    """What all clients trust: a check opens many, and to read certificates takes its time."""
+    """The certificates that all clients trust: a check opens many, and reading takes its time."""
     import httpx2
 
     return httpx2.create_ssl_context()

@@ -30,7 +30,6 @@ FINE = {200, 202, 204, 307, 400, 403, 404, 405, 406, 408, 413, 415, 431}
 REVISION = PER_REQUEST[-1]
 
 calm = settings(
-    deadline=None,
     max_examples=40,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
