@@ -21,9 +21,9 @@ NONE = ("none",)
 
 SIZES = {
     ("server", "stdio"): (68, 19_600),
-    ("server", "http"): (87, 25_700),
+    ("server", "http"): (87, 25_850),
     ("client", "all"): (93, 24_500),
-    ("all", "all"): (139, 40_000),
+    ("all", "all"): (139, 40_110),
 }
 """The most files and lines of a package of one revision without features, headers included."""
 
