@@ -96,7 +96,13 @@ class UnreadContext(RequestContext):
 
 
 class PlainEndpoint(Protocol):
-    """Serves requests the plain way, and the whole way."""
+    """Serves requests the plain way, and the whole way.
+
+    Attributes:
+        requests: Encodes the responses.
+    """
+
+    requests: PlainRequests
 
     def admit(self, request: HttpRequest, call: PlainCall) -> tuple[RequestMetadata, Any] | None:
         """The metadata of a call and its session; `None` if the call is not certainly plain."""
@@ -106,11 +112,6 @@ class PlainEndpoint(Protocol):
         self, request: HttpRequest, message: jsonrpc.Request
     ) -> tuple[PlainRequest, Any] | None:
         """A request and its session; `None` if the request is not certainly plain."""
-        ...
-
-    @property
-    def requests(self) -> PlainRequests:
-        """Encodes the responses."""
         ...
 
     def open(self, served: PlainService) -> Opened:
@@ -143,14 +144,15 @@ class PlainService:
         stated: As passed.
         session: As passed.
         scope: As passed, or entered since.
+        id: Id of the request.
         since: When the handler began to wait, on the monotonic clock; `None` if it did not.
         observed: Whether the request is an open one.
         done: Whether the response was sent the plain way.
     """
 
     __slots__ = (
-        *("_body", "_endpoint", "_opened", "_received", "done", "observed", "post", "scope"),
-        *("session", "since", "stated"),
+        *("_body", "_endpoint", "_opened", "_received", "done", "id", "observed", "post"),
+        *("scope", "session", "since", "stated"),
     )
 
     def __init__(
@@ -169,15 +171,11 @@ class PlainService:
         self.session = session
         self.scope = scope
         self._received = received
+        self.id: RequestId = received.id
         self._body = body
         self._opened: Opened | None = None
         self.since: float | None = None
         self.observed = self.done = False
-
-    @property
-    def id(self) -> RequestId:
-        """Id of the request."""
-        return self._received.id
 
     def request(self) -> PlainRequest:
         """The whole request, with typed params."""
@@ -229,17 +227,15 @@ class PlainService:
                 await send_json(end, self.post[2])
             except Exception as error:
                 logger.debug("not sent: %s", error)
-        elif self.scope is not None:
-            await self._finish(self.scope, end)
-        else:
-            with anyio.CancelScope() as self.scope:
-                await self._finish(self.scope, end)
-        return True
-
-    def _finish(self, scope: anyio.CancelScope, handler: Awaitable[Any]) -> Awaitable[None]:
+            return True
         finish = self._whole_way()[1]
         assert finish is not None  # the response was not sent
-        return finish(scope, handler)
+        if self.scope is not None:
+            await finish(self.scope, end)
+        else:
+            with anyio.CancelScope() as self.scope:
+                await finish(self.scope, end)
+        return True
 
     def _whole_way(self) -> Opened:
         if self._opened is None:

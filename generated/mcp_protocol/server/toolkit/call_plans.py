@@ -132,7 +132,9 @@ class ToolCallPlan:
         self._context_of = context_of
         self._context = tool.signature.context
         self._decode: Callable[[Raw], Any] = _decode_object
-        self._bind: Callable[[Any], dict[str, Any]] = tool.bind
+        self._bind: Callable[[Any], dict[str, Any]] = partial(
+            tool.signature.bind, coerce=tool.coerce
+        )
         is_plain = _is_decoded_alike(tool.signature)
         if is_plain:
             self._decode = msgspec.json.Decoder(tool.signature.struct).decode

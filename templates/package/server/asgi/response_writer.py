@@ -288,18 +288,10 @@ class PostResponse(Channel):
     """
 
     __slots__ = (
-        *("_batch", "_documents", "_headers", "_json_only", "_left", "_on_abort"),
-        *("_receive", "_request", "_send", "_session", "_settings", "_sse", "_statuses", "_stream"),
-        *(
-            "_streaming",
-            "_watching",
-            "attended",
-            "created",
-            "done",
-            "events_only",
-            "other_status",
-            "watched",
-        ),
+        *("_batch", "_documents", "_headers", "_json_only", "_left", "_on_abort", "_receive"),
+        *("_request", "_send", "_session", "_settings", "_sse", "_statuses", "_stream"),
+        *("_streaming", "_watching", "attended", "created", "done", "events_only"),
+        *("other_status", "watched"),
     )
 
     def __init__(

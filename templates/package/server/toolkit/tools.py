@@ -68,6 +68,7 @@ class Tool:
         scopes: Scopes that a call needs.
         tags: Names for groups of items.
         dependencies: What other functions provide for a call, if anything.
+        coerce: As passed.
         runner: What runs the calls; `None` for the tasks of the requests.
         signature: Parameters and return type of the function.
         function: A coroutine function that gives the value of a call.
@@ -106,7 +107,7 @@ class Tool:
         if timeout is not None:
             self.function = _limited(self.function, self.label, timeout)
         self._input_complaint: Complaint | None = None
-        self._coerce = coerce
+        self.coerce = coerce
         self._show_errors = show_errors
         self._validation_seconds = validation_seconds
         schema = self._input_schema(input_schema, additional_properties)
@@ -148,14 +149,6 @@ class Tool:
         """Whether a text that the function returns stands in the result as it is."""
         return self._output.form == "text" or self._output.schema is None
 
-    def bind(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Convert arguments to the types of the parameters.
-
-        Raises:
-            ValueError: They do not fit.
-        """
-        return self.signature.bind(arguments, coerce=self._coerce)
-
     def call(
         self, arguments: Mapping[str, Any] | None, context: Context, results: ToolResultBuilder
     ) -> Coroutine[Any, Any, Any]:
@@ -170,7 +163,7 @@ class Tool:
         if self._input_complaint is not None:
             return self._call_validated(arguments, context, results, self._input_complaint)
         try:
-            bound = self.bind(arguments)
+            bound = signature.bind(arguments, coerce=self.coerce)
         except ValueError as error:
             return self._refuse(error, arguments, context, results)
         if signature.context is not None:

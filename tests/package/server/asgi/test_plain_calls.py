@@ -52,10 +52,6 @@ def varied_server() -> Server:
         return {"x": float("nan")}
 
     @server.tool()
-    async def dated(day: date, more: Point | None = None) -> str:
-        return f"{day.year} {more}"
-
-    @server.tool()
     async def refuses() -> str:
         raise ToolError("no")
 
@@ -88,6 +84,17 @@ def varied_server() -> Server:
         await ctx.error("something")
         return "reported"
 
+    add_others(server)
+    return server
+
+
+def add_others(server: Server) -> None:
+    """Add further tools, a prompt and a resource."""
+
+    @server.tool()
+    async def dated(day: date, more: Point | None = None) -> str:
+        return f"{day.year} {more}"
+
     @server.tool()
     async def knows(ctx: Context) -> str:
         return f"{ctx.request_id} {ctx.revision} {ctx.session_id is None} {ctx.principal.subject}"
@@ -95,13 +102,6 @@ def varied_server() -> Server:
     @server.tool()
     def threaded() -> str:
         return "in a thread"
-
-    add_others(server)
-    return server
-
-
-def add_others(server: Server) -> None:
-    """Add a prompt and a resource."""
 
     @server.prompt()
     async def greeting(who: str) -> str:
