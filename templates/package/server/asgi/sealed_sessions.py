@@ -22,7 +22,7 @@ import logging
 import os
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -33,6 +33,7 @@ from ..._wire import UNREADABLE
 from ...errors import MissingExtraError
 from ...protocol import jsonrpc
 from ...protocol.lifecycle import Session
+from ...protocol.plain_requests import PlainCall
 from ...runtime.request_context import PRINCIPAL, Identity
 from ..serving import Service
 from . import http_response
@@ -241,12 +242,12 @@ class SealedEndpoint:
         send: http.Send,
         scope: anyio.CancelScope,
         begun: Begun | None = None,
-    ) -> Any:
+    ) -> Awaitable[None] | None:
         """Responds to a POST of a session in this process; see `PlainEndpoint`."""
         return self._sessions.post_plainly(request, message, receive, send, scope, begun)
 
     def serve_planned(
-        self, request: http.HttpRequest, call: Any, send: http.Send
+        self, request: http.HttpRequest, call: PlainCall, send: http.Send
     ) -> Planned | None:
         """Serves a call in a session of this process by its plan; see `PlainEndpoint`."""
         return self._sessions.serve_planned(request, call, send)
