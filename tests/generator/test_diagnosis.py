@@ -97,7 +97,10 @@ def test_each_template_of_another_version_is_named(
         ('schemas_dir = "own"', "schemas_dir own is not there; name the folder"),
         ('templates = "mine"', "mine: expected a directory with templates, got none"),
         ('patch = "own.patch"', "own.patch: expected a patch, got no file"),
-        ('extensions = ["x.json"]', "expected the file of an extension, got x.json"),
+        (
+            'extensions = ["x.json"]',
+            "expected the file of an extension, or one of tasks, got x.json",
+        ),
         ('revision = "latest"', "the nearest being revisions, got"),
     ],
 )

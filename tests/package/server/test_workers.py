@@ -307,6 +307,20 @@ def test_a_question_of_one_process_is_answered_to_another(folder: Path, tool: st
         assert server.end()[0] == 0
 
 
+@pytest.mark.parametrize("revision", SESSIONS[-1:])
+def test_a_session_outlives_the_process_that_opened_it(folder: Path, revision: str) -> None:
+    with serving(folder) as (server, _):
+        one, two = two_workers(server)
+        with stopped(two):
+            session = open_session(server, revision)
+        os.kill(one, signal.SIGKILL)
+        third = replacement(server, one)
+        for other, served in ((two, third), (third, two)):
+            with stopped(other):
+                assert worker_of(server, revision, session) == served
+        assert server.end()[0] == 0
+
+
 def replacement(server: Started, killed: int) -> int:
     """The process that was started for one that was killed, once it serves."""
     assert server.process.stderr is not None

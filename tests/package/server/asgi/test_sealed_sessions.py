@@ -359,7 +359,25 @@ async def test_a_client_with_too_much_info_has_one_process(
                 async with http.stream("GET") as stream:  # all that sessions have is there
                     assert stream.status == 200
     [record] = caplog.records
-    assert "are too large for a session id of 4096 characters" in record.message
+    assert "fit into a session id of 4096 characters" in record.message
+
+
+def nested(depth: int) -> Any:
+    value: Any = {}
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+@newest
+@pytest.mark.parametrize("value", [2**70, nested(300), nested(900), 1e300, "\ud83d\ude00"])
+async def test_capabilities_of_any_shape_open_a_session(revision: str, value: Any) -> None:
+    async with serving(server_of()) as (http, _):
+        message = initialize(revision, {"experimental": {"lamp": {"value": value}}})
+        reply = await http.post(message)
+        assert reply.status == 200
+        fields = {SESSION: reply.fields[SESSION]}
+        assert (await http.post(request(revision, "tools/list"), **fields)).status == 200
 
 
 @newest
