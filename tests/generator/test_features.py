@@ -21,9 +21,9 @@ NONE = ("none",)
 
 SIZES = {
     ("server", "stdio"): (68, 19_600),
-    ("server", "http"): (87, 25_700),
+    ("server", "http"): (87, 26_000),
     ("client", "all"): (86, 22_200),
-    ("all", "all"): (132, 37_700),
+    ("all", "all"): (132, 37_950),
 }
 """The most files and lines of a package of one revision without features, headers included."""
 

@@ -191,13 +191,16 @@ class Receiver:
         """Receive one message, or several in a revision with batches."""
         session = self._state.session
         batching = session is not None and session.revision.batching and jsonrpc.is_batch(data)
-        if not isinstance(data, jsonrpc.ParsedMessage) or data.is_batch != batching:
-            if not batching:
-                return self.receive_message(jsonrpc.parse(data), now)
-            data = jsonrpc.ParsedMessage.of(data, True)
+        messages: Sequence[jsonrpc.Message]
+        if isinstance(data, jsonrpc.ParsedMessage) and data.is_batch == batching:
+            messages = data.messages
+        elif batching:
+            messages = jsonrpc.parse_batch(data)
+        else:
+            return self.receive_message(jsonrpc.parse(data), now)
         if batching:
-            return self.receive_batch(data.messages, now)
-        return self.receive_message(data.messages[0], now)
+            return self.receive_batch(messages, now)
+        return self.receive_message(messages[0], now)
 
     def receive_batch(self, messages: Sequence[jsonrpc.Message], now: float) -> list[Event]:
         """Receive the parsed messages of a batch."""

@@ -211,12 +211,13 @@ the response takes more; or `None`, if the function was not called."""
 
 
 class ServedRequest(Protocol):
-    """A request that is being served."""
+    """A request that is being served.
 
-    @property
-    def observed(self) -> bool:
-        """Whether it is an open one: its response then takes more than a plan."""
-        ...
+    Attributes:
+        observed: Whether it is an open one: its response then takes more than a plan.
+    """
+
+    observed: bool
 
     def context(self) -> RequestContext:
         """Its context."""
@@ -224,17 +225,15 @@ class ServedRequest(Protocol):
 
 
 class CallPlan(Protocol):
-    """Serves calls of one tool in one revision."""
+    """Serves calls of one tool in one revision.
 
-    @property
-    def suspends(self) -> bool:
-        """Whether the function may suspend."""
-        ...
+    Attributes:
+        suspends: Whether the function may suspend.
+        looks: Whether code of the user may look at its request: a context, or context variables.
+    """
 
-    @property
-    def looks(self) -> bool:
-        """Whether the function may look at its request: a context, or context variables."""
-        ...
+    suspends: bool
+    looks: bool
 
     def run(
         self, identifier: RequestId, arguments: Raw, served: ServedRequest

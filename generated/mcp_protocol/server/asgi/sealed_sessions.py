@@ -34,7 +34,7 @@ from typing import Any
 import anyio
 import msgspec
 
-from ..._wire import UNREADABLE
+from ..._wire import UNREADABLE, UNWRITABLE
 from ...errors import MissingExtraError
 from ...facts import Revisions
 from ...protocol import jsonrpc
@@ -128,7 +128,7 @@ class SessionCipher:
         self._revoked: OrderedDict[str, int] = OrderedDict()
 
     def seal(self, session: Session, owner: Identity | None) -> str | None:
-        """The id of a session; `None` if it is longer than `ID_CHARACTERS`.
+        """The id of a session; `None` if none of `ID_CHARACTERS` can carry it.
 
         Args:
             session: The session.
@@ -142,9 +142,12 @@ class SessionCipher:
             start,
             start + max(1, round(self._seconds)),
         )
+        try:
+            text = _encode(sealed)
+        except UNWRITABLE:  # such as a number of more than 64 bits
+            return None
         salt = os.urandom(_SALT_BYTES)
         cipher, nonce = self._cipher_of(self._keys()[0], salt)
-        text = _encode(sealed)
         identifier = _text_of(salt + cipher.encrypt(nonce, text, self._associated(owner)))
         return identifier if len(identifier) <= ID_CHARACTERS else None
 
@@ -275,8 +278,8 @@ class SealedEndpoint(SessionEndpoint):
         if identifier is None and not self._warned:
             self._warned = True
             logger.warning(
-                "a client's info and capabilities are too large for a session id of %d characters, "
-                "so its session lives in this process; further ones are not logged",
+                "a client's info and capabilities don't fit into a session id of %d characters, so "
+                "its session lives in this process; further ones are not logged",
                 ID_CHARACTERS,
             )
         return identifier

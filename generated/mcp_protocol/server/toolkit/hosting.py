@@ -223,8 +223,8 @@ def _check_importable(pickled: bytes) -> None:
         return
     if any(argument == "__main__" for _, argument, _ in pickletools.genops(pickled)):
         raise TypeError(
-            f"workers: expected a function of a module that can be imported, got one of {spec.name}, "
-            "which `python -m` runs: move it to another module of the package"
+            f"workers: expected a function of a module that can be imported, got one of "
+            f"{spec.name}, which `python -m` runs: move it to another module of the package"
         )
 
 
