@@ -22,6 +22,8 @@ from .calls import CALLS, in_memory, over_pipes
 from .codec import codec
 from .http_calls import CALLS as HTTP_CALLS
 from .http_calls import over_http
+from .http_cpu import CALLS as CPU_CALLS
+from .http_cpu import cpu_over_http
 from .http_memory import SESSIONS, STREAMS, memory_held
 from .many_tools import many_tools
 from .measure import Line, table
@@ -38,6 +40,7 @@ SECTIONS: dict[str, tuple[Callable[[int], Iterable[Line]], int]] = {
     "many-tools": (many_tools, 9),
     "pydantic-models": (pydantic_calls, 9),
     "stdio": (over_pipes, 9),
+    "http-cpu": (cpu_over_http, 9),
     "http": (over_http, 11),
     "http-memory": (memory_held, 1),
     "protected": (protected_calls, 9),
@@ -52,7 +55,8 @@ One run, {machine}, Python {python}, mcp {mcp}, fastmcp {fastmcp}, uvicorn {uvic
 {orjson}, msgspec {msgspec}{typescript}. Contenders take turns in every round; each figure is the
 median of its rounds: {imports} for imports and starts, {codec} of 0.1 s for decoding, {memory} of
 {calls} calls in memory and over stdio, {http} of {http_calls} calls over HTTP, {generation} for the
-tool, {protected} of {protected_calls} calls for the CPU time with a token. Calls run on asyncio;
+tool, {protected} of {protected_calls} calls for the CPU time with a token, {cpu} of {cpu_calls} for
+other CPU time. Calls run on asyncio;
 each client calls the server of its own kind, whose tool adds two
 numbers and returns text, or takes and returns models of pydantic. Over HTTP, servers in Python run
 on uvicorn with httptools and uvloop, servers in Node on its own HTTP server; all answer with JSON.
@@ -104,6 +108,8 @@ def main() -> int:
             sessions=SESSIONS,
             streams=STREAMS,
             protected_calls=PROTECTED_CALLS,
+            cpu=options.rounds or SECTIONS["http-cpu"][1],
+            cpu_calls=CPU_CALLS,
         )
     )
     missed = [line.name for line in lines if not line.met]

@@ -98,6 +98,10 @@ def application(contender: str) -> Any:
         from . import our_server
 
         return our_server.server.asgi(PATH)
+    if contender == "varied":
+        from . import varied_server
+
+        return varied_server.server.asgi(PATH)
     if contender == "official":
         from . import official_server
 

@@ -23,7 +23,6 @@ _session = re.compile(rb"(?i)\r\nmcp-session-id: *([!-~]+)").search
 
 CLIENT = {"name": "bench", "version": "1"}
 INITIALIZE = {"protocolVersion": HANDSHAKE, "capabilities": {}, "clientInfo": CLIENT}
-CALL = {"name": "add", "arguments": ARGUMENTS}
 META = {
     "io.modelcontextprotocol/protocolVersion": PER_REQUEST,
     "io.modelcontextprotocol/clientCapabilities": {},
@@ -100,10 +99,14 @@ class Load:
         url: The server.
         revision: The revision to speak.
         token: The access token of every request, if they need one.
+        tool: The tool to call.
     """
 
-    def __init__(self, url: str, revision: str, token: str | None = None) -> None:
+    def __init__(
+        self, url: str, revision: str, token: str | None = None, tool: str = "add"
+    ) -> None:
         self._token = token
+        self._tool = tool
         self._url = urlsplit(url)
         assert self._url.hostname is not None
         assert self._url.port is not None
@@ -116,7 +119,8 @@ class Load:
     async def start(self) -> None:
         """Open a session, where the revision has sessions, and encode the call."""
         session = await self.session() if self._revision == HANDSHAKE else None
-        request = self.request("tools/call", CALL, session)
+        call = {"name": self._tool, "arguments": ARGUMENTS}
+        request = self.request("tools/call", call, session)
         self._before, _, self._after = request.partition(b"%d" % _PLACE)
 
     async def call(self) -> None:
@@ -173,7 +177,7 @@ class Load:
         if self._revision == PER_REQUEST:
             fields += b"Mcp-Method: %b\r\n" % method.encode()
             if method == "tools/call":
-                fields += b"Mcp-Name: add\r\n"
+                fields += b"Mcp-Name: %b\r\n" % self._tool.encode()
         return self.head("POST", session=session) + fields + b"\r\n" + body
 
     def head(self, method: str, *, session: str | None = None) -> bytes:

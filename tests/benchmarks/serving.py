@@ -17,8 +17,11 @@ from .processes import HERE, ROOT, environment
 NPM_VARIABLE = "MCP_NPM_PEERS"
 """Names the folder with the packages of npm; without it, the TypeScript SDK is left out."""
 
-PROTECTED = (sys.executable, "-m", f"{__package__}.http_server", "protected")
-"""The command of our server that requires an access token."""
+OTHERS = {
+    name: (sys.executable, "-m", f"{__package__}.http_server", name)
+    for name in ("protected", "varied")
+}
+"""The commands of our servers that require an access token, or have tools that take more."""
 
 
 def contenders() -> dict[str, tuple[str, ...]]:
@@ -73,9 +76,9 @@ class HttpServer:
 
 @contextmanager
 def serving(contender: str) -> Iterator[HttpServer]:
-    """Run the server of a contender."""
+    """Run the server of a contender, or one of ours that does more: `OTHERS`."""
     with subprocess.Popen(
-        PROTECTED if contender == "protected" else contenders()[contender],
+        OTHERS.get(contender) or contenders()[contender],
         cwd=ROOT,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
