@@ -16,9 +16,10 @@ MOST = 20
 
 OF_SOME = (
     *("server/asgi/", "transports/http/", "protocol/param_headers", "client/tool_param_headers"),
-    *("client/sync_task_handle", "client/task_handle", "server/toolkit/task"),
+    *("client/response_cache", "client/sync_task_handle", "client/task_handle"),
+    "server/toolkit/task",
 )
-"""Beginnings of files that revisions without a part of a transport, or without tasks, lack."""
+"""Beginnings of files of what some revisions lack: a part of a transport, tasks, a cache."""
 
 
 def by_place(revision: str) -> dict[str, str]:

@@ -328,7 +328,7 @@ def _refuse_options(*given: object) -> None:
 @common_options
 @click.pass_obj
 def list_(console: Console, directory: Path | None) -> None:
-    """List the revisions and what each has, and the extensions with a name."""
+    """List the revisions, what each has, and the extensions."""
     from mcpgen.package import listing
 
     if directory is not None:

@@ -123,10 +123,10 @@ def extension_option(command: Any) -> Any:
         "--extension",
         "extensions",
         multiple=True,
-        metavar="NAME|[ID=]FILE",
-        help="Extension to have beside the revisions: a NAME of mcpgen list, or a schema file, JSON"
-        " or TypeScript; ID is its identifier, if the file does not say it. May be given several"
-        " times.",
+        metavar="EXTENSION",
+        help="Extension to have beside the revisions: a name that mcpgen list shows, or a schema"
+        " file in JSON or TypeScript, as FILE or, where it does not say its identifier, as ID=FILE."
+        " May be given several times.",
     )(command)
 
 
