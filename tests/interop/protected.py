@@ -134,7 +134,9 @@ async def browse(url: str, typed: Mapping[str, str], until: str = CALLBACK) -> s
     Returns:
         That URL, or the last page, if that has no form.
     """
-    async with httpx2.AsyncClient(timeout=30) as browser:
+    # A user takes longer than a client, which may open the browser before its own page listens.
+    patient = httpx2.AsyncHTTPTransport(retries=6)
+    async with httpx2.AsyncClient(timeout=30, transport=patient) as browser:
         response = await browser.get(url)
         for _ in range(_PAGES):
             if response.is_redirect:
