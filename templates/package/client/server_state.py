@@ -70,7 +70,7 @@ class NoCache:
     """
 
     def __init__(self, settings: Caching | None) -> None:
-        self.drops = 0
+        self.drops: int = 0
 
     def __len__(self) -> int:
         return 0
