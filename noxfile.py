@@ -352,7 +352,8 @@ def whole_way(session: nox.Session) -> None:
 def recorded(session: nox.Session) -> tuple[str]:
     """The option of pytest by which this session records what its tests prove, from now on."""
     record = record_of(session, session.name)
-    record.unlink(missing_ok=True)
+    record.parent.mkdir(parents=True, exist_ok=True)
+    record.write_text("", "utf-8")  # it stays empty where no test claims a rule
     # One word: pytest takes a path of its own for a folder of tests.
     return (f"--record={record}",)
 
