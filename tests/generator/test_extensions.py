@@ -53,8 +53,8 @@ def files_of(
     *extensions: Path | str, revision: str = HAVING, form: Form = dict
 ) -> Mapping[str, str]:
     """The files of a package of all parts, as they are rendered."""
-    found = build_request.named_extensions([str(each) for each in extensions])
-    request = BuildRequest("pkg", schema_sources.by_name((revision,)), extensions=found)
+    named = build_request.named_extensions([str(each) for each in extensions])
+    request = BuildRequest("pkg", schema_sources.by_name((revision,)), extensions=named)
     return pipeline.build(request, form=form)
 
 

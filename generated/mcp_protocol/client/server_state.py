@@ -103,7 +103,7 @@ class NoCache:
         """Store a typed result that was just received, if it declares a time to live."""
 
     def fields(self, make: MakeFields) -> Fields:
-        """What makes the header fields of requests, by a function of the user."""
+        """The function that makes the header fields of a request, by one of the user."""
 
         async def fields() -> Mapping[str, str]:
             made = make()

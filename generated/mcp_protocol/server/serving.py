@@ -206,8 +206,8 @@ class Announcer:
 
 
 CallEnd: TypeAlias = bytes | Coroutine[Any, Any, Any] | None
-"""What a call comes to: the response; or what gives the result, as `Application.handle` does, if
-the response takes more; or `None`, if the function was not called."""
+"""The end of a call: its response; or a coroutine that gives the result, as `Application.handle`
+does, if the response takes more; or `None`, if the function was not called."""
 
 
 class ServedRequest(Protocol):

@@ -21,10 +21,10 @@ from package.extension.task_work import PACKAGE, REVISIONS
 def pkg(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[Any]:
     """The modules of a package with the extension."""
     root = tmp_path_factory.mktemp("packages")
-    found = build_request.named_extensions(["tasks"])
+    named = build_request.named_extensions(["tasks"])
     sources = schema_sources.by_name(REVISIONS)
     chosen = Selection(models=pytestconfig.getoption("--models"))
-    request = BuildRequest(PACKAGE, sources, selection=chosen, extensions=found)
+    request = BuildRequest(PACKAGE, sources, selection=chosen, extensions=named)
     output.write(root / PACKAGE, pipeline.build(request, form=dict))
     sys.path.insert(0, str(root))
     yield SimpleNamespace(

@@ -57,7 +57,7 @@ LACKS = (
     "a store that the processes of this server share, and it has none: any process serves a "
     "session whose id carries it (sessions='sealed')"
 )
-"""What a sealed session lacks, for errors."""
+"""The store that a sealed session lacks, as errors name it."""
 
 _PURPOSE = b"mcp session id 1\n"
 _SALT_BYTES = 16
