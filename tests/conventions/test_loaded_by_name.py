@@ -34,7 +34,6 @@ TABLES = {
     "other_sdks.py.jinja": "the types of messages, for the error about a name that is none",
     "revisions.py.jinja": "the methods of a revision, when it is first negotiated",
     "server/serve_command.py.jinja": "the module of the user that a command line names",
-    "server/toolkit/features.py.jinja": "the proxy, which imports servers and clients",
 }
 """Modules by names from a table, each once."""
 

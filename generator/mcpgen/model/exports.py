@@ -34,6 +34,7 @@ def _export(module: str, parts: str, *names: str) -> Export:
 
 
 _SESSION = ".server.server_session"
+_SERVER, _PROXIES = ".server.toolkit.server", ".proxy.server"
 
 _UNSET = (_export("._wire", "types", "UNSET", "UnsetType"),)
 
@@ -204,7 +205,8 @@ EXPORTS = (
     ),
     _export(".server.toolkit.registry", "server", "CacheHint"),
     _export(".server.toolkit.resources", "server", "AnyPath"),
-    _export(".server.toolkit.server", "server", "Server"),
+    _export(_SERVER, "server", "Server"),
+    _export(_PROXIES, "proxy", "Server"),
     _export(
         ".server.toolkit.task_store",
         "tasks+server",
@@ -336,7 +338,8 @@ def public_names(module: str) -> tuple[str, ...]:
 def exports_of(features: Features, *, unset: bool) -> tuple[Export, ...]:
     """The exports of a package; `unset` where null is a value of optional members."""
     rows = (*_UNSET, *EXPORTS) if unset else EXPORTS
-    return tuple(row for row in rows if row.parts & features.parts)
+    other = _SERVER if "proxy" in features.chosen else _PROXIES
+    return tuple(row for row in rows if row.parts & features.parts and row.module != other)
 
 
 def home_of(module: str, folders: Sequence[str]) -> str:
@@ -354,7 +357,8 @@ def missing(features: Features) -> dict[str, str]:
     absent = features.parts_of(feature.name for feature in features.absent)
     rows = ((part, row) for row in EXPORTS for part in row.parts & absent)
     names = {name: part.partition("+")[0] for part, row in rows for name in row.names}
-    return {name: names[name] for name in sorted(names)}
+    present = {name for row in exports_of(features, unset=True) for name in row.names}
+    return {name: names[name] for name in sorted(names.keys() - present)}
 
 
 def exported_types(

@@ -1,4 +1,4 @@
-"""A server that passes everything on to another one: `Server.proxy(target)`.
+"""Dispatchers that pass everything on to another server: `Server.proxy(target)`.
 
 Each side speaks the revision that it agreed on. Between equal revisions, params and results pass as
 the JSON that they are; otherwise they are converted, and what the other revision lacks is logged
@@ -21,8 +21,8 @@ from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Map
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Unpack
+from functools import partial
+from typing import Any
 
 import msgspec
 
@@ -31,7 +31,7 @@ from ..client.async_client import Client, connect
 from ..client.connect import Servable, beside, is_config_path
 from ..client.server_config import ServerEntry, config_servers
 from ..errors import TransportError
-from ..facts import Revisions
+from ..facts import Method, Revisions
 from ..foreign_text import safe_repr
 from ..protocol.lifecycle import CAPABILITY, declared
 from ..protocol.requests import RESOURCE_UPDATED, SUBSCRIBE, UNSUBSCRIBE, is_custom
@@ -39,15 +39,12 @@ from ..protocol.server_connection import OnSubscription
 from ..revisions import REVISIONS
 from ..runtime.pending_requests import PendingRequests
 from ..runtime.request_context import RequestContext
-from ..server.serving import Service
+from ..server.serving import Announcer
 from ..server.toolkit.custom_handlers import Handler
-from ..server.toolkit.mounting import Mountable
-from ..server.toolkit.server import Server
+from ..server.toolkit.dispatcher import Dispatcher
+from ..server.toolkit.mounting import NOTHING_OF_ITS_OWN, mount_server
 from .upstream import PassedMethods, Upstream
 from .upstream_pool import UpstreamPool
-
-if TYPE_CHECKING:
-    from ..other_sdks import NoOptions
 
 _EVERYTHING: Mapping[str, Any] = {
     "sampling": {"tools": {}, "context": {}},
@@ -55,8 +52,6 @@ _EVERYTHING: Mapping[str, Any] = {
     "roots": {"listChanged": True},
 }
 """Declared to the other server: what of it a client has, is known only when it is asked."""
-
-_NOTHING_OF_ITS_OWN = "a proxy has nothing of its own: mount it on a server that has"
 
 _logger = logging.getLogger(__name__)
 
@@ -77,13 +72,12 @@ class ProxyPackage:
 OWN_PACKAGE = ProxyPackage(connect, REVISIONS)
 
 
-class Proxy(Server):
-    """A server without features of its own, in front of another one.
+class Proxy(Dispatcher):
+    """A dispatcher that passes requests on to another server.
 
     Args:
+        base: That of the server, for its settings.
         target: The other server; anything that `connect` takes, but a configuration of servers.
-        name: Name of the proxy, for programs.
-        version: Its version.
         options: Further arguments of `connect`.
         package: What it speaks.
         is_optional: Whether the proxy is served even if the other server can't be reached.
@@ -92,20 +86,19 @@ class Proxy(Server):
         TypeError: `connect` has no such argument.
     """
 
-    _is_open = True
+    is_open = True
 
     def __init__(
         self,
+        base: Dispatcher,
         target: Any,
-        name: str,
-        version: str,
         options: Mapping[str, Any],
         package: ProxyPackage,
         *,
         is_optional: bool = False,
     ) -> None:
-        self.revisions = package.revisions
-        super().__init__(name, version, logging=False, lifespan=self._connected)
+        super().__init__(base.settings, base.announcer, package.revisions)
+        self.lifespan = self._connecting
         self._connect = package.connect
         self._target = target
         self._options = _with_defaults(options)
@@ -113,23 +106,9 @@ class Proxy(Server):
         self._reported: set[tuple[str, str]] = set()
         self._session(None)  # checks the options, and opens nothing
 
-    @cached_property
-    def _mountable(self) -> Mountable:
-        return msgspec.structs.replace(
-            super()._mountable, lifespan=self._connecting, started=self._started
-        )
-
-    def mount(self, server: Server, prefix: str | None = None, **others: Unpack[NoOptions]) -> None:
-        """Refused.
-
-        Raises:
-            TypeError: Always: mount both on a third server.
-        """
-        raise TypeError(_NOTHING_OF_ITS_OWN)
-
     def handle(self, context: RequestContext) -> Coroutine[Any, Any, Any]:
         """See `Dispatcher`."""
-        if context.method.name in self._handlers:
+        if context.method.name in self.handlers:
             return super().handle(context)
         return self._handle_after_opening(context)
 
@@ -151,10 +130,11 @@ class Proxy(Server):
         if upstream is not None:
             await upstream.notified(context)
 
-    def _service(self) -> Service:
-        return msgspec.structs.replace(super()._service(), extensions=PassedMethods())
+    def custom_methods(self) -> Mapping[str, Method]:
+        """All that no revision has."""
+        return PassedMethods()
 
-    def _subscription_listener(self) -> OnSubscription:
+    def subscription_listener(self) -> OnSubscription:
         """Subscribes to the resources of the other server."""
         return self._follow_soon
 
@@ -173,15 +153,8 @@ class Proxy(Server):
         return self._connect(self._target, handlers=handlers, **self._options)
 
     @asynccontextmanager
-    async def _connected(self, server: Server) -> AsyncGenerator[UpstreamPool]:
-        """The lifespan of a proxy that is served by itself."""
-        async with self._connecting() as pool:
-            await pool.opened()
-            yield pool
-
-    @asynccontextmanager
     async def _connecting(self) -> AsyncGenerator[UpstreamPool]:
-        """The lifespan of a proxy that is mounted; `_started` waits for the session."""
+        """The lifespan of a proxy; `opened` waits for the session."""
         is_channel = not isinstance(self._target, str | Sequence | Servable)
         pool = UpstreamPool(
             self._upstream,
@@ -194,10 +167,12 @@ class Proxy(Server):
             yield pool
 
     def _upstream(self, wanted: Callable[[PendingRequests], bool]) -> Upstream:
-        return Upstream(self.name, partial(self._announce, wanted=wanted), self._report_loss)
+        announce = partial(self.announcer.announce, wanted=wanted)
+        return Upstream(self.name, announce, self._report_loss)
 
-    async def _started(self, states: Mapping[ContextVar[Any], Any]) -> None:
-        pool: UpstreamPool = states[self._state]
+    async def opened(self, states: Mapping[ContextVar[Any], Any]) -> None:
+        """See `Dispatcher`."""
+        pool: UpstreamPool = states[self.state]
         try:
             await pool.opened()
         except Exception as error:
@@ -207,7 +182,7 @@ class Proxy(Server):
 
     def failure(self, states: Mapping[ContextVar[Any], Any]) -> Exception | None:
         """Why the other server could not be reached at first, in these lifespans."""
-        pool: UpstreamPool = states[self._state]
+        pool: UpstreamPool = states[self.state]
         return pool.failure
 
     def _offer(self, client: Client, is_first: bool) -> None:
@@ -216,7 +191,7 @@ class Proxy(Server):
         rows = {
             name: row
             for name, row in revision.client_requests.items()
-            if name in self._item_handlers() and declared(capabilities, row.capability)
+            if name in self.item_handlers and declared(capabilities, row.capability)
         }
         handlers: dict[str, Handler] = dict.fromkeys(rows, self._pass_on)
         notifications = [
@@ -227,48 +202,47 @@ class Proxy(Server):
             and declared(capabilities, row.capability)
         ]
         if RESOURCE_UPDATED in notifications:
-            handlers |= {SUBSCRIBE: self._subscribe, UNSUBSCRIBE: self._unsubscribe}
-        self._serve(handlers, *notifications)
-        if client.instructions != self._settings.instructions:
+            handlers |= {SUBSCRIBE: self._follow, UNSUBSCRIBE: self._stop_following}
+        self.serve(handlers, *notifications)
+        if client.instructions != self.settings.instructions:
             instructions = client.instructions
-            self._settings = msgspec.structs.replace(self._settings, instructions=instructions)
+            self.settings = msgspec.structs.replace(self.settings, instructions=instructions)
             self._descriptions.clear()
 
     def _pool(self) -> UpstreamPool:
-        pool: UpstreamPool = self._state.get()
+        pool: UpstreamPool = self.state.get()
         return pool
 
     async def _pass_on(self, request: RequestContext) -> Any:
         upstream = await self._pool().upstream(request)
         return await upstream.forward(request)
 
-    async def _subscribe(self, request: RequestContext) -> None:
+    async def _follow(self, request: RequestContext) -> None:
         upstream = await self._pool().upstream(request)
         await upstream.follow(request.params.uri)
 
-    async def _unsubscribe(self, request: RequestContext) -> None:
+    async def _stop_following(self, request: RequestContext) -> None:
         upstream = self._pool().upstream_in_use(request)
         if upstream is not None:
             upstream.stop_following(request.params.uri)
 
-    def _list_changed(
-        self, handlers: Mapping[str, Handler], changed: str, *notifications: str
-    ) -> None:
-        raise TypeError(_NOTHING_OF_ITS_OWN)
+    def serve_items(self, names: Collection[str], *notifications: str) -> None:
+        """Refused.
 
-    def _completions_changed(self) -> None:
-        raise TypeError(_NOTHING_OF_ITS_OWN)
+        Raises:
+            TypeError: Always.
+        """
+        raise TypeError(NOTHING_OF_ITS_OWN)
 
 
-class ConfigProxy(Server):
-    """A server in front of those of a configuration, each under a prefix: its name there.
+class ConfigProxy(Dispatcher):
+    """A dispatcher in front of the servers of a configuration, each under a prefix: its name there.
 
     Servers that can't be reached are logged, and are tried again when they are used.
 
     Args:
+        base: That of the server, for its settings.
         entries: The servers, by name.
-        name: Name of the proxy, for programs.
-        version: Its version.
         options: Further arguments of `connect`.
         package: What it speaks.
 
@@ -279,26 +253,24 @@ class ConfigProxy(Server):
 
     def __init__(
         self,
+        base: Dispatcher,
         entries: Mapping[str, ServerEntry],
-        name: str,
-        version: str,
         options: Mapping[str, Any],
         package: ProxyPackage,
     ) -> None:
-        self.revisions = package.revisions
-        super().__init__(name, version, logging=False)
+        super().__init__(base.settings, base.announcer, package.revisions)
         self._proxies: list[Proxy] = []
         for key, entry in entries.items():
+            settings = msgspec.structs.replace(
+                base.settings, info={**base.settings.info, "name": key}
+            )
+            inside = Dispatcher(settings, Announcer(), package.revisions)
             own = _entry_options(entry, options)
-            proxy = Proxy(entry.target, key, version, own, package, is_optional=True)
+            proxy = Proxy(inside, entry.target, own, package, is_optional=True)
             self._proxies.append(proxy)
-            self.mount(proxy, prefix=key)
+            mount_server(self, proxy, key)
 
-    @cached_property
-    def _mountable(self) -> Mountable:
-        return msgspec.structs.replace(super()._mountable, started=self._started)
-
-    async def _started(self, states: Mapping[ContextVar[Any], Any]) -> None:
+    async def opened(self, states: Mapping[ContextVar[Any], Any]) -> None:
         """Check that one of the servers can be reached.
 
         Raises:
@@ -319,13 +291,9 @@ def _with_defaults(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def proxy_of(
-    target: Any,
-    name: str,
-    version: str,
-    options: Mapping[str, Any],
-    package: ProxyPackage = OWN_PACKAGE,
-) -> Server:
-    """A proxy of one server, or of those of a configuration.
+    base: Dispatcher, target: Any, options: Mapping[str, Any], package: ProxyPackage = OWN_PACKAGE
+) -> Dispatcher:
+    """A proxy of one server, or of those of a configuration, in place of a server's own dispatcher.
 
     Raises:
         TypeError: `connect` has no such argument, or it belongs to the entries.
@@ -335,7 +303,7 @@ def proxy_of(
     """
     config = target
     if not (isinstance(target, Mapping) or is_config_path(target)):
-        return Proxy(target, name, version, options, package)
+        return Proxy(base, target, options, package)
     package.connect(config, **_with_defaults(options))  # checks the options, and opens nothing
     options = dict(options)
     inputs: Any = options.pop("inputs", None) or {}
@@ -355,9 +323,9 @@ def proxy_of(
     if not entries:
         raise malformed[0]
     if len(entries) + len(malformed) > 1:
-        return ConfigProxy(entries, name, version, options, package)
+        return ConfigProxy(base, entries, options, package)
     [entry] = entries.values()
-    return Proxy(entry.target, name, version, _entry_options(entry, options), package)
+    return Proxy(base, entry.target, _entry_options(entry, options), package)
 
 
 def _entry_options(entry: ServerEntry, options: Mapping[str, Any]) -> dict[str, Any]:

@@ -18,9 +18,18 @@ basic/authorization (scope challenge handling).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import (
+    AsyncGenerator,
+    Callable,
+    Collection,
+    Coroutine,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from contextvars import ContextVar
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias
 
 import msgspec
@@ -29,19 +38,16 @@ from ...errors import (
     InvalidParamsError,
     InvalidRequestError,
     MethodNotFoundError,
-    ProtocolError,
     ResourceNotFoundError,
 )
 from ...facts import Method, Revision, Revisions
 from ...foreign_text import safe_repr
-from ...protocol import jsonrpc
 from ...protocol.lifecycle import Description, declared_in, merged_objects, reduced_to
-from ...protocol.requests import MESSAGE, RESOURCE_UPDATED
+from ...protocol.requests import MESSAGE, RESOURCE_UPDATED, SUBSCRIBE, UNSUBSCRIBE
 from ...protocol.server_connection import Admit, OnSubscription
-from ...revisions import REVISIONS
 from ...runtime.concurrency import check_own_failure
-from ...runtime.request_context import ANONYMOUS, PRINCIPAL, RequestContext
-from ..serving import ProcessLimit
+from ...runtime.request_context import ANONYMOUS, PRINCIPAL, Application, RequestContext
+from ..serving import Announcer, ProcessLimit
 from .context import Context
 from .custom_handlers import CustomMethod, Handler, LowLevelHandlers, low_level_result
 from .features import (
@@ -52,7 +58,18 @@ from .features import (
     server_session,
 )
 from .output_conversion import PromptResultBuilder, ToolResultBuilder, tool_result_builder
-from .registry import Cacheable, CacheHint, Follower, Registry
+from .registry import (
+    ITEM_LISTS,
+    PROMPTS_CHANGED,
+    RESOURCES_CHANGED,
+    TOOLS_CHANGED,
+    Cacheable,
+    CacheHint,
+    Follower,
+    ItemList,
+    ItemRegistries,
+    Registry,
+)
 from .tools import Tool, ToolRunner
 
 if TYPE_CHECKING:  # loaded only if a server has some
@@ -63,10 +80,7 @@ if TYPE_CHECKING:  # loaded only if a server has some
 Announce: TypeAlias = Callable[..., None]
 """Sends a notification to all sessions that want it: name, and optionally params and subject."""
 
-TOOLS_CHANGED = "notifications/tools/list_changed"
-RESOURCES_CHANGED = "notifications/resources/list_changed"
-PROMPTS_CHANGED = "notifications/prompts/list_changed"
-LIST_CHANGES = frozenset({TOOLS_CHANGED, RESOURCES_CHANGED, PROMPTS_CHANGED})
+LIST_CHANGES = (TOOLS_CHANGED, RESOURCES_CHANGED, PROMPTS_CHANGED)
 _FLAGS = frozenset({"listChanged", "subscribe"})
 
 
@@ -122,143 +136,168 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MountedServer(Protocol):
-    """A mounted server, as the server that it is mounted on sees it."""
+    """A server that is mounted on another one."""
 
     @property
-    def dependencies(self) -> Callable[[], Iterable[Dependencies]]:
-        """Those of its registered functions."""
+    def server(self) -> Dispatcher:
+        """Handles its requests."""
         ...
 
-    @property
-    def process_limits(self) -> Sequence[ProcessLimit]:
-        """Limits of it in several processes."""
-        ...
-
-    @property
-    def signer(self) -> RequestStateSigner:
-        """Signs its request states."""
-        ...
-
-    @property
-    def url_elicitations(self) -> OpenURLElicitations:
-        """Those that are open."""
-        ...
-
-
-class MountedServers(Protocol):
-    """All servers that are mounted on one; a package without mounting has no such class."""
-
-    def servers(self) -> Sequence[MountedServer]:
-        """The servers that are mounted, and those inside, each once."""
-        ...
-
-    def routed(self, handlers: Mapping[str, Handler]) -> dict[str, Handler]:
-        """Handlers with those of requests about items behind the routes to mounted servers."""
-        ...
-
-    def capabilities(self) -> Mapping[str, Any]:
-        """Capabilities that the mounted servers declare beyond those of their features."""
-        ...
-
-    def states(self) -> Collection[ContextVar[Any]]:
-        """The variables with the states of all lifespans, that of the server included."""
-        ...
-
-    def lifespan(self) -> AbstractAsyncContextManager[Any]:
-        """The lifespans of the server and of all that are mounted, each entered once."""
-        ...
-
-    def use_state(self, states: Any, /) -> None:
-        """Set what the lifespans yielded, for the current task."""
-        ...
-
-    def admit(self) -> Admit | None:
-        """That of the first server that has one."""
-        ...
-
-    def on_subscription(self, uris: Collection[str], /) -> None:
-        """Tell the mounted servers which of their resources a stream subscribes to."""
-        ...
-
-    async def notified(self, context: RequestContext, /) -> None:
-        """Pass a notification of the client to the mounted servers."""
+    def subscribed(self, uris: Collection[str]) -> None:
+        """Tell it to which resources a stream subscribes, by their URIs from outside."""
         ...
 
 
 class Dispatcher:
-    """Handles requests with the registered functions. `Server` is one.
+    """Handles the requests of a server with what is registered.
+
+    Its table of methods has a row for each request that it handles: those of the lists of items and
+    of their items (`item_handlers`, served once there are such items), custom methods, and further
+    ones. The rows decide the capabilities. Servers that are mounted add to these rows.
 
     Args:
         settings: Settings of the server.
-        announce: Sends a notification to all sessions.
+        announcer: Announces changes to its clients.
+        revisions: The revisions that it serves.
+        session_of: Makes the typed requests and notifications to the client of a request.
+
+    Attributes:
+        settings: As passed.
+        announcer: As passed.
+        revisions: As passed.
+        application: Handles requests: the dispatcher itself, or what stands before it.
+        lifespan: The lifespan of the server, if it has one.
+        is_served: Whether the server was started.
+        registries: The items.
+        completers: Completions, by kind, name of the item, and argument.
+        item_handlers: Handlers of the requests that are about registered items.
+        handlers: Those of all requests that are served.
+        notifications: Notifications that are declared.
+        custom: Rows of custom methods.
+        method_scopes: Scopes of these.
+        capabilities: Declared beyond those of the rows.
+        admit: See `Decorators.handle_requests`.
+        process_limits: See there.
+        default_runner: Runs the calls of tools without a runner.
+        state: What the lifespan yielded.
+        url_elicitations: Those that are open.
+        mounts: The servers that are mounted on it, in order.
+        mounted_on: The servers that it is mounted on.
+        method_followers: Those that serve its methods too.
     """
 
-    revisions: Revisions = REVISIONS
-    """The revisions that it serves; those of packages on an installed runtime are their own."""
-
-    _is_open: ClassVar[bool] = False
+    is_open: ClassVar[bool] = False
     """Whether it has items that are not registered: it is asked for them, and for what they are."""
 
-    def __init__(self, settings: ServerSettings, announce: Announce) -> None:
-        self._settings = settings
-        self._announce = announce
-        self._admit: Admit | None = None
-        self._process_limits: list[ProcessLimit] = []
-        self._capabilities = dict(settings.capabilities)
-        self._default_runner: ToolRunner | None = None
-        self._signer = settings.signer
+    def __init__(
+        self,
+        settings: ServerSettings,
+        announcer: Announcer,
+        revisions: Revisions,
+        session_of: Callable[[RequestContext], Any] = server_session,
+    ) -> None:
+        self.settings = settings
+        self.announcer = announcer
+        self.revisions = revisions
+        self._session_of = session_of
+        self.application: Application = self
+        self.lifespan: Callable[[], AbstractAsyncContextManager[Any]] | None = None
+        self.is_served = False
+        self.completers: dict[tuple[str, str, str], Completer] = {}
+        self.handlers: dict[str, Handler] = {}
+        self.notifications: set[str] = {MESSAGE} if settings.logging else set()
+        self.custom: dict[str, Method] = {}
+        self.method_scopes: dict[str, frozenset[str]] = {}
+        self.capabilities = dict(settings.capabilities)
+        self.admit: Admit | None = None
+        self.process_limits: list[ProcessLimit] = []
+        self.default_runner: ToolRunner | None = None
+        self.state: ContextVar[Any] = ContextVar("state", default=None)
+        self.url_elicitations = OpenURLElicitations()
+        self.mounts: list[MountedServer] = []
+        self.mounted_on: list[Dispatcher] = []
+        self.method_followers: list[Follower] = []
         self._forbidden: ForbiddenItems = settings.forbidden_items
         self._low_level = settings.low_level_handlers or None
-        self._handlers: dict[str, Handler] = {}
-        self._notifications: set[str] = {MESSAGE} if settings.logging else set()
         self._descriptions: dict[tuple[str, bool], Description] = {}
         self._tool_results: dict[str, ToolResultBuilder] = {}
         self._prompt_results: dict[str, PromptResultBuilder] = {}
-        self._state: ContextVar[Any] = ContextVar("state", default=None)
-        self._url_elicitations = OpenURLElicitations()
-        self._custom: dict[str, Method] = {}
-        self._method_scopes: dict[str, frozenset[str]] = {}
-        self._completers: dict[tuple[str, str, str], Completer] = {}
-        self._mounts: MountedServers | None = None
-        self._method_followers: list[Follower] = []
-        cache, size = settings.cache, settings.page_size
-        self._tools: Registry[Tool] = Registry(
-            "tool", "tools", size, cache["tools"], self._tools_changed
-        )
-        self._resources: Registry[Resource] = Registry(
-            "resource", "resources", size, cache["resources"], self._resources_changed
-        )
-        self._templates: Registry[Resource] = Registry(
-            "resource template",
-            "resourceTemplates",
-            size,
-            cache["templates"],
-            self._resources_changed,
-        )
-        self._prompts: Registry[Prompt] = Registry(
-            "prompt", "prompts", size, cache["prompts"], self._prompts_changed
-        )
+        self.registries = ItemRegistries(*map(self._new_registry, ITEM_LISTS))
+        self._tools: Registry[Tool] = self.registries.tools
+        self._resources: Registry[Resource] = self.registries.resources
+        self._templates: Registry[Resource] = self.registries.templates
+        self._prompts: Registry[Prompt] = self.registries.prompts
         self._lists: Mapping[str, Sequence[Registry[Any]]] = {
-            TOOLS_CHANGED: (self._tools,),
-            RESOURCES_CHANGED: (self._resources, self._templates),
-            PROMPTS_CHANGED: (self._prompts,),
+            changed: [each for each in self.registries if each.row.changed == changed]
+            for changed in LIST_CHANGES
         }
-        self._scope_lookup = RequiredScopes(
-            self._tools, self._resources, self._templates, self._prompts, self._method_scopes
-        )
-        if self._forbidden == "hidden":
-            for registry in (self._tools, self._resources, self._templates, self._prompts):
-                registry.hides_forbidden = True
+        self.item_handlers: Mapping[str, Handler] = {
+            **{registry.row.request: registry.page for registry in self.registries},
+            "tools/call": self._call_tool,
+            "prompts/get": self._get_prompt,
+            "resources/read": self._read_resource,
+            SUBSCRIBE: self._subscribe,
+            UNSUBSCRIBE: self._subscribe,
+            "completion/complete": self._complete,
+        }
+
+    def _new_registry(self, row: ItemList) -> Registry[Any]:
+        settings = self.settings
+        changed = partial(self._list_changed, row)
+        registry = Registry[Any](row, settings.page_size, settings.cache[row.hint], changed)
+        registry.hides_forbidden = settings.forbidden_items == "hidden"
+        return registry
+
+    @property
+    def name(self) -> str:
+        """Name of the server, for programs."""
+        name: str = self.settings.info["name"]
+        return name
+
+    def all_servers(self) -> list[Dispatcher]:
+        """This one, those that are mounted on it, and those on these: each once."""
+        servers = [self]
+        for mount in self.mounts:
+            servers += [each for each in mount.server.all_servers() if each not in servers]
+        return servers
+
+    @asynccontextmanager
+    async def lifespans(self) -> AsyncGenerator[Mapping[ContextVar[Any], Any]]:
+        """The lifespans of all servers, each entered once.
+
+        Those that begin something that takes time, such as connections, begin all of it first.
+
+        Yields:
+            What they yielded, for `use_state`.
+        """
+        states: dict[ContextVar[Any], Any] = {}
+        servers = self.all_servers()
+        async with AsyncExitStack() as stack:
+            for each in servers:
+                if each.lifespan is not None:
+                    states[each.state] = await stack.enter_async_context(each.lifespan())
+            for each in reversed(servers):
+                await each.opened(states)
+            yield states
+
+    async def opened(self, states: Mapping[ContextVar[Any], Any]) -> None:
+        """Wait until what the lifespan began is ready; gets what all lifespans yielded."""
+
+    def use_state(self, states: Mapping[ContextVar[Any], Any] | None) -> Any:
+        """Set what lifespans yielded, for the current task; returns what the server's own did."""
+        for variable, value in (states or {}).items():
+            variable.set(value)
+        return self.state.get()
 
     def describe(self, revision: Revision) -> Description:
         """Name, capabilities and instructions of the server in a revision."""
         description = self._descriptions.get(key := (revision.name, PRINCIPAL.get() is ANONYMOUS))
         if description is None:
             description = self._descriptions[key] = Description(
-                reduced_to(revision.implementation, self._settings.info),
+                reduced_to(revision.implementation, self.settings.info),
                 declared_in(revision.server_capabilities, self._declared(revision)),
-                self._settings.instructions,
-                self._settings.cache["discover"].wire(),
+                self.settings.instructions,
+                self.settings.cache["discover"].wire(),
             )
         return description
 
@@ -273,39 +312,42 @@ class Dispatcher:
             low_level = self._low_level.find(context.revision, context.method)
             if low_level is not None:
                 return low_level_result(low_level(context.params, context), context.method)
-        handler = self._handlers.get(context.method.name)
+        handler = self.handlers.get(context.method.name)
         if handler is None:
             raise MethodNotFoundError(context.method.name)
         return handler(context)
 
-    def _subscription_listener(self) -> OnSubscription | None:
+    def calls_tools_itself(self) -> bool:
+        """Whether nothing stands before its handler of calls of tools, so that plans may."""
+        is_answered_elsewhere = self.is_open or self._low_level or self.default_runner
+        return self.application is self and not is_answered_elsewhere
+
+    def subscription_listener(self) -> OnSubscription | None:
         """Told the resources to whose updates a stream subscribes; `None` if nothing wants that."""
-        return None
+        return self._tell_mounted if self.mounts else None
+
+    def _tell_mounted(self, uris: Collection[str]) -> None:
+        for mount in self.mounts:
+            mount.subscribed(uris)
 
     async def notified(self, context: RequestContext) -> None:
         """Pass a notification to the low-level handlers, and to mounted servers."""
-        if self._mounts is not None:
-            await self._mounts.notified(context)
+        for mount in self.mounts:
+            await mount.server.application.notified(context)
         if self._low_level is None:
             return
         low_level = self._low_level.find(context.revision, context.method)
         if low_level is not None:
             await low_level(context.params, context)
 
-    def _required_scopes(self, message: jsonrpc.Message) -> Collection[str]:
-        """The scopes of what a message is about; none if the item is to look unknown instead."""
-        if self._forbidden == "hidden":
-            return ()
-        return self._scope_lookup.of(message)
-
-    def _param_headers(self, tool: str) -> Mapping[tuple[str, ...], str]:
+    def param_headers_of(self, tool: str) -> Mapping[tuple[str, ...], str]:
         """By path of an argument of a tool: the HTTP header that repeats the argument."""
         registered = self._tools.items.get(tool)
         if registered is not None and registered.scopes and self._forbidden == "hidden":
             registered = registered if PRINCIPAL.get().has_scopes(*registered.scopes) else None
         return {} if registered is None else registered.param_headers
 
-    def _secret_names(self, tool: str) -> Collection[str]:
+    def secret_names_of(self, tool: str) -> Collection[str]:
         """Names of the arguments of a tool that are secret."""
         registered = self._tools.find(tool)  # sessions may show a disabled one
         return () if registered is None else registered.secret_names
@@ -313,16 +355,14 @@ class Dispatcher:
     def _declared(self, revision: Revision) -> dict[str, Any]:
         """The capabilities of the server in a revision, in their newest form."""
         capabilities: dict[str, Any] = {}
-        requests = set(self._handlers)
+        requests = set(self.handlers)
         if self._low_level is not None:
             requests.update(self._low_level.requests(revision))
         rows = [row for name, row in revision.client_requests.items() if name in requests]
         rows += [
-            row
-            for name, row in revision.server_notifications.items()
-            if name in self._notifications
+            row for name, row in revision.server_notifications.items() if name in self.notifications
         ]
-        rows += self._custom.values()
+        rows += self.custom.values()
         for row in rows:
             if row.facts.per_principal and PRINCIPAL.get() is ANONYMOUS:
                 continue
@@ -332,104 +372,98 @@ class Dispatcher:
                     members[name] = True
                 else:
                     members = members.setdefault(name, {})
-        if self._mounts is not None:
-            capabilities = merged_objects(capabilities, self._mounts.capabilities())
-        return merged_objects(capabilities, self._capabilities)
+        for each in reversed(self.all_servers()):
+            capabilities = merged_objects(capabilities, each.capabilities)
+        return capabilities
 
-    def _serve(self, handlers: Mapping[str, Handler], *notifications: str) -> None:
-        """Add methods to the table, and notifications to those that are declared."""
-        if self._handlers.keys() >= handlers.keys() and self._notifications.issuperset(
-            notifications
-        ):
+    def serve(self, handlers: Mapping[str, Handler], *notifications: str) -> None:
+        """Add rows to the table, and notifications to those that are declared."""
+        if self.handlers.keys() >= handlers.keys() and self.notifications.issuperset(notifications):
             return
-        for name in handlers.keys() - self._handlers.keys():
-            self._check_method(name)
-        if self._mounts is not None:
-            handlers = self._mounts.routed(handlers)
-        self._handlers.update(handlers)
-        self._notifications.update(notifications)
+        for name in handlers.keys() - self.handlers.keys():
+            self.check_method(name)
+        self.handlers.update(handlers)
+        self.notifications.update(notifications)
         self._methods_changed()
 
-    def _check_method(self, name: str) -> None:
+    def serve_items(self, names: Collection[str], *notifications: str) -> None:
+        """Add the rows of requests that are about registered items."""
+        self.serve({name: self.item_handlers[name] for name in names}, *notifications)
+
+    def add_method(self, method: CustomMethod) -> None:
+        """Add the row of a custom method.
+
+        Raises:
+            ValueError: The name is taken.
+        """
+        name = method.row.name
+        if name in self.custom:
+            raise ValueError(f"method {name!r} is registered already")
+        self.check_method(name)
+        self.custom[name] = method.row
+        if method.scopes:
+            self.method_scopes[name] = method.scopes
+        self.handlers[name] = partial(self._call_custom, method)
+        self._methods_changed()
+
+    def custom_methods(self) -> Mapping[str, Method]:
+        """Rows of the methods that no revision has, by name."""
+        return self.custom
+
+    def check_method(self, name: str) -> None:
         """Check that a method is not handled already where this server is mounted."""
-        for follower in self._method_followers:
+        for follower in self.method_followers:
             follower.check(name)
 
     def _methods_changed(self) -> None:
         self._descriptions.clear()
-        for follower in self._method_followers:
+        for follower in self.method_followers:
             follower.refresh()
 
-    def _list_changed(
-        self, handlers: Mapping[str, Handler], changed: str, *notifications: str
-    ) -> None:
-        """Serve the methods of a list that has changed, and announce the change."""
-        if not self._settings.list_changed:
-            self._serve(handlers, *notifications)
-            return
-        self._serve(handlers, changed, *notifications)
-        self._announce(changed)
+    def _list_changed(self, row: ItemList) -> None:
+        """Serve the requests of a list that has changed, and announce the change."""
+        settings, changed = self.settings, row.changed
+        lists = [each for each in ITEM_LISTS if each.changed == changed]
+        names = [name for each in lists for name in (each.request, *each.uses)]
+        notifications = [changed] if settings.list_changed else []
+        if settings.subscribe and changed == RESOURCES_CHANGED:
+            names += (SUBSCRIBE, UNSUBSCRIBE)
+            notifications.append(RESOURCE_UPDATED)
+        self.serve_items(names, *notifications)
+        if settings.list_changed:
+            self.announcer.announce(changed)
 
-    def _item_handlers(self) -> dict[str, Handler]:
-        """The handlers of all requests that are about registered items."""
-        return {
-            **self._tool_handlers(),
-            **self._resource_handlers(),
-            "resources/subscribe": self._subscribe,
-            "resources/unsubscribe": self._subscribe,
-            **self._prompt_handlers(),
-            "completion/complete": self._complete,
-        }
+    def add_completer(self, key: tuple[str, str, str], completer: Completer) -> None:
+        """Register the completion of an argument; see `completers`."""
+        self.completers[key] = completer
+        self.serve_items(("completion/complete",))
 
-    def _tool_handlers(self) -> dict[str, Handler]:
-        return {"tools/list": self._tools.page, "tools/call": self._call_tool}
-
-    def _resource_handlers(self) -> dict[str, Handler]:
-        return {
-            "resources/list": self._resources.page,
-            "resources/templates/list": self._templates.page,
-            "resources/read": self._read_resource,
-        }
-
-    def _prompt_handlers(self) -> dict[str, Handler]:
-        return {"prompts/list": self._prompts.page, "prompts/get": self._get_prompt}
-
-    def _tools_changed(self) -> None:
-        self._list_changed(self._tool_handlers(), TOOLS_CHANGED)
-
-    def _resources_changed(self) -> None:
-        handlers = self._resource_handlers()
-        if not self._settings.subscribe:
-            self._list_changed(handlers, RESOURCES_CHANGED)
-            return
-        handlers["resources/subscribe"] = handlers["resources/unsubscribe"] = self._subscribe
-        self._list_changed(handlers, RESOURCES_CHANGED, RESOURCE_UPDATED)
-
-    def _prompts_changed(self) -> None:
-        self._list_changed(self._prompt_handlers(), PROMPTS_CHANGED)
-
-    def _completions_changed(self) -> None:
-        self._serve({"completion/complete": self._complete})
-
-    def session_of(self, request: RequestContext) -> Any:
-        """The typed requests and notifications to the client: a `ServerSession` of the package."""
-        return server_session(request)
+    def dependencies(self) -> Iterator[Dependencies]:
+        """Of all registered functions that have some, those of mounted servers included."""
+        for each in self.all_servers():
+            items: list[Any] = [item for registry in each.registries for item in registry.all()]
+            items += each.completers.values()
+            for handler in each.handlers.values():
+                if isinstance(handler, partial):
+                    items += [item for item in handler.args if isinstance(item, CustomMethod)]
+            yield from (item.dependencies for item in items if item.dependencies is not None)
 
     def _context(self, request: RequestContext) -> Context[Any]:
         """The context of a request, whose request state is valid, if it has one."""
-        context = self._new_context(request)
+        context = self.new_context(request)
         if getattr(request.params, "request_state", None) is not None:
             context.multi_round_trip()  # an invalid state is refused, whatever the handler does
         return context
 
-    def _new_context(self, request: RequestContext) -> Context[Any]:
+    def new_context(self, request: RequestContext) -> Context[Any]:
+        """The context of a request."""
         return Context(
             request,
-            self._signer,
-            self._url_elicitations,
-            self._state.get(),
+            self.settings.signer,
+            self.url_elicitations,
+            self.state.get(),
             self._lists,
-            self.session_of,
+            self._session_of,
         )
 
     # Handlers create the coroutine of the result and return it. Only `with_input` and the
@@ -437,11 +471,13 @@ class Dispatcher:
 
     def _call_tool(self, request: RequestContext) -> Coroutine[Any, Any, Any]:
         params, revision = request.params, request.revision
-        tool = self._tools.items_for(request).get(params.name)
+        tool = self._tools.item_of(request, params.name)
         if tool is not None and tool.scopes:
             tool = tool if is_permitted(tool, tool.label, self._forbidden) else None
         if tool is None:
             raise InvalidParamsError(f"unknown tool: {safe_repr(params.name)}")
+        if tool.respond is not None and (response := tool.respond(request)) is not None:
+            return response
         results = self._tool_results.get(revision.name)
         if results is None:
             structured_content = revision.facts.behaviour.structured_content
@@ -449,17 +485,19 @@ class Dispatcher:
             self._tool_results[revision.name] = results
         context = self._context(request)
         call = tool.call(params.arguments, context, results)
-        if (runner := tool.runner or self._default_runner) is not None:
+        if (runner := tool.runner or self.default_runner) is not None:
             call = runner.run(context, call)
         return with_input(context, call)
 
     def _get_prompt(self, request: RequestContext) -> Coroutine[Any, Any, Any]:
         params, revision = request.params, request.revision
-        prompt = self._prompts.items_for(request).get(params.name)
+        prompt = self._prompts.item_of(request, params.name)
         if prompt is not None and prompt.scopes:
             prompt = prompt if is_permitted(prompt, prompt.label, self._forbidden) else None
         if prompt is None:
             raise InvalidParamsError(f"unknown prompt: {safe_repr(params.name)}")
+        if prompt.respond is not None and (response := prompt.respond(request)) is not None:
+            return response
         results = self._prompt_results.get(revision.name)
         if results is None:
             results = PromptResultBuilder(request.method.result)
@@ -468,38 +506,60 @@ class Dispatcher:
         return with_input(context, prompt.get(params.arguments, context, results))
 
     def _read_resource(self, request: RequestContext) -> Coroutine[Any, Any, Any]:
-        from .resources import find_resource  # loaded already
-
         uri: str = request.params.uri
-        resources, templates = self._resources, self._templates
-        resource, values = find_resource(
-            uri, resources.items_for(request), templates.items_for(request)
-        )
-        if resource.scopes and not is_permitted(resource, resource.label, self._forbidden):
-            raise ResourceNotFoundError(uri)
+        resource, values = self._resource_of(request, uri)
+        if resource.respond is not None and (response := resource.respond(request)) is not None:
+            return response
         context = self._context(request)
         return with_input(context, resource.read(uri, values, context))
 
     async def _subscribe(self, request: RequestContext) -> None:
         """Check the URI; the connection keeps the subscriptions of a session."""
+        resource, _ = self._resource_of(request, request.params.uri)
+        if resource.respond is not None and (response := resource.respond(request)) is not None:
+            await response
+
+    def _resource_of(self, request: RequestContext, uri: str) -> tuple[Resource, Mapping[str, Any]]:
+        """The resource that a request is about, and the values of its template's variables.
+
+        Raises:
+            InvalidParamsError: The URI is invalid, or a value leaves its directory.
+            ResourceNotFoundError: No resource has this URI.
+        """
         from .resources import find_resource  # loaded already
 
-        uri: str = request.params.uri
         resources, templates = self._resources, self._templates
-        resource, _ = find_resource(uri, resources.items_for(request), templates.items_for(request))
+        try:
+            resource, values = find_resource(
+                uri, resources.items_for(request), templates.items_for(request)
+            )
+        except ResourceNotFoundError:
+            unregistered = resources.unregistered(uri, request)
+            if unregistered is None:
+                raise
+            return unregistered, {}
         if resource.scopes and not is_permitted(resource, resource.label, self._forbidden):
             raise ResourceNotFoundError(uri)
+        return resource, values
 
     async def _complete(self, request: RequestContext) -> Any:
         params = request.params
         uri: str | None = getattr(params.ref, "uri", None)
         kind, owner = ("prompt", params.ref.name) if uri is None else ("template", uri)
+        registry: Registry[Any] = self._prompts if uri is None else self._templates
+        item = registry.item_of(request, owner)
+        if item is not None and item.scopes:
+            item = item if is_permitted(item, item.label, self._forbidden) else None
+        if item is None:
+            raise InvalidParamsError(f"unknown {kind}: {safe_repr(owner)}")
+        if item.respond is not None and (response := item.respond(request)) is not None:
+            return await response
         argument: str = params.argument.name
-        if argument not in self._arguments(kind, owner, request):
+        if argument not in (item.arguments if uri is None else item.template.names):
             raise InvalidParamsError(
                 f"{kind} {safe_repr(owner)} has no argument {safe_repr(argument)}"
             )
-        completer = self._completers.get((kind, owner, argument))
+        completer = self.completers.get((kind, owner, argument))
         if completer is None:
             return {"completion": {"values": []}}
         others: Any = getattr(getattr(params, "context", None), "arguments", None)
@@ -514,24 +574,6 @@ class Dispatcher:
             raise MethodNotFoundError(method.row.name)
         context = self._context(request)
         return with_input(context, method.call(context))
-
-    def _arguments(self, kind: str, owner: str, request: RequestContext) -> Sequence[str]:
-        """Names of the arguments of a prompt, or of the variables of a template."""
-        if kind == "prompt":
-            prompt = self._prompts.items_for(request).get(owner)
-            if prompt is not None and (
-                not prompt.scopes or is_permitted(prompt, prompt.label, self._forbidden)
-            ):
-                return prompt.arguments
-        else:
-            template = self._templates.items_for(request).get(owner)
-            if (
-                template is not None
-                and template.template is not None
-                and (not template.scopes or is_permitted(template, template.label, self._forbidden))
-            ):
-                return template.template.names
-        raise InvalidParamsError(f"unknown {kind}: {safe_repr(owner)}")
 
 
 async def with_input(context: Context, handler: Coroutine[Any, Any, Any]) -> Any:
@@ -558,8 +600,6 @@ async def with_input(context: Context, handler: Coroutine[Any, Any, Any]) -> Any
 ForbiddenItems: TypeAlias = Literal["listed", "hidden"]
 """What becomes of items whose scopes a principal lacks."""
 
-_NO_SCOPES: frozenset[str] = frozenset()
-
 
 class ScopedItem(Protocol):
     """Something that is registered.
@@ -569,37 +609,6 @@ class ScopedItem(Protocol):
     """
 
     scopes: frozenset[str]
-
-
-class _Named(msgspec.Struct):
-    name: str
-
-
-class _Addressed(msgspec.Struct):
-    uri: str
-
-
-class _Reference(msgspec.Struct):
-    name: str | None = None
-    uri: str | None = None
-
-
-class _Completing(msgspec.Struct):
-    ref: _Reference
-
-
-class _Filter(msgspec.Struct, rename="camel"):
-    resource_subscriptions: list[str] = []
-
-
-class _Listening(msgspec.Struct):
-    notifications: _Filter
-
-
-_decode_named = msgspec.json.Decoder(_Named).decode
-_decode_addressed = msgspec.json.Decoder(_Addressed).decode
-_decode_completing = msgspec.json.Decoder(_Completing).decode
-_decode_listening = msgspec.json.Decoder(_Listening).decode
 
 
 def is_permitted(item: ScopedItem, label: str, forbidden: ForbiddenItems) -> bool:
@@ -613,81 +622,3 @@ def is_permitted(item: ScopedItem, label: str, forbidden: ForbiddenItems) -> boo
     if forbidden == "hidden":
         return False
     raise InvalidRequestError(f"{label} needs the scopes {' '.join(sorted(item.scopes))}")
-
-
-class RequiredScopes:
-    """Finds the scopes that messages need.
-
-    Args:
-        tools: The tools.
-        resources: The resources with a URI.
-        templates: The resource templates.
-        prompts: The prompts.
-        methods: Scopes of custom methods.
-    """
-
-    def __init__(
-        self,
-        tools: Registry[Any],
-        resources: Registry[Any],
-        templates: Registry[Any],
-        prompts: Registry[Any],
-        methods: Mapping[str, frozenset[str]],
-    ) -> None:
-        self._tools = tools
-        self._resources = resources
-        self._templates = templates
-        self._prompts = prompts
-        self._methods = methods
-
-    def of(self, message: jsonrpc.Message) -> Collection[str]:
-        """The scopes of what a message is about."""
-        if not isinstance(message, jsonrpc.Request):
-            return ()
-        if message.method in self._methods:
-            return self._methods[message.method]
-        if message.params is None:
-            return ()
-        try:
-            return self._of_request(message.method, message.params)
-        except msgspec.MsgspecError:
-            return ()  # the request is refused for its params
-
-    def _of_request(self, method: str, params: msgspec.Raw) -> Collection[str]:
-        match method:
-            case "tools/call":
-                return _scopes_of_named(self._tools, params)
-            case "prompts/get":
-                return _scopes_of_named(self._prompts, params)
-            case "resources/read" | "resources/subscribe":
-                return self._of_resource(_decode_addressed(params).uri)
-            case "completion/complete":
-                ref = _decode_completing(params).ref
-                return _scopes_in(self._templates, ref.uri) | _scopes_in(self._prompts, ref.name)
-            case "subscriptions/listen":
-                uris = _decode_listening(params).notifications.resource_subscriptions
-                return {scope for uri in uris for scope in self._of_resource(uri)}
-            case _:
-                return ()
-
-    def _of_resource(self, uri: str) -> frozenset[str]:
-        if not (self._resources.items or self._templates.items):
-            return _NO_SCOPES
-        from .resources import find_resource  # loaded already
-
-        try:
-            resource, _ = find_resource(uri, self._resources.items, self._templates.items)
-        except ProtocolError:
-            return _NO_SCOPES
-        scopes: frozenset[str] = resource.scopes
-        return scopes
-
-
-def _scopes_of_named(registry: Registry[Any], params: msgspec.Raw) -> frozenset[str]:
-    return _scopes_in(registry, _decode_named(params).name) if registry.needs_scopes else _NO_SCOPES
-
-
-def _scopes_in(registry: Registry[Any], name: str | None) -> frozenset[str]:
-    item = None if name is None else registry.items.get(name)
-    scopes: frozenset[str] = _NO_SCOPES if item is None else item.scopes
-    return scopes

@@ -11,9 +11,7 @@ typed messages to the client, whose class depends on the revisions.
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ...protocol.param_headers import param_headers_of
 from .client_features.input_required import (
@@ -38,7 +36,6 @@ __all__ = [
     "ServerSession",
     "StateKey",
     "URLElicitationRequiredError",
-    "make_proxy",
     "param_headers_of",
     "server_session",
     "without_input_required",
@@ -50,12 +47,3 @@ def server_session(request: RequestContext) -> ServerSession:
     from ..server_session import ServerSession  # large, and used by few tools
 
     return ServerSession(request)
-
-
-def make_proxy(target: Any, name: str, version: str, options: Mapping[str, Any]) -> Any:
-    """A server in front of another one; see `proxy.proxy_server`.
-
-    It is loaded by name: it imports servers and clients, and modules of servers import neither.
-    """
-    module = importlib.import_module("...proxy.proxy_server", __package__)
-    return module.proxy_of(target, name, version, options)

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
     from ..asgi.app import AsgiApplication
     from ..asgi.settings import ServerHttpOptions
-    from .dispatcher import MountedServer
     from ..stdio_server import Backend
 
 importing: ContextVar[bool] = ContextVar("importing", default=False)
@@ -57,9 +56,8 @@ class ServerRunner(msgspec.Struct, frozen=True, kw_only=True):
         revisions: The revisions that it serves.
         registries: What is registered.
         banner: Whether to show a banner if standard error is a terminal.
-        process_limits: What it lacks in several processes.
-        signer: Signs its request states.
-        mounted: The servers that are mounted on it, and those inside.
+        process_limits: What it, and mounted servers, lack in several processes.
+        signers: Sign request states: its own, and those of mounted servers.
     """
 
     serve: Callable[[Channel], Awaitable[None]]
@@ -70,8 +68,7 @@ class ServerRunner(msgspec.Struct, frozen=True, kw_only=True):
     registries: ItemRegistries
     banner: bool
     process_limits: Sequence[ProcessLimit]
-    signer: RequestStateSigner
-    mounted: Sequence[MountedServer]
+    signers: Sequence[RequestStateSigner]
 
     def run(
         self,
@@ -135,14 +132,9 @@ class ServerRunner(msgspec.Struct, frozen=True, kw_only=True):
 
         await run_async(self.asgi(path, **options), http, self.drain, started)
 
-    def all_process_limits(self) -> list[ProcessLimit]:
-        """What the server, and those mounted on it, lack in several processes."""
-        limits = (self.process_limits, *(each.process_limits for each in self.mounted))
-        return [limit for several in limits for limit in several]
-
     def share_state_key(self, key: bytes) -> None:
         """Sign request states with this key, unless a server has keys of its own."""
-        for signer in (self.signer, *(each.signer for each in self.mounted)):
+        for signer in self.signers:
             signer.adopt_key(key)
 
     def show(self, url: str | None = None) -> None:
@@ -181,7 +173,7 @@ def run_workers(
     runner = make_runner()
     runner.share_state_key(key)
     application = runner.asgi(path, **options)
-    limits = runner.all_process_limits()
+    limits = list(runner.process_limits)
     auth = options.get("auth")
     if auth is not None:
         from ..asgi.protection import protected_by  # only protected servers need it

@@ -27,6 +27,7 @@ from .context import Context
 from .dependencies import source_name
 from .features import InputRequired
 from .output_conversion import PromptResultBuilder
+from .registry import Respond
 
 _NO_ARGUMENTS: Mapping[str, str] = {}
 _ROLES = ("user", "assistant")
@@ -48,6 +49,7 @@ class Prompt:
         arguments: Names of the arguments.
         scopes: Scopes that it needs.
         tags: Names for groups of items.
+        respond: `None`: the server handles the requests about it.
         dependencies: What other functions provide for a call, if anything.
 
     Raises:
@@ -65,6 +67,7 @@ class Prompt:
     ) -> None:
         self.scopes: frozenset[str] = frozenset()
         self.tags: frozenset[str] = frozenset()
+        self.respond: Respond | None = None
         self.name = name if name is not None else source_name(function)
         self.label = f"prompt {self.name!r}"
         if not self.name.strip():

@@ -20,6 +20,7 @@ import binascii
 from collections.abc import (
     Callable,
     Collection,
+    Coroutine,
     Iterable,
     Iterator,
     Mapping,
@@ -104,6 +105,54 @@ def cache_hints(
     return dict.fromkeys(_CACHEABLE, NO_CACHING) | dict(hints)
 
 
+class ItemList(NamedTuple):
+    """A list of the protocol, and the requests that use its items.
+
+    Attributes:
+        kind: One of its items, in error texts.
+        key: The member that identifies an item.
+        member: Name of the list in a result.
+        hint: Name of its cache hint.
+        request: Asks for the list.
+        uses: Requests about one of its items.
+        changed: The notification that it has changed.
+    """
+
+    kind: str
+    key: str
+    member: str
+    hint: Cacheable
+    request: str
+    uses: tuple[str, ...]
+    changed: str
+
+
+TOOLS_CHANGED = "notifications/tools/list_changed"
+RESOURCES_CHANGED = "notifications/resources/list_changed"
+PROMPTS_CHANGED = "notifications/prompts/list_changed"
+_READ = ("resources/read",)
+
+ITEM_LISTS = (
+    ItemList("tool", "name", "tools", "tools", "tools/list", ("tools/call",), TOOLS_CHANGED),
+    ItemList(
+        "resource", "uri", "resources", "resources", "resources/list", _READ, RESOURCES_CHANGED
+    ),
+    ItemList(
+        "resource template",
+        "uriTemplate",
+        "resourceTemplates",
+        "templates",
+        "resources/templates/list",
+        _READ,
+        RESOURCES_CHANGED,
+    ),
+    ItemList(
+        "prompt", "name", "prompts", "prompts", "prompts/list", ("prompts/get",), PROMPTS_CHANGED
+    ),
+)
+"""The lists, in the order of `ItemRegistries`. Those of one notification are served together."""
+
+
 class Listed(Protocol):
     """An item of a list."""
 
@@ -122,11 +171,18 @@ class Registered(Listed, Protocol):
     Attributes:
         scopes: Scopes that a principal needs to use it.
         tags: Names for groups of items.
+        respond: Handles a request about the item, or returns `None` if that is for the server;
+            `None` for an item of which the server handles all requests.
     """
 
     scopes: frozenset[str]
     tags: frozenset[str]
 
+    @property
+    def respond(self) -> Respond | None: ...
+
+
+Respond: TypeAlias = Callable[[RequestContext], Coroutine[Any, Any, Any] | None]
 
 Item = TypeVar("Item", bound=Registered)
 
@@ -147,11 +203,22 @@ class Follower(Protocol):
         ...
 
 
-class SessionSource(Protocol):
-    """Items of a mounted server in a registry, of which a session may show others."""
+class Source(Protocol):
+    """A mounted server, as the source of items of a registry."""
 
     def shown(self, items: Mapping[str, Any], request: RequestContext) -> Mapping[str, Any]:
         """The items of the registry, with those of the mounted server as a session shows them."""
+        ...
+
+    async def listed(self, items: Mapping[str, Any], request: RequestContext) -> Mapping[str, Any]:
+        """Items of the registry, with those of the mounted server as it lists them now."""
+        ...
+
+    def unregistered(self, key: str, request: RequestContext) -> Any:
+        """The item of a request, if the mounted server may have it unregistered; else `None`.
+
+        It has the attribute `inner_key`: its key in the mounted server.
+        """
         ...
 
     def has_session_rules(self) -> bool:
@@ -181,15 +248,13 @@ class Registry(Generic[Item]):
     """Registered items of one kind by key, in the order of registration.
 
     Args:
-        kind: The kind in error texts, such as `tool`.
-        member: Name of the list in the result, such as `tools`.
+        row: The list that they form.
         page_size: Most items of a page; `None` for all.
         cache: The cache hint of every page.
         changed: Called after each change.
 
     Attributes:
-        kind: As passed.
-        member: As passed.
+        row: As passed.
         items: The enabled items by key. Only the methods change them.
         needs_scopes: Whether items that need scopes were added.
         hides_forbidden: Whether items are left out of a list if the principal lacks their scopes.
@@ -201,14 +266,12 @@ class Registry(Generic[Item]):
 
     def __init__(
         self,
-        kind: str,
-        member: str,
+        row: ItemList,
         page_size: int | None,
         cache: CacheHint,
         changed: Callable[[], None],
     ) -> None:
-        self.kind = kind
-        self.member = member
+        self.row = row
         self._page_size = page_size
         self._cache = cache
         self._changed = changed
@@ -220,7 +283,7 @@ class Registry(Generic[Item]):
         self.needs_scopes = False
         self.hides_forbidden = False
         self.rules: SessionRules | None = None
-        self.sources: list[SessionSource] = []
+        self.sources: list[Source] = []
         self._pages: dict[tuple[str, str | None], Any] = {}
 
     def add(self, key: str, item: Item) -> None:
@@ -241,7 +304,7 @@ class Registry(Generic[Item]):
             ValueError: The key is taken here, or where the items are mounted.
         """
         if key in self._registered:
-            raise ValueError(f"{self.kind} {key!r} is registered already")
+            raise ValueError(f"{self.row.kind} {key!r} is registered already")
         for follower in self.followers:
             follower.check(key)
 
@@ -253,10 +316,11 @@ class Registry(Generic[Item]):
             ValueError: It is an item of a mounted server.
         """
         if key not in self._registered:
-            raise LookupError(f"there is no {self.kind} {key!r}")
+            raise LookupError(f"there is no {self.row.kind} {key!r}")
         if key in self._mounted:
             raise ValueError(
-                f"{self.kind} {key!r} belongs to a mounted server: remove it there, or disable it"
+                f"{self.row.kind} {key!r} belongs to a mounted server: remove it there, or "
+                "disable it"
             )
         del self._registered[key]
         self._disabled.discard(key)
@@ -309,6 +373,23 @@ class Registry(Generic[Item]):
         every = {**self._registered, **items}.items()
         return {key: item for key, item in every if self._is_shown(key, item, rules, items)}
 
+    def item_of(self, request: RequestContext, key: str) -> Item | None:
+        """The item that a request is about, as its session shows it; `None` if it is unknown."""
+        if self.rules is None and not self.sources:
+            return self.items.get(key)
+        return self.items_for(request).get(key) or self.unregistered(key, request)
+
+    def unregistered(self, key: str, request: RequestContext) -> Item | None:
+        """An item that only a mounted server knows; `None` if there is none, or it is registered.
+
+        If several may have it, it is one of the server with the longest prefix.
+        """
+        if key in self._registered:
+            return None
+        items = [source.unregistered(key, request) for source in self.sources]
+        known = [item for item in items if item is not None]
+        return min(known, key=lambda item: len(item.inner_key), default=None)
+
     def has_session_rules(self) -> bool:
         """Whether sessions may show other items than the enabled ones."""
         return self.rules is not None or any(each.has_session_rules() for each in self.sources)
@@ -346,9 +427,11 @@ class Registry(Generic[Item]):
         Raises:
             InvalidParamsError: The cursor is not one of this list.
         """
-        listed = self.visible_items(request)
+        listed: Mapping[str, Listed] = self._visible_items(request)
+        for source in self.sources:
+            listed = await source.listed(listed, request)
         if listed is not self.items:
-            return self.page_of(request, listed)
+            return self._page_of(request, listed)
         cursor = getattr(request.params, "cursor", None)
         cursor = cursor if isinstance(cursor, str) else None
         place = request.revision.name, cursor
@@ -359,7 +442,7 @@ class Registry(Generic[Item]):
                 self._pages[place] = result
         return result
 
-    def visible_items(self, request: RequestContext) -> Mapping[str, Item]:
+    def _visible_items(self, request: RequestContext) -> Mapping[str, Item]:
         """The items that the session of a request shows, and that its principal may see."""
         listed = self.items_for(request)
         if self.hides_forbidden and any(item.scopes for item in listed.values()):
@@ -367,16 +450,8 @@ class Registry(Generic[Item]):
             return {key: item for key, item in listed.items() if has_scopes(*item.scopes)}
         return listed
 
-    def page_of(self, request: RequestContext, listed: Mapping[str, Listed]) -> Any:
-        """The result of a list request that is not the same for all principals and sessions.
-
-        Args:
-            request: The request.
-            listed: The items by key.
-
-        Raises:
-            InvalidParamsError: The cursor is not one of this list.
-        """
+    def _page_of(self, request: RequestContext, listed: Mapping[str, Listed]) -> Any:
+        """The result of a list request that is not the same for all principals and sessions."""
         cursor = getattr(request.params, "cursor", None)
         cursor = cursor if isinstance(cursor, str) else None
         cache = CacheHint(self._cache.ttl_ms, "private")
@@ -394,12 +469,12 @@ class Registry(Generic[Item]):
         method = request.method
         has_pages = "cursor" in method.wire_names
         start, end, next_cursor = page_bounds(
-            self.member, list(listed), cursor, self._page_size if has_pages else None
+            self.row.member, list(listed), cursor, self._page_size if has_pages else None
         )
         structured_content = request.revision.facts.behaviour.structured_content
         items = list(listed.values())[start:end]
         members: dict[str, Any] = {
-            self.member: [item.wire(structured_content) for item in items],
+            self.row.member: [item.wire(structured_content) for item in items],
             **cache.wire(),
         }
         if next_cursor is not None:

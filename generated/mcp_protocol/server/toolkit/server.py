@@ -11,28 +11,28 @@ on standard streams and over HTTP.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
-from contextvars import ContextVar
-from functools import cached_property, partial
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeVar, Unpack
 
 from ...channel import Channel
 from ...facts import Revision
 from ...json_schema import VALIDATION_SECONDS
-from ...protocol.lifecycle import CAPABILITY
+from ...protocol.lifecycle import CAPABILITY, Description
 from ...protocol.request_meta import check_extensions
 from ...protocol.requests import RESOURCE_UPDATED
 from ...runtime.peer import CONCURRENT_REQUESTS, check_concurrent_requests
-from ...runtime.request_context import Application, Principal
+from ...runtime.request_context import RequestContext, Principal
 from .. import serving
 from .dependencies import is_coroutine_function
 from .content import Icon, present, wire_of
 from .custom_handlers import LowLevelHandlers, RevisionHandlers
 from .decorators import AbsentAttribute, Decorators
-from .dispatcher import LIST_CHANGES, ForbiddenItems, ServerSettings
-from .features import RequestStateSigner, StateKey, make_proxy
+from .dispatcher import Dispatcher, ForbiddenItems, ServerSettings
+from .features import RequestStateSigner, StateKey, server_session
 from .registry import Cacheable, CacheHint, cache_hints
+from .required_scopes import RequiredScopes
 
 if TYPE_CHECKING:
     from anyio.abc import TaskStatus
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from .direct_requests import DirectSession
     from .hosting import ServerRunner
     from .middleware import MiddlewareFunction, MiddlewareRequest, Next
-    from .mounting import Mountable
     from ...other_sdks import NoOptions
     from ..asgi.app import AsgiApplication
     from ..asgi.routes import RouteHandler, Routes
@@ -144,12 +143,9 @@ class Server(Decorators):
         check_concurrent_requests(max_concurrent_requests)
         if capabilities and CAPABILITY in capabilities:
             check_extensions(capabilities, self.revisions.newest().facts)
-        self._lifespan = lifespan
         self._drain = drain
         self._max_concurrent_requests = max_concurrent_requests
-        self._announcer = serving.Announcer()
         self._middleware: list[MiddlewareFunction] = []
-        self._served = False
         self._routes: Routes | None = None
         settings = ServerSettings(
             info=present(
@@ -175,7 +171,14 @@ class Server(Decorators):
             validation_seconds=validation_seconds,
             forbidden_items=forbidden_items,
         )
-        super().__init__(settings, self._announcer.announce)
+        self._announcer = serving.Announcer()
+        dispatcher = Dispatcher(settings, self._announcer, self.revisions, self.session_of)
+        super().__init__(dispatcher)
+        if lifespan is not None:
+            dispatcher.lifespan = partial(lifespan, self)
+        handlers_of = type(self).handle, type(self).notified
+        if handlers_of != (Server.handle, Server.notified):  # overridden
+            dispatcher.application = self
         for function in middleware:
             self.middleware(function)
 
@@ -267,12 +270,12 @@ class Server(Decorators):
     @property
     def info(self) -> Mapping[str, Any]:
         """Name, version and further members of `Implementation`, as wire object."""
-        return self._settings.info
+        return self._dispatcher.settings.info
 
     @property
     def instructions(self) -> str | None:
         """How to use the server, for the model."""
-        return self._settings.instructions
+        return self._dispatcher.settings.instructions
 
     def resource_updated(self, uri: str) -> None:
         """Notify the clients that subscribed to a resource of a change.
@@ -282,7 +285,7 @@ class Server(Decorators):
         Raises:
             ValueError: The server does not have `subscribe=True`.
         """
-        if not self._settings.subscribe:
+        if not self._dispatcher.settings.subscribe:
             raise ValueError("expected a server made with subscribe=True")
         self._announcer.announce(RESOURCE_UPDATED, {"uri": uri})
 
@@ -296,10 +299,8 @@ class Server(Decorators):
 
         Source: client/elicitation#completion-notifications-for-url-mode-elicitation.
         """
-        if await self._url_elicitations.complete(elicitation_id):
-            return True
-        for mounted in () if self._mounts is None else self._mounts.servers():
-            if await mounted.url_elicitations.complete(elicitation_id):
+        for each in self._dispatcher.all_servers():
+            if await each.url_elicitations.complete(elicitation_id):
                 return True
         return False
 
@@ -324,9 +325,15 @@ class Server(Decorators):
         """
         if not is_coroutine_function(function):
             raise TypeError(f"middleware: expected a coroutine function, got {function!r}")
-        if self._served and not self._middleware:
-            raise RuntimeError("register middleware before run(), serve() or asgi()")
-        self._middleware.append(function)
+        dispatcher, functions = self._dispatcher, self._middleware
+        if not functions:
+            from .middleware import MiddlewareChain  # few servers have some
+
+            if dispatcher.is_served:
+                raise RuntimeError("register middleware before run(), serve() or asgi()")
+            application = dispatcher.application
+            dispatcher.application = MiddlewareChain(application, functions, dispatcher.state.get)
+        functions.append(function)
         return function
 
     add_middleware = middleware
@@ -354,8 +361,7 @@ class Server(Decorators):
                 would contain itself, or it lists items by low-level handlers. Nothing was mounted.
             RuntimeError: It has a lifespan, and this server is being served already.
         """
-        from .mount_routes import routed  # few servers have others mounted
-        from .mounting import Mounts
+        from .mounting import mount_server  # few servers have others mounted
 
         if others:
             raise _keyword_error("server.mount", others)
@@ -364,71 +370,7 @@ class Server(Decorators):
             from ...other_sdks import call_error  # for the error only
 
             raise call_error("server.mount", f"expected Server, got {kind.__name__}")
-        mounts = self._mounts
-        if not isinstance(mounts, Mounts):
-            self._mounts = mounts = Mounts(self._mountable, routed)
-            self._handlers.update(mounts.routed(self._handlers))
-        mounts.add(server._mountable, prefix)
-
-    @staticmethod
-    def proxy(target: Any, name: str = "proxy", version: str = "0", **options: Any) -> Server:
-        """A server that passes everything on to another one, which may speak another revision.
-
-            main.mount(Server.proxy("https://example.com/mcp"), prefix="example")
-
-        What one of the revisions lacks is left out and logged as a warning, once. Each client of
-        the proxy has a session of its own with the other server, over HTTP each session of a
-        client; requests without session share one. One that ends is opened again when it is used.
-
-        Args:
-            target: The URL, command line, server or channel to connect to; see `connect`. The names
-                of the servers of a configuration, if it has several, are prefixes, as of `mount`.
-            name: Name of the proxy, for programs. The instructions are those of the other server.
-            version: Its version.
-            options: Further arguments of `connect`, such as `revision`, `env` or `auth`.
-
-        Raises:
-            TypeError: `connect` has no such argument.
-            OSError: The file of a configuration can't be read.
-            ValueError: A configuration is malformed, or a name in it can't be a prefix.
-        """
-        proxy: Server = make_proxy(target, name, version, options)
-        return proxy
-
-    @cached_property
-    def _mountable(self) -> Mountable:
-        from .mounting import Mountable, Mounts  # as above
-
-        lifespan = self._lifespan
-        return Mountable(
-            name=self.name,
-            revisions=self.revisions,
-            registries=self._registries,
-            handlers=self._handlers,
-            notifications=self._notifications,
-            list_changes=LIST_CHANGES if self._settings.list_changed else frozenset(),
-            item_handlers=self._item_handlers(),
-            low_level_handlers=self._settings.low_level_handlers,
-            serve=self._serve,
-            custom=self._custom,
-            method_scopes=self._method_scopes,
-            application=self._application,
-            is_open=self._is_open,
-            has_middleware=lambda: bool(self._middleware),
-            announcer=self._announcer,
-            lifespan=None if lifespan is None else partial(lifespan, self),
-            is_served=lambda: self._served,
-            state=self._state,
-            signer=self._signer,
-            on_subscription=self._subscription_listener(),
-            admit=lambda: self._admit,
-            process_limits=self._process_limits,
-            capabilities=self._capabilities,
-            dependencies=self._own_dependencies,
-            url_elicitations=self._url_elicitations,
-            method_followers=self._method_followers,
-            mounts=lambda: self._mounts if isinstance(self._mounts, Mounts) else None,
-        )
+        mount_server(self._dispatcher, server._dispatcher, prefix)
 
     async def call_tool(
         self, name: str, arguments: Mapping[str, Any] | None = None
@@ -481,11 +423,28 @@ class Server(Decorators):
     def _direct_session(self) -> AbstractAsyncContextManager[DirectSession]:
         from .direct_requests import direct_session  # used by tests and routes of an application
 
-        return direct_session(self._service(), self._states())
+        states = [each.state for each in self._dispatcher.all_servers()]
+        return direct_session(self._service(), states)
+
+    def describe(self, revision: Revision) -> Description:
+        """Name, capabilities and instructions of the server in a revision."""
+        return self._dispatcher.describe(revision)
 
     def capabilities(self, revision: Revision) -> Mapping[str, Any]:
         """The capabilities that the server declares in a revision, as wire object."""
         return self.describe(revision).capabilities
+
+    def handle(self, context: RequestContext) -> Coroutine[Any, Any, Any]:
+        """The result of a request; a subclass that overrides it sees all requests first."""
+        return self._dispatcher.handle(context)
+
+    async def notified(self, context: RequestContext) -> None:
+        """Handle a notification; may be overridden like `handle`."""
+        await self._dispatcher.notified(context)
+
+    def session_of(self, request: RequestContext) -> Any:
+        """The typed requests and notifications to the client: a `ServerSession` of the package."""
+        return server_session(request)
 
     async def serve(self, channel: Channel) -> None:
         """Serve one client over a channel until it disconnects. Calls may run concurrently.
@@ -493,7 +452,7 @@ class Server(Decorators):
         Raises:
             Exception: The lifespan raised it.
         """
-        self._served = True
+        self._dispatcher.is_served = True
         await serving.serve(self._service(), channel)
 
     def asgi(self, path: str = "/mcp", **options: Unpack[ServerHttpOptions]) -> AsgiApplication:
@@ -513,13 +472,12 @@ class Server(Decorators):
 
         if others := options.keys() - ServerHttpOptions.__optional_keys__:
             raise _keyword_error("server.run", sorted(others))
-        self._served = True
+        self._dispatcher.is_served = True
         settings = ServerHttpSettings(path=path, **options)
-        service = self._service()
-        own_handlers = service.application is self and type(self).handle is Server.handle
-        is_served_otherwise = self._is_open or self._low_level or self._default_runner
-        if own_handlers and not is_served_otherwise:
-            plans = CallPlans(self._tools, self.describe, self._new_context)
+        service, dispatcher = self._service(), self._dispatcher
+        if dispatcher.calls_tools_itself():
+            tools = dispatcher.registries.tools
+            plans = CallPlans(tools, dispatcher.describe, dispatcher.new_context)
             service = plans.added_to(service)
         return AsgiApplication(service, settings, self._routes)
 
@@ -549,7 +507,7 @@ class Server(Decorators):
         """
         from ..asgi.routes import Route, Routes  # few servers have some
 
-        if self._served:
+        if self._dispatcher.is_served:
             raise RuntimeError("register routes before run() or asgi()")
 
         def register(function: RouteHandler) -> RouteHandler:
@@ -692,6 +650,7 @@ class Server(Decorators):
     def _runner(self, banner: bool) -> ServerRunner:
         from .hosting import ServerRunner  # a server in another application needs none
 
+        servers = self._dispatcher.all_servers()
         return ServerRunner(
             serve=self.serve,
             asgi=self.asgi,
@@ -700,48 +659,29 @@ class Server(Decorators):
             revisions=self.revisions,
             registries=self._registries,
             banner=banner,
-            process_limits=self._process_limits,
-            signer=self._signer,
-            mounted=() if self._mounts is None else self._mounts.servers(),
+            process_limits=[limit for each in servers for limit in each.process_limits],
+            signers=[each.settings.signer for each in servers],
         )
 
-    def _states(self) -> Collection[ContextVar[Any]]:
-        """What holds the states that lifespans have yielded."""
-        return (self._state,) if self._mounts is None else self._mounts.states()
-
-    def _application(self) -> Application:
-        """The server, behind its middleware if it has some."""
-        if self._middleware:
-            from .middleware import MiddlewareChain  # few servers have some
-
-            return MiddlewareChain(self, self._middleware, self._state.get)
-        return self
-
     def _service(self) -> serving.Service:
-        lifespan: Callable[[], AbstractAsyncContextManager[Any]] = nullcontext
-        use_state: Callable[[Any], object] = self._state.set
-        admit, on_subscription = self._admit, self._subscription_listener()
-        if self._lifespan is not None:
-            lifespan = partial(self._lifespan, self)
-        if self._mounts is not None:
-            lifespan, use_state = self._mounts.lifespan, self._mounts.use_state
-            admit, on_subscription = self._mounts.admit(), self._mounts.on_subscription
+        dispatcher = self._dispatcher
+        admits = (each.admit for each in dispatcher.all_servers())
         return serving.Service(
-            application=self._application(),
+            application=dispatcher.application,
             revisions=self.revisions,
-            describe=self.describe,
-            extensions=self._custom,
+            describe=dispatcher.describe,
+            extensions=dispatcher.custom_methods(),
             announcer=self._announcer,
             drain=self._drain,
-            lifespan=lifespan,
-            use_state=use_state,
+            lifespan=dispatcher.lifespans,
+            use_state=dispatcher.use_state,
             max_concurrent_requests=self._max_concurrent_requests,
-            required_scopes=self._required_scopes,
-            param_headers_of=self._param_headers,
-            secret_names_of=self._secret_names,
-            on_subscription=on_subscription,
-            admit=admit,
-            shared_keys=self._signer.shared_keys,
+            required_scopes=RequiredScopes(dispatcher.registries, dispatcher.method_scopes).of,
+            param_headers_of=dispatcher.param_headers_of,
+            secret_names_of=dispatcher.secret_names_of,
+            on_subscription=dispatcher.subscription_listener(),
+            admit=next((admit for admit in admits if admit is not None), None),
+            shared_keys=dispatcher.settings.signer.shared_keys,
         )
 
 

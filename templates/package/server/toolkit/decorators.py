@@ -8,14 +8,15 @@ Source: server/tools, server/resources, server/prompts, server/utilities/complet
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
-from functools import partial
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, Unpack, overload
 
+from ...facts import Revisions
 from ...protocol.lifecycle import CAPABILITY, merged_objects
 from ...protocol.request_meta import check_extensions
 from ...protocol.server_connection import Admit
+from ...revisions import REVISIONS
 from ...scopes import checked_scopes
 from ..serving import ProcessLimit
 from .content import Annotations, Icon, ToolAnnotations, present, wire_of
@@ -27,7 +28,6 @@ from .tools import FROM_SIGNATURE, FromSignature, Tool, ToolRunner
 
 if TYPE_CHECKING:
     from ...other_sdks import NoOptions
-    from .dependencies import Dependencies
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -71,12 +71,21 @@ class AbsentAttribute:
         raise attribute_error(owner, "Server", self._name)
 
 
-class Decorators(Dispatcher):
+class Decorators:
     """The decorators that register functions, and the methods that add, remove and hide them.
 
     `add_tool(f, ...)` is `tool(...)(f)`: it registers a function that may be defined elsewhere,
     also for clients that are connected. `add_resource` and `add_prompt` work the same way.
+
+    Args:
+        dispatcher: Handles requests with what is registered.
     """
+
+    revisions: Revisions = REVISIONS
+    """The revisions that it serves; those of packages on an installed runtime are their own."""
+
+    def __init__(self, dispatcher: Dispatcher) -> None:
+        self._dispatcher = dispatcher
 
     @overload
     def tool(
@@ -159,6 +168,7 @@ class Decorators(Dispatcher):
         names = local_names(inspect.currentframe())
 
         def register(function: Function) -> Function:
+            settings = self._dispatcher.settings
             tool = Tool(
                 function,
                 name=own_name,
@@ -167,14 +177,14 @@ class Decorators(Dispatcher):
                 output_schema=output_schema,
                 structured=structured,
                 names=names,
-                coerce=self._settings.coerce,
-                additional_properties=self._settings.additional_properties,
-                show_errors=self._settings.show_errors,
-                validation_seconds=self._settings.validation_seconds,
+                coerce=settings.coerce,
+                additional_properties=settings.additional_properties,
+                show_errors=settings.show_errors,
+                validation_seconds=settings.validation_seconds,
                 timeout=timeout,
             )
             tool.scopes, tool.tags, tool.runner = required, checked_tags(tags), runner
-            self._tools.add(tool.name, tool)
+            self._registries.tools.add(tool.name, tool)
             return function
 
         return register(name) if callable(name) else register
@@ -240,7 +250,8 @@ class Decorators(Dispatcher):
                 cache=cache,
                 names=names,
             )
-            registry = self._resources if resource.template is None else self._templates
+            registries = self._registries
+            registry = registries.resources if resource.template is None else registries.templates
             resource.scopes, resource.tags = required, checked_tags(tags)
             registry.add(uri, resource)
             return function
@@ -305,7 +316,7 @@ class Decorators(Dispatcher):
         def register(function: Function) -> Function:
             prompt = Prompt(function, name=own_name, members=members, names=names)
             prompt.scopes, prompt.tags = required, checked_tags(tags)
-            self._prompts.add(prompt.name, prompt)
+            self._registries.prompts.add(prompt.name, prompt)
             return function
 
         return register(name) if callable(name) else register
@@ -339,10 +350,9 @@ class Decorators(Dispatcher):
             label = f"completion of {kind} {owner!r}, argument {argument!r}"
             completer = Completer(function, label, names)
             key = kind, str(owner), argument
-            if key in self._completers:
+            if key in self._dispatcher.completers:
                 raise ValueError(f"{label} is registered already")
-            self._completers[key] = completer
-            self._completions_changed()
+            self._dispatcher.add_completer(key, completer)
             return function
 
         return register
@@ -388,15 +398,8 @@ class Decorators(Dispatcher):
                 request for each in self.revisions.values() for request in each.client_requests
             }
             method = CustomMethod(function, name, params, result, reserved, extension, names)
-            if name in self._custom:
-                raise ValueError(f"method {name!r} is registered already")
-            self._check_method(name)
             method.scopes = required
-            self._custom[name] = method.row
-            if required:
-                self._method_scopes[name] = required
-            self._handlers[name] = partial(self._call_custom, method)
-            self._methods_changed()
+            self._dispatcher.add_method(method)
             return function
 
         return register
@@ -416,13 +419,14 @@ class Decorators(Dispatcher):
         Raises:
             ValueError: A request has a handler already.
         """
-        if taken := handlers.keys() & self._handlers.keys():
+        dispatcher = self._dispatcher
+        if taken := handlers.keys() & dispatcher.handlers.keys():
             raise ValueError(f"{', '.join(sorted(taken))}: registered already")
-        self._admit, self._default_runner = admit, runner
-        self._process_limits.append(process_limit)
-        self._capabilities.update(merged_objects(self._capabilities, capabilities))
-        self._serve(handlers)
-        return self._announce
+        dispatcher.admit, dispatcher.default_runner = admit, runner
+        dispatcher.process_limits.append(process_limit)
+        dispatcher.capabilities = merged_objects(dispatcher.capabilities, capabilities)
+        dispatcher.serve(handlers)
+        return dispatcher.announcer.announce
 
     def remove_tool(self, name: str) -> None:
         """Remove a tool, also for clients that are connected.
@@ -430,7 +434,7 @@ class Decorators(Dispatcher):
         Raises:
             LookupError: There is no such tool.
         """
-        self._tools.remove(name)
+        self._registries.tools.remove(name)
 
     def remove_resource(self, uri: str) -> None:
         """Remove a resource or a template, also for clients that are connected.
@@ -438,8 +442,8 @@ class Decorators(Dispatcher):
         Raises:
             LookupError: There is no such resource.
         """
-        registry = self._templates if self._templates.keys((uri,), ()) else self._resources
-        registry.remove(uri)
+        resources, templates = self._registries.resources, self._registries.templates
+        (templates if templates.keys((uri,), ()) else resources).remove(uri)
 
     def remove_prompt(self, name: str) -> None:
         """Remove a prompt, also for clients that are connected.
@@ -447,7 +451,7 @@ class Decorators(Dispatcher):
         Raises:
             LookupError: There is no such prompt.
         """
-        self._prompts.remove(name)
+        self._registries.prompts.remove(name)
 
     def disable(self, *names: str, tags: Collection[str] = ()) -> None:
         """Hide items that are registered: they are not listed, and unknown to requests.
@@ -485,26 +489,11 @@ class Decorators(Dispatcher):
         from .dependencies import replaced  # used by tests
 
         names = local_names(inspect.currentframe())
-        return replaced(self._dependencies(), function, replacement, names)
+        return replaced(self._dispatcher.dependencies(), function, replacement, names)
 
     @property
     def _registries(self) -> ItemRegistries:
-        return ItemRegistries(self._tools, self._resources, self._templates, self._prompts)
-
-    def _dependencies(self) -> Iterator[Dependencies]:
-        """Of all registered functions that have some, those of mounted servers included."""
-        yield from self._own_dependencies()
-        if self._mounts is not None:
-            for mounted in self._mounts.servers():
-                yield from mounted.dependencies()
-
-    def _own_dependencies(self) -> Iterator[Dependencies]:
-        items: list[Any] = [each for registry in self._registries for each in registry.all()]
-        items += self._completers.values()
-        for handler in self._handlers.values():
-            if isinstance(handler, partial):
-                items += [each for each in handler.args if isinstance(each, CustomMethod)]
-        yield from (item.dependencies for item in items if item.dependencies is not None)
+        return self._dispatcher.registries
 
 
 def _members(

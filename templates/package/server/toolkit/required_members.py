@@ -5,7 +5,7 @@ Only packages of such a draft have this module.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from ..._wire import ValidationError, convert, error_text
@@ -13,7 +13,8 @@ from ...facts import Method, Revision
 from ...foreign_text import safe_repr
 from ...protocol.lifecycle import DISCOVER, INITIALIZE, Description
 from ...revisions import REVISIONS
-from .registry import NO_CACHING, Registry
+from .dispatcher import Dispatcher
+from .registry import ITEM_LISTS, NO_CACHING, ItemList, Registry
 
 
 def expect_described(describe: Callable[[Revision], Description]) -> None:
@@ -38,25 +39,42 @@ def expect_described(describe: Callable[[Revision], Description]) -> None:
             _expect_fit(result, revision, revision.client_requests.get(name), "Server")
 
 
-def expect_listed(registry: Registry[Any], method: str, unset: Collection[str] = ()) -> None:
+def expect_listed(registry: Registry[Any], unset: Collection[str] = ()) -> None:
     """Check that the item that was registered last can be listed in each revision.
 
     Args:
         registry: The items.
-        method: The request that lists them.
         unset: Members of them, and of results about them, that nothing sets.
 
     Raises:
         TypeError: A revision asks for a member that nothing sets.
     """
     for key, item in list(registry.items.items())[-1:]:
-        what = f"{registry.kind} {safe_repr(key)}"
+        what = f"{registry.row.kind} {safe_repr(key)}"
         if unset:
             raise _refused(what, REVISIONS.newest(), f"nothing sets {', '.join(unset)}")
         for revision in REVISIONS.values():
             wire = item.wire(revision.facts.behaviour.structured_content)
-            page = {registry.member: [wire], **NO_CACHING.wire()}
-            _expect_fit(page, revision, revision.client_requests.get(method), what)
+            page = {registry.row.member: [wire], **NO_CACHING.wire()}
+            _expect_fit(page, revision, revision.client_requests.get(registry.row.request), what)
+
+
+class CheckedDispatcher(Dispatcher):
+    """A dispatcher that checks what is registered.
+
+    Attributes:
+        unset: By the first part of a method's name: members that nothing sets.
+
+    Raises:
+        TypeError: (from registration) A revision asks for a member that nothing sets.
+    """
+
+    unset: Mapping[str, Collection[str]] = {}
+
+    def _list_changed(self, row: ItemList) -> None:
+        unset = self.unset.get(row.request.partition("/")[0], ())
+        expect_listed(self.registries[ITEM_LISTS.index(row)], unset)
+        super()._list_changed(row)
 
 
 def _expect_fit(result: Any, revision: Revision, method: Method | None, what: str) -> None:

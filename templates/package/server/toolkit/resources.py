@@ -43,7 +43,7 @@ from .content import (
 from .context import Context
 from .dependencies import source_name
 from .features import InputRequired, without_input_required
-from .registry import NO_CACHING, CacheHint
+from .registry import NO_CACHING, CacheHint, Respond
 
 URI_LIMIT = 8192
 """Most characters of a requested URI."""
@@ -90,6 +90,7 @@ class Resource:
         template: The template, or `None` for a single URI.
         scopes: Scopes that reading needs.
         tags: Names for groups of items.
+        respond: `None`: the server handles the requests about it.
         dependencies: What other functions provide for a call, if anything.
 
     Raises:
@@ -111,6 +112,7 @@ class Resource:
     ) -> None:
         self.scopes: frozenset[str] = frozenset()
         self.tags: frozenset[str] = frozenset()
+        self.respond: Respond | None = None
         self.uri = uri
         self.name = name or source_name(function)
         self.label = f"resource {uri!r}"

@@ -22,6 +22,7 @@ from .context import Context
 from .dependencies import source_name
 from .features import InputRequired, param_headers_of
 from .output_conversion import ToolResultBuilder
+from .registry import Respond
 
 FromSignature: TypeAlias = Literal["from signature"]
 FROM_SIGNATURE: FromSignature = "from signature"
@@ -67,6 +68,7 @@ class Tool:
         param_headers: By path of an argument: the HTTP header that repeats the argument.
         scopes: Scopes that a call needs.
         tags: Names for groups of items.
+        respond: `None`: the server handles the requests about it.
         dependencies: What other functions provide for a call, if anything.
         coerce: As passed.
         runner: What runs the calls; `None` for the tasks of the requests.
@@ -97,6 +99,7 @@ class Tool:
     ) -> None:
         self.scopes: frozenset[str] = frozenset()
         self.tags: frozenset[str] = frozenset()
+        self.respond: Respond | None = None
         self.runner: ToolRunner | None = None
         self.name = name if name is not None else source_name(function)
         self.label = f"tool {self.name!r}"
