@@ -173,7 +173,7 @@ _NAMES = {
     ".server.toolkit.middleware": ("Middleware", "MiddlewareRequest", "Next", "limit_rate"),
     ".server.toolkit.registry": ("CacheHint",),
     ".server.toolkit.resources": ("AnyPath",),
-    ".proxy.server": ("Server",),
+    ".proxy.proxying_server": ("Server",),
     ".server.toolkit.task_store": ("MemoryTaskStore", "TaskPage", "TaskRecord", "TaskStore"),
     ".server.toolkit.tasks": ("Tasks",),
     ".models": (

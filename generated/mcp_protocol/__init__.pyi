@@ -181,7 +181,7 @@ from .server.toolkit.middleware import (
 )
 from .server.toolkit.registry import CacheHint as CacheHint
 from .server.toolkit.resources import AnyPath as AnyPath
-from .proxy.server import Server as Server
+from .proxy.proxying_server import Server as Server
 from .server.toolkit.task_store import (
     MemoryTaskStore as MemoryTaskStore,
     TaskPage as TaskPage,

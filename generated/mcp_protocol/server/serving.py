@@ -279,7 +279,7 @@ class Service(msgspec.Struct, frozen=True):
         announcer: Announces changes to all clients.
         drain: Seconds that requests may take to finish once a client is gone.
         lifespan: Entered before serving; for one client, or for all that share a listener.
-        use_state: Sets what `lifespan` yielded for the current task.
+        use_state: Sets what `lifespan` yielded for the current task; returns the server's state.
         max_concurrent_requests: Handlers that one session may have waiting at a time, except over
             Streamable HTTP, which has limits of its own.
         required_scopes: The scopes that a message needs.
@@ -298,7 +298,7 @@ class Service(msgspec.Struct, frozen=True):
     announcer: Announcer = msgspec.field(default_factory=Announcer)
     drain: float = 0.0
     lifespan: Callable[[], AbstractAsyncContextManager[Any]] = nullcontext
-    use_state: Callable[[Any], object] = _ignore_state
+    use_state: Callable[[Any], Any] = _ignore_state
     max_concurrent_requests: int = CONCURRENT_REQUESTS
     required_scopes: Callable[[jsonrpc.Message], Collection[str]] = _no_scopes
     param_headers_of: Callable[[str], Mapping[tuple[str, ...], str]] = _no_param_headers

@@ -34,7 +34,7 @@ def _export(module: str, parts: str, *names: str) -> Export:
 
 
 _SESSION = ".server.server_session"
-_SERVER, _PROXIES = ".server.toolkit.server", ".proxy.server"
+_SERVER, _PROXIES = ".server.toolkit.server", ".proxy.proxying_server"
 
 _UNSET = (_export("._wire", "types", "UNSET", "UnsetType"),)
 

@@ -31,7 +31,7 @@ _ELSEWHERE = {
     ".server.server_session": ".server",
     ".server.toolkit.context": ".server",
     ".server.toolkit.server": ".server",
-    ".proxy.server": ".server",
+    ".proxy.proxying_server": ".server",
 }
 """Modules of such a package that have another name in a vendored one."""
 

@@ -3,10 +3,7 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""POSTs of revisions without sessions: their header fields, and the response to each.
-
-Header fields repeat values of the body; both have to agree. Each POST has its own connection, and
-one response or stream.
+"""POSTs of revisions without sessions: each has its own connection, and one response or stream.
 
 Source: basic/transports/streamable-http (2026-07-28: request metadata, backward compatibility),
 basic/patterns/subscriptions (2026-07-28).
@@ -14,38 +11,28 @@ basic/patterns/subscriptions (2026-07-28).
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Iterator
 from contextlib import suppress
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 import anyio
-import msgspec
-from msgspec import UNSET, Raw
 
-from ..._wire import UNREADABLE, decoder
 from ...channel import Channel, OutgoingMessage, RequestId
 from ...errors import (
     METHOD_NOT_FOUND,
     ConnectionClosedError,
     EndOfChannel,
-    HeaderMismatchError,
     InternalError,
-    InvalidParamsError,
     ProtocolError,
-    UnsupportedRevisionError,
 )
-from ...facts import Lifecycle, Revision, Revisions
-from ...foreign_text import safe_repr, safe_text
-from ...framing import http_headers
 from ...protocol import jsonrpc
 from ...protocol.lifecycle import RequestMetadata
-from ...protocol.param_headers import ParamHeadersOf, value_at
 from ...protocol.plain_requests import PlainCall, PlainRequest, PlainRequests
 from ...protocol.receiver import CancelReceived, NotificationReceived, RequestReceived, Send
 from ...protocol.requests import error_response
-from ...protocol.server_connection import ServerConnection, ServerMeta
-from ...revision_facts import Facts, Headers
+from ...protocol.server_connection import ServerConnection
+from ...revision_facts import Facts
 from ...runtime.concurrency import pausing
 from ...runtime.peer import Peer
 from ...runtime.pending_requests import PARTING_SECONDS
@@ -54,21 +41,13 @@ from ...runtime.task_scope import TaskScope
 from ..serving import AnnouncementQueue, Service
 from . import http_response
 from . import request as http
+from .header_validation import BodyValues, HeaderValidator
 from .http_response import SHUTTING_DOWN, HttpResponse
 from .plain_calls import Opened, PlainService
 from .quotas import Quotas, StreamMemory
 from .response_writer import PostResponse
 from .settings import ServerHttpSettings
 
-BodyValues: TypeAlias = Any
-"""Values of a message that header fields repeat: `meta.revision`, `arguments`, and names.
-
-A member that the message does not have is UNSET. `None` stands for params of the wrong type.
-"""
-
-_ARGUMENTS = "arguments"
-_META = "_meta"
-_decode_any = decoder(Any)
 _UNAVAILABLE = 503
 _WATCH_INTERVAL = 0.25  # seconds between two looks at the calls that wait, at most
 
@@ -493,247 +472,3 @@ def _statuses(facts: Facts) -> dict[int, int]:
         (facts.errors.missing_capability, facts.http.missing_capability),
     )
     return {code: status for code, status in pairs if code is not None and status is not None}
-
-
-class HeaderValidator:
-    """Compares header fields with the body of a POST.
-
-    Args:
-        revisions: All revisions that are served.
-        param_headers_of: Arguments of a tool that header fields repeat.
-
-    Attributes:
-        revisions: The revisions without sessions.
-        facts: The facts of the newest of them; `None` if there is none.
-        meta_cache: `_meta` that all connections of these revisions share.
-    """
-
-    def __init__(self, revisions: Revisions, param_headers_of: ParamHeadersOf) -> None:
-        self.revisions = revisions.of(Lifecycle.PER_REQUEST)
-        self.facts: Facts | None = self.revisions.newest().facts if self.revisions else None
-        self.meta_cache = ServerMeta(self.revisions)
-        self._others = frozenset(revisions) - frozenset(self.revisions)
-        self._other_values = frozenset(name.encode() for name in self._others)
-        self._version_values = frozenset(name.encode() for name in self.revisions)
-        self._param_headers_of = param_headers_of
-        facts = self.facts or Facts()
-        self._version_key = http.field_key(facts.headers.protocol_version or "")
-        self._method_key = http.field_key(facts.headers.method or "")
-        self._name_key = http.field_key(facts.headers.name or "")
-        self._attributes = {name: f"named_{i}" for i, name in enumerate(sorted(facts.name_members))}
-        self._decode = _values_decoder(facts.meta.protocol_version or "", self._attributes)
-        self._no_values: BodyValues = self._decode(b"{}")
-
-    def values_of(self, message: jsonrpc.Message | None) -> BodyValues:
-        """The values of a message that header fields repeat; a batch has none."""
-        if not isinstance(message, jsonrpc.Request) or message.params is None:
-            return self._no_values
-        try:
-            return self._decode(message.params)
-        except UNREADABLE:
-            return None
-
-    def applies(
-        self, request: http.HttpRequest, message: jsonrpc.Message | None, values: BodyValues
-    ) -> bool:
-        """Whether the header or the body of a POST names a revision without sessions.
-
-        For `server/discover` only the header counts: gateways that know older revisions only
-        forward that request like any other, and their header says how later requests will come.
-        """
-        facts = self.facts
-        if facts is None:
-            return False
-        if _revision(values) is not None and not http.is_discovery(message):
-            return True
-        value = request.headers.get(self._version_key)
-        if value is None or value in self._other_values:
-            return False
-        return request.field(facts.headers.protocol_version) not in self._others
-
-    def named_by(self, request: http.HttpRequest) -> bool:
-        """Whether the header of a request names a revision without sessions."""
-        named = None if self.facts is None else request.field(self.facts.headers.protocol_version)
-        return named is not None and named in self.revisions
-
-    def check(
-        self, request: http.HttpRequest, message: jsonrpc.Request, values: BodyValues
-    ) -> None:
-        """Compare the header fields of a request with its body.
-
-        Raises:
-            HeaderMismatchError: They differ, or a field is missing.
-            UnsupportedRevisionError: The revision is none of these.
-            InvalidParamsError: The params have the wrong type.
-        """
-        facts = self.facts
-        assert facts is not None
-        headers = facts.headers
-        self._check_revision(request, values, facts)
-        if values is None:
-            raise InvalidParamsError("params: expected an object, and one as its _meta")
-        if request.headers.get(self._method_key, b"").decode("latin-1") != message.method:
-            _check_value(
-                request, headers.method, message.method, encoded=not message.method.isascii()
-            )
-        stated = facts.method(message.method)
-        if stated.named_by is None:
-            return
-        name = getattr(values, self._attributes[stated.named_by])
-        if not isinstance(name, str):
-            return  # invalid; the body is refused later
-        value = request.headers.get(self._name_key, b"").decode("latin-1")
-        if value != name or not _is_plain(name):
-            _check_value(request, headers.name, name, encoded=True)
-        if stated.param_headers and headers.param_prefix is not None:
-            param_headers = self._param_headers_of(name)
-            if param_headers:
-                arguments = _decoded(values.arguments)
-                _check_arguments(request, headers.param_prefix, param_headers, arguments)
-
-    def agree(
-        self, request: http.HttpRequest, revision: Revision, method: str, params: object
-    ) -> bool:
-        """Whether the header fields of a request are certainly those that `check` wants."""
-        headers = request.headers
-        if (
-            headers.get(self._version_key) != revision.name.encode()
-            or headers.get(self._method_key) != method.encode()
-        ):
-            return False
-        stated = revision.facts.method(method)
-        if stated.named_by is None:
-            return True
-        name = getattr(params, stated.named_by, None)
-        return (
-            isinstance(name, str)
-            and _is_plain(name)
-            and headers.get(self._name_key) == name.encode()
-            and not (stated.param_headers and self._param_headers_of(name))
-        )
-
-    def check_notification(self, request: http.HttpRequest, message: jsonrpc.Notification) -> None:
-        """Compare the header fields that a notification has with its body.
-
-        Raises:
-            HeaderMismatchError: They differ.
-            UnsupportedRevisionError: The revision is none of these.
-        """
-        assert self.facts is not None
-        headers: Headers = self.facts.headers
-        named = request.field(headers.protocol_version)
-        if named is not None and named not in self.revisions:
-            raise self._unsupported(named, self.facts)
-        if request.field(headers.method) is not None:
-            _check_value(
-                request, headers.method, message.method, encoded=not message.method.isascii()
-            )
-
-    def _check_revision(self, request: http.HttpRequest, values: BodyValues, facts: Facts) -> None:
-        field = facts.headers.protocol_version
-        stated = _revision(values)
-        value = request.headers.get(self._version_key)
-        if value in self._version_values and value.decode() == stated:
-            return
-        named = request.field(field)
-        if named is None:
-            supported = ", ".join(self.meta_cache.reader.supported)
-            raise HeaderMismatchError(f"{field}: expected one of {supported}, got nothing")
-        if stated is not None and stated != named:
-            raise HeaderMismatchError(
-                f"{field}: the header says {safe_repr(named, 80)}, the body {safe_repr(stated, 80)}"
-            )
-        if named not in self.revisions:
-            raise self._unsupported(named, facts)
-
-    def _unsupported(self, named: str, facts: Facts) -> UnsupportedRevisionError:
-        code = facts.errors.unsupported_revision
-        return UnsupportedRevisionError(safe_text(named), self.meta_cache.reader.supported, code)
-
-
-def _values_decoder(key: str, attributes: Mapping[str, str]) -> Callable[[bytes | Raw], BodyValues]:
-    """A decoder of params for the values that header fields repeat.
-
-    Args:
-        key: The key of `_meta` that names the revision.
-        attributes: Attribute of the result by each member that names a thing.
-    """
-    meta = msgspec.defstruct(
-        "_StatedMeta", [("revision", Any, UNSET)], rename={"revision": key}, gc=False
-    )
-    values = msgspec.defstruct(
-        "_BodyValues",
-        [
-            *((attribute, Any, UNSET) for attribute in attributes.values()),
-            (_ARGUMENTS, Raw | msgspec.UnsetType, UNSET),
-            ("meta", meta | msgspec.UnsetType, UNSET),
-        ],
-        rename={"meta": _META, **{to: member for member, to in attributes.items()}},
-        gc=False,
-    )
-    decode: Callable[[bytes | Raw], BodyValues] = msgspec.json.Decoder(values).decode
-    return decode
-
-
-def _revision(values: BodyValues) -> str | None:
-    """The revision that a request's own `_meta` names."""
-    if values is None or values.meta is UNSET:
-        return None
-    named = values.meta.revision
-    return named if isinstance(named, str) else None
-
-
-def _decoded(arguments: Any) -> Any:
-    """Arguments as JSON values.
-
-    Raises:
-        InvalidParamsError: They can't be decoded.
-    """
-    try:
-        return None if arguments is UNSET else _decode_any(arguments)
-    except UNREADABLE as error:
-        raise InvalidParamsError(f"params.arguments: {error}") from None
-
-
-def _check_arguments(
-    request: http.HttpRequest,
-    prefix: str,
-    param_headers: Mapping[tuple[str, ...], str],
-    arguments: Any,
-) -> None:
-    """Compare the parameter headers of a tool call with its arguments."""
-    for path, name in param_headers.items():
-        value = value_at(arguments, path)
-        field = f"{prefix}{name}"
-        if value is not None:
-            _check_value(request, field, value, encoded=True)
-        elif (header := request.field(field)) is not None:
-            raise HeaderMismatchError(
-                f"{field}: the header says {safe_repr(header, 80)}, the body nothing"
-            )
-
-
-def _check_value(
-    request: http.HttpRequest, field: str | None, expected: Any, *, encoded: bool = False
-) -> None:
-    """Refuse a field that is missing or differs from the value in the body."""
-    if field is None:
-        return
-    value = request.field(field)
-    if value is None:
-        raise HeaderMismatchError(f"{field}: expected {safe_repr(expected, 80)}, got nothing")
-    if value == expected and (not encoded or _is_plain(value)):
-        return
-    try:
-        same = encoded and http_headers.says(value, expected)
-    except ValueError as error:
-        raise HeaderMismatchError(f"{field}: {error}") from None
-    if not same:
-        raise HeaderMismatchError(
-            f"{field}: the header says {safe_repr(value, 80)}, the body {safe_repr(expected, 80)}"
-        )
-
-
-def _is_plain(value: str) -> bool:
-    """Whether a value is certainly not encoded."""
-    return value.isascii() and value.isprintable() and not value.startswith("=?")

@@ -130,7 +130,7 @@ def _announce(
 class _ItemFollower:
     """Keeps the items of a mounted server's registry in that of the server it is mounted on.
 
-    It is a `Follower` of the first one, and a `Source` of the other.
+    It is a `Follower` of the first one, and an `ItemSource` of the other.
     """
 
     def __init__(self, mount: Mount, source: Registry[Any], target: Registry[Any]) -> None:

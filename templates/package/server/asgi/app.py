@@ -290,7 +290,7 @@ class AsgiApplication:
             rejected = body = await state.bodies.read(scope, receive)
             if isinstance(body, bytes):
                 try:
-                    lifespan_state = state.background.state
+                    lifespan_state = self._service.use_state(state.background.state)
                     await route.serve(request, asgi_scope, receive, send, body, lifespan_state)
                 finally:
                     state.bodies.release(body)

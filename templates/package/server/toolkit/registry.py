@@ -198,7 +198,7 @@ class Follower(Protocol):
         ...
 
 
-class Source(Protocol):
+class ItemSource(Protocol):
     """A mounted server, as the source of items of a registry."""
 
     def shown(self, items: Mapping[str, Any], request: RequestContext) -> Mapping[str, Any]:
@@ -278,7 +278,7 @@ class Registry(Generic[Item]):
         self.needs_scopes = False
         self.hides_forbidden = False
         self.rules: SessionRules | None = None
-        self.sources: list[Source] = []
+        self.sources: list[ItemSource] = []
         self._pages: dict[tuple[str, str | None], Any] = {}
 
     def add(self, key: str, item: Item) -> None:
