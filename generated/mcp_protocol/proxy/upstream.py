@@ -45,13 +45,9 @@ from ..revisions import REVISIONS
 from ..runtime.pending_requests import OnProgress, PendingRequests
 from ..runtime.request_context import RequestContext
 from ..server.toolkit.client_features.input_required import ELICITATION_COMPLETE
-from ..server.toolkit.dispatcher import (
-    PROMPTS_CHANGED,
-    RESOURCES_CHANGED,
-    TOOLS_CHANGED,
-    Announce,
-)
+from ..server.toolkit.dispatcher import Announce
 from ..server.toolkit.foreign_results import in_revision, lost_members
+from ..server.toolkit.registry import PROMPTS_CHANGED, RESOURCES_CHANGED, TOOLS_CHANGED
 from .question_conversion import lost_kinds, question_for, reply_for
 from .waiting_calls import PassedCall, WaitingCalls
 

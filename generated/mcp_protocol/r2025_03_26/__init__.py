@@ -5,7 +5,7 @@
 # ruff: noqa - a file that fixes change counts as edited
 """The revision 2025-03-26: message models, method tables, and typed stubs.
 
-Its types can be imported from here; they are loaded at first use.
+Its types can be imported from here; they are loaded when one is used, or all are listed.
 """
 
 from __future__ import annotations
@@ -15,134 +15,26 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .models import *
 
-__all__ = [
-    "Annotations",
-    "AudioContent",
-    "BlobResourceContents",
-    "CallToolRequest",
-    "CallToolRequestParams",
-    "CallToolResult",
-    "CancelledNotification",
-    "CancelledNotificationParams",
-    "ClientCapabilities",
-    "ClientCapabilitiesRoots",
-    "ClientNotification",
-    "ClientRequest",
-    "ClientResult",
-    "CompleteRequest",
-    "CompleteRequestParams",
-    "CompleteRequestParamsArgument",
-    "CompleteRequestParamsRef",
-    "CompleteResult",
-    "CompleteResultCompletion",
-    "ContentBlock",
-    "CreateMessageRequest",
-    "CreateMessageRequestParams",
-    "CreateMessageResult",
-    "CreateMessageResultContent",
-    "Cursor",
-    "EmbeddedResource",
-    "EmbeddedResourceResource",
-    "EmptyResult",
-    "Error",
-    "GetPromptRequest",
-    "GetPromptRequestParams",
-    "GetPromptResult",
-    "ImageContent",
-    "Implementation",
-    "InitializeRequest",
-    "InitializeRequestParams",
-    "InitializeResult",
-    "InitializedNotification",
-    "JSONRPCBatchRequest",
-    "JSONRPCBatchRequestItem",
-    "JSONRPCBatchResponse",
-    "JSONRPCBatchResponseItem",
-    "JSONRPCError",
-    "JSONRPCMessage",
-    "JSONRPCNotification",
-    "JSONRPCRequest",
-    "JSONRPCResponse",
-    "ListPromptsRequest",
-    "ListPromptsResult",
-    "ListResourceTemplatesRequest",
-    "ListResourceTemplatesResult",
-    "ListResourcesRequest",
-    "ListResourcesResult",
-    "ListRootsRequest",
-    "ListRootsResult",
-    "ListToolsRequest",
-    "ListToolsResult",
-    "LoggingLevel",
-    "LoggingMessageNotification",
-    "LoggingMessageNotificationParams",
-    "ModelHint",
-    "ModelPreferences",
-    "Notification",
-    "NotificationParams",
-    "PaginatedRequest",
-    "PaginatedRequestParams",
-    "PaginatedResult",
-    "PingRequest",
-    "ProgressNotification",
-    "ProgressNotificationParams",
-    "ProgressToken",
-    "Prompt",
-    "PromptArgument",
-    "PromptListChangedNotification",
-    "PromptMessage",
-    "PromptReference",
-    "ReadResourceRequest",
-    "ReadResourceRequestParams",
-    "ReadResourceResult",
-    "ReadResourceResultContents",
-    "Request",
-    "RequestId",
-    "RequestMetaObject",
-    "RequestParams",
-    "Resource",
-    "ResourceContents",
-    "ResourceListChangedNotification",
-    "ResourceReference",
-    "ResourceTemplate",
-    "ResourceUpdatedNotification",
-    "ResourceUpdatedNotificationParams",
-    "Result",
-    "Role",
-    "Root",
-    "RootsListChangedNotification",
-    "SamplingMessage",
-    "SamplingMessageContent",
-    "ServerCapabilities",
-    "ServerCapabilitiesPrompts",
-    "ServerCapabilitiesResources",
-    "ServerCapabilitiesTools",
-    "ServerNotification",
-    "ServerRequest",
-    "ServerResult",
-    "SetLevelRequest",
-    "SetLevelRequestParams",
-    "SubscribeRequest",
-    "SubscribeRequestParams",
-    "TextContent",
-    "TextResourceContents",
-    "Tool",
-    "ToolAnnotations",
-    "ToolListChangedNotification",
-    "UnsubscribeRequest",
-    "UnsubscribeRequestParams",
-]
+_MODULES = frozenset({"client", "client_sync", "methods", "models", "server"})
 
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from . import models
+    if name not in _MODULES and (name == "__all__" or not name.startswith("_")):
+        from . import models
 
-    value = getattr(models, name)
-    globals()[name] = value
-    return value
+        own = models.__name__
+        names = {
+            each for each, value in vars(models).items() if getattr(value, "__module__", "") == own
+        }
+        names.update(models.__annotations__)
+        if name == "__all__":
+            return sorted(each for each in names if not each.startswith("_"))
+        if name in names:
+            value = globals()[name] = getattr(models, name)
+            return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    names: list[str] = __getattr__("__all__")
+    return names

@@ -5,7 +5,7 @@
 # ruff: noqa - a file that fixes change counts as edited
 """The revision 2025-06-18: message models, method tables, and typed stubs.
 
-Its types can be imported from here; they are loaded at first use.
+Its types can be imported from here; they are loaded when one is used, or all are listed.
 """
 
 from __future__ import annotations
@@ -15,142 +15,26 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .models import *
 
-__all__ = [
-    "Annotations",
-    "AudioContent",
-    "BaseMetadata",
-    "BlobResourceContents",
-    "BooleanSchema",
-    "CallToolRequest",
-    "CallToolRequestParams",
-    "CallToolResult",
-    "CancelledNotification",
-    "CancelledNotificationParams",
-    "ClientCapabilities",
-    "ClientCapabilitiesRoots",
-    "ClientNotification",
-    "ClientRequest",
-    "ClientResult",
-    "CompleteRequest",
-    "CompleteRequestParams",
-    "CompleteRequestParamsArgument",
-    "CompleteRequestParamsContext",
-    "CompleteRequestParamsRef",
-    "CompleteResult",
-    "CompleteResultCompletion",
-    "ContentBlock",
-    "CreateMessageRequest",
-    "CreateMessageRequestParams",
-    "CreateMessageResult",
-    "CreateMessageResultContent",
-    "Cursor",
-    "ElicitRequest",
-    "ElicitRequestParams",
-    "ElicitRequestParamsRequestedSchema",
-    "ElicitResult",
-    "EmbeddedResource",
-    "EmbeddedResourceResource",
-    "EmptyResult",
-    "EnumSchema",
-    "Error",
-    "GetPromptRequest",
-    "GetPromptRequestParams",
-    "GetPromptResult",
-    "ImageContent",
-    "Implementation",
-    "InitializeRequest",
-    "InitializeRequestParams",
-    "InitializeResult",
-    "InitializedNotification",
-    "JSONRPCError",
-    "JSONRPCMessage",
-    "JSONRPCNotification",
-    "JSONRPCRequest",
-    "JSONRPCResponse",
-    "ListPromptsRequest",
-    "ListPromptsResult",
-    "ListResourceTemplatesRequest",
-    "ListResourceTemplatesResult",
-    "ListResourcesRequest",
-    "ListResourcesResult",
-    "ListRootsRequest",
-    "ListRootsResult",
-    "ListToolsRequest",
-    "ListToolsResult",
-    "LoggingLevel",
-    "LoggingMessageNotification",
-    "LoggingMessageNotificationParams",
-    "ModelHint",
-    "ModelPreferences",
-    "Notification",
-    "NotificationParams",
-    "NumberSchema",
-    "PaginatedRequest",
-    "PaginatedRequestParams",
-    "PaginatedResult",
-    "PingRequest",
-    "PrimitiveSchemaDefinition",
-    "ProgressNotification",
-    "ProgressNotificationParams",
-    "ProgressToken",
-    "Prompt",
-    "PromptArgument",
-    "PromptListChangedNotification",
-    "PromptMessage",
-    "PromptReference",
-    "ReadResourceRequest",
-    "ReadResourceRequestParams",
-    "ReadResourceResult",
-    "ReadResourceResultContents",
-    "Request",
-    "RequestId",
-    "RequestMetaObject",
-    "RequestParams",
-    "Resource",
-    "ResourceContents",
-    "ResourceLink",
-    "ResourceListChangedNotification",
-    "ResourceTemplate",
-    "ResourceTemplateReference",
-    "ResourceUpdatedNotification",
-    "ResourceUpdatedNotificationParams",
-    "Result",
-    "Role",
-    "Root",
-    "RootsListChangedNotification",
-    "SamplingMessage",
-    "SamplingMessageContent",
-    "ServerCapabilities",
-    "ServerCapabilitiesPrompts",
-    "ServerCapabilitiesResources",
-    "ServerCapabilitiesTools",
-    "ServerNotification",
-    "ServerRequest",
-    "ServerResult",
-    "SetLevelRequest",
-    "SetLevelRequestParams",
-    "StringSchema",
-    "SubscribeRequest",
-    "SubscribeRequestParams",
-    "TextContent",
-    "TextResourceContents",
-    "Tool",
-    "ToolAnnotations",
-    "ToolListChangedNotification",
-    "UnsubscribeRequest",
-    "UnsubscribeRequestParams",
-]
+_MODULES = frozenset({"client", "client_sync", "methods", "models", "server"})
 
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from . import models
+    if name not in _MODULES and (name == "__all__" or not name.startswith("_")):
+        from . import models
 
-    value = getattr(models, name)
-    globals()[name] = value
-    return value
+        own = models.__name__
+        names = {
+            each for each, value in vars(models).items() if getattr(value, "__module__", "") == own
+        }
+        names.update(models.__annotations__)
+        if name == "__all__":
+            return sorted(each for each in names if not each.startswith("_"))
+        if name in names:
+            value = globals()[name] = getattr(models, name)
+            return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    names: list[str] = __getattr__("__all__")
+    return names

@@ -5,7 +5,7 @@
 # ruff: noqa - a file that fixes change counts as edited
 """The revision 2025-11-25: message models, method tables, and typed stubs.
 
-Its types can be imported from here; they are loaded at first use.
+Its types can be imported from here; they are loaded when one is used, or all are listed.
 """
 
 from __future__ import annotations
@@ -15,202 +15,26 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .models import *
 
-__all__ = [
-    "Annotations",
-    "AudioContent",
-    "BaseMetadata",
-    "BlobResourceContents",
-    "BooleanSchema",
-    "CallToolRequest",
-    "CallToolRequestParams",
-    "CallToolResult",
-    "CallToolResultResponseResult",
-    "CancelTaskRequest",
-    "CancelTaskRequestParams",
-    "CancelTaskResult",
-    "CancelledNotification",
-    "CancelledNotificationParams",
-    "ClientCapabilities",
-    "ClientCapabilitiesElicitation",
-    "ClientCapabilitiesRoots",
-    "ClientCapabilitiesSampling",
-    "ClientCapabilitiesTasks",
-    "ClientCapabilitiesTasksRequests",
-    "ClientCapabilitiesTasksRequestsElicitation",
-    "ClientCapabilitiesTasksRequestsSampling",
-    "ClientNotification",
-    "ClientRequest",
-    "ClientResult",
-    "CompleteRequest",
-    "CompleteRequestParams",
-    "CompleteRequestParamsArgument",
-    "CompleteRequestParamsContext",
-    "CompleteRequestParamsRef",
-    "CompleteResult",
-    "CompleteResultCompletion",
-    "ContentBlock",
-    "CreateMessageRequest",
-    "CreateMessageRequestParams",
-    "CreateMessageResult",
-    "CreateMessageResultContent",
-    "CreateMessageResultResponseResult",
-    "CreateTaskResult",
-    "Cursor",
-    "ElicitRequest",
-    "ElicitRequestFormParams",
-    "ElicitRequestFormParamsRequestedSchema",
-    "ElicitRequestParams",
-    "ElicitRequestURLParams",
-    "ElicitResult",
-    "ElicitResultContent",
-    "ElicitResultResponseResult",
-    "ElicitationCompleteNotification",
-    "ElicitationCompleteNotificationParams",
-    "EmbeddedResource",
-    "EmbeddedResourceResource",
-    "EmptyResult",
-    "EnumSchema",
-    "Error",
-    "GetPromptRequest",
-    "GetPromptRequestParams",
-    "GetPromptResult",
-    "GetTaskPayloadRequest",
-    "GetTaskPayloadRequestParams",
-    "GetTaskPayloadResult",
-    "GetTaskPayloadResultResponseResult",
-    "GetTaskRequest",
-    "GetTaskRequestParams",
-    "GetTaskResult",
-    "Icon",
-    "Icons",
-    "ImageContent",
-    "Implementation",
-    "InitializeRequest",
-    "InitializeRequestParams",
-    "InitializeResult",
-    "InitializedNotification",
-    "JSONRPCErrorResponse",
-    "JSONRPCMessage",
-    "JSONRPCNotification",
-    "JSONRPCRequest",
-    "JSONRPCResponse",
-    "JSONRPCResultResponse",
-    "LegacyTitledEnumSchema",
-    "ListPromptsRequest",
-    "ListPromptsResult",
-    "ListResourceTemplatesRequest",
-    "ListResourceTemplatesResult",
-    "ListResourcesRequest",
-    "ListResourcesResult",
-    "ListRootsRequest",
-    "ListRootsResult",
-    "ListTasksRequest",
-    "ListTasksResult",
-    "ListToolsRequest",
-    "ListToolsResult",
-    "LoggingLevel",
-    "LoggingMessageNotification",
-    "LoggingMessageNotificationParams",
-    "ModelHint",
-    "ModelPreferences",
-    "MultiSelectEnumSchema",
-    "Notification",
-    "NotificationParams",
-    "NumberSchema",
-    "PaginatedRequest",
-    "PaginatedRequestParams",
-    "PaginatedResult",
-    "PingRequest",
-    "PrimitiveSchemaDefinition",
-    "ProgressNotification",
-    "ProgressNotificationParams",
-    "ProgressToken",
-    "Prompt",
-    "PromptArgument",
-    "PromptListChangedNotification",
-    "PromptMessage",
-    "PromptReference",
-    "ReadResourceRequest",
-    "ReadResourceRequestParams",
-    "ReadResourceResult",
-    "ReadResourceResultContents",
-    "RelatedTaskMetadata",
-    "Request",
-    "RequestId",
-    "RequestMetaObject",
-    "RequestParams",
-    "Resource",
-    "ResourceContents",
-    "ResourceLink",
-    "ResourceListChangedNotification",
-    "ResourceRequestParams",
-    "ResourceTemplate",
-    "ResourceTemplateReference",
-    "ResourceUpdatedNotification",
-    "ResourceUpdatedNotificationParams",
-    "Result",
-    "Role",
-    "Root",
-    "RootsListChangedNotification",
-    "SamplingMessage",
-    "SamplingMessageContent",
-    "SamplingMessageContentBlock",
-    "ServerCapabilities",
-    "ServerCapabilitiesPrompts",
-    "ServerCapabilitiesResources",
-    "ServerCapabilitiesTasks",
-    "ServerCapabilitiesTasksRequests",
-    "ServerCapabilitiesTasksRequestsTools",
-    "ServerCapabilitiesTools",
-    "ServerNotification",
-    "ServerRequest",
-    "ServerResult",
-    "SetLevelRequest",
-    "SetLevelRequestParams",
-    "SingleSelectEnumSchema",
-    "StringSchema",
-    "SubscribeRequest",
-    "SubscribeRequestParams",
-    "Task",
-    "TaskAugmentedRequestParams",
-    "TaskMetadata",
-    "TaskStatus",
-    "TaskStatusNotification",
-    "TaskStatusNotificationParams",
-    "TextContent",
-    "TextResourceContents",
-    "TitledMultiSelectEnumSchema",
-    "TitledMultiSelectEnumSchemaItems",
-    "TitledMultiSelectEnumSchemaItemsAnyOf",
-    "TitledSingleSelectEnumSchema",
-    "TitledSingleSelectEnumSchemaOneOf",
-    "Tool",
-    "ToolAnnotations",
-    "ToolChoice",
-    "ToolExecution",
-    "ToolListChangedNotification",
-    "ToolResultContent",
-    "ToolUseContent",
-    "URLElicitationRequiredError",
-    "URLElicitationRequiredErrorError",
-    "URLElicitationRequiredErrorErrorData",
-    "UnsubscribeRequest",
-    "UnsubscribeRequestParams",
-    "UntitledMultiSelectEnumSchema",
-    "UntitledMultiSelectEnumSchemaItems",
-    "UntitledSingleSelectEnumSchema",
-]
+_MODULES = frozenset({"client", "client_sync", "methods", "models", "server"})
 
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from . import models
+    if name not in _MODULES and (name == "__all__" or not name.startswith("_")):
+        from . import models
 
-    value = getattr(models, name)
-    globals()[name] = value
-    return value
+        own = models.__name__
+        names = {
+            each for each, value in vars(models).items() if getattr(value, "__module__", "") == own
+        }
+        names.update(models.__annotations__)
+        if name == "__all__":
+            return sorted(each for each in names if not each.startswith("_"))
+        if name in names:
+            value = globals()[name] = getattr(models, name)
+            return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    names: list[str] = __getattr__("__all__")
+    return names

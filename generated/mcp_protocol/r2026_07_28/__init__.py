@@ -5,7 +5,7 @@
 # ruff: noqa - a file that fixes change counts as edited
 """The revision 2026-07-28: message models, method tables, and typed stubs.
 
-Its types can be imported from here; they are loaded at first use.
+Its types can be imported from here; they are loaded when one is used, or all are listed.
 """
 
 from __future__ import annotations
@@ -15,202 +15,26 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .models import *
 
-__all__ = [
-    "Annotations",
-    "AudioContent",
-    "BaseMetadata",
-    "BlobResourceContents",
-    "BooleanSchema",
-    "CacheableResult",
-    "CallToolRequest",
-    "CallToolRequestParams",
-    "CallToolResult",
-    "CallToolResultResponse",
-    "CallToolResultResponseResult",
-    "CancelledNotification",
-    "CancelledNotificationParams",
-    "ClientCapabilities",
-    "ClientCapabilitiesElicitation",
-    "ClientCapabilitiesSampling",
-    "ClientNotification",
-    "ClientRequest",
-    "ClientResult",
-    "CompleteRequest",
-    "CompleteRequestParams",
-    "CompleteRequestParamsArgument",
-    "CompleteRequestParamsContext",
-    "CompleteRequestParamsRef",
-    "CompleteResult",
-    "CompleteResultCompletion",
-    "CompleteResultResponse",
-    "ContentBlock",
-    "CreateMessageRequest",
-    "CreateMessageRequestParams",
-    "CreateMessageResult",
-    "CreateMessageResultContent",
-    "Cursor",
-    "DiscoverRequest",
-    "DiscoverResult",
-    "DiscoverResultResponse",
-    "ElicitRequest",
-    "ElicitRequestFormParams",
-    "ElicitRequestFormParamsRequestedSchema",
-    "ElicitRequestParams",
-    "ElicitRequestURLParams",
-    "ElicitResult",
-    "ElicitResultContent",
-    "EmbeddedResource",
-    "EmbeddedResourceResource",
-    "EmptyResult",
-    "EnumSchema",
-    "Error",
-    "GetPromptRequest",
-    "GetPromptRequestParams",
-    "GetPromptResult",
-    "GetPromptResultResponse",
-    "GetPromptResultResponseResult",
-    "HeaderMismatchError",
-    "HeaderMismatchErrorError",
-    "Icon",
-    "Icons",
-    "ImageContent",
-    "Implementation",
-    "InputRequest",
-    "InputRequests",
-    "InputRequiredResult",
-    "InputResponse",
-    "InputResponseRequestParams",
-    "InputResponses",
-    "InternalError",
-    "InvalidParamsError",
-    "InvalidRequestError",
-    "JSONArray",
-    "JSONObject",
-    "JSONRPCErrorResponse",
-    "JSONRPCMessage",
-    "JSONRPCNotification",
-    "JSONRPCRequest",
-    "JSONRPCResponse",
-    "JSONRPCResultResponse",
-    "JSONValue",
-    "LegacyTitledEnumSchema",
-    "ListPromptsRequest",
-    "ListPromptsResult",
-    "ListPromptsResultResponse",
-    "ListResourceTemplatesRequest",
-    "ListResourceTemplatesResult",
-    "ListResourceTemplatesResultResponse",
-    "ListResourcesRequest",
-    "ListResourcesResult",
-    "ListResourcesResultResponse",
-    "ListRootsRequest",
-    "ListRootsRequestParams",
-    "ListRootsResult",
-    "ListToolsRequest",
-    "ListToolsResult",
-    "ListToolsResultResponse",
-    "LoggingLevel",
-    "LoggingMessageNotification",
-    "LoggingMessageNotificationParams",
-    "MetaObject",
-    "MethodNotFoundError",
-    "MissingRequiredClientCapabilityError",
-    "MissingRequiredClientCapabilityErrorError",
-    "MissingRequiredClientCapabilityErrorErrorData",
-    "ModelHint",
-    "ModelPreferences",
-    "MultiSelectEnumSchema",
-    "Notification",
-    "NotificationMetaObject",
-    "NotificationParams",
-    "NumberSchema",
-    "PaginatedRequest",
-    "PaginatedRequestParams",
-    "PaginatedResult",
-    "ParseError",
-    "PrimitiveSchemaDefinition",
-    "ProgressNotification",
-    "ProgressNotificationParams",
-    "ProgressToken",
-    "Prompt",
-    "PromptArgument",
-    "PromptListChangedNotification",
-    "PromptMessage",
-    "PromptReference",
-    "ReadResourceRequest",
-    "ReadResourceRequestParams",
-    "ReadResourceResult",
-    "ReadResourceResultContents",
-    "ReadResourceResultResponse",
-    "ReadResourceResultResponseResult",
-    "Request",
-    "RequestId",
-    "RequestMetaObject",
-    "RequestParams",
-    "Resource",
-    "ResourceContents",
-    "ResourceLink",
-    "ResourceListChangedNotification",
-    "ResourceRequestParams",
-    "ResourceTemplate",
-    "ResourceTemplateReference",
-    "ResourceUpdatedNotification",
-    "ResourceUpdatedNotificationParams",
-    "Result",
-    "ResultMetaObject",
-    "ResultType",
-    "Role",
-    "Root",
-    "SamplingMessage",
-    "SamplingMessageContent",
-    "SamplingMessageContentBlock",
-    "ServerCapabilities",
-    "ServerCapabilitiesPrompts",
-    "ServerCapabilitiesResources",
-    "ServerCapabilitiesTools",
-    "ServerNotification",
-    "ServerResult",
-    "SingleSelectEnumSchema",
-    "StringSchema",
-    "SubscriptionFilter",
-    "SubscriptionsAcknowledgedNotification",
-    "SubscriptionsAcknowledgedNotificationParams",
-    "SubscriptionsListenRequest",
-    "SubscriptionsListenRequestParams",
-    "SubscriptionsListenResult",
-    "SubscriptionsListenResultMetaObject",
-    "SubscriptionsListenResultResponse",
-    "TextContent",
-    "TextResourceContents",
-    "TitledMultiSelectEnumSchema",
-    "TitledMultiSelectEnumSchemaItems",
-    "TitledMultiSelectEnumSchemaItemsAnyOf",
-    "TitledSingleSelectEnumSchema",
-    "TitledSingleSelectEnumSchemaOneOf",
-    "Tool",
-    "ToolAnnotations",
-    "ToolChoice",
-    "ToolListChangedNotification",
-    "ToolResultContent",
-    "ToolUseContent",
-    "UnsupportedProtocolVersionError",
-    "UnsupportedProtocolVersionErrorError",
-    "UnsupportedProtocolVersionErrorErrorData",
-    "UntitledMultiSelectEnumSchema",
-    "UntitledMultiSelectEnumSchemaItems",
-    "UntitledSingleSelectEnumSchema",
-]
+_MODULES = frozenset({"client", "client_sync", "methods", "models", "server"})
 
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from . import models
+    if name not in _MODULES and (name == "__all__" or not name.startswith("_")):
+        from . import models
 
-    value = getattr(models, name)
-    globals()[name] = value
-    return value
+        own = models.__name__
+        names = {
+            each for each, value in vars(models).items() if getattr(value, "__module__", "") == own
+        }
+        names.update(models.__annotations__)
+        if name == "__all__":
+            return sorted(each for each in names if not each.startswith("_"))
+        if name in names:
+            value = globals()[name] = getattr(models, name)
+            return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    names: list[str] = __getattr__("__all__")
+    return names
