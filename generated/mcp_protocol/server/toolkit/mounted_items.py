@@ -216,6 +216,12 @@ class MountedItem(UnregisteredItem):
         return names
 
     @property
+    def arguments(self) -> tuple[str, ...]:
+        """See `Prompt`."""
+        arguments: tuple[str, ...] = self.item.arguments
+        return arguments
+
+    @property
     def template(self) -> Any:
         """See `Resource`; its text is that of the mounted server."""
         return self.item.template

@@ -66,8 +66,12 @@ async def test_a_text_is_plain_text_and_head_is_get() -> None:
         assert (await http.request("HEAD", path="/health")).status == 200
 
 
-async def test_a_handler_has_body_query_and_state_and_may_call_tools() -> None:
-    async with asgi(server_of()) as http:
+@pytest.mark.parametrize("has_mounts", [False, True])
+async def test_a_handler_has_body_query_and_state_and_may_call_tools(has_mounts: bool) -> None:
+    server = server_of()
+    if has_mounts:
+        server.mount(Server("other", lifespan=lifespan))
+    async with asgi(server) as http:
         reply = await http.request("POST", b"21", "/double?q=a%20b")
         assert reply.json == {"called": {"result": 42}, "state": "from the lifespan", "q": "a b"}
 

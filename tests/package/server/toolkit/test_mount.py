@@ -133,6 +133,25 @@ async def test_completions_come_along(revision: str) -> None:
             ).completion.values == expected
 
 
+async def test_a_mounted_prompt_without_completions_has_no_suggestions() -> None:
+    server, child = main(), Server("child")
+    server.completion(prompt="own", argument="text")(lambda text: ["x"])
+
+    @child.prompt()
+    def review(branch: str) -> str:
+        return f"review {branch}"
+
+    server.mount(child, prefix="child")
+    async with connected(server, revision=NEWEST) as pair:
+        client: Any = pair.client
+        ref = {"type": "ref/prompt", "name": "child_review"}
+        params: Any = {"ref": ref, "argument": {"name": "branch", "value": "m"}}
+        assert (await client.request("completion/complete", params)).completion.values == []
+        params["argument"]["name"] = "other"
+        with pytest.raises(RemoteError, match="'child_review' has no argument 'other'"):
+            await client.request("completion/complete", params)
+
+
 async def test_without_prefix_names_stay_as_they_are() -> None:
     server = main()
     server.mount(git())
