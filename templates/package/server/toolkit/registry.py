@@ -422,11 +422,11 @@ class Registry(Generic[Item]):
         Raises:
             InvalidParamsError: The cursor is not one of this list.
         """
-        listed: Mapping[str, Listed] = self._visible_items(request)
-        for source in self.sources:
-            listed = await source.listed(listed, request)
+        listed: Mapping[str, Listed] = self.visible_items(request)
+        if self.sources:
+            listed = await self.listed_now(listed, request)
         if listed is not self.items:
-            return self._page_of(request, listed)
+            return self.page_of(request, listed)
         cursor = getattr(request.params, "cursor", None)
         cursor = cursor if isinstance(cursor, str) else None
         place = request.revision.name, cursor
@@ -437,7 +437,7 @@ class Registry(Generic[Item]):
                 self._pages[place] = result
         return result
 
-    def _visible_items(self, request: RequestContext) -> Mapping[str, Item]:
+    def visible_items(self, request: RequestContext) -> Mapping[str, Item]:
         """The items that the session of a request shows, and that its principal may see."""
         listed = self.items_for(request)
         if self.hides_forbidden and any(item.scopes for item in listed.values()):
@@ -445,7 +445,15 @@ class Registry(Generic[Item]):
             return {key: item for key, item in listed.items() if has_scopes(*item.scopes)}
         return listed
 
-    def _page_of(self, request: RequestContext, listed: Mapping[str, Listed]) -> Any:
+    async def listed_now(
+        self, listed: Mapping[str, Listed], request: RequestContext
+    ) -> Mapping[str, Listed]:
+        """Items with those of mounted servers as these list them now."""
+        for source in self.sources:
+            listed = await source.listed(listed, request)
+        return listed
+
+    def page_of(self, request: RequestContext, listed: Mapping[str, Listed]) -> Any:
         """The result of a list request that is not the same for all principals and sessions."""
         cursor = getattr(request.params, "cursor", None)
         cursor = cursor if isinstance(cursor, str) else None
