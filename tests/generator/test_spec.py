@@ -7,7 +7,7 @@ import pytest
 from generator.schemas import TEXT, any_of, const, facts_of, obj, ref, schema_of
 from generator.tiny_package import REVISION, tiny_spec
 from mcpgen import schema
-from mcpgen.model import spec
+from mcpgen.model import spec_building
 from mcpgen.model.spec import RevisionSpec
 from mcpgen.package import pipeline
 from mcpgen.schema import docs, facts
@@ -27,12 +27,12 @@ def specs() -> list[RevisionSpec]:
 
 
 def test_revisions_of_a_package_are_in_order(specs: list[RevisionSpec]) -> None:
-    package = spec.package(specs, "pkg")
+    package = spec_building.package(specs, "pkg")
     assert [revision.name for revision in package.revisions] == NAMES
 
 
 def test_a_type_names_the_revisions_that_have_it(specs: list[RevisionSpec]) -> None:
-    types = {type_.name: type_.folders for type_ in spec.package(specs, "pkg").types}
+    types = {type_.name: type_.folders for type_ in spec_building.package(specs, "pkg").types}
     assert len(types["Tool"]) == len(NAMES)
     assert len(types["CallToolRequestParams"]) == len(NAMES)
     assert list(types) == sorted(types)
@@ -69,8 +69,8 @@ def test_a_package_has_unset_only_if_json_values_may_be_absent(
     newest, *others = specs
     assert newest.has_unset  # structuredContent
     assert not any(revision.has_unset for revision in others)
-    assert spec.package(specs, "pkg").has_unset
-    assert not spec.package(others, "pkg").has_unset
+    assert spec_building.package(specs, "pkg").has_unset
+    assert not spec_building.package(others, "pkg").has_unset
 
 
 def test_values_of_the_result_type_come_from_the_defaults(specs: list[RevisionSpec]) -> None:

@@ -22,6 +22,7 @@ from mcpgen.model import (
     schema_facts,
     schema_sources,
     spec,
+    spec_building,
     unions,
 )
 from mcpgen.model.docstrings import Texts
@@ -204,7 +205,7 @@ def revision_spec(
     decided = unions.decide_all(derived.normal, _params_and_results(derived))
     derived = replace(derived, normal=decided.normal)
     prose = Texts(loaded, texts)
-    built = spec.of_revision(
+    built = spec_building.of_revision(
         loaded.revision,
         stated,
         derived,
@@ -225,7 +226,7 @@ def revision_spec(
 def _extension_spec(extension: extensions.Extension, stated: facts.Facts) -> spec.ExtensionSpec:
     prose = Texts(extension.schema, docs.Docs())
     derived = rpc_api.derive(extension.methods, prose, extension.core)
-    return spec.of_extension(extension, stated, prose, derived)
+    return spec_building.of_extension(extension, stated, prose, derived)
 
 
 def _params_and_results(derived: methods.Methods) -> frozenset[str]:

@@ -1,0 +1,301 @@
+"""Makes the values that templates see, of what is derived from schemas, facts and texts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
+from typing import Any
+
+from mcpgen import names
+from mcpgen.json_types import Json
+from mcpgen.model import merging, rpc_api
+from mcpgen.model.docstrings import Doc, Texts, docstring
+from mcpgen.model.extensions import Extension
+from mcpgen.model.methods import Method, Methods
+from mcpgen.model.normalized import Definition, NormalizedSchema
+from mcpgen.model.parts import EVERYTHING, Selection, features
+from mcpgen.model.rpc_api import RpcApi
+from mcpgen.model.spec import (
+    ExtensionSpec,
+    FactRow,
+    ModelsSpec,
+    PackageSpec,
+    RevisionSpec,
+    Row,
+    Tables,
+    Type,
+)
+from mcpgen.model.type_hints import HELD
+from mcpgen.model.unions import Variant
+from mcpgen.schema import revision_facts
+from mcpgen.schema.facts import Facts
+
+_RESULT_TYPE = "resultType"
+_DATA = "data"
+_TABLES = {
+    "REVISION",
+    "CLIENT_REQUESTS",
+    "SERVER_REQUESTS",
+    "CLIENT_NOTIFICATIONS",
+    "SERVER_NOTIFICATIONS",
+    "INPUT_REQUESTS",
+}
+"""The names of the tables in the module of the methods; no method's constant has one of them."""
+
+
+def of_revision(
+    name: str,
+    facts: Facts,
+    methods: Methods,
+    held_by_role: Mapping[str, str],
+    tests: Mapping[str, tuple[Variant, ...]],
+    texts: Texts,
+    derived: RpcApi,
+) -> RevisionSpec:
+    """Everything about one revision.
+
+    Args:
+        name: Its name.
+        facts: Its facts.
+        methods: Its methods, with the definitions.
+        held_by_role: Definitions by their role.
+        tests: Tests for the unions that need some.
+        texts: The docstrings.
+        derived: The typed API.
+    """
+    normal = methods.normal
+    return RevisionSpec(
+        name=name,
+        folder=names.folder(name),
+        lifecycle="HANDSHAKE" if methods.handshake else "PER_REQUEST",
+        batching=methods.batching,
+        types=tuple(normal.definitions),
+        roles=held_by_role,
+        tables=_tables(methods, facts),
+        api=derived,
+        facts=facts,
+        fact_rows=_fact_rows(facts),
+        extension_fact_rows=_extension_fact_rows(facts, methods),
+        result_types=_result_types(facts),
+        models=ModelsSpec(
+            normal,
+            tests,
+            {name: _doc(d, texts, tests) for name, d in normal.definitions.items()},
+            texts,
+            _with_value(normal, derived),
+        ),
+    )
+
+
+def _with_value(normal: NormalizedSchema, derived: RpcApi) -> frozenset[str]:
+    """The objects that are what tools return, unless a member has the name of the property."""
+    results = (normal.definitions[name] for call in derived.client.requests for name in call.values)
+    return frozenset(
+        each.name
+        for each in results
+        if each.is_object and _DATA not in names.members(each.properties).values()
+    )
+
+
+def of_extension(
+    extension: Extension, facts: Facts, texts: Texts, derived: RpcApi
+) -> ExtensionSpec:
+    """An extension beside a revision.
+
+    Args:
+        extension: The extension.
+        facts: The facts of the revision.
+        texts: The docstrings.
+        derived: Its typed API.
+    """
+    normal, types = extension.methods.normal, extension.types
+    return ExtensionSpec(
+        identifier=extension.file.identifier,
+        module=extension.file.module,
+        types=types,
+        core=extension.core,
+        tables=_qualified(_tables(extension.methods, facts), extension.core),
+        api=derived,
+        models=ModelsSpec(
+            normal,
+            extension.tests,
+            {name: _doc(normal.definitions[name], texts, extension.tests) for name in types},
+            texts,
+        ),
+        added_results=_added_results(extension, facts),
+    )
+
+
+def _added_results(extension: Extension, facts: Facts) -> Mapping[str, tuple[Variant, ...]]:
+    """The results that an extension adds to methods, each told apart by its constants."""
+    definitions = extension.methods.normal.definitions
+    added: dict[str, tuple[Variant, ...]] = {}
+    for method, stated in sorted(facts.methods.items()):
+        results = tuple(
+            _told_by_constants(definitions[name])
+            for name in stated.extension_results
+            if name in extension.types
+        )
+        if results:
+            added[method] = results
+    return added
+
+
+def _told_by_constants(definition: Definition) -> Variant:
+    properties = definition.properties.items()
+    consts = tuple((wire, (node["const"],)) for wire, node in properties if "const" in node)
+    return Variant(definition.name, consts=consts)
+
+
+def _qualified(tables: Tables, core: frozenset[str]) -> Tables:
+    """The methods of an extension, each type with the module that it is in."""
+    types = replace(HELD, core=core)
+
+    def typed(name: str | None) -> str | None:
+        return None if name is None else types.type_named(name)
+
+    def rows(group: Sequence[Row]) -> tuple[Row, ...]:
+        return tuple(
+            replace(row, params=typed(row.params), result=typed(row.result)) for row in group
+        )
+
+    return Tables(
+        rows(tables.client_requests),
+        rows(tables.server_requests),
+        rows(tables.client_notifications),
+        rows(tables.server_notifications),
+        (),
+    )
+
+
+def package(
+    revisions: Sequence[RevisionSpec],
+    name: str,
+    selection: Selection = EVERYTHING,
+    old_names: Sequence[str] = (),
+    renamed_types: Mapping[str, str] | None = None,
+) -> PackageSpec:
+    """A package of some revisions, oldest first.
+
+    Raises:
+        UsageError: No revision has a transport that was selected.
+    """
+    ordered = sorted(revisions, key=lambda revision: revision.name)
+    types = sorted({name for revision in ordered for name in revision.types})
+    has = features(
+        selection,
+        [revision.facts for revision in ordered],
+        {each.identifier for revision in ordered for each in revision.extensions},
+    )
+    return PackageSpec(
+        name=name,
+        revisions=tuple(ordered),
+        api=rpc_api.merge({revision.name: revision.api for revision in ordered}),
+        types=tuple(
+            Type(name, tuple(r.folder for r in ordered if name in r.types)) for name in types
+        ),
+        merged=merging.merge(
+            [
+                merging.Source(
+                    r.name,
+                    r.models.normal,
+                    r.models.texts,
+                    r.models.values if has.client else frozenset(),
+                )
+                for r in ordered
+            ],
+            names.RESERVED[selection.models],
+        ),
+        has=has,
+        old_names=tuple(old_names),
+        renamed_types=renamed_types or {},
+    )
+
+
+def _tables(methods: Methods, facts: Facts) -> Tables:
+    def rows(group: Sequence[Method]) -> tuple[Row, ...]:
+        return tuple(_row(method, twice, methods.normal, facts) for method in group)
+
+    every = [*methods.all, *methods.inputs]
+    twice = Counter(method.python_name for method in every)
+    return Tables(
+        client_requests=rows(methods.of("client", "request")),
+        server_requests=rows(methods.of("server", "request")),
+        client_notifications=rows(methods.of("client", "notification")),
+        server_notifications=rows(methods.of("server", "notification")),
+        input_requests=rows(methods.inputs),
+    )
+
+
+def _row(method: Method, twice: Counter[str], normal: NormalizedSchema, facts: Facts) -> Row:
+    name = names.constant(method.python_name)
+    constant = f"{method.sender.upper()}_{name}" if twice[method.python_name] > 1 else name
+    return Row(
+        constant=f"{constant}_" if constant in _TABLES else constant,
+        name=method.name,
+        kind=method.kind,
+        sender=method.sender,
+        params=method.params,
+        params_required=method.params_required,
+        result=method.result,
+        capability=method.capability,
+        items=_items(method, normal),
+        facts=_differing(facts.method(method.name)),
+        python_name=method.python_name,
+    )
+
+
+def _items(method: Method, normal: NormalizedSchema) -> str | None:
+    """Python name of the list, in the result that holds it."""
+    if method.items is None:
+        return None
+    members_of_results = (
+        names.members(normal.definitions[name].properties) for name in method.results
+    )
+    return next(members[method.items] for members in members_of_results if method.items in members)
+
+
+def _fact_rows(facts: Facts) -> tuple[FactRow, ...]:
+    kinds = {kind.name: getattr(facts, kind.name) for kind in fields(revision_facts.Facts)}
+    del kinds["methods"]
+    rows = (_fact_row(name, stated) for name, stated in kinds.items())
+    return tuple(row for row in rows if row.values)
+
+
+def _extension_fact_rows(facts: Facts, methods: Methods) -> tuple[FactRow, ...]:
+    """The facts about methods that an extension adds to those of the schema."""
+    known = {method.name for method in (*methods.all, *methods.inputs)}
+    return tuple(
+        _fact_row(name, stated)
+        for name, stated in sorted(facts.methods.items())
+        if name not in known and facts.method(name).extension
+    )
+
+
+def _fact_row(name: str, stated: Any) -> FactRow:
+    """The facts in an instance of one of the classes of `revision_facts`."""
+    return FactRow(name, stated.__class__.__name__, _differing(stated))
+
+
+def _differing(stated: Any) -> Mapping[str, Any]:
+    """The facts in an instance that differ from the defaults, by name."""
+    return {
+        item.name: value
+        for item in fields(stated)
+        if (value := getattr(stated, item.name)) != item.default
+    }
+
+
+def _result_types(facts: Facts) -> tuple[str, ...]:
+    values: list[Json] = [table.get(_RESULT_TYPE) for table in facts.defaults.values()]
+    return tuple(sorted({value for value in values if isinstance(value, str)}))
+
+
+def _doc(definition: Definition, texts: Texts, tests: Mapping[str, tuple[Variant, ...]]) -> Doc:
+    indented = definition.is_object or definition.name in tests
+    members = {wire: texts.member(definition, wire) for wire in definition.properties}
+    return Doc(
+        docstring([texts.summary(definition)], 4 if indented else 0, texts.source(definition)),
+        {wire: docstring([text], 4) for wire, text in members.items() if text},
+    )
