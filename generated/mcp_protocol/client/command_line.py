@@ -36,8 +36,18 @@ import anyio
 from .._wire import is_many, is_object, to_builtins
 from ..errors import InvalidParamsError, McpError, RemoteProtocolError
 from ..foreign_text import safe_repr, safe_text
-from ..runtime.terminal_output import PlainOutput, TableRow, json_text, output, printable
+from ..runtime.terminal_output import TableRow, json_text, output, printable
 from .host_config import HOSTS, default_name, entry
+from .item_texts import (
+    argument_types,
+    block_text,
+    first_line,
+    item_row,
+    members_of,
+    print_block,
+    print_contents,
+    text_member,
+)
 
 if TYPE_CHECKING:  # what serves only does not load the client
     from ..facts import Revisions
@@ -47,15 +57,10 @@ if TYPE_CHECKING:  # what serves only does not load the client
 DONE, FAILED, WRONG = 0, 1, 2
 
 _SERVED = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
-_LINE = 100  # characters of a description that a list shows
 _PAGES = 1000  # of one list
 _LOGGED = 1000  # characters of a log message or a progress report that are shown
-_VALUES = 8  # values of an enum that a list shows
-_LEVELS = 4  # of references and alternatives in the schema of a parameter
 
 _JSON_ONLY = ("array", "boolean", "integer", "null", "number", "object")
-
-_NONE: Mapping[str, Any] = {}
 
 _Run = Callable[[Any, argparse.Namespace], Awaitable[int]]
 """Is given a client of the session's revision, whose methods depend on that."""
@@ -370,7 +375,7 @@ async def _list(client: ClientBase, chosen: argparse.Namespace) -> int:
     shown.heading(_described(client))
     for heading, items in found.items():
         if items:
-            shown.table(heading, _COLUMNS[heading], map(_row, items))
+            shown.table(heading, _COLUMNS[heading], map(item_row, items))
     return DONE
 
 
@@ -407,7 +412,7 @@ async def _result(
     client: ClientBase, method: str, params: Mapping[str, Any], timeout: float
 ) -> Mapping[str, Any]:
     """The result of a request as wire object: what it has depends on the revision."""
-    return _members(to_builtins(await client.request(method, params, timeout=timeout)))
+    return members_of(to_builtins(await client.request(method, params, timeout=timeout)))
 
 
 def _described(client: ClientBase) -> str:
@@ -416,95 +421,13 @@ def _described(client: ClientBase) -> str:
     return f"{' '.join(text for text in named if text) or 'unnamed server'}, {client.revision}"
 
 
-def _row(item: Mapping[str, Any]) -> TableRow:
-    """A tool, a resource, a resource template or a prompt."""
-    name, text = _text(item, "name"), _first_line(_text(item, "description"))
-    address = _text(item, "uri") or _text(item, "uriTemplate")
-    if "inputSchema" in item:
-        arguments = ", ".join(_parameters(item["inputSchema"]))
-    elif address:
-        cells = (address, name, _text(item, "mimeType"))
-        return TableRow((*cells, text), "  ".join(filter(None, cells)), text)
-    else:
-        members = [_members(one) for one in item.get("arguments") or ()]
-        arguments = ", ".join(
-            f"{_text(one, 'name')}{'' if one.get('required') else '?'}" for one in members
-        )
-    return TableRow((name, arguments, text), f"{name}({arguments})", text)
-
-
-def _parameters(schema: Any) -> Iterator[str]:
-    """The parameters of a tool, from its input schema, which a server may write as it likes."""
-    fields = _members(schema)
-    required = fields.get("required")
-    for name, kind in _members(fields.get("properties")).items():
-        rules = _members(kind)
-        is_required = isinstance(required, list) and name in required
-        default = rules.get("default")
-        optional = "" if is_required or default is not None else "?"
-        types = " | ".join(_types(rules, fields))
-        text = f"{name}{optional}: {types}" if types else f"{name}{optional}"
-        yield text if default is None else f"{text} = {_value_text(default)}"
-
-
-def _types(rules: Mapping[str, Any], schema: Mapping[str, Any], levels: int = _LEVELS) -> list[str]:
-    """The JSON types or the values that a schema allows, of its alternatives too, but for null.
-
-    Args:
-        rules: The schema of a parameter, or an alternative in it.
-        schema: The input schema, whose definitions are referred to.
-        levels: Levels of references and alternatives that are followed.
-    """
-    if "const" in rules:
-        return [_value_text(rules["const"])]
-    values = rules.get("enum")
-    if is_many(values):
-        shown = [_value_text(value) for value in values[:_VALUES] if value is not None]
-        return [*shown, "..."] if len(values) > _VALUES else shown
-    kind = rules.get("type")
-    if isinstance(kind, str) or is_many(kind):
-        kinds = [kind] if isinstance(kind, str) else kind
-        return [safe_text(each) for each in kinds if isinstance(each, str) and each != "null"]
-    if not levels:
-        return []
-    reference = rules.get("$ref")
-    if isinstance(reference, str):
-        group, _, name = reference.removeprefix("#/").partition("/")
-        return _types(_members(_members(schema.get(group)).get(name)), schema, levels - 1)
-    several = rules.get("anyOf", rules.get("oneOf"))
-    if not is_many(several):
-        return []
-    inner = [_types(_members(each), schema, levels - 1) for each in several[:_VALUES]]
-    return [*dict.fromkeys(text for texts in inner for text in texts)]
-
-
-def _value_text(value: Any) -> str:
-    """A value of a schema as JSON."""
-    is_constant = value is None or isinstance(value, bool)
-    return json.dumps(value) if is_constant else safe_repr(value, 40)
-
-
-def _members(value: Any) -> Mapping[str, Any]:
-    """The members of a JSON object; none of another value."""
-    return value if is_object(value) else _NONE
-
-
-def _text(item: Mapping[str, Any], member: str) -> str:
-    """A member that is text; empty if it is absent or something else."""
-    value = item.get(member)
-    return value if isinstance(value, str) else ""
-
-
-def _first_line(text: str) -> str:
-    line = text.strip().partition("\n")[0]
-    return line if len(line) <= _LINE else f"{line[: _LINE - 3]}..."
-
-
 # call, read, prompt
 
 
 async def _call(client: Any, chosen: argparse.Namespace) -> int:
-    tools = {_text(tool, "name"): tool for tool in await _items(client, "tools", chosen.timeout)}
+    tools = {
+        text_member(tool, "name"): tool for tool in await _items(client, "tools", chosen.timeout)
+    }
     if chosen.tool not in tools:
         names = ", ".join(map(safe_text, tools)) or "no tools"
         raise UsageError(f"expected one of the server's tools ({names}), got {chosen.tool!r}")
@@ -517,7 +440,7 @@ async def _call(client: Any, chosen: argparse.Namespace) -> int:
     else:
         shown = output()
         for block in content:
-            _print_block(shown, _members(block))
+            print_block(shown, members_of(block))
         if not content:
             shown.value(result.get("structuredContent", result))
     return FAILED if result.get("isError") else DONE
@@ -530,7 +453,7 @@ async def _read(client: Any, chosen: argparse.Namespace) -> int:
         return DONE
     shown = output()
     for contents in result.get("contents") or ():
-        _print_contents(shown, _members(contents))
+        print_contents(shown, members_of(contents))
     return DONE
 
 
@@ -541,15 +464,15 @@ async def _prompt(client: Any, chosen: argparse.Namespace) -> int:
         _print_json(result)
         return DONE
     shown = output()
-    for message in map(_members, result.get("messages") or ()):
-        text = _block(_members(message.get("content")))
-        shown.line([(f"{_text(message, 'role')}: ", "bold"), (text, "")])
+    for message in map(members_of, result.get("messages") or ()):
+        text = block_text(members_of(message.get("content")))
+        shown.line([(f"{text_member(message, 'role')}: ", "bold"), (text, "")])
     return DONE
 
 
 async def _answered(request: Awaitable[Any]) -> Mapping[str, Any]:
     """The result of a request that the server may answer with questions, as wire object."""
-    return _members(to_builtins(await request))
+    return members_of(to_builtins(await request))
 
 
 def _timeout(chosen: argparse.Namespace) -> float | None:
@@ -574,12 +497,12 @@ def _typed(arguments: Mapping[str, str], schema: Any) -> dict[str, Any]:
     A value is JSON, except for parameters that are strings. Where the schema does not say, text
     that is no JSON stays text.
     """
-    fields = _members(schema)
-    properties = _members(fields.get("properties"))
+    fields = members_of(schema)
+    properties = members_of(fields.get("properties"))
     found: dict[str, Any] = {}
     for name, value in arguments.items():
-        rules = _members(properties.get(name))
-        types, values = " | ".join(_types(rules, fields)), rules.get("enum")
+        rules = members_of(properties.get(name))
+        types, values = " | ".join(argument_types(rules, fields)), rules.get("enum")
         if types == "string" or (is_many(values) and value in values):
             found[name] = value
             continue
@@ -629,7 +552,7 @@ async def _inspect(chosen: argparse.Namespace) -> int:
     shown, info = output(), found["server_info"]
     shown.heading("  ".join(str(text) for text in info.values() if isinstance(text, str)))
     if found["instructions"]:
-        shown.text(_first_line(found["instructions"]), markdown=False)
+        shown.text(first_line(found["instructions"]), markdown=False)
     columns = ("revision", "lists", "capabilities", "opened", "listed")
     rows = sorted(found["revisions"].items(), reverse=True)
     shown.table("revisions", columns, (_revision_row(*each) for each in rows))
@@ -638,7 +561,7 @@ async def _inspect(chosen: argparse.Namespace) -> int:
 
 def _revision_row(revision: str, row: Mapping[str, Any]) -> TableRow:
     if "error" in row:
-        text = f"no: {_first_line(row['error'])}"
+        text = f"no: {first_line(row['error'])}"
         return TableRow((revision, text, "", "", ""), f"{revision}  {text}")
     counts = ", ".join(f"{name}: {count}" for name, count in row["counts"].items()) or "no lists"
     opened, listed = (f"{row[name]:.0f} ms" for name in ("opened_ms", "listed_ms"))
@@ -683,7 +606,7 @@ def _capabilities(declared: Mapping[str, Any]) -> Iterator[str]:
     for name, members in declared.items():
         if members is None or members is False:
             continue
-        inner = [key for key, value in _members(members).items() if value]
+        inner = [key for key, value in members_of(members).items() if value]
         yield f"{name} ({', '.join(inner)})" if inner else name
 
 
@@ -718,45 +641,6 @@ def _print_config(chosen: argparse.Namespace) -> int:
 
 
 # output
-
-
-def _print_block(shown: PlainOutput, block: Mapping[str, Any]) -> None:
-    if _text(block, "type") == "resource":
-        _print_contents(shown, _members(block.get("resource")))
-    else:
-        shown.text(_block(block), markdown=None if _text(block, "type") == "text" else False)
-
-
-def _print_contents(shown: PlainOutput, contents: Mapping[str, Any]) -> None:
-    kind = _text(contents, "mimeType").partition(";")[0].strip().lower()
-    shown.text(_contents(contents), markdown=kind == "text/markdown" if kind else None)
-
-
-def _block(block: Mapping[str, Any]) -> str:
-    """A content block as text: a text as it is, others as what they are."""
-    kind = _text(block, "type")
-    if kind == "text":
-        return _text(block, "text")
-    if kind == "resource":
-        return _contents(_members(block.get("resource")))
-    if kind == "resource_link":
-        return f"[{_text(block, 'name')}: {_text(block, 'uri')}]"
-    if "data" in block:
-        size = _bytes_of(_text(block, "data"))
-        return f"[{kind}, {_text(block, 'mimeType')}, {size} bytes]"
-    return json_text(block)
-
-
-def _contents(contents: Mapping[str, Any]) -> str:
-    if "text" in contents:
-        return _text(contents, "text")
-    kind = _text(contents, "mimeType") or "application/octet-stream"
-    return f"[{_text(contents, 'uri')}, {kind}, {_bytes_of(_text(contents, 'blob'))} bytes]"
-
-
-def _bytes_of(base64: str) -> int:
-    """How many bytes a text in base64 stands for."""
-    return len(base64.rstrip("=")) * 3 // 4
 
 
 def _print_json(value: Any) -> None:
