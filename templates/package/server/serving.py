@@ -31,7 +31,7 @@ from ..errors import McpError
 from ..facts import Method, Revision, Revisions
 from ..protocol import jsonrpc
 from ..protocol.lifecycle import Description
-from ..protocol.server_connection import Admit, OnSubscription, ServerConnection
+from ..protocol.server_connection import Admit, OnSubscription, ServerConnection, ServerMeta
 from ..runtime.peer import CONCURRENT_REQUESTS, Peer
 from ..runtime.pending_requests import PendingRequests
 from ..runtime.request_context import Application, RequestContext
@@ -327,24 +327,27 @@ async def serve_session(service: Service, channel: Channel) -> None:
 def new_session(service: Service, channel: Channel) -> AnnouncementQueue:
     """The peer of a new client, and its announcements."""
     from ..runtime.tracing import traced  # slow to import, and needed for serving only
+    from .planned_calls import planned_calls
 
+    meta = ServerMeta(service.revisions)
     connection = ServerConnection(
         service.revisions,
         service.describe,
         service.extensions,
+        meta,
         admit=service.admit,
         on_subscription=service.on_subscription,
     )
     channel = traced(channel, "server", service.secret_names_of)
-    return AnnouncementQueue(
-        Peer(
-            connection,
-            channel,
-            service.application,
-            drain=service.drain,
-            max_concurrent_requests=service.max_concurrent_requests,
-        )
+    peer = Peer(
+        connection,
+        channel,
+        service.application,
+        drain=service.drain,
+        max_concurrent_requests=service.max_concurrent_requests,
     )
+    peer.planned = planned_calls(service, meta, peer)
+    return AnnouncementQueue(peer)
 
 
 async def run_session(service: Service, queue: AnnouncementQueue) -> None:

@@ -30,11 +30,12 @@ from ...errors import ConnectionClosedError
 from ...facts import Revisions, has_streamable_http
 from ...framing.sse import MEDIA_TYPE, EventDecoder
 from ...protocol import jsonrpc
-from ...protocol.plain_requests import read_call
+from ...protocol.tool_calls import read_call
 from ...runtime.concurrency import outcome
 from ...runtime.request_context import NETWORK
 from ...runtime.task_scope import TaskScope, running_loop, scope_type
 from ...runtime.tracing import Trace, trace_of
+from .. import planned_calls
 from ..serving import HTTP_REQUEST, Service
 from . import http_response, plain_calls
 from .endpoints import (
@@ -417,7 +418,7 @@ class AsgiApplication:
         if not state.quotas.has_room(0) and (message is None or starts_work(message)):
             return http_response.over_limit("in_flight").send(send)
         served: Awaitable[None]
-        if isinstance(message, jsonrpc.Request) and plain_calls.ENABLED:
+        if isinstance(message, jsonrpc.Request) and planned_calls.ENABLED:
             response = state.serve_plainly((request, receive, send), message, scope)
             if response is not None:
                 return response
@@ -517,7 +518,7 @@ class LifespanState:
         if (
             body is None
             or not self.may_plan
-            or not plain_calls.ENABLED
+            or not planned_calls.ENABLED
             or len(body) > self._longest
             or not self.quotas.has_room(0)
         ):

@@ -41,10 +41,11 @@ from ...framing import http_headers
 from ...protocol import jsonrpc
 from ...protocol.lifecycle import RequestMetadata
 from ...protocol.param_headers import ParamHeadersOf, value_at
-from ...protocol.plain_requests import PlainCall, PlainRequest, PlainRequests
+from ...protocol.plain_requests import PlainRequests
 from ...protocol.receiver import CancelReceived, NotificationReceived, RequestReceived, Send
 from ...protocol.requests import error_response
 from ...protocol.server_connection import ServerConnection, ServerMeta
+from ...protocol.tool_calls import PlainCall, PlainRequest
 from ...revision_facts import Facts, Headers
 from ...runtime.concurrency import pausing
 from ...runtime.peer import Peer

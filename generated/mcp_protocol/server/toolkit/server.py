@@ -494,7 +494,18 @@ class Server(Decorators):
             Exception: The lifespan raised it.
         """
         self._served = True
-        await serving.serve(self._service(), channel)
+        await serving.serve(self._planned_service(), channel)
+
+    def _planned_service(self) -> serving.Service:
+        """What is served, with plans for calls unless something else concerns each of them."""
+        from .call_plans import CallPlans  # not needed by a proxy
+
+        service = self._service()
+        own_handlers = service.application is self and type(self).handle is Server.handle
+        is_served_otherwise = self._is_open or self._low_level or self._default_runner
+        if own_handlers and not is_served_otherwise:
+            service = CallPlans(self._tools, self.describe, self._new_context).added_to(service)
+        return service
 
     def asgi(self, path: str = "/mcp", **options: Unpack[ServerHttpOptions]) -> AsgiApplication:
         """The server as an ASGI application, standalone or for mounting in another application.
@@ -509,19 +520,12 @@ class Server(Decorators):
         """
         from ..asgi.app import AsgiApplication  # not needed for standard streams
         from ..asgi.settings import ServerHttpOptions, ServerHttpSettings
-        from .call_plans import CallPlans
 
         if others := options.keys() - ServerHttpOptions.__optional_keys__:
             raise _keyword_error("server.run", sorted(others))
         self._served = True
         settings = ServerHttpSettings(path=path, **options)
-        service = self._service()
-        own_handlers = service.application is self and type(self).handle is Server.handle
-        is_served_otherwise = self._is_open or self._low_level or self._default_runner
-        if own_handlers and not is_served_otherwise:
-            plans = CallPlans(self._tools, self.describe, self._new_context)
-            service = plans.added_to(service)
-        return AsgiApplication(service, settings, self._routes)
+        return AsgiApplication(self._planned_service(), settings, self._routes)
 
     def custom_route(
         self, path: str, methods: Collection[str] = ("GET",), *, auth: bool = False
