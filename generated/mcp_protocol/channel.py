@@ -102,12 +102,13 @@ class Channel(Protocol):
         """Release the transport. Idempotent; `receive` then raises `EndOfChannel`."""
         ...
 
-    def settle_by(self, take: Callable[[bytes], bool]) -> None:  # noqa: B027  # most have no use
+    def settle_by(self, take: Callable[[bytes], bool]) -> None:  # most have no use
         """Pass each message to a function where it arrives, if that costs less than `receive`.
 
         Args:
             take: Returns whether it took the message, which is not received then. Does not block.
         """
+        return
 
     def close_request_stream(self, identifier: RequestId) -> bool:
         """Close the stream of one request of ours whose response is no longer awaited.

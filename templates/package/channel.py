@@ -103,6 +103,7 @@ class Channel(Protocol):
         Args:
             take: Returns whether it took the message, which is not received then. Does not block.
         """
+        return
 
     def close_request_stream(self, identifier: RequestId) -> bool:
         """Close the stream of one request of ours whose response is no longer awaited.

@@ -9,13 +9,14 @@ served as any other message, before anything was done for it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import anyio
-from msgspec import UNSET
+from msgspec import UNSET, Raw
 
 from ..channel import OutgoingMessage, RequestId
+from ..facts import Revision
 from ..protocol.lifecycle import RequestMetadata
 from ..protocol.server_connection import ServerMeta
 from ..protocol.tool_calls import PlainCall, PlainRequest, read_again, read_call, session_of
@@ -23,7 +24,6 @@ from ..runtime.concurrency import pausing, run_eagerly
 from ..runtime.peer import Peer
 from ..runtime.pending_requests import PendingRequests
 from ..runtime.request_context import RequestContext
-from .serving import CallPlan, Service
 
 logger = logging.getLogger(__name__)
 
@@ -32,6 +32,11 @@ ENABLED = True
 
 _LONGEST = 64 * 1024  # bytes of a message; a longer one takes its time, and is read once only
 _READ_LATE = ("method", "params", "raw_params", "meta")
+
+
+CallEnd: TypeAlias = bytes | Coroutine[Any, Any, Any] | None
+"""The end of a call: its response; or a coroutine that gives the result, as `Application.handle`
+does, if the response takes more; or `None`, if the function was not called."""
 
 
 class UnreadContext(RequestContext):
@@ -103,6 +108,30 @@ class ServedCall:
         raise NotImplementedError
 
 
+class CallPlan(Protocol):
+    """Serves calls of one tool in one revision.
+
+    Attributes:
+        suspends: Whether the function may suspend.
+        looks: Whether code of the user may look at its request: a context, or context variables.
+    """
+
+    suspends: bool
+    looks: bool
+
+    def run(
+        self, identifier: RequestId, arguments: Raw, served: ServedCall
+    ) -> Coroutine[Any, Any, CallEnd]:
+        """Call the function.
+
+        Args:
+            identifier: Id of the request.
+            arguments: The arguments, as received.
+            served: The request.
+        """
+        ...
+
+
 class StreamCall(ServedCall):
     """A call that came over a stream.
 
@@ -161,12 +190,12 @@ class StreamCall(ServedCall):
 
 
 def planned_calls(
-    service: Service, meta: ServerMeta, peer: Peer
+    find: Callable[[Revision, str], CallPlan | None], meta: ServerMeta, peer: Peer
 ) -> Callable[[bytes], StreamCall | None]:
     """Reads the calls of a stream that have a plan; gives `None` for any other message.
 
     Args:
-        service: What is served.
+        find: The plan of a tool in a revision, if it has one.
         meta: `_meta` that the connection of the stream has.
         peer: Serves the stream.
     """
@@ -181,7 +210,7 @@ def planned_calls(
             stated = session_of(call, connection)
         else:
             stated = None if connection.is_open(call.id) else known(bytes(raw))
-        plan = stated and service.call_plan(stated.revision, call.params.name)
+        plan = None if stated is None else find(stated.revision, call.params.name)
         if stated is None or plan is None:
             return None
         return StreamCall(peer, plan, stated, call, body)

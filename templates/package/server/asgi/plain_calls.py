@@ -34,8 +34,7 @@ from ...protocol.tool_calls import PlainCall, PlainRequest
 from ...runtime.concurrency import never_suspends, outcome, resumed
 from ...runtime.pending_requests import PendingRequests
 from ...runtime.request_context import RequestContext
-from ..planned_calls import ServedCall
-from ..serving import CallEnd
+from ..planned_calls import CallEnd, ServedCall
 from .http_response import send_json
 from .request import HttpRequest, Receive, Send
 
