@@ -7,6 +7,7 @@ from functools import partial
 from urllib.parse import urlsplit
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from mcp_protocol import Server
@@ -17,6 +18,18 @@ from package.server.raw_http import head, raw
 pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("anyio_backend", ["asyncio"])]
 
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n"
+
+
+class Starting:
+    """The `task_status` of a server."""
+
+    def __init__(self) -> None:
+        self.event = anyio.Event()
+        self.port = 0
+
+    def started(self, value: str | None = None) -> None:
+        self.port = urlsplit(value or "").port or 0
+        self.event.set()
 
 
 class Recorded(asyncio.Transport):
@@ -81,13 +94,13 @@ async def test_a_proxy_is_believed_only_if_the_environment_names_it(
     async def who(request: RouteRequest) -> str:
         return str(request.client and request.client[0])
 
+    starting, addresses = Starting(), list[bytes]()
     async with anyio.create_task_group() as tasks:
-        serve = partial(server.run_async, http="127.0.0.1:0")
-        url = urlsplit(await tasks.start(lambda task_status: serve(task_status=task_status)))
-        fields = {"X-Forwarded-For": "203.0.113.9"}
-        async with raw(url.port or 0) as connection:
-            asked = head(url.port or 0, fields, method="GET").replace(b"/mcp", b"/who", 1)
-            await connection.send(asked)
-            _, _, address = await connection.answer()
+        tasks.start_soon(partial(server.run_async, http="127.0.0.1:0", task_status=starting))
+        await starting.event.wait()
+        async with raw(starting.port) as connection:
+            asked = head(starting.port, {"X-Forwarded-For": "203.0.113.9"}, method="GET")
+            await connection.send(asked.replace(b"/mcp", b"/who", 1))
+            addresses.append((await connection.answer())[2])
         tasks.cancel_scope.cancel()
-    assert address == (b"203.0.113.9" if trusted == "127.0.0.1" else b"127.0.0.1")
+    assert addresses == [b"203.0.113.9" if trusted == "127.0.0.1" else b"127.0.0.1"]

@@ -536,7 +536,7 @@ class JoinedWrites:
         loop: The event loop, which writes what is held back when the turn ends.
     """
 
-    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, transport: Any, loop: asyncio.AbstractEventLoop) -> None:
         self._transport = transport
         self._loop = loop
         self._head = b""
