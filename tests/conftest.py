@@ -160,7 +160,7 @@ def pytest_configure(config: pytest.Config) -> None:
             os.environ[PACKAGE_VARIABLE] = package_with(models, config.stash[FOLDER])
         sys.path.insert(0, os.environ[PACKAGE_VARIABLE])
     if config.getoption("--whole-way"):
-        vars(importlib.import_module("mcp_protocol.server.asgi.plain_calls"))["ENABLED"] = False
+        vars(importlib.import_module("mcp_protocol.server.planned_calls"))["ENABLED"] = False
 
 
 def package_with(models: str, folder: str) -> str:

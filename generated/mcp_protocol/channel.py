@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias
 
@@ -100,6 +101,14 @@ class Channel(Protocol):
     async def close(self) -> None:
         """Release the transport. Idempotent; `receive` then raises `EndOfChannel`."""
         ...
+
+    def settle_by(self, take: Callable[[bytes], bool]) -> None:  # most have no use
+        """Pass each message to a function where it arrives, if that costs less than `receive`.
+
+        Args:
+            take: Returns whether it took the message, which is not received then. Does not block.
+        """
+        return
 
     def close_request_stream(self, identifier: RequestId) -> bool:
         """Close the stream of one request of ours whose response is no longer awaited.

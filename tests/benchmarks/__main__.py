@@ -62,8 +62,8 @@ numbers and returns text, or takes and returns models of pydantic. Over HTTP, se
 on uvicorn with httptools and uvloop, servers in Node on its own HTTP server; all answer with JSON.
 "Server alone": raw requests that were encoded before, on uvloop. Memory: growth of the server's
 process by {sessions} sessions or {streams} streams, measured once. Floors: `import anyio, msgspec`;
-`orjson.loads` (and `dumps`) of the same bytes; a process that echoes a line of the same bytes on
-bare asyncio streams; a bare ASGI application with the right answer as constant text, called by our
+`orjson.loads` (and `dumps`) of the same bytes; a client and a server of one tool by msgspec on bare
+asyncio streams; a bare ASGI application with the right answer as constant text, called by our
 client."""
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import mcp
+import msgspec
 from mcp.client._memory import InMemoryTransport
 
 from mcp_protocol import connect
@@ -82,39 +82,52 @@ async def official(server: Any, revision: str) -> AsyncIterator[Caller]:
         yield partial(client.call_tool, "add", ARGUMENTS)
 
 
-class Echo:
-    """A client of the echo, whose responses come in the order of the requests."""
+class Response(msgspec.Struct):
+    """A response of the floor."""
 
-    def __init__(self, process: asyncio.subprocess.Process, line: bytes) -> None:
+    id: int
+    result: dict[str, Any]
+
+
+class BareClient:
+    """The client of the floor: a future for each call, and msgspec on bare asyncio streams."""
+
+    def __init__(self, process: asyncio.subprocess.Process, call: Mapping[str, Any]) -> None:
         assert process.stdin is not None
         assert process.stdout is not None
         self._writer, self._reader = process.stdin, process.stdout
-        self._line = line
-        self._waiting: deque[asyncio.Future[bytes]] = deque()
+        self._call = call
+        self._encode = msgspec.json.Encoder().encode
+        self._waiting: dict[int, asyncio.Future[dict[str, Any]]] = {}
+        self._last = 0
 
     async def read(self) -> None:
-        """Complete the oldest call with each line that arrives."""
+        """Complete the call of each response that arrives."""
+        decode = msgspec.json.Decoder(Response).decode
         while line := await self._reader.readline():
-            self._waiting.popleft().set_result(line)
+            response = decode(line)
+            self._waiting.pop(response.id).set_result(response.result)
 
-    async def call(self) -> bytes:
-        """Send a line and wait until it comes back."""
-        answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-        self._waiting.append(answer)
-        self._writer.write(self._line)
+    async def call(self) -> dict[str, Any]:
+        """Send a call and wait for its result."""
+        result: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        self._last += 1
+        self._waiting[self._last] = result
+        self._writer.write(self._encode({**self._call, "id": self._last}) + b"\n")
         await self._writer.drain()
-        return await answer
+        return await result
 
 
 @asynccontextmanager
-async def echo(script: Path, line: bytes) -> AsyncIterator[Caller]:
-    """The floor: the same bytes through two pipes and two event loops, without parsing."""
+async def bare(script: Path, line: bytes) -> AsyncIterator[Caller]:
+    """The floor: the same messages through two pipes and two event loops."""
     process = await asyncio.create_subprocess_exec(
         sys.executable, str(script), stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
     )
-    client = Echo(process, line)
+    client = BareClient(process, msgspec.json.decode(line))
     reader = asyncio.create_task(client.read())
-    assert await client.call() == line
+    result = await client.call()
+    assert result["content"][0]["text"] == "3", result
     yield client.call
     assert process.stdin is not None
     process.stdin.close()
@@ -154,8 +167,8 @@ def in_memory(rounds: int) -> Iterable[Line]:
 def over_pipes(rounds: int) -> Iterable[Line]:
     """Rows on a call to another process."""
     ways: Sequence[tuple[Timed, str, Target]] = (
-        (one_by_one, "one by one", AtMost(FLOOR, 3)),
-        (many_at_once, f"{AT_ONCE} at once", AtMost(FLOOR, 2.2)),
+        (one_by_one, "one by one", AtMost(FLOOR, 2)),
+        (many_at_once, f"{AT_ONCE} at once", AtMost(FLOOR, 2)),
     )
     for revision in (HANDSHAKE, PER_REQUEST):
         for timed, how, to_floor in ways:
@@ -166,7 +179,7 @@ def over_pipes(rounds: int) -> Iterable[Line]:
             contenders = {
                 OURS: ours(command, revision),
                 SDK: official(parameters, revision),
-                FLOOR: echo(HERE / "echo_server.py", SAME_BYTES[revision]),
+                FLOOR: bare(HERE / "bare_server.py", SAME_BYTES[revision]),
             }
             times = asyncio.run(compare(contenders, timed, rounds))
             targets = (AtMost(SDK, 1 / 3), to_floor)

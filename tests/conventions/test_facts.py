@@ -26,7 +26,7 @@ MAY_NAME_METHODS: Mapping[str, str] = {
     "client/server_state.py": "keeps tools, session and elicitations by the messages about them",
     "client/command_line.py": "has a command for each of them",
     "protocol/lifecycle.py": "messages that move the states; capabilities that depend on params",
-    "protocol/plain_requests.py": "reads calls of tools in one pass",
+    "protocol/tool_calls.py": "reads calls of tools in one pass",
     "protocol/requests.py": "cancellation, progress, log messages, subscriptions",
     "protocol/server_connection.py": "requests and notifications that a server serves itself",
     "proxy/upstream.py": "asks the server behind a proxy for the log messages of clients",

@@ -29,17 +29,17 @@ from typing import Any, Protocol, TypeAlias
 
 import anyio
 import msgspec
-from msgspec import Raw
 
-from ..channel import Channel, RequestId
+from ..channel import Channel
 from ..errors import McpError
 from ..facts import Method, Revision, Revisions
 from ..protocol import jsonrpc
 from ..protocol.lifecycle import Description
-from ..protocol.server_connection import Admit, OnSubscription, ServerConnection
+from ..protocol.server_connection import Admit, OnSubscription, ServerConnection, ServerMeta
 from ..runtime.peer import CONCURRENT_REQUESTS, Peer
 from ..runtime.pending_requests import PendingRequests
-from ..runtime.request_context import Application, RequestContext
+from ..runtime.request_context import Application
+from .planned_calls import CallPlan, planned_calls
 
 _MOST_PENDING = 1000  # announcements queued for a client that does not read
 
@@ -205,49 +205,6 @@ class Announcer:
             self.remove(queue)
 
 
-CallEnd: TypeAlias = bytes | Coroutine[Any, Any, Any] | None
-"""The end of a call: its response; or a coroutine that gives the result, as `Application.handle`
-does, if the response takes more; or `None`, if the function was not called."""
-
-
-class ServedRequest(Protocol):
-    """A request that is being served.
-
-    Attributes:
-        observed: Whether it is an open one: its response then takes more than a plan.
-    """
-
-    observed: bool
-
-    def context(self) -> RequestContext:
-        """Its context."""
-        ...
-
-
-class CallPlan(Protocol):
-    """Serves calls of one tool in one revision.
-
-    Attributes:
-        suspends: Whether the function may suspend.
-        looks: Whether code of the user may look at its request: a context, or context variables.
-    """
-
-    suspends: bool
-    looks: bool
-
-    def run(
-        self, identifier: RequestId, arguments: Raw, served: ServedRequest
-    ) -> Coroutine[Any, Any, CallEnd]:
-        """Call the function.
-
-        Args:
-            identifier: Id of the request.
-            arguments: The arguments, as received.
-            served: The request.
-        """
-        ...
-
-
 def _no_plan(revision: Revision, tool: str) -> None:
     """Have the application serve the calls of a tool."""
 
@@ -333,23 +290,25 @@ def new_session(service: Service, channel: Channel) -> AnnouncementQueue:
     """The peer of a new client, and its announcements."""
     from ..runtime.tracing import traced  # slow to import, and needed for serving only
 
+    meta = ServerMeta(service.revisions)
     connection = ServerConnection(
         service.revisions,
         service.describe,
         service.extensions,
+        meta,
         admit=service.admit,
         on_subscription=service.on_subscription,
     )
     channel = traced(channel, "server", service.secret_names_of)
-    return AnnouncementQueue(
-        Peer(
-            connection,
-            channel,
-            service.application,
-            drain=service.drain,
-            max_concurrent_requests=service.max_concurrent_requests,
-        )
+    peer = Peer(
+        connection,
+        channel,
+        service.application,
+        drain=service.drain,
+        max_concurrent_requests=service.max_concurrent_requests,
     )
+    peer.planned = planned_calls(service.call_plan, meta, peer)
+    return AnnouncementQueue(peer)
 
 
 async def run_session(service: Service, queue: AnnouncementQueue) -> None:

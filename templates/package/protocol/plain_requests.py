@@ -12,109 +12,23 @@ which also has the errors.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Any
 
 import msgspec
-from msgspec import UNSET, Raw, UnsetType
+from msgspec import UNSET
 
 from .._wire import UNREADABLE
-from ..channel import RequestId
 from ..facts import Method, Revision
 from . import jsonrpc
 from .connection import Connection
-from .lifecycle import Description, RequestMetadata, Session, State, declared
-from .receiver import RequestReceived
+from .lifecycle import Description, RequestMetadata, declared
 from .request_meta import NO_META, lacks_meta
 from .requests import encode_response
 from .server_connection import FOLLOWING, ServerMeta, ServerReceiver
+from .tool_calls import PlainCall, PlainRequest, ready_session
 
 _STATEFUL = FOLLOWING | ServerReceiver.own_requests()
 """Requests that change or read the state of a connection."""
-
-
-class _CallParams(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    """Params of a tool call that neither asks for more than a result nor repeats a question."""
-
-    name: str
-    arguments: Raw = Raw(b"{}")
-    meta: Raw | UnsetType = msgspec.field(name="_meta", default=UNSET)
-
-
-_Id: TypeAlias = (
-    Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
-    | Annotated[str, msgspec.Meta(max_length=jsonrpc.ID_CHARACTERS)]
-)
-
-
-class PlainCall(msgspec.Struct, gc=False):
-    """A tool call of any revision, read in one pass over its JSON."""
-
-    jsonrpc: Literal["2.0"]
-    id: _Id
-    method: Literal["tools/call"]
-    params: _CallParams
-
-
-_decode_call = msgspec.json.Decoder(PlainCall).decode
-
-
-def read_call(body: bytes) -> PlainCall | None:
-    """The tool call that a body is; `None` for anything else, and for one with further params."""
-    if b'"tools/call"' not in body:
-        return None
-    try:
-        return _decode_call(body)
-    except UNREADABLE:
-        return None
-
-
-class PlainRequest(msgspec.Struct, frozen=True):
-    """A request that was read without a connection.
-
-    Attributes:
-        id: The request's id.
-        method: Its row in the method table.
-        params: Typed params.
-        raw_params: The params as received.
-        meta: Its `_meta`, empty if absent.
-        stated: Its metadata: what it states itself, or what its session agreed.
-    """
-
-    id: RequestId
-    method: Method
-    params: Any
-    raw_params: Raw
-    meta: Mapping[str, Any]
-    stated: RequestMetadata
-
-    def event(self) -> RequestReceived:
-        """The event that a connection makes of the request."""
-        stated = self.stated
-        return RequestReceived(
-            self.id,
-            self.method,
-            self.params,
-            self.raw_params,
-            self.meta,
-            stated.revision,
-            stated.peer_info,
-            stated.peer_capabilities,
-        )
-
-
-def read_again(body: bytes, stated: RequestMetadata) -> PlainRequest:
-    """The whole request in a body that `read_call` has read.
-
-    Raises:
-        RecursionError: Its arguments are nested too deeply.
-    """
-    message = jsonrpc.parse(body)
-    assert isinstance(message, jsonrpc.Request)
-    assert message.params is not None
-    method = stated.revision.client_requests[message.method]
-    params = method.decode_params(message.params)
-    meta = NO_META if lacks_meta(bytes(message.params)) else params.meta
-    return PlainRequest(message.id, method, params, message.params, meta, stated)
 
 
 class _Plan(msgspec.Struct, frozen=True):
@@ -129,14 +43,6 @@ class _Plan(msgspec.Struct, frozen=True):
     description: Description
     methods: Mapping[str, Method]
     own_meta: tuple[Mapping[str, Any], Any]
-
-
-def _ready_session(connection: Connection, identifier: RequestId) -> Session | None:
-    """The session of a connection, if it is ready for a request with an id."""
-    session = connection.session
-    if session is None or session.state is not State.READY or connection.is_open(identifier):
-        return None
-    return session
 
 
 class PlainRequests:
@@ -173,7 +79,7 @@ class PlainRequests:
         self, message: jsonrpc.Request, connection: Connection
     ) -> PlainRequest | None:
         """A request without `_meta` whose method the session has admitted; `None` for any other."""
-        session, raw = _ready_session(connection, message.id), message.params
+        session, raw = ready_session(connection, message.id), message.params
         if session is None or raw is None:
             return None
         method = session.admitted.get(message.method)
@@ -194,19 +100,6 @@ class PlainRequests:
         """The metadata of a call whose `_meta` was read before, byte for byte; `None` otherwise."""
         raw = call.params.meta
         return None if raw is UNSET else self._meta.reader.known(bytes(raw))
-
-    def in_session(self, call: PlainCall, connection: Connection) -> RequestMetadata | None:
-        """The metadata of the session of a call without `_meta`; `None` if it admits no calls."""
-        session = _ready_session(connection, call.id)
-        params = call.params
-        if (
-            session is None
-            or call.method not in session.admitted
-            or params.meta is not UNSET
-            or not lacks_meta(bytes(params.arguments))  # as `read_in_session` wants it
-        ):
-            return None
-        return session.metadata
 
     def encode(self, request: PlainRequest, result: Any) -> bytes | None:
         """The success response to a request; `None` if a connection has to refuse the result."""

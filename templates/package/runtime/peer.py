@@ -12,7 +12,7 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import anyio
 
@@ -29,6 +29,7 @@ from ..errors import (
     TransportError,
 )
 from ..foreign_text import safe_repr, safe_text
+from ..protocol import jsonrpc
 from ..protocol.connection import Connection
 from ..protocol.lifecycle import Session
 from ..protocol.receiver import (
@@ -69,6 +70,19 @@ def check_concurrent_requests(limit: int) -> None:
         raise ValueError(f"max_concurrent_requests: expected at least 1, got {limit}")
 
 
+class PlannedCall(Protocol):
+    """A call of the peer that is served by a plan."""
+
+    async def serve(self, scope: anyio.CancelScope, hand_over: Callable[[], None]) -> bool:
+        """Serve the call in the task that reads; `False` if nothing was done for it.
+
+        Args:
+            scope: The scope of the task.
+            hand_over: Has another task read, since the call suspends this one.
+        """
+        ...
+
+
 class Peer:
     """Runs one connection over one channel.
 
@@ -87,6 +101,7 @@ class Peer:
     Attributes:
         connection: As passed.
         callers: What this side sends, and who waits for responses.
+        planned: Reads the calls that are served by a plan; `None` if there are no plans.
     """
 
     def __init__(
@@ -119,6 +134,7 @@ class Peer:
         self._closing = False
         self._cause: Exception | None = None
         self._tasks: anyio.abc.TaskGroup | None = None
+        self.planned: Callable[[bytes], PlannedCall | None] | None = None
 
     # Created at first use: a peer that answers one request needs none of these.
 
@@ -145,6 +161,7 @@ class Peer:
         try:
             async with anyio.create_task_group() as tasks:
                 self._tasks = tasks
+                self._channel.settle_by(self._settle)
                 tasks.start_soon(self._read)
                 await self._silent.wait()
                 await self._finish()
@@ -227,7 +244,7 @@ class Peer:
         try:
             with anyio.CancelScope() as scope:
                 while reading:
-                    if not self._events and not await self._receive():
+                    if not self._events and not await self._receive(scope, hand_over):
                         return
                     while reading and self._events:
                         event = self._events.popleft()
@@ -275,8 +292,8 @@ class Peer:
             return
         await self.callers.send(self._error(event, InternalError(f"too much at once: {why}")))
 
-    async def _receive(self) -> bool:
-        """Receive the next message; `False` at the end of the channel."""
+    async def _receive(self, scope: anyio.CancelScope, hand_over: Callable[[], None]) -> bool:
+        """Receive the next message, and serve a planned call; `False` at the channel's end."""
         self._read_in_a_row += 1
         if self._read_in_a_row % _IN_A_ROW == 0:
             from anyio.lowlevel import checkpoint  # loaded with the event loop
@@ -296,8 +313,29 @@ class Peer:
             self._silent.set()
             return False
         else:
+            if self.planned is not None and self._suspended < self._limit:
+                call = self.planned(data)
+                if call is not None and await call.serve(scope, hand_over):
+                    return True
             now = anyio.current_time() if self.callers.timed else 0.0
             self._events += self.connection.receive(data, now)
+        return True
+
+    def _settle(self, data: bytes) -> bool:
+        """Settle a request of ours where its result arrives; other messages are left to `_read`."""
+        connection = self.connection
+        if connection.session is None or not connection.open_requests:
+            return False
+        if self._events or self._room is not None:  # messages before this one are not handled yet
+            return False
+        message = jsonrpc.parse(data)
+        if not isinstance(message, jsonrpc.Result):
+            return False
+        for event in connection.receive_message(message):
+            if isinstance(event, ResponseReceived):
+                self.callers.answered(event)
+            elif isinstance(event, RequestFailed):
+                self.callers.failed(event.id, event.error)
         return True
 
     async def _serve(

@@ -24,9 +24,12 @@ class MessageQueue:
 
     Args:
         limit: Unread messages at which `put` waits.
+
+    Attributes:
+        take: Takes a message that arrives at an empty queue, or returns `False` to have it queued.
     """
 
-    __slots__ = ("_end", "_items", "_limit", "_new_event", "_reader", "_room")
+    __slots__ = ("_end", "_items", "_limit", "_new_event", "_reader", "_room", "take")
 
     def __init__(self, limit: int = BUFFERED_MESSAGES) -> None:
         self._limit = limit
@@ -35,6 +38,7 @@ class MessageQueue:
         self._reader: OneShotEvent | None = None
         self._room: Event | None = None
         self._new_event: Callable[[], OneShotEvent] | None = None  # of the reader's event loop
+        self.take: Callable[[bytes], bool] | None = None
 
     async def put(self, message: bytes) -> bool:
         """Add a message; waits while the queue is full. `False` if the queue is closed."""
@@ -44,6 +48,8 @@ class MessageQueue:
             await self._room.wait()
         if self._end is not None:
             return False
+        if self.take is not None and not self._items and self.take(message):
+            return True
         self._items.append(message)
         if self._reader is not None:
             self._wake_reader()
@@ -126,6 +132,10 @@ class MemoryChannel(Channel):
         """
         if not await self._outgoing.put(message.data):
             raise ConnectionClosedError("the channel is closed; nothing more can be sent")
+
+    def settle_by(self, take: Callable[[bytes], bool]) -> None:
+        """Pass each message to a function where it arrives."""
+        self._incoming.take = take
 
     async def close(self) -> None:
         """Close both directions. The other end still receives what was sent before."""

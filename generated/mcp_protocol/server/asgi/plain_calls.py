@@ -28,33 +28,28 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, MutableMapping
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import anyio
 
-from ...channel import RequestId
 from ...protocol import jsonrpc
 from ...protocol.lifecycle import RequestMetadata
-from ...protocol.plain_requests import PlainCall, PlainRequest, PlainRequests, read_again
+from ...protocol.plain_requests import PlainRequests
+from ...protocol.tool_calls import PlainCall, PlainRequest
 from ...runtime.concurrency import never_suspends, outcome, resumed
 from ...runtime.pending_requests import PendingRequests
 from ...runtime.request_context import RequestContext
-from ..serving import CallEnd
+from ..planned_calls import CallEnd, ServedCall
 from .http_response import send_json
 from .request import HttpRequest, Receive, Send
 
 logger = logging.getLogger(__name__)
-
-_READ_LATE = ("method", "params", "raw_params", "meta")
 
 Message: TypeAlias = MutableMapping[str, Any]
 """A message of ASGI."""
 
 Post: TypeAlias = tuple[HttpRequest, Receive, Send]
 """A POST, and the ASGI callables that belong to it."""
-
-ENABLED = True
-"""Whether requests may go the plain way. Tests set it to `False`: all then go the whole way."""
 
 Finish: TypeAlias = Callable[[anyio.CancelScope, Awaitable[Any]], Awaitable[None]]
 """Awaits a handler that was begun, in the scope of this task, and responds."""
@@ -64,35 +59,6 @@ Opened: TypeAlias = tuple[PendingRequests, Finish | None]
 
 Run: TypeAlias = Callable[["PlainService"], Coroutine[Any, Any, CallEnd]]
 """Runs the handler of a request."""
-
-
-class UnreadContext(RequestContext):
-    """The context of a request that is read when a handler looks at it.
-
-    Args:
-        served: The service of the request.
-    """
-
-    __slots__ = ("_served",)
-
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any:
-            if name not in _READ_LATE:
-                return super().__getattr__(name)
-            request = self._served.request()
-            for each in _READ_LATE:
-                setattr(self, each, getattr(request, each))
-            return getattr(request, name)
-
-    def __init__(self, served: PlainService) -> None:
-        stated = served.stated
-        self._served = served
-        self._peer = served.observe
-        self.revision = stated.revision
-        self.request_id = served.id
-        self.peer_info = stated.peer_info
-        self.peer_capabilities = stated.peer_capabilities
 
 
 class PlainEndpoint(Protocol):
@@ -127,7 +93,7 @@ class PlainEndpoint(Protocol):
         ...
 
 
-class PlainService:
+class PlainService(ServedCall):
     """The service of one request. It costs little before `observe`.
 
     Args:
@@ -141,19 +107,13 @@ class PlainService:
 
     Attributes:
         post: As passed.
-        stated: As passed.
         session: As passed.
         scope: As passed, or entered since.
-        id: Id of the request.
         since: When the handler began to wait, on the monotonic clock; `None` if it did not.
-        observed: Whether the request is an open one.
         done: Whether the response was sent the plain way.
     """
 
-    __slots__ = (
-        *("_body", "_endpoint", "_opened", "_received", "done", "id", "observed", "post"),
-        *("scope", "session", "since", "stated"),
-    )
+    __slots__ = ("_endpoint", "_opened", "done", "post", "scope", "session", "since")
 
     def __init__(
         self,
@@ -165,27 +125,14 @@ class PlainService:
         received: PlainCall | PlainRequest,
         body: bytes = b"",
     ) -> None:
+        super().__init__(stated, received, body)
         self._endpoint = endpoint
         self.post = post
-        self.stated = stated
         self.session = session
         self.scope = scope
-        self._received = received
-        self.id: RequestId = received.id
-        self._body = body
         self._opened: Opened | None = None
         self.since: float | None = None
-        self.observed = self.done = False
-
-    def request(self) -> PlainRequest:
-        """The whole request, with typed params."""
-        if isinstance(self._received, PlainCall):
-            self._received = read_again(self._body, self.stated)
-        return self._received
-
-    def context(self) -> RequestContext:
-        """The context of the request."""
-        return UnreadContext(self)
+        self.done = False
 
     def observe(self) -> PendingRequests:
         """Sends to the client of the request, which is an open request from now on. Idempotent."""

@@ -34,9 +34,10 @@ from ...protocol.lifecycle import (
     Session,
     without_session,
 )
-from ...protocol.plain_requests import PlainCall, PlainRequest, PlainRequests
+from ...protocol.plain_requests import PlainRequests
 from ...protocol.receiver import Send
 from ...protocol.server_connection import ServerConnection, ServerMeta
+from ...protocol.tool_calls import PlainCall, PlainRequest, session_of
 from ...revision_facts import Facts
 from ...runtime.request_context import PRINCIPAL
 from ...runtime.task_scope import TaskScope
@@ -218,7 +219,7 @@ class SessionEndpoint:
         session = self._plain_session(request)
         if session is None or (self.posts.unobserved and not self.posts.may_add(session, call.id)):
             return None
-        agreed = self.requests.in_session(call, session.peer.connection)
+        agreed = session_of(call, session.peer.connection)
         return None if agreed is None else (agreed, session)
 
     def _plain_session(self, request: http.HttpRequest) -> HttpSession | None:

@@ -453,7 +453,18 @@ class Server(Decorators):
             Exception: The lifespan raised it.
         """
         self._dispatcher.is_served = True
-        await serving.serve(self._service(), channel)
+        await serving.serve(self._planned_service(), channel)
+
+    def _planned_service(self) -> serving.Service:
+        """What is served, with plans for calls unless something else concerns each of them."""
+        service, dispatcher = self._service(), self._dispatcher
+        if dispatcher.calls_tools_itself():
+            from .call_plans import CallPlans  # a proxy needs none
+
+            tools = dispatcher.registries.tools
+            plans = CallPlans(tools, dispatcher.describe, dispatcher.new_context)
+            service = plans.added_to(service)
+        return service
 
     def asgi(self, path: str = "/mcp", **options: Unpack[ServerHttpOptions]) -> AsgiApplication:
         """The server as an ASGI application, standalone or for mounting in another application.
@@ -468,18 +479,12 @@ class Server(Decorators):
         """
         from ..asgi.app import AsgiApplication  # not needed for standard streams
         from ..asgi.settings import ServerHttpOptions, ServerHttpSettings
-        from .call_plans import CallPlans
 
         if others := options.keys() - ServerHttpOptions.__optional_keys__:
             raise _keyword_error("server.run", sorted(others))
         self._dispatcher.is_served = True
         settings = ServerHttpSettings(path=path, **options)
-        service, dispatcher = self._service(), self._dispatcher
-        if dispatcher.calls_tools_itself():
-            tools = dispatcher.registries.tools
-            plans = CallPlans(tools, dispatcher.describe, dispatcher.new_context)
-            service = plans.added_to(service)
-        return AsgiApplication(service, settings, self._routes)
+        return AsgiApplication(self._planned_service(), settings, self._routes)
 
     def custom_route(
         self, path: str, methods: Collection[str] = ("GET",), *, auth: bool = False

@@ -25,11 +25,12 @@ from ...errors import ConnectionClosedError
 from ...facts import Revisions, has_streamable_http
 from ...framing.sse import MEDIA_TYPE, EventDecoder
 from ...protocol import jsonrpc
-from ...protocol.plain_requests import read_call
+from ...protocol.tool_calls import read_call
 from ...runtime.concurrency import outcome
 from ...runtime.request_context import NETWORK
 from ...runtime.task_scope import TaskScope, running_loop, scope_type
 from ...runtime.tracing import Trace, trace_of
+from .. import planned_calls
 from ..serving import HTTP_REQUEST, Service
 from . import http_response, plain_calls
 from .endpoints import (
@@ -121,7 +122,7 @@ class AsgiApplication:
         state = self._state()
         may_be_json = state.heads.find(request)
         first: Awaitable[Message] | None = None
-        if may_be_json and state.may_plan and state.background.running:
+        if may_be_json and state.may_plan_unread and state.background.running:
             message, first = plain_calls.begin_receiving(receive)
             if message is not None:
                 state.quotas.in_flight += 1
@@ -412,7 +413,7 @@ class AsgiApplication:
         if not state.quotas.has_room(0) and (message is None or starts_work(message)):
             return http_response.over_limit("in_flight").send(send)
         served: Awaitable[None]
-        if isinstance(message, jsonrpc.Request) and plain_calls.ENABLED:
+        if isinstance(message, jsonrpc.Request) and planned_calls.ENABLED:
             response = state.serve_plainly((request, receive, send), message, scope)
             if response is not None:
                 return response
@@ -466,7 +467,7 @@ class LifespanState:
         sse: Serves HTTP+SSE, if that is enabled.
         authenticator: Authenticates and authorizes requests, if the application is protected.
         trace: Records the messages, if a trace is wanted.
-        may_plan: Whether calls may be served by their plans.
+        may_plan_unread: Whether calls may be served by their plans before anything else.
     """
 
     def __init__(self, service: Service, settings: ServerHttpSettings) -> None:
@@ -493,7 +494,7 @@ class LifespanState:
             self.quotas.streams.deadline = self.authenticator.deadline
             if self.sse is not None:
                 self.sse.authenticator = self.authenticator
-        self.may_plan = self.authenticator is None and self.trace is None
+        self.may_plan_unread = self.authenticator is None and self.trace is None
         self._service = service
         self._longest = min(SHORT_BODY, settings.limits.body)
         self._drain_seconds = service.drain
@@ -511,14 +512,14 @@ class LifespanState:
         """
         if (
             body is None
-            or not self.may_plan
-            or not plain_calls.ENABLED
+            or self.trace is not None
+            or not planned_calls.ENABLED
             or len(body) > self._longest
             or not self.quotas.has_room(0)
         ):
             return None
         call = read_call(body)
-        if call is None:
+        if call is None or not self._has_scopes(post[0]):
             return None
         for endpoint in self.plain_endpoints:
             admitted = endpoint.admit(post[0], call)
@@ -540,6 +541,10 @@ class LifespanState:
         if plan.suspends and scope is None:
             return served.serve_in(self.new_scope, run)
         return served.serve(run)
+
+    def _has_scopes(self, request: HttpRequest) -> bool:
+        """Whether the principal has the scopes of every request; a tool with a plan has no more."""
+        return self.authenticator is None or self.authenticator.authorize(request, ()) is None
 
     def serve_plainly(
         self, post: Post, message: jsonrpc.Request, scope: anyio.CancelScope

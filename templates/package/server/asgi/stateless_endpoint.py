@@ -23,10 +23,11 @@ from ...errors import (
 )
 from ...protocol import jsonrpc
 from ...protocol.lifecycle import RequestMetadata
-from ...protocol.plain_requests import PlainCall, PlainRequest, PlainRequests
+from ...protocol.plain_requests import PlainRequests
 from ...protocol.receiver import CancelReceived, NotificationReceived, RequestReceived, Send
 from ...protocol.requests import error_response
 from ...protocol.server_connection import ServerConnection
+from ...protocol.tool_calls import PlainCall, PlainRequest
 from ...revision_facts import Facts
 from ...runtime.concurrency import pausing
 from ...runtime.peer import Peer

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 HEAD_BYTES = 64 * 1024
 """Most bytes of the head of a request."""
 
+_HEAD = b"HTTP/1.1 "  # the beginning of the head of a response
+_TRUSTED = "FORWARDED_ALLOW_IPS"  # uvicorn's variable: the proxies whose header fields it trusts
 _REACHED_AT = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 _SHUTDOWN_MARGIN = 2.0  # seconds after `drain` until uvicorn cancels what is still running
 _WORKER_SECONDS = 15  # seconds in which a worker has to respond, and a new one to serve
@@ -405,6 +407,7 @@ def _options(drain: float) -> dict[str, Any]:
     return {
         "log_config": None,
         "access_log": False,
+        "proxy_headers": _TRUSTED in os.environ,
         "server_header": False,
         "timeout_graceful_shutdown": drain + _SHUTDOWN_MARGIN,  # fractions do
         "ws": "none",
@@ -518,6 +521,46 @@ class _Cycle(Protocol):
     response_complete: bool
 
 
+class JoinedWrites:
+    """A transport that writes the head of a response together with what follows in the same turn.
+
+    Two writes are two packets, each of which the system delivers, and wakes the client for.
+
+    Args:
+        transport: The transport.
+        loop: The event loop, which writes what is held back when the turn ends.
+    """
+
+    def __init__(self, transport: Any, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport = transport
+        self._loop = loop
+        self._head = b""
+        self.is_closing = transport.is_closing
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def write(self, data: bytes) -> None:
+        """Write, or hold back the head of a response until the next write."""
+        head, self._head = self._head, b""
+        if head:
+            self._transport.writelines((head, data))
+        elif data.startswith(_HEAD):
+            self._head = data
+            self._loop.call_soon(self._write_head)
+        else:
+            self._transport.write(data)
+
+    def close(self) -> None:
+        """Close, after what is held back."""
+        self._write_head()
+        self._transport.close()
+
+    def _write_head(self) -> None:
+        if self._head:
+            self.write(b"")
+
+
 class UvicornTimeouts(asyncio.Protocol):
     """Closes connections that stall. A mixin that precedes a protocol class of uvicorn's.
 
@@ -540,7 +583,8 @@ class UvicornTimeouts(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Called by the loop."""
-        super().connection_made(transport)
+        joined: Any = JoinedWrites(transport, self.loop)
+        super().connection_made(joined)
         self._start_head_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -29,7 +29,8 @@ from ...protocol.request_meta import MetaCache
 from ...protocol.requests import encode_response
 from ...runtime.concurrency import never_suspends, outcome
 from ...runtime.request_context import RequestContext
-from ..serving import CallEnd, ServedRequest, Service
+from ..planned_calls import CallEnd, ServedCall
+from ..serving import Service
 from .context import Context
 from .dispatcher import with_input
 from .features import InputRequired
@@ -138,7 +139,7 @@ class ToolCallPlan:
         self.suspends = not never_suspends(tool.function)
         self.looks = self.suspends or self._context is not None or not is_plain
 
-    async def run(self, identifier: RequestId, arguments: Raw, served: ServedRequest) -> CallEnd:
+    async def run(self, identifier: RequestId, arguments: Raw, served: ServedCall) -> CallEnd:
         """Call the function; see `CallPlan`."""
         context: Context | None = None
         error: BaseException | None = None

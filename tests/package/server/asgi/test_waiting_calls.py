@@ -11,7 +11,7 @@ import pytest
 
 from mcp_protocol import Context, Server
 from mcp_protocol.runtime.peer import Peer
-from mcp_protocol.server.asgi import plain_calls
+from mcp_protocol.server import planned_calls
 from mcp_protocol.server.asgi.settings import Limits
 from package.asgi_client import Http, asgi, fields_of
 from package.asgi_stream import SECONDS, Reply, Stream
@@ -94,7 +94,7 @@ def cancellation(identifier: int) -> dict[str, Any]:
 async def test_a_call_that_waits_for_a_moment_makes_no_peer(
     revision: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(plain_calls, "ENABLED", True)  # with `--whole-way` too
+    monkeypatch.setattr(planned_calls, "ENABLED", True)  # with `--whole-way` too
     waiting, served = Waiting(), list[object]()
     async with asgi(waiting.server) as http:
         await ready(http, revision)

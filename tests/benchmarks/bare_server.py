@@ -1,0 +1,53 @@
+"""The floor: a server of one tool with the fewest parts, msgspec on bare asyncio streams."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import Any
+
+import msgspec
+
+
+class Params(msgspec.Struct):
+    """What a call of the tool has."""
+
+    name: str
+    arguments: dict[str, int]
+    meta: msgspec.Raw | msgspec.UnsetType = msgspec.field(name="_meta", default=msgspec.UNSET)
+
+
+class Call(msgspec.Struct):
+    """A call of the tool."""
+
+    jsonrpc: str
+    id: int
+    method: str
+    params: Params
+
+
+def answer(identifier: int, text: str) -> dict[str, Any]:
+    """The response that the other contenders send."""
+    result = {"content": [{"type": "text", "text": text}], "isError": False}
+    return {"jsonrpc": "2.0", "id": identifier, "result": result}
+
+
+async def main() -> None:
+    """Answer calls until the input ends."""
+    loop = asyncio.get_running_loop()
+    reader = asyncio.StreamReader()
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    transport, protocol = await loop.connect_write_pipe(
+        asyncio.streams.FlowControlMixin, sys.stdout
+    )
+    writer = asyncio.StreamWriter(transport, protocol, reader, loop)
+    decode, encode = msgspec.json.Decoder(Call).decode, msgspec.json.Encoder().encode
+    while line := await reader.readline():
+        call = decode(line)
+        arguments = call.params.arguments
+        writer.write(encode(answer(call.id, str(arguments["a"] + arguments["b"]))) + b"\n")
+        await writer.drain()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
