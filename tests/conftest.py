@@ -25,6 +25,7 @@ from requirements import REVISION_NAME
 
 # A busy machine takes longer than Hypothesis waits for an example.
 settings.register_profile("patient", deadline=None)
+settings.register_profile("quick", settings.get_profile("patient"), max_examples=20)
 settings.load_profile("patient")
 
 pytest_plugins = ["leftovers", "outcomes", "reach", "requirements.recording"]
@@ -96,12 +97,21 @@ COSTLY = (
 
 NOT_QUICK = (
     *("conventions/", "decoding/", "mutants/", "requirements/"),
-    "package/client/auth/test_simulated_schedules",
+    *("package/client/auth/test_simulated_schedules", "package/protocol/test_properties"),
     *(
         f"generator/test_{name}"
         for name in (
-            *("accounting", "datamodel", "directory", "draft_messages", "exporting", "mirror.py"),
-            *("odd_names", "publishing", "render", "required_members", "running_server"),
+            *("accounting", "datamodel", "deprecations", "directory", "draft_messages"),
+            *(
+                "explain_fuzz",
+                "exporting",
+                "mirror.py",
+                "odd_names",
+                "publishing",
+                "render",
+                "required_members",
+                "running_server",
+            ),
             *("schema_errata", "structure", "watching"),
         )
     ),
@@ -144,6 +154,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
     With `--models`, give them the package of that library in place of the committed one, too.
     """
+    if config.getoption("--quick"):
+        settings.load_profile("quick")
     if config.getoption("--quick") or config.getoption("--once"):
         config.option.warn_unused_snapshots = True  # those of the cases that are left out
     is_first = not hasattr(config, "workerinput")
