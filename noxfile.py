@@ -16,6 +16,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from functools import wraps
 from pathlib import Path
 from typing import NoReturn
@@ -485,14 +486,17 @@ def attacks(session: nox.Session) -> None:
 
 @measured
 def lint(session: nox.Session) -> None:
-    """Format, lint, and both type checkers, also over right and wrong snippets of user code."""
+    """Format, lint, and both type checkers side by side, also over snippets of user code."""
     enter(session, "lint")
     session.run("ruff", "format", "--check", "-q", *(path for path in CODE if path != "generated"))
     session.run("ruff", "check", *CODE)
     typed = ("generator/mcpgen", GOLDEN, "noxfile.py", "tests")
-    session.run("mypy", *typed, "--exclude=tests/typing/")
-    session.run("pyright")
-    run_tests(session, "-m", "typing", "tests/typing/test_snippets.py", repeated=())
+    checkers = (("mypy", *typed, "--exclude=tests/typing/"), ("pyright",))
+    with ThreadPoolExecutor() as pool:
+        runs = [pool.submit(session.run, *words, silent=True) for words in checkers]
+        run_tests(session, "-m", "typing", "tests/typing/test_snippets.py", repeated=())
+    for run in runs:
+        run.result()
 
 
 @measured

@@ -12,8 +12,10 @@ import sys
 import tempfile
 import zlib
 from collections import defaultdict
-from collections.abc import Container, Generator, Iterable
+from collections.abc import Container, Generator, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 from hypothesis import settings
@@ -23,6 +25,7 @@ from requirements import REVISION_NAME
 
 # A busy machine takes longer than Hypothesis waits for an example.
 settings.register_profile("patient", deadline=None)
+settings.register_profile("quick", settings.get_profile("patient"), max_examples=20)
 settings.load_profile("patient")
 
 pytest_plugins = ["leftovers", "outcomes", "reach", "requirements.recording"]
@@ -94,12 +97,21 @@ COSTLY = (
 
 NOT_QUICK = (
     *("conventions/", "decoding/", "mutants/", "requirements/"),
-    "package/client/auth/test_simulated_schedules",
+    *("package/client/auth/test_simulated_schedules", "package/protocol/test_properties"),
     *(
         f"generator/test_{name}"
         for name in (
-            *("accounting", "datamodel", "directory", "draft_messages", "exporting", "mirror.py"),
-            *("odd_names", "publishing", "render", "required_members", "running_server"),
+            *("accounting", "datamodel", "deprecations", "directory", "draft_messages"),
+            *(
+                "explain_fuzz",
+                "exporting",
+                "mirror.py",
+                "odd_names",
+                "publishing",
+                "render",
+                "required_members",
+                "running_server",
+            ),
             *("schema_errata", "structure", "watching"),
         )
     ),
@@ -142,6 +154,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
     With `--models`, give them the package of that library in place of the committed one, too.
     """
+    if config.getoption("--quick"):
+        settings.load_profile("quick")
     if config.getoption("--quick") or config.getoption("--once"):
         config.option.warn_unused_snapshots = True  # those of the cases that are left out
     is_first = not hasattr(config, "workerinput")
@@ -200,10 +214,19 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_sessionfinish() -> None:
-    """Plugins look for what holds an object, which they do not see in what is left out."""
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_sessionfinish() -> Generator[None, object, object]:
+    """Plugins look for what holds an object, which they do not see in what is left out.
+
+    What tests left is collected before, and all else left out again: pytest collects three times
+    at the end, a second each.
+    """
+    gc.collect()
     gc.unfreeze()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -219,6 +242,53 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     mark = MARKS.get(folder, folder)
     is_left_out = f"{folder}/" in WITH_SESSIONS and f"not {mark} " in f"{config.option.markexpr} "
     return (is_left_out and below.startswith("test_")) or None
+
+
+@dataclass(frozen=True)
+class Case:
+    """A case of a test function before pytest makes an item of it, which takes 0.2 ms."""
+
+    function: pytest.Item
+    name: str
+    marks: tuple[str, ...]
+    """Names of the marks that it has beside those of the function."""
+
+    @property
+    def nodeid(self) -> str:
+        """The id that the item would have."""
+        return f"{self.function.nodeid.removesuffix(self.function.name)}{self.name}"
+
+    def get_closest_marker(self, name: str) -> object:
+        """A mark of the case or its function, or `None`."""
+        return name if name in self.marks else self.function.get_closest_marker(name)
+
+
+AnyCase = TypeVar("AnyCase", pytest.Item, Case)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> Generator[None, object, object]:
+    """Leave out cases before they are items: most of those on trio, and of `--quick` and `--once`.
+
+    One stays where all would go, since pytest takes a function without cases for one of its own.
+    """
+    yield
+    config, calls = metafunc.config, metafunc._calls  # no hook is called with them
+    definition = metafunc.definition
+    cases = {
+        Case(
+            definition, f"{definition.name}[{call.id}]", tuple(mark.name for mark in call.marks)
+        ): call
+        for call in calls
+    }
+    if config.getoption("--quick") or config.getoption("--once"):
+        chosen = one_of([*cases], is_quick=config.getoption("--quick"))
+    elif "not trio" in config.option.markexpr:
+        chosen = [case for case in cases if not on_trio(case)]
+    else:
+        return None
+    metafunc._calls = [cases[case] for case in chosen] or calls[:1]  # as above
+    return None
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -264,7 +334,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = wanted
 
 
-def on_trio(item: pytest.Item) -> bool:
+def on_trio(item: pytest.Item | Case) -> bool:
     """Whether a test runs on trio."""
     return "trio" in item.name
 
@@ -279,12 +349,12 @@ def is_own(item: pytest.Item, older: Container[str]) -> bool:
     return item.nodeid not in older and (not revisions or not revisions <= set(OLDER_REVISIONS))
 
 
-def revisions_of(item: pytest.Item) -> set[str]:
+def revisions_of(item: pytest.Item | Case) -> set[str]:
     """The revisions in the name of a test."""
     return set(REVISION_NAME.findall(item.name))
 
 
-def older_cases(items: Iterable[pytest.Item]) -> set[str]:
+def older_cases(items: Iterable[pytest.Item | Case]) -> set[str]:
     """Ids of tests for whose function and other parameters there is a newer revision."""
     cases: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
     for item in items:
@@ -314,7 +384,7 @@ def beyond_sample(items: Iterable[pytest.Item]) -> set[str]:
     return beyond
 
 
-def one_of(cases: list[pytest.Item], *, is_quick: bool) -> list[pytest.Item]:
+def one_of(cases: Sequence[AnyCase], *, is_quick: bool) -> list[AnyCase]:
     """The case of a function that runs by `--once`, or by `--quick`, where there may be none.
 
     Which one it is depends on the name of the function alone.
@@ -328,11 +398,13 @@ def one_of(cases: list[pytest.Item], *, is_quick: bool) -> list[pytest.Item]:
         older = older_cases(cases)
         chosen = [item for item in soon if item.nodeid not in older]
         chosen = chosen or [item for item in cases if item.nodeid not in older]
+    if not chosen:
+        return []
     name = cases[0].nodeid.partition("[")[0]
-    return [chosen[zlib.crc32(name.encode()) % len(chosen)]] if chosen else []
+    return [chosen[zlib.crc32(name.encode()) % len(chosen)]]
 
 
-def is_slow(item: pytest.Item) -> bool:
+def is_slow(item: pytest.Item | Case) -> bool:
     """Whether a test takes seconds."""
     return item.get_closest_marker("slow") is not None
 

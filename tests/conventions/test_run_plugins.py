@@ -17,6 +17,7 @@ import pytest
 import outcomes
 from conftest import beyond_sample, older_cases, one_of
 from conventions.sources import text_of
+from requirements.test_recording import FEW_PLUGINS
 
 PLUGINS = "pytest_plugins = ['leftovers', 'outcomes']\n"
 FLAKY = """
@@ -59,7 +60,9 @@ def run_pytest(folder: Path, root: Path, *words: str) -> subprocess.CompletedPro
     (folder / "conftest.py").write_text(PLUGINS, "utf-8")
     (folder / "pytest.ini").write_text(f"[pytest]\npythonpath = {root / 'tests'}\n", "utf-8")
     environment = {name: os.environ[name] for name in os.environ if not name.startswith("PYTEST")}
-    command = (sys.executable, "-m", "pytest", "-q", "--tb=short", "-p", "no:cacheprovider")
+    environment |= FEW_PLUGINS
+    plugins = [f"-p{name}" for name in ("rerunfailures", "xdist", "syrupy", "no:cacheprovider")]
+    command = (sys.executable, "-m", "pytest", "-q", "--tb=short", *plugins)
     return subprocess.run(
         [*command, f"--outcomes={folder / 'counts.jsonl'}", *words],
         cwd=folder,

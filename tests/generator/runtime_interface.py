@@ -25,7 +25,8 @@ def installed(
     return tree.render_package([spec_of(name) for name in revisions], "pkg", chosen, form=dict)
 
 
-def all_used() -> dict[str, set[str]]:
+@cache
+def all_used() -> Mapping[str, set[str]]:
     """What packages of all revisions use, with each feature and without."""
     used: dict[str, set[str]] = {}
     for features in ((), ("all",)):
@@ -42,18 +43,21 @@ def used_names(files: Mapping[str, str]) -> dict[str, set[str]]:
     """
     used: defaultdict[str, set[str]] = defaultdict(set)
     for path, text in files.items():
-        if not path.endswith(".py"):
-            continue
-        tree = ast.parse(text)
-        for module, name in _imports(tree):
+        for module, name in _used_in(text) if path.endswith(".py") else ():
             used[module].add(name)
-        for node in ast.walk(tree):
-            if isinstance(node, ast.ClassDef):
-                used["self"] |= set(_inherited(node))
     for module, names in _table_of_names(files["__init__.py"]).items():
         if not module.startswith("."):
             used[module] |= names
     return dict(used)
+
+
+@cache
+def _used_in(text: str) -> frozenset[tuple[str, str]]:
+    """The names that one module imports of the runtime, by module; packages share most modules."""
+    tree = ast.parse(text)
+    classes = (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+    members = {("self", name) for node in classes for name in _inherited(node)}
+    return frozenset(_imports(tree)) | members
 
 
 def _imports(tree: ast.Module) -> Iterator[tuple[str, str]]:

@@ -30,10 +30,10 @@ from mcpgen.check_server.runner import CHECKS
 from requirements.server_rules import text as rules_text
 
 
-def command_of(module: ModuleType) -> str:
+def command_of(module: ModuleType, first: str = "") -> str:
     """A command that serves; it has the standard library alone, which starts sooner."""
     place, name = str(Path(__file__).parent.parent), module.__name__
-    program = f"import sys; sys.path.append({place!r}); from {name} import main; main()"
+    program = f"{first}import sys; sys.path.append({place!r}); from {name} import main; main()"
     return shlex.join([sys.executable, "-I", "-S", "-c", program])
 
 
@@ -233,6 +233,17 @@ def test_a_defect_over_stateless_http_breaks_its_rule_alone(rule: str, every: bo
 def test_arguments_are_made_up_for_plain_members_alone(member: Any, value: object) -> None:
     schema = {"type": "object", "properties": {"m": member}, "required": ["m"]}
     assert arguments_for(schema) == (None if value is None else {"m": value})
+
+
+@pytest.mark.parametrize(("rule", "number"), [("ping.answered", 2), ("versioning.server-echo", 6)])
+def test_other_revisions_are_tried_for_rules_that_compare_them(
+    rule: str, number: int, tmp_path: Path
+) -> None:
+    starts = tmp_path / "starts"
+    command = command_of(checked_servers, f"print(file=open({str(starts)!r}, 'a'));")
+    code, findings = checked(f"{command} none", "--rule", rule, "--revision", REVISIONS[-1])
+    assert (code, broken(findings)) == (0, [])
+    assert len(starts.read_text()) == number
 
 
 def test_a_rule_is_checked_over_http_by_itself() -> None:

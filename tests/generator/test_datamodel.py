@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from generator.schemas import TEXT, any_of, const, normal_of, obj
 from leftovers import children
+from mcpgen import cache
 from mcpgen.errors import SchemaError
 from mcpgen.literals import docstring
 from mcpgen.model.docstrings import Doc
@@ -24,6 +26,13 @@ DEFINITIONS: Mapping[str, Any] = {
     "Either": any_of("Near", "Far"),
     "Tool": obj("type", type=const("tool"), **{"class": TEXT}),
 }
+
+
+@pytest.fixture(autouse=True)
+def _empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cache of the test's own: sources of other tests would need no process."""
+    monkeypatch.delenv(cache.VARIABLE, raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
 
 
 def job_of(**definitions: Any) -> tuple[NormalizedSchema, Job]:
@@ -68,14 +77,13 @@ def test_without_a_process_the_source_is_made_here(
 def test_a_process_that_has_the_library_starts_no_other() -> None:
     _, job = job_of(**DEFINITIONS)
     broken: Job = {**job, "definitions": {**job["definitions"], "Near": {"type": 5}}}
-    kept, before = Kept(), children()
-    with Worker(kept, here=True) as worker:
+    before = children()
+    with Worker(here=True) as worker:
         worker.begin()
         worker.start({"a.py": job, "b.py": broken})
         assert children() == before
         assert worker.source("a.py") == source_of(job)
         assert worker.source("b.py") is None
-    assert list(kept.values()) == [source_of(job)]
 
 
 def test_a_process_without_jobs_is_ended() -> None:
@@ -86,28 +94,18 @@ def test_a_process_without_jobs_is_ended() -> None:
     assert children() == before
 
 
-class Kept(dict[bytes, str]):
-    """Sources in memory."""
-
-    def read(self, job: bytes) -> str | None:
-        return self.get(job)
-
-    def write(self, job: bytes, source: str) -> None:
-        self[job] = source
-
-
-def test_sources_that_are_kept_need_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("here", [True, False])
+def test_sources_that_are_kept_need_no_process(here: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     _, job = job_of(**DEFINITIONS)
     _, other = job_of(Near=DEFINITIONS["Near"])
-    kept = Kept()
-    with Worker(kept) as worker:
+    with Worker(here=here) as worker:
         worker.start({"a.py": job})
-        assert worker.source("a.py") == source_of(job)
-    with Worker(kept) as worker:
+        assert worker.source("a.py") is not None
+    with Worker(here=here) as worker:
         worker.start({"a.py": job, "b.py": other})
         assert worker.source("b.py") == source_of(other) != worker.source("a.py")
     monkeypatch.setattr(sys, "executable", "/bin/false")
-    with Worker(kept) as worker:
+    with Worker() as worker:
         worker.start({"a.py": job, "b.py": other})
         assert worker.source("a.py") == source_of(job)
         assert worker.source("b.py") == source_of(other)

@@ -83,8 +83,9 @@ def test_what_packages_use_of_the_runtime_is_listed(root: Path) -> None:
 def test_the_runtime_has_what_packages_use(root: Path) -> None:
     generated = root / "generated"
     used = all_used()
-    members = used.pop("self")
-    lacking = {module: names - defined(module, generated) for module, names in used.items()}
+    members = used["self"]
+    modules = used.keys() - {"self"}
+    lacking = {module: used[module] - defined(module, generated) for module in modules}
     assert {module: names for module, names in lacking.items() if names} == {}
     bases = " ".join(
         (generated / runtime.PACKAGE / path).read_text("utf-8")

@@ -19,8 +19,7 @@ FEW = ("--parts", "types")
 
 @pytest.fixture(autouse=True)
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with an empty cache, as the current one."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    """An empty folder, as the current one."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

@@ -48,7 +48,7 @@ async def get_is_a_stream_or_not_allowed(session: Session) -> None:
     require(kept, f"{STREAM}, or status 405, for GET", actual)
 
 
-@TABLE.add("http-compat.get-delete-405", on=HTTP)
+@TABLE.add("http-compat.get-delete-405", on=HTTP, compares=True)
 async def get_and_delete_are_not_allowed(session: Session) -> None:
     older = [each.name for each in session.server.spoken if each.methods("initialize", "client")]
     applies(not older, f"the server also speaks {', '.join(older)}, which have both")
@@ -182,7 +182,7 @@ async def the_version_need_not_stand_in_the_header(session: Session) -> None:
     result_of(reply, f"a request without {field}")
 
 
-@TABLE.add("http.version-header-missing-reject", on=HTTP)
+@TABLE.add("http.version-header-missing-reject", on=HTTP, compares=True)
 async def the_version_must_stand_in_the_header(session: Session) -> None:
     older = [each.name for each in session.server.spoken if each.methods("initialize", "client")]
     applies(not older, f"the server also speaks {', '.join(older)}")

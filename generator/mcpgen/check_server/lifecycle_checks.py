@@ -77,7 +77,7 @@ def _may_come_early(sent: Received) -> bool:
     return message.get("method") in ("ping", "notifications/message")
 
 
-@TABLE.add("versioning.server-echo")
+@TABLE.add("versioning.server-echo", compares=True)
 async def a_supported_version_is_answered_as_it_is(session: Session) -> None:
     answers = session.server.initialized
     supported = {version for version in answers.values() if isinstance(version, str)}
@@ -101,7 +101,7 @@ def _versions(session: Session, *, handshake: bool) -> list[str]:
     ]
 
 
-@TABLE.add("versioning.server-counter-offer")
+@TABLE.add("versioning.server-counter-offer", compares=True)
 async def an_unknown_version_gets_another_one(session: Session) -> None:
     offered = await _offered_version(session, ANCIENT)
     known = _versions(session, handshake=True)
@@ -110,7 +110,7 @@ async def an_unknown_version_gets_another_one(session: Session) -> None:
     )
 
 
-@TABLE.add("versioning.server-latest")
+@TABLE.add("versioning.server-latest", compares=True)
 async def the_other_version_is_the_latest(session: Session) -> None:
     offered = await _offered_version(session, FUTURE)
     known = _versions(session, handshake=True)
@@ -118,7 +118,7 @@ async def the_other_version_is_the_latest(session: Session) -> None:
     require(offered == max(known), f"the latest version, {max(known)}", shown(offered))
 
 
-@TABLE.add("versioning.no-modern-in-initialize")
+@TABLE.add("versioning.no-modern-in-initialize", compares=True)
 async def initialize_settles_on_a_version_that_has_it(session: Session) -> None:
     modern = _versions(session, handshake=False)
     applies(bool(modern), "the server speaks no revision without initialize")

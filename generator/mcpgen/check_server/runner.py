@@ -172,6 +172,8 @@ class _Run:
         self._progress("asking which revisions the server speaks")
         names = {each.name for each in revisions}
         others = [revision(row.name) for row in schema.revisions() if row.name not in names]
+        if not any(check.compares for each in revisions for check in self._applicable(each)):
+            others = []
         refusals: list[str] = []
         for each in sorted((*revisions, *others), key=lambda each: each.version):
             refused = await self._refuses(each)

@@ -29,11 +29,13 @@ class Check:
         id: The rule's id.
         transports: Where the rule can be seen.
         run: Sends and judges.
+        compares: Whether it needs to know which revisions the server speaks, of all there are.
     """
 
     id: str
     transports: tuple[Transport, ...]
     run: Run
+    compares: bool = False
 
     @property
     def rule(self) -> Rule:
@@ -47,16 +49,19 @@ class Table:
     def __init__(self) -> None:
         self.checks: dict[str, Check] = {}
 
-    def add(self, *ids: str, on: tuple[Transport, ...] = EVERYWHERE) -> Callable[[Run], Run]:
+    def add(
+        self, *ids: str, on: tuple[Transport, ...] = EVERYWHERE, compares: bool = False
+    ) -> Callable[[Run], Run]:
         """Add a function as the check of rules, of which each holds in other revisions.
 
         Args:
             ids: The rules.
             on: The transports where they can be seen.
+            compares: Whether it needs to know which of all revisions the server speaks.
         """
 
         def register(run: Run) -> Run:
-            self.checks |= {id: Check(id, on, run) for id in ids}
+            self.checks |= {id: Check(id, on, run, compares) for id in ids}
             return run
 
         return register

@@ -5,7 +5,8 @@ of the libraries that write output, Python's version, every known schema and its
 later revisions count in earlier ones), the files of the user, the options, and the place of the
 package, which its manifest records paths from.
 
-The models of revisions are kept by themselves too: packages of other parts have the same.
+The models of revisions are kept by themselves too (`render.datamodel`): packages of other parts have
+the same.
 """
 
 from __future__ import annotations
@@ -26,7 +27,6 @@ from mcpgen.package.build_request import BuildRequest
 from mcpgen.schema.structure import canonical
 
 _KIND = "package"
-_MODELS = "models"
 _INPUTS = "inputs"
 _LIBRARIES = ("black", "datamodel-code-generator", "jinja2", "jsonschema", "tree-sitter-typescript")
 """Distributions that decide what is written or refused."""
@@ -65,7 +65,7 @@ def built(request: BuildRequest, report: Callable[[str], None]) -> dict[str, str
 def _build(request: BuildRequest, report: Callable[[str], None], inputs: str) -> dict[str, str]:
     from mcpgen.render.datamodel import Worker, has_library
 
-    with Worker(_Models(_tools()), here=has_library()) as worker:
+    with Worker(here=has_library()) as worker:
         before = _digest(request.selection.models, inputs)
         if cache.read(_INPUTS, before) is None:  # models of these are most likely not kept
             worker.begin()
@@ -74,23 +74,6 @@ def _build(request: BuildRequest, report: Callable[[str], None], inputs: str) ->
         files = pipeline.build(request, report, worker)
     cache.write(_INPUTS, before, b"")
     return files
-
-
-class _Models:
-    """Models in the cache, by their jobs and what else decides how they are written."""
-
-    def __init__(self, tools: list[str]) -> None:
-        self._tools = json.dumps(tools).encode()
-
-    def read(self, job: bytes) -> str | None:
-        kept = cache.read(_MODELS, self._key(job))
-        return None if kept is None else kept.decode()
-
-    def write(self, job: bytes, source: str) -> None:
-        cache.write(_MODELS, self._key(job), source.encode())
-
-    def _key(self, job: bytes) -> str:
-        return hashlib.sha256(job + self._tools).hexdigest()
 
 
 def _inputs(request: BuildRequest) -> str:

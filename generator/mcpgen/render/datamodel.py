@@ -2,7 +2,7 @@
 
 Importing and running it takes longer than everything else that a package of types needs. A process
 of its own, started first, does that while schemas are read and other modules are rendered. Sources
-that were made before are kept, so that other parts of a package need no such process.
+that were made before come out of the cache, so that other parts of a package need no such process.
 
 What it is given has no references to anything else, so the result does not depend on where it
 runs.
@@ -11,6 +11,7 @@ runs.
 from __future__ import annotations
 
 import gc
+import hashlib
 import importlib
 import json
 import os
@@ -21,12 +22,14 @@ import warnings
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import cache as computed_once
 from functools import cached_property, lru_cache
+from importlib.metadata import version
 from pathlib import Path
 from threading import Thread
-from typing import Any, Protocol, TypedDict
+from typing import Any, TypedDict
 
-from mcpgen import paths
+from mcpgen import cache, paths
 from mcpgen.json_types import Node
 from mcpgen.literals import WIDTH, ascii_source, docstring, literal
 from mcpgen.names import Library
@@ -37,6 +40,9 @@ _WHOLE = "AllDefinitions_"
 _EVERY = "#all#"
 """The library's key for every type, also for those that have no definition."""
 _LIBRARY = "datamodel_code_generator"
+_KIND = "models"
+_MADE_BY = ("render/datamodel.py", "literals.py", "names.py")
+"""The modules that decide what becomes of a job, beside the templates of models."""
 _SERVE = (
     "import sys; sys.path[:] = sys.argv[1:]; from mcpgen.render.datamodel import serve; serve()"
 )
@@ -67,16 +73,45 @@ class Job(TypedDict):
 
 
 def source_of(job: Job) -> str:
-    """The source of a module, not yet formatted; the last ones of this process are kept.
+    """The source of a module, not yet formatted, which is kept.
 
     Raises:
         Exception: Of whatever kind: datamodel-code-generator has no Python for a definition.
     """
-    return _source_of(pickle.dumps(job), paths.templates_dir() / "models")
+    pickled = pickle.dumps(job)
+    source = _read_kept(pickled)
+    if source is None:
+        source = _make_source(pickled, paths.templates_dir() / "models")
+        _keep(pickled, source)
+    return source
+
+
+def _read_kept(job: bytes) -> str | None:
+    """The source for a pickled job that was made before, or `None`."""
+    kept = cache.read(_KIND, _key(job))
+    return None if kept is None else kept.decode()
+
+
+def _keep(job: bytes, source: str) -> None:
+    cache.write(_KIND, _key(job), source.encode())
+
+
+def _key(job: bytes) -> str:
+    return hashlib.sha256(job + _tools()).hexdigest()
+
+
+@computed_once
+def _tools() -> bytes:
+    """Digests and versions of what makes a source of a job."""
+    files = [paths.PACKAGE / name for name in _MADE_BY]
+    files += (path for path in sorted((paths.templates_dir() / "models").rglob("*")))
+    digests = [hashlib.sha256(path.read_bytes()).hexdigest() for path in files if path.is_file()]
+    libraries = (version(name) for name in ("datamodel-code-generator", "jinja2", "pydantic"))
+    return "\n".join((sys.version, *libraries, *digests)).encode()
 
 
 @lru_cache(maxsize=32)
-def _source_of(pickled: bytes, templates: Path) -> str:
+def _make_source(pickled: bytes, templates: Path) -> str:
     job: Job = pickle.loads(pickled)
     # It takes long to import, and a package with a process for it needs it there only.
     from datamodel_code_generator import generate
@@ -129,16 +164,6 @@ def _source_of(pickled: bytes, templates: Path) -> str:
     return ascii_source(str(source))
 
 
-class KeptSources(Protocol):
-    """Sources that were made before, by their pickled jobs."""
-
-    def read(self, job: bytes) -> str | None:
-        """The source for a job, or `None` if it was not made."""
-
-    def write(self, job: bytes, source: str) -> None:
-        """Keep a source."""
-
-
 class Worker:
     """A process that makes sources; a context manager, which ends it.
 
@@ -146,12 +171,10 @@ class Worker:
     process, where an error can be explained.
 
     Args:
-        kept: Sources that need no process.
         here: Whether this process makes them after all: it has the library.
     """
 
-    def __init__(self, kept: KeptSources | None = None, *, here: bool = False) -> None:
-        self._kept = kept
+    def __init__(self, *, here: bool = False) -> None:
         self._here = here
         self._process: subprocess.Popen[bytes] | None = None
         self._exchange: Thread | None = None
@@ -188,7 +211,7 @@ class Worker:
         """Begin with all jobs there are, by path; without those whose sources are kept."""
         for path, job in jobs.items():
             text = pickle.dumps(job)
-            source = self._kept.read(text) if self._kept is not None else None
+            source = _read_kept(text)
             if source is None:
                 self._missing[path] = text
             else:
@@ -214,14 +237,14 @@ class Worker:
 
     @cached_property
     def _sources(self) -> dict[str, str]:
-        sources: dict[str, str]
+        if self._here:
+            return _sources_of(self._missing)
         try:
-            sources = _sources_of(self._missing) if self._here else json.loads(self._answer)
+            sources: dict[str, str] = json.loads(self._answer)
         except ValueError:  # it ended before it had an answer
             return {}
-        if self._kept is not None:
-            for path, source in sources.items():
-                self._kept.write(self._missing[path], source)
+        for path, source in sources.items():
+            _keep(self._missing[path], source)
         return sources
 
 
@@ -229,7 +252,8 @@ def serve() -> None:
     """Write the sources for the jobs on standard input; what fails is left out."""
     gc.disable()  # of the many objects made here, next to none is garbage
     import_library()
-    sources = _sources_of(pickle.load(sys.stdin.buffer))
+    with cache.disabled():  # the process that asks keeps them
+        sources = _sources_of(pickle.load(sys.stdin.buffer))
     sys.stdout.buffer.write(json.dumps(sources).encode())
 
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -104,8 +105,9 @@ def shown(
     return output.decode().replace("\r\n", "\n")
 
 
+@cache
 def plain(folder: Path, *words: str) -> str:
-    """What a command prints into a pipe."""
+    """What a command prints into a pipe; it runs once."""
     return subprocess.run(
         [sys.executable, "-m", "mcp_protocol", *words],
         cwd=folder,

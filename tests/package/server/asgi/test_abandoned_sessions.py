@@ -1,4 +1,4 @@
-"""Two thousand sessions that are opened and abandoned: the server's memory comes back."""
+"""A thousand sessions that are opened and abandoned: the server's memory comes back."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = [
 ]
 
 REVISION = "2025-11-25"
-MANY = 2000
+MANY = 1000
 AT_ONCE = 10
 MIB = 2**20
 
@@ -123,7 +123,7 @@ def call(tool: str, key: str) -> object:
     return request(REVISION, "tools/call", params, meta={"progressToken": key})
 
 
-async def test_two_thousand_abandoned_sessions_give_their_memory_back() -> None:
+async def test_a_thousand_abandoned_sessions_give_their_memory_back() -> None:
     for idle in (3.0, 6.0, 12.0):  # on a busy machine it takes longer to have them all open at once
         limits = {"sessions": MANY, "idle": idle}
         with http_process(limits=limits, keep_alive=0.2, env=PLAIN_ALLOCATOR) as server:
@@ -146,7 +146,7 @@ async def gives_memory_back(server: HttpProcess) -> bool:
             return False
         await server.until("cancelled last")
         after = await memory(client)
-    assert held.allocated - before.allocated > 10 * MIB  # they did take something
+    assert held.allocated - before.allocated > 5 * MIB  # they did take something
     assert after.allocated - before.allocated < 0.05 * (held.allocated - before.allocated)
     assert after.resident < 1.2 * before.resident
     return True
