@@ -15,7 +15,7 @@ import pytest
 from mcp_protocol import ConfigInput, connect, connect_sync
 from mcp_protocol.client.server_config import ServerEntry, read_config
 from mcp_protocol.errors import ConnectionClosedError, ServerStartError, TransportError
-from package.client.two_servers import git, process, two
+from package.client.test_groups import git, process, two
 from package.live import text_of
 from package.stdio_process import SERVER
 
