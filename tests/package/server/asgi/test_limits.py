@@ -157,6 +157,14 @@ async def test_long_bodies_have_so_many_bytes_together(revision: str) -> None:
         assert (await http.post(long, **fields_of(revision, long))).status == 200
 
 
+@pytest.mark.parametrize(("size", "status"), [(100_000, 200), (100_001, 503)])
+async def test_one_body_may_have_the_bytes_of_all(revision: str, size: int, status: int) -> None:
+    async with asgi(Web().server, limits=Limits(bodies=100_000)) as http:
+        for _ in range(2):
+            body = echo(revision, size)
+            assert (await http.post(body, **fields_of(revision, body))).status == status
+
+
 @pytest.mark.parametrize(
     ("fields", "status"),
     [
