@@ -349,6 +349,24 @@ async def test_pauses_begin_anew_after_a_session(monkeypatch: pytest.MonkeyPatch
             refusals += ["refused"] * 2
 
 
+async def test_a_proxy_ends_while_the_server_behind_is_silent() -> None:
+    class Silent:
+        async def serve(self, channel: Any) -> None:
+            await anyio.sleep_forever()
+
+    @asynccontextmanager
+    async def failing(server: Server) -> AsyncIterator[None]:
+        int("no database")
+        yield
+
+    outer = Server("outer")
+    outer.mount(Server.proxy(Silent()), prefix="silent")
+    outer.mount(Server("failing", lifespan=failing), prefix="failing")
+    with anyio.fail_after(5), pytest.raises(ValueError, match="no database"):
+        async with connected(outer, revision=NEWEST):
+            raise AssertionError
+
+
 async def test_a_channel_is_used_once(tmp_path: Path) -> None:
     behind = Counted()
     near, far = memory_pair()
