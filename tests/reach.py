@@ -2,7 +2,8 @@
 
 `pytest --record-reach FILE` writes the map of a run: for each line of the generator and of the
 package, the test functions that executed it. All cases of a parametrized test count as one. Lines
-of a shared fixture count for every test that uses it. Caches of our code are cleared when another
+of a shared fixture count for every test that uses it, those of a package that a test has built for
+the same module of the committed one. Caches of our code are cleared when another
 file of tests begins, so that each file reaches what it depends on. Child processes are not
 recorded. Needs `sys.monitoring` of Python 3.12, which costs little: a line is reported once for
 each test function.
@@ -31,7 +32,6 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = "generated/mcp_protocol/"
 COPIED = "templates/package/"
 MEASURED = ("generator/mcpgen/", PACKAGE)
-PREFIXES = tuple(f"{ROOT / folder}/" for folder in MEASURED)
 CACHING = tuple(f"{ROOT / folder}/" for folder in ("generator", "generated", "tests"))
 """Folders of code whose caches are cleared."""
 
@@ -133,6 +133,24 @@ def copy_of(path: str) -> tuple[str, str]:
     return copy, (ROOT / copy).read_text("utf-8").removesuffix(text)
 
 
+@functools.cache
+def place_of(file: str) -> str | None:
+    """The path of a measured module in the repository; `None` for any other file.
+
+    A module of a package that a test has built stands for the committed module with the same text.
+    """
+    path = Path(file)
+    if path.is_relative_to(ROOT):
+        place = path.relative_to(ROOT).as_posix()
+        return place if place.startswith(MEASURED) else None
+    package = next((each for each in path.parents if (each / "mcpgen.json").is_file()), None)
+    if package is None:
+        return None
+    place = f"{PACKAGE}{path.relative_to(package).as_posix()}"
+    same = (ROOT / place).is_file() and (ROOT / place).read_bytes() == path.read_bytes()
+    return place if same else None
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options of both."""
     text = "write which tests reach which lines"
@@ -220,12 +238,12 @@ class _Recorder:
         monitoring.set_events(FINDER, events.PY_START)
 
     def _enter(self, code: CodeType, _offset: int) -> object:
-        if code.co_filename.startswith(PREFIXES):
+        if place_of(code.co_filename) is not None:
             monitoring.set_local_events(COUNTER, code, monitoring.events.LINE)
         return monitoring.DISABLE
 
     def _hit(self, code: CodeType, line: int) -> object:
-        self._hits.add((code.co_filename, line))
+        self._hits.add((place_of(code.co_filename) or "", line))
         self._codes[id(code)] = code
         return monitoring.DISABLE
 
@@ -234,12 +252,13 @@ class _Recorder:
 
         `monitoring.restart_events` would do so too, for every function of the process.
         """
-        for hit in self._hits:
-            self._bits[hit] |= self._current
-        for code in self._codes.values():
+        hits, codes, counted = self._hits, self._codes, self._current
+        self._hits, self._codes, self._current = set(), {}, tests  # other threads go on
+        for hit in hits:
+            self._bits[hit] |= counted
+        for code in codes.values():
             monitoring.set_local_events(COUNTER, code, 0)
             monitoring.set_local_events(COUNTER, code, monitoring.events.LINE)
-        self._hits, self._codes, self._current = set(), {}, tests
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         names = sorted({function_of(item) for item in session.items})
@@ -282,8 +301,7 @@ class _Recorder:
         for tool in (FINDER, COUNTER):
             monitoring.free_tool_id(tool)
         lines: dict[str, dict[int, int]] = {}
-        for (name, line), bits in sorted(self._bits.items()):
-            path = Path(name).relative_to(ROOT).as_posix()
+        for (path, line), bits in sorted(self._bits.items()):
             if bits:
                 lines.setdefault(path, {})[line] = bits
         seconds = [round(self._seconds[name], 3) for name in self._index]

@@ -27,6 +27,7 @@ from mcpgen import schema
 from mcpgen.check_server.call_checks import arguments_for
 from mcpgen.check_server.rules import FILE, rules
 from mcpgen.check_server.runner import CHECKS
+from mcpgen.check_server.stdio_connection import ExitGrace
 from requirements.server_rules import text as rules_text
 
 
@@ -252,7 +253,24 @@ def test_a_rule_is_checked_over_http_by_itself() -> None:
         words = ("--revision", stateless.REVISION, "--rule", rule, "--timeout", "5")
         code, findings = checked(address, *words)
     assert (code, broken(findings)) == (0, [])
-    assert findings["transport"] == "http"
+    assert (findings["transport"], findings["name"]) == ("http", "raw 1")
+
+
+def test_a_rule_that_does_not_apply_says_why() -> None:
+    words = ("--revision", stateless.REVISION, "--rule", "logging.levels", "--timeout", "5")
+    with stateless_http.serving("") as address:
+        _, findings = checked(address, *words)
+    [outcome] = findings["outcomes"]
+    assert outcome["why"] == "the level is said by each request"
+
+
+def test_a_server_that_was_killed_once_gets_less_time_to_end() -> None:
+    grace = ExitGrace()
+    grace.learn(ended=True)
+    assert grace.seconds == 1
+    for _ in range(2):
+        grace.learn(ended=False)
+        assert grace.seconds == 0.1
 
 
 @pytest.mark.parametrize("rule", ["jsonrpc.code-parse-error", "jsonrpc.code-invalid-request"])

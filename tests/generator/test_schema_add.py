@@ -24,6 +24,7 @@ from generator.test_fitting import definitions_of, saved, with_request
 from generator.typescript_text import saved as saved_typescript
 from generator.typescript_text import typescript_of
 from mcpgen import paths, schema
+from mcpgen.adding import facts_text
 from mcpgen.adding import folder as folders
 from mcpgen.adding.revision import addition
 from mcpgen.errors import OutputError
@@ -156,6 +157,13 @@ def test_what_is_written_has_the_facts_of_the_nearest_revision(with_draft: Path)
     for table in ("transports", "headers", "http", "authorization", "errors", "behaviour", "meta"):
         assert getattr(loaded, table) == getattr(base, table)
     assert {name: loaded.method(name) for name in base.methods} == base.methods
+
+
+@pytest.mark.parametrize("name", [row.name for row in schema.revisions()])
+def test_the_statements_of_pages_are_written_as_they_are(name: str) -> None:
+    written = tomllib.loads(facts_text.text(facts.load(name), name, ()))
+    stated = tomllib.loads((schema.entry(name).folder / "facts.toml").read_text("utf-8"))
+    assert written.get("pages") == stated.get("pages")
 
 
 def test_a_known_structure_with_another_date_needs_checked_facts(

@@ -181,6 +181,13 @@ def test_references_that_double_at_each_step_stay_short() -> None:
     assert any("its type is too long" in note for note in notes)
 
 
+@pytest.mark.parametrize(("length", "fits"), [(1000, True), (1001, False)])
+def test_an_annotation_has_at_most_1000_characters(length: int, fits: bool) -> None:
+    text = "x" * (length - len("list[Literal['']]"))
+    annotation, notes = typed({"type": "array", "items": {"const": text}})
+    assert (annotation == f"list[Literal['{text}']]", notes == []) == (fits, fits)
+
+
 def test_a_chain_of_references_ends_at_a_bound() -> None:
     definitions = {f"d{n}": {"$ref": f"#/$defs/d{n + 1}"} for n in range(3000)}
     annotation, notes = typed({"$ref": "#/$defs/d0"}, **{"$defs": definitions})

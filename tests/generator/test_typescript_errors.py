@@ -234,7 +234,7 @@ LARGE = {
         "a schema of at most 50000 members and types, after inheritance",
     ),
     "unions that double": (
-        chain(25, "type I{0} = I{1} | I{1};\n"),
+        chain(16, "type I{0} = I{1} | I{1};\n"),
         "a schema of at most 50000 members and types, after inheritance",
     ),
     "members that many inherit": (

@@ -5,9 +5,10 @@
 A mutant is applied in a copy of the repository: to the file that a person would change and, if that
 is copied into the package, to the copy. The tests that reach it by the map of `reach.py` run until
 one fails: those that reach least code first, and after them the rest of their files, as far as
-their recorded seconds fit the time for one mutant. A test that fails with a mutant has to pass
-without it; if it does not, or if the tests do not end in time, the mutant is undecided. Prints each
-mutant, and how many were killed, survived or were never reached.
+their recorded seconds fit the time for one mutant. If all pass with a mutant of the generator, the
+committed package is compared with what that generator writes, as `nox -s check` does. A test that
+fails with a mutant has to pass without it; if it does not, or if the tests do not end in time, the
+mutant is undecided. Prints each mutant, and how many were killed, survived or were never reached.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -21,6 +21,10 @@ from reach import ROOT, copy_of
 KILLED, SURVIVED, UNDECIDED = "killed", "survived", "undecided"
 LONGEST = 240.0
 """After so many seconds of a clock, the tests of a mutant are ended."""
+
+GENERATOR = "generator/"
+GOLDEN = ("check", "--quiet", "--no-cache", "generated/mcp_protocol")
+"""The command that compares the committed package with what the generator writes."""
 
 PYTEST = (
     *("-x", "-q", "--tb=no", "-rfE", "-m", "not slow and not trio", "--reruns=1", "--timeout=30"),
@@ -41,6 +45,7 @@ class Copy:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._passing: set[str] = set()
+        self._is_golden_current: bool | None = None
         list_files = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
         listing = subprocess.run(list_files, cwd=ROOT, check=True, capture_output=True).stdout
         for name in filter(None, listing.decode().split("\0")):
@@ -55,10 +60,15 @@ class Copy:
         (self.folder / "functions.txt").write_text("\n".join(functions), "utf-8")
         begin = time.monotonic()
         self._write(mutant.path, mutant.apply(text))
+        golden_code: int | None = 0
         try:
             code, output = self._run("--functions=functions.txt", *files)
+            if code == 0 and mutant.path.startswith(GENERATOR):
+                golden_code, output = self._start(run_generator, *GOLDEN)
         finally:
             self._write(mutant.path, text)
+        if golden_code != 0:
+            return self._judge_golden(golden_code)
         if code == 0:
             return SURVIVED, f"{len(functions)} test functions, {time.monotonic() - begin:.0f} s"
         if code is None:
@@ -70,6 +80,14 @@ class Copy:
         if not self._passes(test):
             return UNDECIDED, f"{test} fails without the mutant too"
         return KILLED, test
+
+    def _judge_golden(self, code: int | None) -> tuple[str, str]:
+        """The result of a mutant with which the committed package is another one, or no package."""
+        if self._is_golden_current is None:
+            self._is_golden_current = self._start(run_generator, *GOLDEN)[0] == 0
+        if code is None or not self._is_golden_current:
+            return UNDECIDED, "the generator does not write generated/mcp_protocol"
+        return KILLED, "nox -s check"
 
     def _passes(self, test: str) -> bool:
         """Whether a test, or a file of tests, passes without a mutant."""
@@ -92,8 +110,12 @@ class Copy:
 
     def _run(self, *words: str) -> tuple[int | None, str]:
         """The exit code of pytest and its output; no code if it took too long."""
+        return self._start(run_pytest, *words)
+
+    def _start(self, run: Callable[[Sequence[str]], None], *words: str) -> tuple[int | None, str]:
+        """The exit code of a command in the copy and its output; no code if it took too long."""
         output = self.folder / "output.txt"
-        process = FORKS.Process(target=run_pytest, args=(self.folder, output, words))
+        process = FORKS.Process(target=run_in_copy, args=(self.folder, output, run, words))
         process.start()
         process.join(LONGEST)
         if process.is_alive() and process.pid is not None:
@@ -103,8 +125,10 @@ class Copy:
         return process.exitcode, output.read_text("utf-8", "replace")
 
 
-def run_pytest(folder: Path, output: Path, words: Sequence[str]) -> None:
-    """Run pytest in a copy of the repository, as a process group of its own."""
+def run_in_copy(
+    folder: Path, output: Path, run: Callable[[Sequence[str]], None], words: Sequence[str]
+) -> None:
+    """Run a command in a copy of the repository, as a process group of its own."""
     os.setsid()
     with output.open("wb") as file:
         os.dup2(file.fileno(), sys.stdout.fileno())
@@ -112,7 +136,20 @@ def run_pytest(folder: Path, output: Path, words: Sequence[str]) -> None:
     os.chdir(folder)
     sources = (folder / "generator", folder / "generated")
     os.environ["PYTHONPATH"] = os.pathsep.join(map(str, sources))
+    run(words)
+
+
+def run_pytest(words: Sequence[str]) -> None:
+    """Run pytest, and exit."""
     sys.exit(pytest.main([*PYTEST, *words]))
+
+
+def run_generator(words: Sequence[str]) -> None:
+    """Run mcpgen, and exit."""
+    sys.path.insert(0, f"{Path.cwd() / GENERATOR}")
+    from mcpgen.cli import main
+
+    main(words)
 
 
 def preload_libraries() -> None:

@@ -2,12 +2,16 @@
 
 The kinds are those of programmers' mistakes: a negated condition, `and` for `or`, a comparison off
 by one, another number or flag, a dropped statement, a lost `await`. Texts are left alone: most are
-messages. So are code for type checkers and for Windows.
+messages. So are code for type checkers and for Windows, and two kinds of code that nobody's
+behaviour may depend on: records of the log at the level `debug`, and how many bytes one read takes,
+in a constant `CHUNK` or as the argument of `iter_chunked`, since a reader gets the same bytes in
+any pieces.
 """
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -15,6 +19,8 @@ OFF_BY_ONE = {ast.Lt: "<=", ast.LtE: "<", ast.Gt: ">=", ast.GtE: ">"}
 COMPARISONS = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
 UNCHANGED = ("annotation", "decorator_list")
 NOT_RUN = ("TYPE_CHECKING", "sys.platform == 'win32'")
+IMMATERIAL = re.compile(r"_?logger\.debug|.*\.iter_chunked|_?([A-Z]+_)*CHUNK")
+"""Functions and constants whose arguments or values decide nothing; see the module."""
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -80,6 +86,8 @@ class _Mutator:
 
     def _statement(self, statement: ast.stmt, function: Function | None) -> Iterator[Mutant]:
         """The mutants of one statement and of the blocks in it."""
+        if is_immaterial(statement):
+            return
         lines = header_lines(statement) if function is not None else None
         last = function is not None and statement is function.body[-1]
         if droppable(statement) and not (last and isinstance(statement, ast.Return)):
@@ -153,9 +161,21 @@ class _Mutator:
 def walk(top: ast.AST) -> Iterator[ast.AST]:
     """A node and those below it, but not in f-strings: Python 3.11 misplaces their nodes."""
     yield top
-    if not isinstance(top, ast.JoinedStr):
+    if not isinstance(top, ast.JoinedStr) and not is_immaterial(top):
         for child in ast.iter_child_nodes(top):
             yield from walk(child)
+
+
+def is_immaterial(node: ast.AST) -> bool:
+    """Whether a statement, or the arguments of a call, decide nothing that may be tested."""
+    match node:
+        case ast.Expr(value=ast.Call(func=name)) | ast.Call(func=name):
+            pass
+        case ast.Assign(targets=[name]):
+            pass
+        case _:
+            return False
+    return IMMATERIAL.fullmatch(ast.unparse(name)) is not None
 
 
 def droppable(statement: ast.stmt) -> bool:

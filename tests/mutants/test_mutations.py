@@ -49,6 +49,9 @@ def test_each_kind_of_mistake_is_one_change(text: str, kind: str, mutated: str) 
         "if TYPE_CHECKING:\n    f(a)",
         "if sys.platform == 'win32':\n    f(a)",
         "@overload\ndef f(a=1): ...",
+        "logger.debug('a', 1)",
+        "_CHUNK = 64 * 1024",
+        "a = b.iter_chunked(64 * 1024)",
     ],
 )
 def test_what_no_test_can_see_stays(text: str) -> None:

@@ -108,6 +108,24 @@ def test_a_copy_is_its_template_below_a_header(root: Path) -> None:
     assert header
 
 
+@pytest.mark.parametrize(
+    ("name", "more", "place"),
+    [
+        ("mcpgen.json", "", LINES),
+        ("mcpgen.json", "# changed", None),
+        ("other.json", "", None),
+    ],
+)
+def test_a_module_of_a_built_package_stands_for_its_copy(
+    root: Path, tmp_path: Path, name: str, more: str, place: str | None
+) -> None:
+    module = tmp_path / "pkg" / "framing" / "line_framing.py"
+    module.parent.mkdir(parents=True)
+    module.write_text((root / LINES).read_text("utf-8") + more, "utf-8")
+    (tmp_path / "pkg" / name).write_text("{}", "utf-8")
+    assert reach.place_of(f"{module}") == place
+
+
 def test_a_map_is_read_as_it_was_written(tmp_path: Path) -> None:
     written = map_of("a", "b", "c")
     reach.write(tmp_path / "map", written)

@@ -58,9 +58,10 @@ class Stream:
         self._over.set()
         self._flowing.set()
 
-    def upload(self, part: bytes) -> None:
-        """Let more of an unfinished body come."""
+    def upload(self, part: bytes, *, last: bool = False) -> None:
+        """Let more of an unfinished body come, or its last part."""
         self._parts.append(part)
+        self._unfinished = not last
         self._over.set()
 
     def stop_reading(self) -> None:

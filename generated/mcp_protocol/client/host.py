@@ -3,9 +3,9 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""Functions for host applications: icons, the choice of a model, and tools for a model's API.
+"""Functions for host applications: icons, and tools for a model's API.
 
-`safe_icons` says which icons are safe to show, `choose_model` which model a server prefers.
+`safe_icons` says which icons are safe to show.
 
 `ModelTools` gives the tools of a server as functions of a model's API, and makes the calls that a
 model asks for. Each API has a row in `_APIS`: how it declares a function, which media the result of
@@ -13,7 +13,7 @@ a function may have, and the form of that result. All of them accept names of `_
 is altered, and the tool is found again by the altered one. What an API does not accept is not
 dropped: rules of a schema go into the description, and content becomes a text that names it.
 
-Source: basic/index#icons (2025-11-25, 2026-07-28), client/sampling#model-preferences.
+Source: basic/index#icons (2025-11-25, 2026-07-28).
 Sources of the APIs: platform.openai.com/docs/guides/function-calling; docs.claude.com (tool use:
 define tools, handle tool calls); ai.google.dev/api/caching#FunctionDeclaration and
 #FunctionResponse.
@@ -110,25 +110,6 @@ def _origin(url: str) -> tuple[str, str, int] | None:
     if not host or parts.scheme not in _PORTS:
         return None
     return parts.scheme, host, port or _PORTS[parts.scheme]
-
-
-def choose_model(preferences: Any, models: Sequence[str]) -> str | None:
-    """The first model whose name contains a hint; hints are tried in order.
-
-    Args:
-        preferences: `modelPreferences` of a request, typed or as wire object; `None` for none.
-        models: Names of the available models, best first.
-
-    Returns:
-        The name of the model; `None` if no hint matches, so that the priorities may decide.
-    """
-    wire: Any = to_builtins(preferences) if preferences else {}
-    for hint in wire.get("hints", ()):
-        name = hint.get("name")
-        match = next((model for model in models if name and name in model), None)
-        if match is not None:
-            return match
-    return None
 
 
 class Requests(Protocol):

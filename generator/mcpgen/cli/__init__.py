@@ -22,6 +22,7 @@ from mcpgen.cli.options import (
     file_options,
     force_option,
     json_option,
+    old_modules_option,
     patch_option,
     selection_options,
     templates_option,
@@ -120,6 +121,7 @@ def _project(directory: Path | None) -> Settings | None:
 @extension_option
 @templates_option
 @patch_option
+@old_modules_option
 @click.option(
     "--strict",
     is_flag=True,
@@ -152,6 +154,7 @@ def cli(
     facts_file: Path | None,
     templates: Path | None,
     patch: Path | None,
+    keep_old_modules: bool,
     extensions: tuple[str, ...],
     strict: bool,
     no_errata: bool,
@@ -199,6 +202,7 @@ def cli(
         features=features,
         gitattributes=not no_gitattributes,
         runtime=runtime or "",
+        keeps_old_modules=keep_old_modules,
     )
     if watch:
         _watch_inputs(console, chosen, output)
@@ -248,6 +252,7 @@ def check(
 @extension_option
 @templates_option
 @patch_option
+@old_modules_option
 @force_option
 @watch_option
 @json_option
@@ -266,6 +271,7 @@ def update(
     facts_file: Path | None,
     templates: Path | None,
     patch: Path | None,
+    keep_old_modules: bool,
     extensions: tuple[str, ...],
     force: bool,
     watch: bool,
@@ -285,7 +291,7 @@ def update(
 
         _refuse_options(
             *(revisions, parts, transports, features, models, runtime, schemas, facts_file),
-            *(templates, patch, extensions, watch),
+            *(templates, patch, keep_old_modules, extensions, watch),
         )
         project_commands.update(console, project, force=force)
         return
@@ -304,6 +310,7 @@ def update(
         patch=patch,
         features=features,
         runtime=runtime or "",
+        keeps_old_modules=keep_old_modules,
     )
     if watch:
         _watch_inputs(console, wanted, directory)

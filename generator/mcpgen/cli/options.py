@@ -144,6 +144,16 @@ def force_option(command: Any) -> Any:
     )
 
 
+def old_modules_option(command: Any) -> Any:
+    """Add the option that keeps modules of revisions that go."""
+    return click.option(
+        "--keep-old-modules",
+        is_flag=True,
+        help="Keep the modules of revisions that go, for one update: each gives the names of the"
+        " nearest revision, with a DeprecationWarning.",
+    )(command)
+
+
 def file_options(command: Any) -> Any:
     """Add the options that name the files a package is made from."""
     schemas = click.option(

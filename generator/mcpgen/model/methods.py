@@ -91,15 +91,22 @@ class Methods:
         normal: The schema, with the unions of results that methods add.
         all: Every method, in the order of the schema's unions.
         inputs: Requests for input inside results of a server.
-        handshake: Whether a session begins with `initialize`.
-        batching: Whether a message may be a batch.
     """
 
     normal: NormalizedSchema
     all: tuple[Method, ...]
     inputs: tuple[Method, ...]
-    handshake: bool
-    batching: bool
+
+    @property
+    def handshake(self) -> bool:
+        """Whether a session begins with `initialize`."""
+        name = core_names().handshake
+        return any(method.name == name and method.sender == "client" for method in self.all)
+
+    @property
+    def batching(self) -> bool:
+        """Whether a message may be a batch."""
+        return _BATCH in self.normal.definitions
 
     def of(self, sender: Role, kind: Kind) -> tuple[Method, ...]:
         """The methods of one direction."""
@@ -123,14 +130,7 @@ def derive(normal: NormalizedSchema, facts: Facts) -> Methods:
     _check_unique(normal, methods)
     _check_unique(normal, inputs)
     definitions = {**normal.definitions, **table.added}
-    client = {method.name for method in methods if method.sender == "client"}
-    return Methods(
-        normal=replace(normal, definitions=definitions),
-        all=tuple(methods),
-        inputs=tuple(inputs),
-        handshake=core_names().handshake in client,
-        batching=_BATCH in normal.definitions,
-    )
+    return Methods(replace(normal, definitions=definitions), tuple(methods), tuple(inputs))
 
 
 def derive_some(
@@ -153,7 +153,7 @@ def derive_some(
     definitions = {**normal.definitions, **table.added}
     notes = (*normal.notes, *table.notes)
     normal = replace(normal, definitions=definitions, notes=notes)
-    return Methods(normal, tuple(methods), (), False, False)
+    return Methods(normal, tuple(methods), ())
 
 
 def results_by_rule(normal: NormalizedSchema, facts: Facts) -> Results:

@@ -73,6 +73,7 @@ class BuildRequest:
         renamed_types: What the manifest records of types under other names; see `Manifest`.
         patch: The hand edits that are applied to what is rendered, if there are some.
         gitattributes: Whether a file tells Git that the package is generated.
+        old_revisions: What the manifest records of revisions that are gone; see `Manifest`.
     """
 
     package: str
@@ -89,6 +90,7 @@ class BuildRequest:
     patch: Patch | None = None
     renamed_types: Mapping[str, str] = field(default_factory=dict[str, str])
     gitattributes: bool = True
+    old_revisions: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
     def options(self) -> Options:
@@ -260,6 +262,25 @@ def old_names(record: Manifest | None) -> tuple[str, ...]:
 def renamed_types(record: Manifest | None) -> Mapping[str, str]:
     """The types under other names that the manifest of a package on disk records."""
     return {} if record is None else record.renamed_types
+
+
+def gone_revisions(record: Manifest, sources: Sequence[Source]) -> dict[str, str]:
+    """The revisions of a package on disk that other sources lack, each with the nearest of them."""
+    now = [source.revision for source in sources]
+    gone = sorted(record.revisions.keys() - {*now})
+    return {old: next((each for each in now if each > old), now[-1]) for old in gone}
+
+
+def old_revisions(record: Manifest | None, sources: Sequence[Source]) -> Mapping[str, str]:
+    """The revisions whose modules a package in place of one on disk keeps, if it is to keep any.
+
+    They are those that go now, or those that went last, if none does.
+    """
+    if record is None:
+        return {}
+    now = {source.revision for source in sources}
+    kept = {old: new for old, new in record.old_revisions.items() if old not in now}
+    return gone_revisions(record, sources) or kept
 
 
 def changed_overrides(directory: Path, record: Manifest) -> tuple[str, ...]:

@@ -109,6 +109,7 @@ def _checked(directory: Path, named: Sequence[Source]) -> Report:
         patch=build_request.patch(directory, record),
         renamed_types=build_request.renamed_types(record),
         gitattributes=options.gitattributes,
+        old_revisions=record.old_revisions,
     )
     return _compared(report, record, pipeline.build(request))
 
@@ -155,6 +156,7 @@ def _is_request_of(directory: Path, record: manifest.Manifest, request: BuildReq
         and [*record.extensions.items()] == [*request.extension_origins.items()]
         and record.old_names == request.old_names
         and record.renamed_types == request.renamed_types
+        and record.old_revisions == request.old_revisions
         and [source.revision for source in request.sources] == [*record.revisions]
         and all(source.origin == "mcpgen" for source in request.sources)
         and (directory / manifest.NAME).read_text(encoding="utf-8") == record.text()

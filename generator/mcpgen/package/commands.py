@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -53,6 +53,7 @@ class Wanted:
         features: Words of `--features`.
         gitattributes: Whether a file tells Git that the package is generated.
         runtime: The word of `--runtime`; empty unless it was given.
+        keeps_old_modules: Whether modules of revisions that go stay for one update.
     """
 
     revisions: tuple[str, ...] = ()
@@ -68,6 +69,7 @@ class Wanted:
     features: tuple[str, ...] = ()
     gitattributes: bool = True
     runtime: str = ""
+    keeps_old_modules: bool = False
 
 
 def requested(
@@ -101,6 +103,7 @@ def requested(
         build_request.patch(directory, before, wanted.patch),
         build_request.renamed_types(before),
         wanted.gitattributes,
+        build_request.old_revisions(before, sources) if wanted.keeps_old_modules else {},
     )
 
 
@@ -185,6 +188,9 @@ def updated(wanted: Wanted, directory: Path) -> BuildRequest:
         patch=build_request.patch(directory, record, wanted.patch),
         renamed_types=build_request.renamed_types(record),
         gitattributes=before.gitattributes,
+        old_revisions=(
+            build_request.old_revisions(record, sources) if wanted.keeps_old_modules else {}
+        ),
     )
 
 
@@ -214,7 +220,7 @@ def generate(console: Console, request: BuildRequest, directory: Path, *, force:
     with console.progress(f"generating {request.package} ({names})"):
         files = package_cache.built(request, notes.append)
     if before is not None:
-        notes += _revisions_gone(before.revisions, request)
+        notes += _revisions_gone(before, request)
     if before is not None and before.options == request.options:
         notes += _names_gone(before.names, files)
         notes += _types_renamed(types, request.renamed_types, files)
@@ -269,13 +275,13 @@ def _types_renamed(
             )
 
 
-def _revisions_gone(before: Collection[str], request: BuildRequest) -> Iterator[str]:
+def _revisions_gone(before: manifest.Manifest, request: BuildRequest) -> Iterator[str]:
     """A line for each revision that a package has no longer: what to import instead."""
-    now = [source.revision for source in request.sources]
-    for revision in sorted({*before} - {*now}):
-        nearest = next((each for each in now if each > revision), now[-1])
+    for revision, nearest in build_request.gone_revisions(before, request.sources).items():
         old, new = (f"{request.package}.{folder(each)}" for each in (revision, nearest))
-        yield f"gone: {old}; import from {new} instead"
+        stays = "; until the next update, it gives a DeprecationWarning"
+        kept = stays if revision in request.old_revisions else ""
+        yield f"gone: {old}; import from {new} instead{kept}"
 
 
 def _names_gone(before: Sequence[str], files: Mapping[str, str]) -> Iterator[str]:

@@ -150,10 +150,12 @@ class Manifest:
         renamed_types: Types of earlier packages in its place by the names that they had then, with
             the names that took their place. `models` offers an old name as long as no type has it
             and the new one is there.
+        old_revisions: Revisions that the package in its place had, with those whose modules the
+            modules of the old ones give, with a warning.
         requires: The distribution that it imports, with the range of its versions, as pip takes
             both; empty, and no member of the file, if it is vendored.
 
-    The file leaves out the last five where they are empty.
+    The file leaves out the last six where they are empty.
     """
 
     mcpgen: str
@@ -168,6 +170,7 @@ class Manifest:
     names: tuple[str, ...] = ()
     old_names: tuple[str, ...] = ()
     renamed_types: Mapping[str, str] = field(default_factory=dict[str, str])
+    old_revisions: Mapping[str, str] = field(default_factory=dict[str, str])
     requires: str = ""
 
     def text(self) -> str:
@@ -188,7 +191,8 @@ class Manifest:
         for extension in document["extensions"].values():
             if not extension["schema"]:
                 del extension["schema"]
-        for optional in ("requires", "names", "old_names", "renamed_types", "extensions"):
+        empty = ("requires", "names", "old_names", "renamed_types", "old_revisions", "extensions")
+        for optional in empty:
             if not document[optional]:
                 del document[optional]
         return json.dumps(document, indent=2) + "\n"
@@ -205,6 +209,7 @@ def new(
     old_names: tuple[str, ...] = (),
     patch: PatchOrigin | None = None,
     renamed_types: Mapping[str, str] | None = None,
+    old_revisions: Mapping[str, str] | None = None,
 ) -> Manifest:
     """The manifest for files made now, given by path and text."""
     return Manifest(
@@ -220,6 +225,7 @@ def new(
         names=names,
         old_names=old_names,
         renamed_types=renamed_types or {},
+        old_revisions=old_revisions or {},
         requires=runtime.requirement_specifier() if options.runtime == "installed" else "",
     )
 
@@ -299,6 +305,9 @@ def _check_texts(record: Manifest, place: Place) -> None:
         for name in (old, new):
             if not name.isidentifier() or keyword.iskeyword(name):
                 raise place.at("renamed_types").at(old).error("names of types", name)
+    for old, new in record.old_revisions.items():
+        if not _is_version(old) or old in record.revisions or new not in record.revisions:
+            raise place.at("old_revisions").at(old).error("a revision of the package", new)
     for path in record.files:
         if not is_file_path(path):
             raise place.at("files").at(path).error(FILE_PATH, path)

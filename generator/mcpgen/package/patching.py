@@ -35,7 +35,7 @@ def patch(console: Console, directory: Path, file: Path | None) -> None:
     record = directories.read_manifest(directory)
     if record is None:
         raise OutputError(f"{directory}: expected a package of mcpgen's, got no {manifest.NAME}")
-    request = commands.updated(Wanted(), directory)
+    request = commands.updated(Wanted(keeps_old_modules=True), directory)
     place = _place(request, directory, file)
     if not output.edited(directory, record.files):
         _expect_whole(directory, record)

@@ -80,6 +80,7 @@ def build(
         own_templates,
         request.old_names,
         request.renamed_types,
+        request.old_revisions,
         form,
     )
     names = exports.public_names(files["__init__.py"])
@@ -100,6 +101,7 @@ def build(
         request.old_names,
         request.patch_origin,
         request.renamed_types,
+        request.old_revisions,
     )
     return {**files, manifest.NAME: record.text()}
 

@@ -51,6 +51,7 @@ class PackageSettings:
         patch: The patch of `mcpgen patch`; empty for the one that the package was
             made with.
         gitattributes: Whether a file tells Git that the package is generated.
+        keep_old_modules: As for `--keep-old-modules`.
     """
 
     output: str
@@ -69,6 +70,7 @@ class PackageSettings:
     extensions: tuple[str, ...] = ()
     patch: str = ""
     gitattributes: bool = True
+    keep_old_modules: bool = False
 
 
 @dataclass(frozen=True)

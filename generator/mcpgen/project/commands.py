@@ -364,6 +364,7 @@ def _request(settings: Settings, package: PackageSettings) -> BuildRequest:
         package.features,
         package.gitattributes,
         package.runtime,
+        package.keep_old_modules,
     )
     directory = settings.directory(package)
     return commands.requested(wanted, directory, errata=package.errata, strict=package.strict)

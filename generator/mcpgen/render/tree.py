@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from mcpgen import paths
+from mcpgen import names, paths
 from mcpgen.errors import UsageError
 from mcpgen.model import runtime
 from mcpgen.model.parts import EVERYTHING, Features, Selection
@@ -25,6 +25,7 @@ from mcpgen.render.formatting import Header, format_modules
 _SUFFIX = ".jinja"
 _PER_REVISION = "revision"
 _PER_EXTENSION = "extension"
+_OLD_MODULE = "stubs/old_module.jinja"
 _SKIPPED = "__pycache__"
 _SHARED = frozenset({"method_facts.py", "revision_facts.py"})
 """Modules of mcpgen that packages have a copy of."""
@@ -40,6 +41,7 @@ def render_package(
     overrides: Path | None = None,
     old_names: Sequence[str] = (),
     renamed_types: Mapping[str, str] | None = None,
+    old_revisions: Mapping[str, str] | None = None,
     form: Form = format_modules,
 ) -> dict[str, str]:
     """The text of every file of a package by its path, sorted.
@@ -52,6 +54,7 @@ def render_package(
         overrides: A directory with templates that take the place of mcpgen's.
         old_names: Public names of earlier packages that it goes on to offer.
         renamed_types: Old names of types, with the names that took their place.
+        old_revisions: Revisions whose modules give those of others, with a warning.
         form: Gives rendered modules their written form.
 
     Raises:
@@ -79,6 +82,8 @@ def render_package(
         text = f"--templates: {error}; import modules of the runtime by {{{{ runtime }}}}"
         raise UsageError(text) from error
     files |= {path: text_of(path) for path in ("__init__.py", "__init__.pyi")}
+    for old, new in (old_revisions or {}).items():
+        files |= _old_modules(spec, old, new, files)
     rendered = {path for path, _ in _in_place(spec.has)}
     copied = {path for path in files if is_copied(path) and path not in rendered}
     files |= form({path: text for path, text in files.items() if path not in copied})
@@ -123,6 +128,21 @@ def _makers(
         return makers
     folders = [revision.folder for revision in spec.revisions]
     return {path: make for path, make in makers.items() if runtime.has_file(path, folders)}
+
+
+def _old_modules(
+    spec: PackageSpec, old: str, new: str, files: Mapping[str, str]
+) -> dict[str, str]:
+    """Modules in place of those of a revision that is gone, for each module of a newer one."""
+    modules: dict[str, str] = {}
+    for path in files:
+        room, _, rest = path.partition("/")
+        if room == names.folder(new) and path.endswith(".py"):
+            module = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+            top = "." * (path.count("/") + 1)
+            text = templates.render(_OLD_MODULE, package=spec, module=module, runtime=top)
+            modules[f"{names.folder(old)}/{rest}"] = text
+    return modules
 
 
 def _extensions(spec: PackageSpec) -> Iterator[tuple[RevisionSpec, ExtensionSpec, str]]:

@@ -116,7 +116,7 @@ class PooledUpstream:
         if self._session is not None and (not self._session.is_closed or not self._reopens):
             return self.upstream
         async with self._lock:
-            if self._session is None or (self._reopens and self._session.is_closed):
+            if self._session is None or self._session.is_closed:
                 await self._open()
         return self.upstream
 
@@ -207,8 +207,6 @@ class UpstreamPool:
         async with self._tasks:
             self._tasks.start_soon(self._open_shared)
             await self._over.wait()
-            if not self._tried.is_set():
-                self._tasks.cancel_scope.cancel()
             self.shared.release()
             for each in self._own.values():
                 each.release()

@@ -230,6 +230,23 @@ async def test_names_that_apis_refuse_are_altered_and_lead_back(
 
 
 @newest
+async def test_a_name_like_the_altered_one_of_another_tool_is_no_clash(revision: str) -> None:
+    long = "x" * 100
+    server = Server("names")
+    server.add_tool(saying(long), name=long)
+    async with connect(server, revision=revision) as client:
+        [altered] = schemas("openai", await client.tools_for("openai"))
+    both = Server("names")
+    for name in (altered, long):
+        both.add_tool(saying(name), name=name)
+    async with connect(both, revision=revision) as client:
+        functions = schemas("openai", await client.tools_for("openai"))
+        assert max(map(len, functions)) <= 64
+        calls = [await client.call_from(asked("openai", name, {})) for name in functions]
+        assert [call["output"] for call in calls] == [altered, long]
+
+
+@newest
 async def test_schema_rules_that_apis_refuse_are_in_the_description(
     revision: str,
 ) -> None:

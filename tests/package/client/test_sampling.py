@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from mcp_protocol.client.async_client import ClientHandlers
-from mcp_protocol.client.host import choose_model
 from mcp_protocol.errors import LocalProtocolError, ProtocolError, RemoteProtocolError
 from mcp_protocol.runtime.request_context import RequestContext
 from package.client.questioner import Outcome, declared, questioned
@@ -254,31 +253,12 @@ async def test_a_user_can_refuse(revision: str) -> None:
         assert outcome.code == -1
 
 
-MODELS = ["claude-3-5-sonnet-20241022", "a1", "b1", "b2"]
-
-
-@pytest.mark.requirement(
-    "sampling.hints-in-order", "sampling.hints-substring", "sampling.hints-before-priorities"
-)
 @every
-@pytest.mark.parametrize(
-    ("preferences", "model"),
-    [
-        ({"hints": [{"name": "b"}, {"name": "a"}]}, "b1"),
-        ({"hints": [{"name": "a1"}, {"name": "b"}], "speedPriority": 1}, "a1"),
-        ({"hints": [{"name": "sonnet"}]}, "claude-3-5-sonnet-20241022"),
-        ({"hints": [{"name": "gpt"}, {}, {"name": "b2"}]}, "b2"),
-        ({"hints": [{"name": "gpt"}]}, None),
-        ({"hints": []}, None),
-        ({"costPriority": 1}, None),
-        (None, None),
-    ],
-)
-async def test_the_first_hint_that_means_a_model_decides(
-    revision: str, preferences: Any, model: str | None
-) -> None:
+async def test_preferences_arrive_with_their_hints_in_order(revision: str) -> None:
     asked = Model()
-    params = PLAIN if preferences is None else {**PLAIN, "modelPreferences": preferences}
+    hints = [{"name": "b"}, {"name": "a"}]
+    params = {**PLAIN, "modelPreferences": {"hints": hints, "speedPriority": 1}}
     await questioned(revision, ASK, params, asked)
-    assert choose_model(asked.asked[0].model_preferences, MODELS) == model
-    assert choose_model(preferences, MODELS) == model
+    preferences = asked.asked[0].model_preferences
+    assert [hint.name for hint in preferences.hints] == ["b", "a"]
+    assert preferences.speed_priority == 1

@@ -17,6 +17,7 @@ from typing import Any
 
 import anyio
 import pytest
+from anyio import to_thread
 
 from mcp_protocol.client.async_client import Client, ClientHandlers, connect
 from mcp_protocol.client.listen import NotificationFilter, ToolsChanged
@@ -31,6 +32,7 @@ from mcp_protocol.errors import (
     ServerStartError,
 )
 from mcp_protocol.revisions import FOLDERS
+from mcp_protocol.server.toolkit.client_features.elicitation import Accepted
 from mcp_protocol.server.toolkit.context import Context
 from mcp_protocol.server.toolkit.server import Server
 from package.live import text_of
@@ -401,3 +403,42 @@ def test_a_script_that_forgets_to_close_ends_all_the_same() -> None:
         check=False,
     )
     assert (done.stdout, done.returncode) == ("add\n", 0), done.stderr
+
+
+class Guest(SyncClientHandlers):
+    def __init__(self) -> None:
+        self.threads: list[threading.Thread] = []
+        self.logs: list[str] = []
+        self.logged = threading.Event()
+
+    def elicit(self, params: Any, ctx: Any) -> Any:
+        self.threads.append(threading.current_thread())
+        return {"action": "accept", "content": {"row": 12}}
+
+    def logging_message(self, params: Any, ctx: Any) -> None:
+        self.logs.append(params.data)
+        self.logged.set()
+
+
+@pytest.mark.parametrize("revision", ["2025-06-18", ALL[-1]])
+async def test_plain_functions_are_handlers_of_an_async_client_too(revision: str) -> None:
+    server = Server("plane")
+
+    @server.tool()
+    async def book(ctx: Context) -> int:
+        await ctx.info("asking")
+        schema = {"type": "object", "properties": {"row": {"type": "integer"}}}
+        answer = await ctx.elicit("Which row?", schema)
+        assert isinstance(answer, Accepted)
+        row: int = answer.content["row"]
+        return row
+
+    guest = Guest()
+    async with connect(server, revision=revision, handlers=guest) as client:
+        if revision == ALL[-1]:
+            client.ask_for_logs("info")
+        assert await client.call_tool("book", returns=int) == 12
+        assert await to_thread.run_sync(guest.logged.wait, 10)
+    assert guest.logs[0] == "asking"
+    assert guest.threads
+    assert threading.main_thread() not in guest.threads

@@ -13,11 +13,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from mcp_protocol._wire import Untagged, Variant
+from mcp_protocol._wire import Untagged, Variant, decoder
 from mcp_protocol.client.async_client import connect
 from mcp_protocol.errors import RemoteProtocolError
 from mcp_protocol.protocol.client_connection import NAMED_ITEMS, page_decoder, result_decoder
-from mcp_protocol.r2026_07_28.models import DiscoverResult, ListToolsResult
+from mcp_protocol.r2026_07_28.models import DiscoverResult, ListToolsResult, PromptArgument
 from mcp_protocol.revisions import REVISIONS
 from package.live import TEXT
 from package.rules import holding
@@ -76,6 +76,19 @@ async def test_a_bad_item_is_left_out_and_the_others_keep_their_order(
     assert [item.name for item in found] == ["z", "a", "m"]
     [warning] = warnings_of(caplog)
     assert warning.startswith(f"{method}: {member}[1] 'bad' is left out: ")
+
+
+@pytest.mark.parametrize(
+    ("sign", "told_by"),
+    [({"n": 12}, {"consts": {"n": (12,)}}), ({"n": {"x": 1}}, {"inner": {"n": ("x",)}})],
+    ids=["a number", "members within"],
+)
+def test_a_member_that_no_text_tells_is_no_plain_one(sign: Any, told_by: Any) -> None:
+    class Either(Untagged):
+        variants = (Variant(dict[str, Any], **told_by), Variant(PromptArgument, required=("name",)))
+
+    data = msgspec.json.encode({"name": "", **sign}).replace(b"12", b"1.2e1")
+    assert decoder(Either)(data) == msgspec.json.decode(data)
 
 
 def test_a_bad_item_is_left_out_of_one_of_several_list_results() -> None:

@@ -165,13 +165,16 @@ async def test_progress_logs_and_metadata_pass(near: str, far: str) -> None:
 
 
 @across
-async def test_questions_reach_the_user_and_no_tool_runs_twice(near: str, far: str) -> None:
+async def test_questions_reach_the_user_and_no_tool_runs_twice(
+    near: str, far: str, caplog: pytest.LogCaptureFixture
+) -> None:
     runs: list[str] = []
     proxy = Server.proxy(shop(runs), revision=far)
     async with connected(proxy, revision=near, handlers=Person()) as pair:
         client: Any = pair.client
         assert text_of(await client.call_tool("book")) == "rows 7 and 8 in file:///home"
     assert len(runs) == (1 if far in HANDSHAKE else 4)
+    assert "is lost" not in caplog.text
 
 
 @across

@@ -31,6 +31,22 @@ CRASHING = str(Path(__file__).parents[1] / "crashing_server.py")
 far_side = pytest.mark.parametrize("far", [SESSION, NEWEST])
 
 
+class Heard:
+    """A channel that keeps the methods of the messages it receives."""
+
+    def __init__(self, channel: Any, methods: list[str]) -> None:
+        self._channel = channel
+        self._methods = methods
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._channel, name)
+
+    async def receive(self) -> bytes:
+        data: bytes = await self._channel.receive()
+        self._methods.append(json.loads(data).get("method"))
+        return data
+
+
 class Counted:
     """A server that numbers its sessions, from 1 on, and can end them.
 
@@ -38,9 +54,11 @@ class Counted:
         opened: How many there were.
         open: The numbers of those that are open.
         server: The server.
+        methods: The methods of the messages that it got, over all sessions.
     """
 
     def __init__(self) -> None:
+        self.methods: list[str] = []
         self.opened = 0
         self.open: set[int] = set()
         self._scopes: list[anyio.CancelScope] = []
@@ -72,7 +90,7 @@ class Counted:
     async def serve(self, channel: Any) -> None:
         with anyio.CancelScope() as scope:
             self._scopes.append(scope)
-            await self.server.serve(channel)
+            await self.server.serve(Heard(channel, self.methods))
 
     @asynccontextmanager
     async def _numbered(self, server: Server) -> AsyncIterator[int]:
@@ -194,19 +212,62 @@ async def test_an_ended_session_is_reopened_by_the_next_request(near: str, far: 
 
 
 @far_side
-async def test_subscriptions_go_on_in_the_next_session(far: str) -> None:
+@pytest.mark.parametrize("near", [SESSION, NEWEST])
+async def test_log_messages_go_on_in_the_next_session(near: str, far: str) -> None:
+    behind = Counted()
+    async with connected(Server.proxy(behind, revision=far), revision=near) as pair:
+        client: Any = pair.client
+        logged: list[Any] = []
+        if near == SESSION:
+            await client.set_level("info")
+        else:
+            client.ask_for_logs("info")
+        with client.on_log(lambda message: logged.append(message.data)):
+            for count in (1, 2):
+                for _ in range(2):
+                    await client.call_tool("number")
+                assert logged == ["asked"] * 2 * count
+                assert behind.methods.count("logging/setLevel") == count * (far == SESSION)
+                behind.end()
+                await until(lambda: not behind.open)
+
+
+@far_side
+@pytest.mark.parametrize("tool", ["touch", "number"])
+async def test_subscriptions_go_on_in_the_next_session(far: str, tool: str) -> None:
     behind = Counted()
     async with connected(Server.proxy(behind, revision=far), revision=SESSION) as pair:
         client: Any = pair.client
         async with client.listen(tools=True, uris=["memo://one"]) as changes:
             behind.end()
             await until(lambda: not behind.open)
-            await client.call_tool("touch")
+            await client.call_tool(tool)
             kinds = set[str]()
             with anyio.fail_after(10):
                 while len(kinds) < 2:
                     kinds.add(type(await anext(changes)).__name__)
     assert kinds == {"ResourceUpdated", "ToolsChanged"}
+
+
+async def test_a_refused_subscription_is_refused_each_time() -> None:
+    behind = Counted()
+    async with connected(Server.proxy(behind, revision=SESSION), revision=SESSION) as pair:
+        client: Any = pair.client
+        for _ in range(2):
+            with pytest.raises(RemoteError, match="memo://none"):
+                await client.request("resources/subscribe", {"uri": "memo://none"})
+        assert behind.methods.count("resources/subscribe") == 2
+
+
+async def test_the_last_of_several_subscribers_ends_the_updates() -> None:
+    behind = Counted()
+    uri = {"uri": "memo://one"}
+    async with asgi(Server.proxy(behind, revision=SESSION)) as http:
+        await http.initialize(SESSION)
+        for method in ("subscribe", "subscribe", "unsubscribe", "unsubscribe"):
+            await http.ask(SESSION, f"resources/{method}", uri)
+        await until(lambda: "resources/unsubscribe" in behind.methods)
+    assert behind.methods.count("resources/subscribe") == 1
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
@@ -262,6 +323,48 @@ async def test_a_server_that_stays_away_is_tried_again_after_a_pause(
             with pytest.raises(RemoteError, match="does not answer"):
                 await client.call_tool("number")
         assert len(refused) == 2  # the first time, and at once again
+
+
+async def test_pauses_begin_anew_after_a_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(upstream_pool, "RETRY_PAUSES", (0.0, 0.0, 3600.0))
+    behind, refusals = Counted(), list[str]()
+
+    class Away:
+        async def serve(self, channel: Any) -> None:
+            if refusals:
+                refusals.pop()
+                await channel.close()
+            else:
+                await behind.serve(channel)
+
+    async with connected(Server.proxy(Away()), revision=NEWEST) as pair:
+        client: Any = pair.client
+        for number in ("1", "2", "3"):
+            for _ in range(len(refusals)):
+                with pytest.raises(RemoteError, match="does not answer"):
+                    await client.call_tool("number")
+            assert text_of(await client.call_tool("number")) == number
+            behind.end()
+            await until(lambda: not behind.open)
+            refusals += ["refused"] * 2
+
+
+async def test_a_proxy_ends_while_the_server_behind_is_silent() -> None:
+    class Silent:
+        async def serve(self, channel: Any) -> None:
+            await anyio.sleep_forever()
+
+    @asynccontextmanager
+    async def failing(server: Server) -> AsyncIterator[None]:
+        int("no database")
+        yield
+
+    outer = Server("outer")
+    outer.mount(Server.proxy(Silent()), prefix="silent")
+    outer.mount(Server("failing", lifespan=failing), prefix="failing")
+    with anyio.fail_after(5), pytest.raises(ValueError, match="no database"):
+        async with connected(outer, revision=NEWEST):
+            raise AssertionError
 
 
 async def test_a_channel_is_used_once(tmp_path: Path) -> None:

@@ -178,8 +178,8 @@ class ProofValidator:
             return False
         stamp, signature = raw[: _NONCE_TIME.size], raw[_NONCE_TIME.size :]
         expected = hmac.digest(self._key, b"mcp dpop nonce\n" + stamp, "sha256")
-        if len(stamp) < _NONCE_TIME.size or not hmac.compare_digest(signature, expected):
-            return False
+        if not hmac.compare_digest(signature, expected):
+            return False  # so the stamp is whole
         issued: float = _NONCE_TIME.unpack(stamp)[0]
         return abs(time.time() - issued) <= self._settings.seconds
 

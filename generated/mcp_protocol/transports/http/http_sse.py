@@ -182,8 +182,7 @@ class HttpSse:
             self._secrets.add(urlsplit(self._endpoint).query)
             self._named.set()
         elif event.type == MESSAGE and event.data:
-            self._read_negotiated_revision(event.data)
-            await self._received.put(event.data)
+            await self._received.put(self._message(event.data))
         else:
             logger.debug("ignored: an event of type %s", safe_repr(event.type))
 
@@ -207,19 +206,21 @@ class HttpSse:
             )
         return endpoint
 
-    def _read_negotiated_revision(self, data: bytes) -> None:
-        """Read the negotiated revision from the response to `initialize`."""
+    def _message(self, data: bytes) -> bytes:
+        """A message; the response to `initialize` is parsed here, for the negotiated revision."""
         initialize = self._initialize
         if initialize is None:
-            return
-        result = ParsedMessage.of(data, False).results().get(initialize.id or 0)
+            return data
+        message = ParsedMessage.of(data, False)
+        result = message.results().get(initialize.id or 0)
         if result is None:
-            return
+            return message
         session = session_of(initialize, result, _no_header, self._revisions)
         if session is not None:
             self._initialize = None
             name = session.agreed.facts.headers.protocol_version
             self._fields = POSTED if name is None else {**POSTED, name: session.agreed.name}
+        return message
 
 
 def _no_header(name: str) -> None:

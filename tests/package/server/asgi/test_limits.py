@@ -134,6 +134,41 @@ async def test_of_too_many_half_requests_the_longest_overdue_is_ended(
                 assert (await http.ask(revision, "tools/list")).status == 200
 
 
+async def test_of_too_many_half_requests_one_that_goes_on_stays(revision: str) -> None:
+    async with (
+        asgi(Web().server, limits=Limits(reading=2, body_seconds=60)) as http,
+        half(http, revision) as first,
+        half(http, revision) as second,
+    ):
+        await anyio.wait_all_tasks_blocked()
+        first.upload(b"x")
+        await anyio.wait_all_tasks_blocked()
+        async with half(http, revision):
+            await second.started()
+            assert (first.status, second.status) == (0, 503)
+
+
+async def test_the_time_for_a_body_ends_with_the_body(revision: str) -> None:
+    web = Web()
+
+    @web.server.tool()
+    async def deadline() -> str:
+        return f"{anyio.current_effective_deadline()}"
+
+    message = request(revision, "tools/call", {"name": "deadline", "arguments": {}})
+    body, fields = encoded(message), fields_of(revision, message)
+    async with (
+        asgi(web.server, limits=Limits(body_seconds=60)) as http,
+        http.stream(
+            "POST", parts=[body[:9]], unfinished=True, begun=False, fields=fields
+        ) as stream,
+    ):
+        await anyio.wait_all_tasks_blocked()
+        stream.upload(body[9:], last=True)
+        await stream.end()
+        assert (stream.status, b'"inf"' in stream.raw) == (200, True)
+
+
 async def test_long_bodies_have_so_many_bytes_together(revision: str) -> None:
     web = Web()
     limits = Limits(bodies=200_000, body_seconds=60)
@@ -155,6 +190,14 @@ async def test_long_bodies_have_so_many_bytes_together(revision: str) -> None:
             assert (await http.post(short, **fields_of(revision, short))).status == 200
         await anyio.wait_all_tasks_blocked()
         assert (await http.post(long, **fields_of(revision, long))).status == 200
+
+
+@pytest.mark.parametrize(("size", "status"), [(100_000, 200), (100_001, 503)])
+async def test_one_body_may_have_the_bytes_of_all(revision: str, size: int, status: int) -> None:
+    async with asgi(Web().server, limits=Limits(bodies=100_000)) as http:
+        for _ in range(2):
+            body = echo(revision, size)
+            assert (await http.post(body, **fields_of(revision, body))).status == status
 
 
 @pytest.mark.parametrize(

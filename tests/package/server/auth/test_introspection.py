@@ -126,6 +126,26 @@ async def test_a_kept_answer_ends_with_its_token_and_with_its_time(
         assert (await http.post(HELLO, Authorization=bearer("long"))).status == 401
 
 
+async def test_an_inactive_token_is_asked_for_again_after_5_seconds(
+    issuer: LoopbackIssuer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = time.time()
+    async with asgi(Guarded().server, auth=settings(issuer)) as http:
+        for after, status in ((0, 401), (4.9, 401), (5.1, 200)):
+            monkeypatch.setattr(time, "time", lambda after=after: now + after)
+            assert (await http.post(HELLO, Authorization=bearer("new"))).status == status
+            issuer.active["new"] = answer()
+
+
+async def test_of_several_issuers_an_answer_names_its_own(issuer: LoopbackIssuer) -> None:
+    issuer.active |= {"named": answer(iss=issuer.url), "nameless": answer()}
+    verifier = Introspection(f"{issuer.url}/introspect", "id", "secret")
+    auth = protected(issuers=[issuer.url, "https://other.example"], verifier=verifier)
+    async with asgi(Guarded().server, auth=auth) as http:
+        for token, status in (("named", 200), ("nameless", 401)):
+            assert (await http.post(HELLO, Authorization=bearer(token))).status == status
+
+
 async def test_many_requests_with_one_new_token_ask_few_times(issuer: LoopbackIssuer) -> None:
     async with asgi(Guarded().server, auth=settings(issuer)) as http:
         found: list[int] = []

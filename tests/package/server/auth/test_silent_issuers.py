@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from mcp_protocol import Introspection, JwtVerifier
@@ -174,6 +175,29 @@ async def test_a_client_that_leaves_ends_no_fetch(
         issuer.answering.set()
         assert await status() == 200
         assert len(issuer.requests) == 1
+
+
+async def test_after_a_failed_fetch_nobody_waits_for_the_next(
+    issuer: LoopbackIssuer,
+    clock: Clock,
+    silence: Silence,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with serving_keys(issuer, max_age=100) as status:
+        assert await status() == 200
+        silence.begin()
+        clock.now += 101
+        assert await status() == 200
+        with anyio.fail_after(10):
+            while "the old ones remain in use" not in caplog.text:
+                await anyio.lowlevel.checkpoint()
+        clock.now += LONGEST_RETRY
+        for name in ("issuer_fetch.FETCH_SECONDS", "jwt_verifier.REFRESH_SECONDS"):
+            monkeypatch.setattr(f"{PACKAGE}.{name}", 100)
+        with anyio.fail_after(5):
+            assert await status() == 200
+        silence.end()
 
 
 def test_attempts_become_rarer_up_to_a_bound() -> None:

@@ -82,25 +82,37 @@ async def test_the_opening_may_be_answered_on_a_stream(revision: str) -> None:
     assert asked.fields.get("mcp-session-id") == script.session
 
 
+class ParseCount:
+    """Counts the messages that are parsed within a block.
+
+    Attributes:
+        count: How many.
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def __enter__(self) -> ParseCount:
+        sys.setprofile(self._profile)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        sys.setprofile(None)
+
+    def _profile(self, frame: FrameType, event: str, _: object) -> None:
+        code = frame.f_code
+        self.count += event == "call" and (code.co_name, code.co_filename) == ("parse", MODULE)
+
+
 @pytest.mark.parametrize("streams", [False, True], ids=["JSON", "stream"])
 async def test_a_response_is_parsed_once(revision: str, streams: bool) -> None:
     script = Script(revision)
     script.once = {"tools/call": [streamed] if streams else []}
-    parsed = 0
-
-    def count(frame: FrameType, event: str, _: object) -> None:
-        nonlocal parsed
-        code = frame.f_code
-        parsed += event == "call" and (code.co_name, code.co_filename) == ("parse", MODULE)
-
     async with scripted(script) as (client, _server):
         await client.list_tools()
-        sys.setprofile(count)
-        try:
+        with ParseCount() as parsed:
             await client.call_tool("echo", {})
-        finally:
-            sys.setprofile(None)
-    assert parsed == 1
+    assert parsed.count == 1
 
 
 @pytest.mark.requirement("http.utf8")

@@ -440,6 +440,32 @@ async def test_the_open_stream_is_taken_up_again_where_it_broke(revision: str) -
         assert await listener.until(2) == ["a", "after 0-1"]
 
 
+def test_a_stream_that_cannot_be_reopened_is_tried_ever_less(
+    revision: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    times: list[float] = []
+
+    async def get(asked: Asked, reply: Reply) -> None:
+        times.append(anyio.current_time())
+        if len(times) == 1:
+            await reply.whole(200, b": open\n\n", Content_Type="text/event-stream")
+        else:
+            await reply.whole(503)
+
+    async def main() -> None:
+        timeouts = Timeouts(http=HttpTimeouts(first_pause=1, longest_pause=5))
+        async with connect("https://mcp.example/mcp", revision=revision, timeouts=timeouts):
+            await anyio.sleep(20)
+
+    script = Script(revision)
+    script.on["GET"] = get
+    network = Network(Random(0), {"https://mcp.example": script}, lambda asked: (0.0, 0.0))
+    monkeypatch.setattr(http_client, "open_library", lambda *_, **__: network)
+    simulate("asyncio", 0, main)
+    pauses = [later - earlier for earlier, later in pairwise(times)]
+    assert pauses == pytest.approx([1, 2, 4, 5, 5])
+
+
 async def test_an_answer_on_another_stream_ends_the_waiting(revision: str) -> None:
     ready = anyio.Event()
     script = Calls(revision)

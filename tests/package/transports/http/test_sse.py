@@ -23,6 +23,7 @@ from mcp_protocol.runtime.time_limits import HttpTimeouts
 from package.http_script import SseScript, result, scripted
 from package.http_server import Asked, Handler, HttpServer, Reply, unused_port
 from package.rules import holding
+from package.transports.http.test_client import ParseCount
 from package.wire import HANDSHAKE, PER_REQUEST, SSE_ONLY
 
 pytestmark = pytest.mark.anyio
@@ -55,6 +56,13 @@ async def test_the_stream_is_opened_first_and_gives_the_post_address(
         ("POST", "/messages?session_id=5ec2e7")
     }
     assert {asked.fields["content-type"] for asked in posts} == {"application/json"}
+
+
+async def test_each_response_is_parsed_once(revision: str) -> None:
+    with ParseCount() as parsed:
+        async with scripted(SseScript(revision)) as (client, _server):
+            await client.list_tools()
+    assert parsed.count == 2  # of initialize and of tools/list
 
 
 @pytest.mark.requirement("sse.endpoint-uri-resolution")
