@@ -173,6 +173,18 @@ from .server.toolkit.content import (
 )
 from .server.toolkit.context import Context as Context
 from .server.toolkit.key_ring import KeyRing as KeyRing, MemoryKeyRing as MemoryKeyRing
+from .server.shared.bus import (
+    Bus as Bus,
+    Changes as Changes,
+    MemoryBus as MemoryBus,
+    SharedStateError as SharedStateError,
+)
+from .server.shared.session_store import (
+    MemorySessionStore as MemorySessionStore,
+    SessionRecord as SessionRecord,
+    SessionStore as SessionStore,
+)
+from .server.shared.state import SharedState as SharedState
 from .server.toolkit.middleware import (
     Middleware as Middleware,
     MiddlewareRequest as MiddlewareRequest,

@@ -137,7 +137,7 @@ class Connection:
         limit: float | None = None,
         now: float = 0.0,
         reads_result: bool = True,
-    ) -> tuple[int, OutgoingMessage]:
+    ) -> tuple[RequestId, OutgoingMessage]:
         """Begin a request.
 
         Args:
@@ -384,6 +384,10 @@ class Connection:
     def is_subscribed(self, uri: str) -> bool:
         """Whether the peer subscribed to a resource."""
         return False
+
+    def subscribed_uris(self) -> set[str]:
+        """The resources that the peer subscribed to."""
+        return set()
 
     def has_subscriber(self, name: str, params: Mapping[str, Any]) -> bool:
         """Whether a subscription stream admits a notification."""

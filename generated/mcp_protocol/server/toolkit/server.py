@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from ..openapi.route_maps import RouteMap, RouteMapFunction
     from .direct_requests import DirectSession
     from .hosting import ServerRunner
+    from ..shared.state import SharedState
+    from ..shared.worker import ChangeAnnouncer
     from .middleware import MiddlewareFunction, MiddlewareRequest, Next
     from .mounting import Mountable
     from ...other_sdks import NoOptions
@@ -523,6 +525,23 @@ class Server(Decorators):
             service = plans.added_to(service)
         return AsgiApplication(service, settings, self._routes)
 
+    def announcer(self, shared: SharedState | str) -> AbstractAsyncContextManager[ChangeAnnouncer]:
+        """Announces changes to the clients of all processes that serve, from any process.
+
+            async with server.announcer("redis://127.0.0.1:6379/0") as announcer:
+                await announcer.list_changed("tools")
+
+        Args:
+            shared: The state that they share; see the option of `ServerHttpSettings`.
+
+        Raises:
+            ValueError: The URL is malformed.
+            MissingExtraError: `valkey` is not installed.
+        """
+        from ..shared.worker import announcing  # few servers share state
+
+        return announcing(self.name, shared)
+
     def custom_route(
         self, path: str, methods: Collection[str] = ("GET",), *, auth: bool = False
     ) -> Callable[[RouteHandler], RouteHandler]:
@@ -620,8 +639,9 @@ class Server(Decorators):
     ) -> None:
         """Serve clients over HTTP by several processes at one port.
 
-        No process keeps sessions. With the feature `scaling`, the ids of sessions carry them
-        (`sessions="sealed"`); else, and with `stateless=True`, there are none.
+        With `shared`, all serve all sessions. Without it, no process keeps sessions: with the
+        feature `scaling`, the ids of sessions carry them (`sessions="sealed"`); else, and with
+        `stateless=True`, there are none.
 
             if __name__ == "__main__":
                 Server.run_workers(create_server, 4, http="127.0.0.1:8000")
