@@ -83,6 +83,7 @@ class SharedSession(HttpSession):
         self._connection = connection
         connection.prefix_requests(f"{worker.id}{_SEPARATOR}{serial}{_SEPARATOR}")
         self._seen = self._negotiated
+        self._storing = anyio.Lock()
         self.record = _record_of(self._seen, self.owner)
 
     def take_record(self, record: SessionRecord) -> None:
@@ -110,21 +111,30 @@ class SharedSession(HttpSession):
 
     async def store_changes(self) -> None:
         """Store what messages have changed. A failure is logged: the next message tries again."""
-        session, before = self._negotiated, self.record
-        if (
+        if self._has_changed():
+            async with self._storing:
+                if self._has_changed():  # and another message has not stored it meanwhile
+                    await self._store_all()
+
+    def _has_changed(self) -> bool:
+        session, record = self._negotiated, self.record
+        return (
             session is not self._seen
-            or (session.state is State.READY) is not before.is_ready
-            or session.confirmed is not before.is_confirmed
-            or session.log_level != before.log_level
-            or session.subscriptions != before.subscriptions
-        ):
-            ours = _record_of(session, self.owner)
-            try:
-                await self._change(lambda stored: _merge(stored, before, ours))
-            except SharedStateError as error:
-                logger.warning("the change of a session is not stored yet: %s", error)
-            else:
-                self._seen = session
+            or (session.state is State.READY) is not record.is_ready
+            or session.confirmed is not record.is_confirmed
+            or session.log_level != record.log_level
+            or session.subscriptions != record.subscriptions
+        )
+
+    async def _store_all(self) -> None:
+        session, before = self._negotiated, self.record
+        ours = _record_of(session, self.owner)
+        try:
+            await self._change(lambda stored: _merge(stored, before, ours))
+        except SharedStateError as error:
+            logger.warning("the change of a session is not stored yet: %s", error)
+        else:
+            self._seen = session
 
     async def listen(self) -> None:
         """Have messages that belong to no request sent by this worker.

@@ -40,7 +40,8 @@ class Waiting:
         self.may_end = anyio.Event()
         for tool in (self.about, self.greet, self.ask_unrelated, self.logs, self.wait):
             self.server.tool()(tool)
-        self.server.resource("note://today")(self.note)
+        self.server.resource("note://{day}")(self.note)
+        self.server.prompt()(self.poem)
 
     async def about(self, ctx: Context) -> dict[str, Any]:
         return {
@@ -73,8 +74,11 @@ class Waiting:
             raise
         return "waited"
 
-    async def note(self) -> str:
-        return "sun"
+    async def poem(self) -> str:
+        return "Write a poem"
+
+    async def note(self, day: str) -> str:
+        return f"sun {day}"
 
 
 class Workers:

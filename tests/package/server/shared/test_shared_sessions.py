@@ -24,6 +24,7 @@ TOKENS = StaticTokens({"alice-1": "alice", "bob-1": "bob"})
 
 async def opened(workers: Workers, revision: str) -> str:
     """The id of a new session, which all clients use."""
+    workers.any.fields[SESSION] = None
     await workers.any.initialize(revision, ABLE)
     workers.use_session()
     identifier = workers.any.fields[SESSION]
