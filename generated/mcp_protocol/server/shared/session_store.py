@@ -90,9 +90,7 @@ class MemorySessionStore:
     async def create(self, identifier: str, record: SessionRecord, seconds: float | None) -> None:
         """Store a record."""
         now = anyio.current_time()
-        self._records = {
-            each: kept for each, kept in self._records.items() if kept[1] > now
-        }
+        self._records = {each: kept for each, kept in self._records.items() if kept[1] > now}
         self._records[identifier] = record, _expiry(seconds)
 
     async def load(self, identifier: str, seconds: float | None) -> SessionRecord | None:

@@ -477,15 +477,11 @@ def _merge(stored: SessionRecord, before: SessionRecord, ours: SessionRecord) ->
         ours: The record with the changes here.
     """
     changes: dict[str, Any] = {
-        name: value
-        for name in _MERGED
-        if (value := getattr(ours, name)) != getattr(before, name)
+        name: value for name in _MERGED if (value := getattr(ours, name)) != getattr(before, name)
     }
     added = ours.subscriptions - before.subscriptions
     removed = before.subscriptions - ours.subscriptions
-    return replace(
-        stored, subscriptions=(stored.subscriptions | added) - removed, **changes
-    )
+    return replace(stored, subscriptions=(stored.subscriptions | added) - removed, **changes)
 
 
 def _size_of(record: SessionRecord) -> int:

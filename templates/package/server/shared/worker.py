@@ -33,9 +33,7 @@ _ID_BYTES = 6
 _RETRY_SECONDS = 0.5  # between two tries to reach the engine
 _MOST_PENDING = 1000  # announcements that wait for the engine; the oldest are dropped
 
-LISTS = {
-    name: f"notifications/{name}/list_changed" for name in ("tools", "prompts", "resources")
-}
+LISTS = {name: f"notifications/{name}/list_changed" for name in ("tools", "prompts", "resources")}
 """The notifications that a list has changed, by what it lists."""
 
 

@@ -25,7 +25,6 @@ from package.wire import (
     PER_REQUEST,
     SESSIONS,
     UPDATED,
-    request,
 )
 
 per_request = pytest.mark.parametrize("revision", PER_REQUEST)
@@ -72,14 +71,17 @@ async def test_a_change_reaches_the_clients_of_all_workers(revision: str, engine
 
 @each_revision
 async def test_a_process_that_does_not_serve_announces(revision: str, engine: Engine) -> None:
-    async with sharing(engine.url) as workers, listening(workers, revision, 0) as stream:
-        async with Server("tester").announcer(engine.url) as announcer:
-            for name in ("tools", "prompts", "resources"):
-                await announcer.list_changed(name)
-                assert await next_method(stream) == f"notifications/{name}/list_changed"
-            await announcer.resource_updated("note://tomorrow")
-            await announcer.resource_updated(URI)
-            assert (await stream.message())["params"]["uri"] == URI
+    async with (
+        sharing(engine.url) as workers,
+        listening(workers, revision, 0) as stream,
+        Server("tester").announcer(engine.url) as announcer,
+    ):
+        for name in ("tools", "prompts", "resources"):
+            await announcer.list_changed(name)
+            assert await next_method(stream) == f"notifications/{name}/list_changed"
+        await announcer.resource_updated("note://tomorrow")
+        await announcer.resource_updated(URI)
+        assert (await stream.message())["params"]["uri"] == URI
 
 
 @per_request

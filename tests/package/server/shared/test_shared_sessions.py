@@ -120,9 +120,7 @@ async def test_a_session_that_nobody_uses_expires(revision: str, engine: Engine)
 
 
 @newest
-async def test_a_session_with_an_open_stream_does_not_expire(
-    revision: str, engine: Engine
-) -> None:
+async def test_a_session_with_an_open_stream_does_not_expire(revision: str, engine: Engine) -> None:
     async with sharing(engine.url, limits=Limits(idle=0.3)) as workers:
         await opened(workers, revision)
         async with workers.each[0].stream("GET"):
