@@ -441,7 +441,11 @@ class ServerConnection(Connection):
         return next(self._streams.subscribed_to(name, params), None) is not None
 
     def prefix_requests(self, prefix: str) -> None:
-        """Begin the ids of requests to the client with a text."""
+        """Begin the ids of requests to the client with a text.
+
+        For processes that share the session: a response of the client then names the process whose
+        request it is for.
+        """
         self._state.outbound.prefix = prefix
 
     def assume_session(self, session: Session, lacks: str) -> None:

@@ -13,13 +13,15 @@ keep them in one slot of a cluster. All but the few of a server that runs expire
     inbox:WORKER   a stream of letters
     alive:WORKER   there as long as the worker beats
 
-A cursor is the id of an entry that was there. So an entry that is not there any more shows that the
-engine has lost its data, or that the reader was too slow: both are a gap.
+A cursor names an entry that was there, by its id and by random bytes of the entry. So an entry that
+is not there any more shows that the engine has lost its data, or that the reader was too slow: both
+are a gap. The id alone would not do: an engine without data may give it again within a millisecond.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import struct
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
@@ -33,7 +35,6 @@ from ...runtime.pending_requests import PARTING_SECONDS
 from . import bus
 from .bus import ALIVE_SECONDS, LETTERS, WAIT_SECONDS, Changes, SharedStateError
 from .session_store import SessionRecord, decode_record, encode_record
-from .state import SharedState
 
 if TYPE_CHECKING:
     from valkey.asyncio import Valkey
@@ -44,6 +45,8 @@ SCHEMES = ("redis", "rediss", "unix")
 _SECONDS = 5.0  # for a command, and for a connection to be made
 _DAY_MS = 86_400_000
 _BATCH = 500  # entries that are read at a time
+_TOKEN_BYTES = 8  # random ones, before the data of an entry
+_SEPARATOR = " "  # in a cursor
 _VERSION = struct.Struct(">Q")
 
 _CHANGE = """
@@ -150,7 +153,7 @@ class RedisEngine:
         """
         pipeline = self._opened_client().pipeline(transaction=False)
         for words in commands:
-            pipeline.execute_command(*words)
+            pipeline.execute_command(*words)  # type: ignore[no-untyped-call]  # the library's
         try:
             replies: list[Any] = await pipeline.execute()
         except self._failures as error:
@@ -185,16 +188,19 @@ class RedisBus:
         if cursor is None:
             return Changes(await self._add(b""))
         wait = round(WAIT_SECONDS * 1000)
+        last, _, token = cursor.partition(_SEPARATOR)
         read, kept = await self._engine.call_all(
-            ("XREAD", "COUNT", _BATCH, "BLOCK", wait, "STREAMS", self._changes, cursor),
-            ("XRANGE", self._changes, cursor, cursor),
+            ("XREAD", "COUNT", _BATCH, "BLOCK", wait, "STREAMS", self._changes, last),
+            ("XRANGE", self._changes, last, last),
         )
-        if not kept:
+        if not kept or kept[0][1][1][:_TOKEN_BYTES].hex() != token:
             return Changes(await self._add(b""), gap=True)
         entries = _entries_of(read)
         if not entries:
             return Changes(cursor)
-        return Changes(entries[-1][0], [data for _, data in entries if data])
+        newest, data = entries[-1]
+        changes = [data[_TOKEN_BYTES:] for _, data in entries if len(data) > _TOKEN_BYTES]
+        return Changes(_cursor_of(newest, data), changes)
 
     async def send(self, worker: str, letter: bytes) -> bool:
         """Append a letter to the inbox of a worker."""
@@ -226,11 +232,12 @@ class RedisBus:
         await self._engine.call("SET", alive, "1", "PX", round(ALIVE_SECONDS * 1000))
 
     async def _add(self, change: bytes) -> str:
+        data = os.urandom(_TOKEN_BYTES) + change
         added, _ = await self._engine.call_all(
-            ("XADD", self._changes, "MAXLEN", "~", bus.KEPT_CHANGES, "*", "d", change),
+            ("XADD", self._changes, "MAXLEN", "~", bus.KEPT_CHANGES, "*", "d", data),
             ("PEXPIRE", self._changes, _DAY_MS),
         )
-        return str(added.decode())
+        return _cursor_of(added.decode(), data)
 
 
 class RedisSessionStore:
@@ -269,27 +276,16 @@ class RedisSessionStore:
         await self._engine.call("DEL", self._engine.key("session", identifier))
 
 
-def redis_state(name: str, url: str) -> SharedState:
-    """The state of a server in an engine.
-
-    Args:
-        name: Name of the server.
-        url: The URL of the engine.
-
-    Raises:
-        ValueError: It is no URL of an engine.
-        MissingExtraError: `valkey` is not installed.
-    """
-    engine = RedisEngine(url, name)
-    return SharedState(RedisBus(engine), RedisSessionStore(engine), engine.opened)
-
-
 def _value_of(record: SessionRecord) -> bytes:
     return _VERSION.pack(record.version) + encode_record(record)
 
 
 def _milliseconds(seconds: float) -> int:
     return max(1, round(seconds * 1000))
+
+
+def _cursor_of(identifier: str, data: bytes) -> str:
+    return f"{identifier}{_SEPARATOR}{data[:_TOKEN_BYTES].hex()}"
 
 
 def _entries_of(read: Any) -> list[tuple[str, bytes]]:

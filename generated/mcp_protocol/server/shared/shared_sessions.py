@@ -92,6 +92,7 @@ class SharedSession(HttpSession):
         if record.version <= before.version:
             return
         session = self._negotiated
+        is_stored = session is self._seen
         merged = _merge(record, before, _record_of(session, self.owner))
         if (merged.revision, merged.capabilities, merged.info) != (
             session.revision.name,
@@ -105,7 +106,8 @@ class SharedSession(HttpSession):
         session.confirmed = merged.is_confirmed
         session.log_level = merged.log_level
         session.subscriptions = set(merged.subscriptions)
-        self._seen = session
+        if is_stored:
+            self._seen = session
         self.record = record
         self.count_subscriptions(0)
 

@@ -43,6 +43,7 @@ def state_of(name: str, shared: SharedState | str) -> SharedState:
     """
     if isinstance(shared, SharedState):
         return shared
-    from .redis_engine import redis_state  # for engines alone
+    from .redis_engine import RedisBus, RedisEngine, RedisSessionStore  # loads a library
 
-    return redis_state(name, shared)
+    engine = RedisEngine(shared, name)
+    return SharedState(RedisBus(engine), RedisSessionStore(engine), engine.opened)

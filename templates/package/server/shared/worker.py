@@ -303,6 +303,7 @@ def _read(data: bytes) -> Letter | None:
     if not data.startswith(_FORMAT):
         return None
     try:
-        return _decode(data[len(_FORMAT) :])
+        letter: Letter = _decode(data[len(_FORMAT) :])
     except UNREADABLE:
         return None
+    return letter

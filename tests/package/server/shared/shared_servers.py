@@ -38,7 +38,15 @@ class Waiting:
         self.began = anyio.Event()
         self.cancelled = anyio.Event()
         self.may_end = anyio.Event()
-        for tool in (self.about, self.greet, self.ask_unrelated, self.logs, self.wait):
+        for tool in (
+            self.about,
+            self.greet,
+            self.ask_unrelated,
+            self.logs,
+            self.wait,
+            self.hide,
+            self.count,
+        ):
             self.server.tool()(tool)
         self.server.resource("note://{day}")(self.note)
         self.server.prompt()(self.poem)
@@ -64,6 +72,15 @@ class Waiting:
         await ctx.debug("quiet")
         await ctx.error("loud")
         return "logged"
+
+    async def hide(self, ctx: Context) -> str:
+        await ctx.disable_components("logs")
+        return "hidden"
+
+    async def count(self, ctx: Context) -> int:
+        values: list[int] = ctx.session_state(list)
+        values.append(1)
+        return len(values)
 
     async def wait(self, ctx: Context) -> str:
         self.began.set()

@@ -101,7 +101,7 @@ async def test_after_a_gap_everything_has_changed(revision: str, engine: Engine)
 
 
 @per_request
-async def test_what_changes_while_the_engine_is_gone_is_announced_later(revision: str) -> None:
+async def test_a_change_without_the_engine_is_announced_later(revision: str) -> None:
     with running() as engine:
         async with sharing(engine.url) as workers, listening(workers, revision, 0) as stream:
             engine.stop()

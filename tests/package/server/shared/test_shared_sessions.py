@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from typing import Any
 
 import anyio
@@ -11,6 +12,7 @@ import pytest
 from mcp_protocol import MemoryBus, MemorySessionStore, SharedState, StaticTokens
 from mcp_protocol.server.asgi.settings import Limits
 from package.asgi_client import SESSION
+from package.rules import holding
 from package.server.shared.engine import Engine, running
 from package.server.shared.shared_servers import Workers, eventually, sharing
 from package.wire import CHANGED, INITIALIZED, SESSIONS, UPDATED, cancelled, initialize, request
@@ -19,6 +21,7 @@ sessions = pytest.mark.parametrize("revision", SESSIONS)
 newest = pytest.mark.parametrize("revision", SESSIONS[-1:])
 ABLE: dict[str, Any] = {"elicitation": {"form": {}}, "roots": {}}
 URI = "note://today"
+ELICITS = "elicitation.standalone-request"
 TOKENS = StaticTokens({"alice-1": "alice", "bob-1": "bob"})
 
 
@@ -113,19 +116,24 @@ async def test_ids_that_no_worker_gave_are_unknown(revision: str, engine: Engine
 async def test_a_session_that_nobody_uses_expires(revision: str, engine: Engine) -> None:
     async with sharing(engine.url, limits=Limits(idle=0.3)) as workers:
         await opened(workers, revision)
-        await anyio.sleep(0.2)
-        assert (await workers.any.post(call(revision, "about"))).status == 200
-        await eventually(lambda: "KEYS" and "session" not in engine.ask("KEYS", "*session*"))
+        await eventually(lambda: "session" not in engine.ask("KEYS", "*session*"))
         assert (await workers.any.post(call(revision, "about"))).status == 404
 
 
 @newest
 async def test_a_session_with_an_open_stream_does_not_expire(revision: str, engine: Engine) -> None:
     async with sharing(engine.url, limits=Limits(idle=0.3)) as workers:
-        await opened(workers, revision)
+        identifier = await opened(workers, revision)
+        left: list[int] = []
+
+        def was_extended(times: int) -> bool:
+            key = f"mcp:{{tester}}:session:{identifier}"
+            left.append(int(engine.ask("PTTL", key).strip(":\r\n")))
+            return sum(before < after for before, after in pairwise(left)) >= times
+
         async with workers.each[0].stream("GET"):
-            await anyio.sleep(0.8)
-            assert (await workers.each[1].post(call(revision, "about"))).status == 200
+            await eventually(lambda: was_extended(5))
+        assert (await workers.each[1].post(call(revision, "about"))).status == 200
 
 
 @pytest.mark.requirement("transport-security.session-bound-to-user")
@@ -183,10 +191,7 @@ async def test_what_waits_for_a_stream_goes_where_one_is_opened(
             assert (await stream.message())["method"] == CHANGED["toolsListChanged"]
 
 
-ELICITING = [name for name in SESSIONS if name >= "2025-06-18"]
-
-
-@pytest.mark.parametrize("revision", ELICITING)
+@pytest.mark.parametrize("revision", [name for name in holding(ELICITS) if name in SESSIONS])
 async def test_an_answer_reaches_the_call_at_another_worker(revision: str, engine: Engine) -> None:
     async with sharing(engine.url) as workers:
         await opened(workers, revision)
@@ -268,7 +273,7 @@ async def eventually_serves(workers: Workers, revision: str, status: int) -> Non
     with anyio.fail_after(10):
         for http in workers.each:
             while (reply := await http.post(call(revision, "about"))).status == 503:
-                await anyio.sleep(0.05)
+                await anyio.lowlevel.checkpoint()
             assert reply.status == status
 
 
@@ -283,3 +288,20 @@ async def test_a_second_initialize_holds_at_each_worker(revision: str, engine: E
         for http in workers.each:
             seen = json.loads(text_of(await http.post(call(revision, "about"))))
             assert seen["capabilities"] == {"sampling": {}}
+
+
+@newest
+async def test_visibility_in_a_shared_session_is_refused(revision: str, engine: Engine) -> None:
+    async with sharing(engine.url) as workers:
+        await opened(workers, revision)
+        reply = await workers.any.post(call(revision, "hide"))
+        assert "share the session, but not that; instead, give" in reply.error["message"]
+
+
+@newest
+async def test_values_of_a_session_are_those_of_each_worker(revision: str, engine: Engine) -> None:
+    async with sharing(engine.url) as workers:
+        await opened(workers, revision)
+        for http in workers.each:
+            for count in ("1", "2"):
+                assert text_of(await http.post(call(revision, "count"))) == count
