@@ -48,6 +48,7 @@ OVER_PROCESSES = (
     *(
         "package/inspector/",
         "package/server/asgi/",
+        "package/server/shared/",
         "package/server/test_s",
         "package/server/test_w",
     ),
@@ -86,6 +87,7 @@ COSTLY = (
     "package/extension/test_generated_extensions.py",
     "package/protocol/test_foreign_messages.py",
     "package/runtime/test_terminal_output.py",
+    "package/server/shared/test_shared_processes.py",
     "package/server/test_serve_http.py",
     "package/server/test_workers.py",
     "package/test_document_examples.py",

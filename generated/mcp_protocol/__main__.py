@@ -39,6 +39,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     chosen = parser.parse_args(argv)
     if chosen.command == "trace":
         raise SystemExit(trace_report.run(chosen))
+    if chosen.command == "announce":
+        serve_command.announce(chosen)
+        return
     if chosen.command != "serve":
         raise SystemExit(command_line.run(chosen))
     serve_command.serve(chosen, parser)

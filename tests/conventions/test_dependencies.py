@@ -33,6 +33,7 @@ OPTIONAL = {
     "rich",
     "uritemplate",
     "uvicorn",
+    "valkey",
     "watchfiles",
 }
 """What may be imported where it is used."""
@@ -147,6 +148,7 @@ def test_the_extra_for_http_brings_what_http_imports() -> None:
         ("auth", python_files(PACKAGE / "auth")),
         ("auth-store", [PACKAGE / "client" / "auth" / "stores.py"]),
         ("scaling", [SEALED]),
+        ("shared", python_files(PACKAGE / "server" / "shared")),
     ],
 )
 def test_the_extras_of_features_bring_what_these_import(extra: str, files: list[Path]) -> None:

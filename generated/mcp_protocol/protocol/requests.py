@@ -144,21 +144,24 @@ class OutboundRequests:
 
     Attributes:
         strays: Number of results that belonged to none of them.
+        prefix: The beginning of the ids; empty for ids that are numbers.
     """
 
     def __init__(self) -> None:
         self.strays = 0
+        self.prefix = ""
         self._open: dict[RequestId, OutboundRequest] = {}
         self._last_id = 0
 
     def __len__(self) -> int:
         return len(self._open)
 
-    def add(self, request: OutboundRequest) -> int:
+    def add(self, request: OutboundRequest) -> RequestId:
         """Add a request and assign its id."""
+        identifier = self.next_id
         self._last_id += 1
-        self._open[self._last_id] = request
-        return self._last_id
+        self._open[identifier] = request
+        return identifier
 
     def get(self, identifier: RequestId) -> OutboundRequest | None:
         """The open request with an id."""
@@ -169,9 +172,10 @@ class OutboundRequests:
         return self._open.pop(identifier, None)
 
     @property
-    def next_id(self) -> int:
+    def next_id(self) -> RequestId:
         """The id of the next request."""
-        return self._last_id + 1
+        number = self._last_id + 1
+        return f"{self.prefix}{number}" if self.prefix else number
 
     def ids(self) -> tuple[RequestId, ...]:
         """The ids of the open requests."""

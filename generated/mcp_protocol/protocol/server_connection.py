@@ -436,18 +436,31 @@ class ServerConnection(Connection):
             return True
         return self.has_subscriber(RESOURCE_UPDATED, {"uri": uri})
 
+    def subscribed_uris(self) -> set[str]:
+        """The resources that the peer subscribed to."""
+        session = self._state.session
+        return {*self._streams.uris(), *(() if session is None else session.subscriptions)}
+
     def has_subscriber(self, name: str, params: Mapping[str, Any]) -> bool:
         """Whether a subscription stream admits a notification."""
         return next(self._streams.subscribed_to(name, params), None) is not None
 
+    def prefix_requests(self, prefix: str) -> None:
+        """Begin the ids of requests to the client with a text.
+
+        For processes that share the session: a response of the client then names the process whose
+        request it is for.
+        """
+        self._state.outbound.prefix = prefix
+
     def assume_session(self, session: Session, lacks: str) -> None:
         """Receive the next message as if its sender had initialized a session.
 
-        For servers that keep no sessions. Requests to the client are refused then.
+        For servers that keep no sessions, or share them.
 
         Args:
             session: What is known of it: the revision, and what the client stated.
-            lacks: See `Session`.
+            lacks: See `Session`; if it is not empty, requests to the client are refused.
         """
         session.own_capabilities = self._state.describe(session.revision).capabilities
         session.lacks = lacks

@@ -15,7 +15,7 @@ import inspect
 import os
 import sys
 import traceback
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from functools import partial
 from pathlib import Path
 from types import ModuleType
@@ -45,11 +45,13 @@ def serve(chosen: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
         SystemExit: With code 2 if there is nothing to serve, or no way to; the text on standard
             error says why.
     """
-    over_http = chosen.path is not None or chosen.hosts or chosen.stateless or chosen.sse
+    over_http = (
+        chosen.path is not None or chosen.hosts or chosen.stateless or chosen.sse or chosen.shared
+    )
     if chosen.workers is not None and chosen.http is None:
         parser.error("--workers needs --http: over standard streams a process serves one client")
     if chosen.http is None and over_http:
-        parser.error("--path, --hosts, --stateless and --sse need --http")
+        parser.error("--path, --hosts, --stateless, --shared and --sse need --http")
     if chosen.reload and _has_workers(chosen):
         parser.error("--reload and --workers exclude each other: --reload serves by one process")
     if chosen.reload:
@@ -115,8 +117,22 @@ def add_command(add: Callable[..., argparse.ArgumentParser]) -> None:
         "--workers",
         type=_worker_count,
         metavar="N",
-        help="serve by N processes at one port, none of which keeps sessions",
+        help="serve by N processes at one port, none of which keeps sessions of its own",
     )
+    _add_shared(serve, "share sessions and changes with other processes, by the engine at this URL")
+    announce = add(
+        "announce",
+        help="announce changes to the clients of all processes that serve a server",
+        description="Announce changes to the clients of all processes that share their state.",
+    )
+    announce.add_argument("target", metavar="MODULE[:NAME]", help="the server, as for serve")
+    announce.add_argument(
+        "changes",
+        metavar="CHANGE",
+        nargs="+",
+        help="a list that has changed (tools, prompts, resources), or the URI of a resource that has",
+    )
+    _add_shared(announce, "the engine that the processes share", required=True)
     serve.add_argument(
         "--sse",
         action="store_true",
@@ -129,6 +145,7 @@ def _serve_http(server: Server, chosen: argparse.Namespace) -> None:
 
     path: str = chosen.path or "/mcp"
     options: ServerHttpOptions = {"stateless": chosen.stateless, "hosts": chosen.hosts}
+    options["shared"] = chosen.shared
     if chosen.sse:
         options["sse_path"] = _SSE_PATH
     try:
@@ -142,6 +159,53 @@ def _serve_http(server: Server, chosen: argparse.Namespace) -> None:
         server.run(http=chosen.http, path=path, **options)
     except (MissingExtraError, ListenFailedError) as error:
         _fail(str(error))
+
+
+def _add_shared(parser: argparse.ArgumentParser, text: str, *, required: bool = False) -> None:
+    parser.add_argument(
+        "--shared",
+        metavar="URL",
+        required=required,
+        help=f"{text}, such as redis://127.0.0.1:6379/0",
+    )
+
+
+def announce(chosen: argparse.Namespace) -> None:
+    """Announce what the command line names.
+
+    Args:
+        chosen: The parsed command line.
+
+    Raises:
+        SystemExit: With code 2 if it is wrong, with code 1 if the engine can't be reached.
+    """
+    import anyio  # `serve` loads it later
+
+    from .shared.bus import SharedStateError
+    from .shared.worker import LISTS
+
+    server = load(chosen.target)
+    for change in chosen.changes:
+        if change not in LISTS and ":" not in change:
+            _fail(f"expected {', '.join(LISTS)} or the URI of a resource, got {change!r}")
+    try:
+        anyio.run(_announce, server, chosen.shared, chosen.changes)
+    except SharedStateError as error:
+        print(f"error: {error}", file=sys.stderr)
+        raise SystemExit(1) from None
+    except (MissingExtraError, ValueError) as error:
+        _fail(str(error))
+
+
+async def _announce(server: Server, shared: str, changes: Sequence[str]) -> None:
+    from .shared.worker import LISTS
+
+    async with server.announcer(shared) as announcer:
+        for change in changes:
+            if change in LISTS:
+                await announcer.list_changed(change)
+            else:
+                await announcer.resource_updated(change)
 
 
 def _host_names(text: str) -> list[str]:
@@ -172,6 +236,7 @@ def _serve_by_workers(chosen: argparse.Namespace) -> None:
         _fail(f"--backend: uvicorn runs on asyncio, not on {chosen.backend}")
     make = partial(_loaded, chosen.target)
     options: ServerHttpOptions = {"hosts": chosen.hosts}
+    options["shared"] = chosen.shared
     if chosen.stateless:
         options["stateless"] = True
     try:

@@ -138,6 +138,12 @@ FEATURES = (
         frozenset({"server", "http"}),
     ),
     Feature(
+        "shared",
+        frozenset({"server", "http"}),
+        brings=("scaling",),
+        server_members=("announcer",),
+    ),
+    Feature(
         "tasks",
         frozenset({_TASKS}),
         brings=("elicitation",),

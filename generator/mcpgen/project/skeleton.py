@@ -45,6 +45,7 @@ REQUIREMENTS: Mapping[str, str] = {
     "rich": "rich>=13.7",
     "uritemplate": "uritemplate>=4.1",
     "uvicorn": "uvicorn>=0.54",
+    "valkey": "valkey>=6.1",
     "watchfiles": "watchfiles>=1.1",
 }
 """Distributions that a generated package may need, with the oldest version that is tested."""

@@ -112,6 +112,11 @@ class Connection:
         """Ask for log messages from `level` on in each request, where a revision has that."""
         self._state.log_level = level
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether other processes serve the same session, by connections of their own."""
+        return bool(self._state.outbound.prefix)
+
     def check_answerable(self, name: str) -> None:
         """Check that a response of the peer to a request of ours would reach this connection.
 
@@ -132,7 +137,7 @@ class Connection:
         limit: float | None = None,
         now: float = 0.0,
         reads_result: bool = True,
-    ) -> tuple[int, OutgoingMessage]:
+    ) -> tuple[RequestId, OutgoingMessage]:
         """Begin a request.
 
         Args:
@@ -379,6 +384,10 @@ class Connection:
     def is_subscribed(self, uri: str) -> bool:
         """Whether the peer subscribed to a resource."""
         return False
+
+    def subscribed_uris(self) -> set[str]:
+        """The resources that the peer subscribed to."""
+        return set()
 
     def has_subscriber(self, name: str, params: Mapping[str, Any]) -> bool:
         """Whether a subscription stream admits a notification."""

@@ -21,6 +21,7 @@ from .settings import ServerHttpSettings
 from .stateless_endpoint import StatelessEndpoint
 
 if TYPE_CHECKING:
+    from ..shared.worker import SharedWorker
     from .sse_endpoint import SseEndpoints
 
 
@@ -32,7 +33,11 @@ def stateless_endpoint(
 
 
 def session_endpoint(
-    service: Service, settings: ServerHttpSettings, background: TaskScope, quotas: Quotas
+    service: Service,
+    settings: ServerHttpSettings,
+    background: TaskScope,
+    quotas: Quotas,
+    shared: SharedWorker | None,
 ) -> SessionEndpoint | None:
     """Serves the revisions with sessions; `None` if none of those is served."""
     revisions = with_sessions(service.revisions)
@@ -42,6 +47,10 @@ def session_endpoint(
             from .sealed_sessions import SealedEndpoint  # few servers seal sessions
 
             return SealedEndpoint(service, settings, revisions, background, quotas, draft)
+        if shared is not None and not settings.stateless:
+            from ..shared.shared_sessions import SharedEndpoint  # few servers share sessions
+
+            return SharedEndpoint(service, settings, revisions, background, quotas, draft, shared)
         return SessionEndpoint(service, settings, revisions, background, quotas, draft)
     return None
 
@@ -80,6 +89,28 @@ def check_sealed(service: Service, settings: ServerHttpSettings) -> None:
         from .sealed_sessions import session_cipher  # few servers seal sessions
 
         session_cipher(service, settings)
+
+
+def shared_worker(service: Service, settings: ServerHttpSettings) -> SharedWorker | None:
+    """Takes part in the state that processes share; `None` if they share none."""
+    if settings.shared is not None:
+        from ..shared.worker import worker_of  # few servers share state
+
+        return worker_of(service, settings.shared)
+    return None
+
+
+def check_shared(service: Service, settings: ServerHttpSettings) -> None:
+    """Check that state can be shared, if it is to be.
+
+    Raises:
+        ValueError: It can't.
+        MissingExtraError: `valkey` is not installed.
+    """
+    if settings.shared is not None:
+        from ..shared.worker import worker_of  # few servers share state
+
+        worker_of(service, settings.shared)
 
 
 def authentication_of(

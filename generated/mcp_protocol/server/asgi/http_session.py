@@ -142,6 +142,9 @@ class HttpSession(Channel):
         """Whether the client has confirmed the initialization, or used the session."""
         return self._negotiated.state is State.READY
 
+    async def store_changes(self) -> None:
+        """Store what a message has changed, where processes share sessions."""
+
     def open(self) -> None:
         """Receive announcements of the server."""
         self._service.announcer.add(self.queue)
@@ -375,6 +378,10 @@ class SessionRegistry:
     def get(self, identifier: str) -> HttpSession | None:
         """A session by its id."""
         return self._sessions.get(identifier)
+
+    def all(self) -> Sequence[HttpSession]:
+        """All sessions."""
+        return tuple(self._sessions.values())
 
     def touch(self, session: HttpSession) -> None:
         """Record that a session was used just now."""

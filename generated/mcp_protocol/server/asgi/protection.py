@@ -12,6 +12,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 if TYPE_CHECKING:
     from ..auth.protected import Protected
     from ..auth.verifiers import VerifyToken
+    from ..shared.state import SharedState
+
+Shared: TypeAlias = "SharedState | str"
+"""The option `shared` of an application: the URL of an engine, or a state of another kind."""
 
 Auth: TypeAlias = "Protected | VerifyToken"
 """The option `auth` of an application: how it is protected, or a verifier of tokens."""

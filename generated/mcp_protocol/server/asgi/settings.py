@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict
 from .event_store import EventStore, MemoryEventStore
 
 if TYPE_CHECKING:  # most servers on a user's machine need none
-    from .protection import Auth, Protection
+    from .protection import Auth, Protection, Shared
 
 Answers: TypeAlias = Literal["auto", "json", "sse"]
 """The form of the response to a POST: JSON, a stream of events, or whichever suits.
@@ -156,6 +156,9 @@ class ServerHttpSettings:
             any process can serve it: no session id, no stream by GET, nothing to resume. What needs
             a session is not declared, and refused: requests to the client (elicitation, sampling,
             roots), subscriptions, list changes, log messages.
+        shared: The state that processes share: the URL of an engine that speaks the protocol of
+            Redis, such as `redis://127.0.0.1:6379/0`, or a `SharedState`; `None` for none. Changes
+            then reach the clients of all processes, and any process serves any session.
 
     Raises:
         ValueError: A path does not begin with a slash, or another value is invalid; or `stateless`
@@ -177,6 +180,7 @@ class ServerHttpSettings:
     auth: Auth | None = None
     sessions: SessionPlace = "process"
     stateless: bool = False
+    shared: Shared | None = field(default=None, repr=False)  # a URL may have a password
 
     def __post_init__(self) -> None:
         is_sealed = self.sessions == "sealed"
@@ -249,3 +253,4 @@ class ServerHttpOptions(TypedDict, total=False):
     auth: Auth | None
     sessions: SessionPlace
     stateless: bool
+    shared: Shared | None

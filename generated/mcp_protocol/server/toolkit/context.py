@@ -438,6 +438,8 @@ def connection_of_session(context: RequestContext, feature: str, alternative: st
         text = f"a request of {name} belongs to no session"
     elif session.lacks:
         text = f"in {name} it needs {session.lacks}"
+    elif connection.is_shared and feature == _VISIBILITY:
+        text = "the processes of this server share the session, but not that"
     else:
         return connection
     raise LocalProtocolError(f"{feature}: {text}; instead, {alternative}")

@@ -1,0 +1,1 @@
+"""State that several processes of one server share: changes, and sessions."""

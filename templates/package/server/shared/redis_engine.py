@@ -1,0 +1,291 @@
+"""Shared state in an engine that speaks the protocol of Redis: Redis, Valkey, KeyDB, and others.
+
+Only commands of Redis 6.2 are used. The keys of one server begin with `mcp:{name}:`, whose braces
+keep them in one slot of a cluster. All but the few of a server that runs expire.
+
+    session:ID     a string: the version of the record as 8 bytes, then the record
+    changes        a stream of at most `KEPT_CHANGES` entries
+    inbox:WORKER   a stream of letters
+    alive:WORKER   there as long as the worker beats
+
+A cursor names an entry that was there, by its id and by random bytes of the entry. So an entry that
+is not there any more shows that the engine has lost its data, or that the reader was too slow: both
+are a gap. The id alone would not do: an engine without data may give it again within a millisecond.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import struct
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import anyio
+
+from ...errors import MissingExtraError
+from ...runtime.pending_requests import PARTING_SECONDS
+from . import bus
+from .bus import ALIVE_SECONDS, LETTERS, WAIT_SECONDS, Changes, SharedStateError
+from .session_store import SessionRecord, decode_record, encode_record
+
+if TYPE_CHECKING:
+    from valkey.asyncio import Valkey
+
+SCHEMES = ("redis", "rediss", "unix")
+"""Schemes of URLs: TCP, TLS, and a socket of the file system."""
+
+_SECONDS = 5.0  # for a command, and for a connection to be made
+_DAY_MS = 86_400_000
+_BATCH = 500  # entries that are read at a time
+_TOKEN_BYTES = 8  # random ones, before the data of an entry
+_SEPARATOR = " "  # in a cursor
+_VERSION = struct.Struct(">Q")
+
+_CHANGE = """
+local stored = redis.call('GETRANGE', KEYS[1], 0, 7)
+if stored ~= ARGV[1] then return 0 end
+redis.call('SET', KEYS[1], ARGV[2], 'KEEPTTL')
+return 1
+"""
+"""Stores the next version of a record, if the version before it is stored."""
+
+
+class RedisEngine:
+    """Connections to one engine, while `opened` is entered.
+
+    Args:
+        url: The URL of the engine.
+        name: Name of the server.
+
+    Raises:
+        ValueError: It is no URL of an engine.
+        MissingExtraError: `valkey` is not installed.
+    """
+
+    def __init__(self, url: str, name: str) -> None:
+        try:
+            import valkey.asyncio
+            from valkey.exceptions import ValkeyError
+        except ImportError:
+            raise MissingExtraError("shared='redis://...'", "valkey") from None
+        self._library = valkey.asyncio
+        self._failures = (ValkeyError, OSError, TimeoutError)
+        self._url = url
+        self._prefix = f"mcp:{{{name}}}:"
+        self._client: Valkey | None = None
+        self._check()
+
+    def _check(self) -> None:
+        try:
+            parts = urlsplit(self._url)
+            if parts.scheme in SCHEMES and (parts.hostname or parts.path):
+                self._library.ConnectionPool.from_url(self._url)
+                return
+        except ValueError:
+            pass
+        raise ValueError(
+            "shared: expected the URL of an engine, such as redis://127.0.0.1:6379/0, rediss://... "
+            "for TLS, or unix:///path, got another text (not shown: it may have a password)"
+        )
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncGenerator[None]:
+        """Make connections, as they are needed, while the block runs.
+
+        Raises:
+            RuntimeError: The event loop is not one of asyncio.
+        """
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            text = "shared='redis://...' needs asyncio: its library does not run on trio"
+            raise RuntimeError(text) from None
+        from valkey.asyncio.retry import Retry
+        from valkey.backoff import NoBackoff
+
+        options: dict[str, Any] = {
+            "retry": Retry(NoBackoff(), 1),  # of a connection that the engine has closed
+            "socket_connect_timeout": _SECONDS,
+            "socket_timeout": _SECONDS,
+            "lib_name": None,  # or it would be sent by a command that 6.2 lacks
+            "lib_version": None,
+        }
+        if urlsplit(self._url).scheme == "rediss":
+            options["ssl_check_hostname"] = True
+        client = self._library.Valkey.from_url(self._url, **options)
+        client.response_callbacks.clear()  # replies are read here
+        self._client = client
+        try:
+            yield
+        finally:
+            self._client = None
+            with anyio.move_on_after(PARTING_SECONDS, shield=True):
+                await client.aclose()
+
+    def key(self, *parts: str) -> str:
+        """A key of this server."""
+        return self._prefix + ":".join(parts)
+
+    async def call(self, *words: str | bytes | int) -> Any:
+        """The reply to a command.
+
+        Raises:
+            SharedStateError: The engine can't be reached, or refused the command.
+        """
+        try:
+            return await self._opened_client().execute_command(*words)
+        except self._failures as error:
+            raise self._error(error) from error
+
+    async def call_all(self, *commands: tuple[str | bytes | int, ...]) -> list[Any]:
+        """The replies to commands that are sent together.
+
+        Raises:
+            SharedStateError: The engine can't be reached, or refused a command.
+        """
+        pipeline = self._opened_client().pipeline(transaction=False)
+        for words in commands:
+            pipeline.execute_command(*words)  # type: ignore[no-untyped-call]  # the library's
+        try:
+            replies: list[Any] = await pipeline.execute()
+        except self._failures as error:
+            raise self._error(error) from error
+        return replies
+
+    def _opened_client(self) -> Valkey:
+        if self._client is None:
+            raise SharedStateError("the engine of the shared state is not opened yet, or closed")
+        return self._client
+
+    def _error(self, error: BaseException) -> SharedStateError:
+        """An error whose text has nothing of the URL."""
+        kind = type(error).__name__
+        return SharedStateError(f"the engine of the shared state can't be used: {kind}")
+
+
+class RedisBus:
+    """A bus in an engine. See `Bus`."""
+
+    def __init__(self, engine: RedisEngine) -> None:
+        self._engine = engine
+        self._changes = engine.key("changes")
+        self._cursors: dict[str, str] = {}
+
+    async def publish(self, change: bytes) -> None:
+        """Append a change to the stream."""
+        await self._add(change)
+
+    async def changes(self, cursor: str | None) -> Changes:
+        """Read the entries after a cursor."""
+        if cursor is None:
+            return Changes(await self._add(b""))
+        wait = round(WAIT_SECONDS * 1000)
+        last, _, token = cursor.partition(_SEPARATOR)
+        read, kept = await self._engine.call_all(
+            ("XREAD", "COUNT", _BATCH, "BLOCK", wait, "STREAMS", self._changes, last),
+            ("XRANGE", self._changes, last, last),
+        )
+        if not kept or kept[0][1][1][:_TOKEN_BYTES].hex() != token:
+            return Changes(await self._add(b""), gap=True)
+        entries = _entries_of(read)
+        if not entries:
+            return Changes(cursor)
+        newest, data = entries[-1]
+        changes = [data[_TOKEN_BYTES:] for _, data in entries if len(data) > _TOKEN_BYTES]
+        return Changes(_cursor_of(newest, data), changes)
+
+    async def send(self, worker: str, letter: bytes) -> bool:
+        """Append a letter to the inbox of a worker."""
+        inbox = self._engine.key("inbox", worker)
+        alive, _, _ = await self._engine.call_all(
+            ("EXISTS", self._engine.key("alive", worker)),
+            ("XADD", inbox, "MAXLEN", "~", LETTERS, "*", "d", letter),
+            ("PEXPIRE", inbox, _DAY_MS),
+        )
+        return bool(alive)
+
+    async def receive(self, worker: str) -> Sequence[bytes]:
+        """Read the inbox."""
+        inbox = self._engine.key("inbox", worker)
+        wait = round(WAIT_SECONDS * 1000)
+        cursor = self._cursors.get(worker, "0")
+        read = await self._engine.call(
+            "XREAD", "COUNT", _BATCH, "BLOCK", wait, "STREAMS", inbox, cursor
+        )
+        entries = _entries_of(read)
+        if entries:
+            self._cursors[worker] = entries[-1][0]
+            await self._engine.call("XTRIM", inbox, "MINID", entries[-1][0])
+        return [data for _, data in entries]
+
+    async def beat(self, worker: str) -> None:
+        """Renew the key of a worker."""
+        alive = self._engine.key("alive", worker)
+        await self._engine.call("SET", alive, "1", "PX", round(ALIVE_SECONDS * 1000))
+
+    async def _add(self, change: bytes) -> str:
+        data = os.urandom(_TOKEN_BYTES) + change
+        added, _ = await self._engine.call_all(
+            ("XADD", self._changes, "MAXLEN", "~", bus.KEPT_CHANGES, "*", "d", data),
+            ("PEXPIRE", self._changes, _DAY_MS),
+        )
+        return _cursor_of(added.decode(), data)
+
+
+class RedisSessionStore:
+    """Records of sessions in an engine. See `SessionStore`."""
+
+    def __init__(self, engine: RedisEngine) -> None:
+        self._engine = engine
+
+    async def create(self, identifier: str, record: SessionRecord, seconds: float | None) -> None:
+        """Set a string."""
+        key = self._engine.key("session", identifier)
+        expiry = () if seconds is None else ("PX", _milliseconds(seconds))
+        await self._engine.call("SET", key, _value_of(record), *expiry)
+
+    async def load(self, identifier: str, seconds: float | None) -> SessionRecord | None:
+        """Get a string, and set its expiry."""
+        key = self._engine.key("session", identifier)
+        expiry = ("PERSIST",) if seconds is None else ("PX", _milliseconds(seconds))
+        value = await self._engine.call("GETEX", key, *expiry)
+        return None if value is None else decode_record(value[_VERSION.size :])
+
+    async def change(self, identifier: str, record: SessionRecord) -> bool:
+        """Compare the version of a string, and set the string."""
+        key = self._engine.key("session", identifier)
+        before = _VERSION.pack(record.version - 1)
+        return bool(await self._engine.call("EVAL", _CHANGE, 1, key, before, _value_of(record)))
+
+    async def touch(self, identifier: str, seconds: float | None) -> None:
+        """Set the expiry of a string."""
+        if seconds is not None:
+            key = self._engine.key("session", identifier)
+            await self._engine.call("PEXPIRE", key, _milliseconds(seconds))
+
+    async def end(self, identifier: str) -> None:
+        """Delete a string."""
+        await self._engine.call("DEL", self._engine.key("session", identifier))
+
+
+def _value_of(record: SessionRecord) -> bytes:
+    return _VERSION.pack(record.version) + encode_record(record)
+
+
+def _milliseconds(seconds: float) -> int:
+    return max(1, round(seconds * 1000))
+
+
+def _cursor_of(identifier: str, data: bytes) -> str:
+    return f"{identifier}{_SEPARATOR}{data[:_TOKEN_BYTES].hex()}"
+
+
+def _entries_of(read: Any) -> list[tuple[str, bytes]]:
+    """Ids and data of the entries in a reply to XREAD of one stream, in the form of RESP2."""
+    if not read:
+        return []
+    [(_, entries)] = read
+    return [(identifier.decode(), data) for identifier, (_, data) in entries]

@@ -1,0 +1,140 @@
+"""Records of sessions that any process serves, and where they are stored.
+
+A record is small plain data. Whoever changes one names the version that the change replaces, so
+that of two writers one is refused, loads anew and tries again.
+
+Source: basic/transports#session-management (2025-03-26 to 2025-11-25).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import anyio
+import msgspec
+
+from ...runtime.request_context import Identity
+
+RECORD_FORMAT = b"\x01"
+"""First byte of an encoded record; one of another format is unknown."""
+
+
+class SessionRecord(msgspec.Struct, frozen=True, array_like=True):
+    """The state of one session. `encode_record` and `decode_record` make bytes of it.
+
+    Attributes:
+        revision: Name of the revision.
+        capabilities: What the client declared.
+        info: The client's implementation info.
+        owner: The identity of the principal that opened the session; `None` without authorization.
+        version: Number of changes, its creation included.
+        is_ready: Whether the client has confirmed the handshake, or used the session.
+        is_confirmed: Whether it sent `notifications/initialized`.
+        log_level: Least level of log messages; `None` until it is set.
+        subscriptions: Resources to whose updates the client subscribed.
+        listener: The worker that has the newest stream which the client opened by GET.
+    """
+
+    revision: str
+    capabilities: Mapping[str, Any]
+    info: Mapping[str, Any] | None
+    owner: Identity | None = None
+    version: int = 1
+    is_ready: bool = False
+    is_confirmed: bool = False
+    log_level: str | None = None
+    subscriptions: frozenset[str] = frozenset()
+    listener: str = ""
+
+
+class SessionStore(Protocol):
+    """Stores the records of sessions. All methods raise `SharedStateError` if that fails.
+
+    A record is dropped when it was neither created, loaded nor touched for the seconds that its
+    last call named; `None` stands for never.
+    """
+
+    async def create(self, identifier: str, record: SessionRecord, seconds: float | None) -> None:
+        """Store the record of a new session."""
+        ...
+
+    async def load(self, identifier: str, seconds: float | None) -> SessionRecord | None:
+        """The record of a session; `None` if it has ended, or never was."""
+        ...
+
+    async def change(self, identifier: str, record: SessionRecord) -> bool:
+        """Store the next version of a record; `False` if the version before it is not stored."""
+        ...
+
+    async def touch(self, identifier: str, seconds: float | None) -> None:
+        """Keep a session that is in use without being loaded."""
+        ...
+
+    async def end(self, identifier: str) -> None:
+        """Drop a record, known or not."""
+        ...
+
+
+class MemorySessionStore:
+    """Stores records for the applications of one event loop."""
+
+    def __init__(self) -> None:
+        self._records: dict[str, tuple[SessionRecord, float]] = {}
+
+    async def create(self, identifier: str, record: SessionRecord, seconds: float | None) -> None:
+        """Store a record."""
+        now = anyio.current_time()
+        self._records = {each: kept for each, kept in self._records.items() if kept[1] > now}
+        self._records[identifier] = record, _expiry(seconds)
+
+    async def load(self, identifier: str, seconds: float | None) -> SessionRecord | None:
+        """A record."""
+        record, until = self._records.get(identifier, (None, 0.0))
+        if record is None or until <= anyio.current_time():
+            return None
+        self._records[identifier] = record, _expiry(seconds)
+        return record
+
+    async def change(self, identifier: str, record: SessionRecord) -> bool:
+        """Store the next version."""
+        before, until = self._records.get(identifier, (None, 0.0))
+        if before is None or before.version != record.version - 1:
+            return False
+        self._records[identifier] = record, until
+        return True
+
+    async def touch(self, identifier: str, seconds: float | None) -> None:
+        """Keep a session."""
+        await self.load(identifier, seconds)
+
+    async def end(self, identifier: str) -> None:
+        """Drop a record."""
+        self._records.pop(identifier, None)
+
+
+def _expiry(seconds: float | None) -> float:
+    return float("inf") if seconds is None else anyio.current_time() + seconds
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(SessionRecord).decode
+
+
+def encode_record(record: SessionRecord) -> bytes:
+    """The bytes of a record.
+
+    Raises:
+        UNWRITABLE: Its client stated something that msgpack has no form for.
+    """
+    return RECORD_FORMAT + _encode(record)
+
+
+def decode_record(data: bytes) -> SessionRecord | None:
+    """The record that bytes are; `None` for bytes of another format."""
+    if not data.startswith(RECORD_FORMAT):
+        return None
+    try:
+        return _decode(data[1:])
+    except msgspec.DecodeError:  # a newer process has stored it
+        return None

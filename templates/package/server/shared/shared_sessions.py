@@ -1,0 +1,494 @@
+"""Sessions that any worker serves: records in a store that the workers share.
+
+A worker that gets a request of a session loads its record, makes a session of it unless it has one,
+and serves the request. What a request changes of the record is stored before its response is sent.
+Streams and calls live in the worker that has their connection. What concerns them is sent there: a
+response of the client by the id of the request, which begins with that of the worker; a
+cancellation to all; a message for the stream that the client opened by GET to the worker of that.
+
+A worker that ends, or has no room, releases sessions; only their client and time end them.
+
+Source: basic/transports#session-management (2025-03-26 to 2025-11-25).
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import anyio
+import msgspec
+from msgspec import Raw
+from msgspec.structs import replace
+
+from ..._wire import UNREADABLE, is_object
+from ...channel import OutgoingMessage, RequestId
+from ...facts import Revisions
+from ...protocol import jsonrpc
+from ...protocol.lifecycle import Session, State
+from ...protocol.receiver import Send
+from ...protocol.requests import CANCELLED, PROGRESS, PROGRESS_TOKEN
+from ...protocol.server_connection import ServerConnection
+from ...runtime.request_context import PRINCIPAL, Identity
+from ...runtime.task_scope import TaskScope
+from ..asgi import http_response
+from ..asgi import request as http
+from ..asgi.http_response import HttpResponse
+from ..asgi.http_session import HttpSession
+from ..asgi.quotas import Quotas
+from ..asgi.session_endpoint import CheckDraft, SessionEndpoint
+from ..asgi.settings import ServerHttpSettings
+from ..serving import Service
+from .bus import SharedStateError
+from .session_store import SessionRecord
+from .worker import ClientMessage, ServerMessage, SessionChanged, SharedWorker
+
+logger = logging.getLogger(__name__)
+
+_TRIES = 20  # to change a record that other workers change too
+_ID_CHARACTERS = 128  # of a session id that is looked for
+_SEPARATOR = "."  # in a request id, after the id of the worker
+_TOUCHES = 3  # of a session in use, while it could be idle once
+
+_UNREACHABLE = "the state that the processes of this server share can't be had now"
+
+
+class SharedSession(HttpSession):
+    """A session as one worker has it. See `HttpSession`.
+
+    Attributes:
+        worker: The worker.
+        record: The record as it was loaded or stored last.
+    """
+
+    worker: SharedWorker
+    record: SessionRecord
+
+    def begin(self, worker: SharedWorker, connection: ServerConnection, serial: int) -> None:
+        """Name its worker, and take the state of its connection for what is stored.
+
+        Args:
+            worker: The worker.
+            connection: That of its peer.
+            serial: A number that no other session of the worker has.
+        """
+        self.worker = worker
+        self._connection = connection
+        connection.prefix_requests(f"{worker.id}{_SEPARATOR}{serial}{_SEPARATOR}")
+        self._seen = self._negotiated
+        self._storing = anyio.Lock()
+        self.record = _record_of(self._seen, self.owner)
+
+    def take_record(self, record: SessionRecord) -> None:
+        """Take over what other workers have changed, and leave what is not stored yet."""
+        before = self.record
+        if record.version <= before.version:
+            return
+        session = self._negotiated
+        is_stored = session is self._seen
+        merged = _merge(record, before, _record_of(session, self.owner))
+        if (merged.revision, merged.capabilities, merged.info) != (
+            session.revision.name,
+            session.peer_capabilities,
+            session.peer_info,
+        ):
+            revision = self._service.revisions[merged.revision]
+            session = Session(revision, {}, merged.capabilities, merged.info)
+            self._connection.assume_session(session, "")
+        session.state = State.READY if merged.is_ready else State.ANSWERED
+        session.confirmed = merged.is_confirmed
+        session.log_level = merged.log_level
+        session.subscriptions = set(merged.subscriptions)
+        if is_stored:
+            self._seen = session
+        self.record = record
+        self.count_subscriptions(0)
+
+    async def store_changes(self) -> None:
+        """Store what messages have changed. A failure is logged: the next message tries again."""
+        if self._has_changed():
+            async with self._storing:
+                if self._has_changed():  # and another message has not stored it meanwhile
+                    await self._store_all()
+
+    def _has_changed(self) -> bool:
+        session, record = self._negotiated, self.record
+        return (
+            session is not self._seen
+            or (session.state is State.READY) is not record.is_ready
+            or session.confirmed is not record.is_confirmed
+            or session.log_level != record.log_level
+            or session.subscriptions != record.subscriptions
+        )
+
+    async def _store_all(self) -> None:
+        session, before = self._negotiated, self.record
+        ours = _record_of(session, self.owner)
+        try:
+            await self._change(lambda stored: _merge(stored, before, ours))
+        except SharedStateError as error:
+            logger.warning("the change of a session is not stored yet: %s", error)
+        else:
+            self._seen = session
+
+    async def listen(self) -> None:
+        """Have messages that belong to no request sent by this worker.
+
+        Raises:
+            SharedStateError: The engine can't be reached.
+        """
+        if self.record.listener != self.worker.id:
+            await self._change(lambda stored: replace(stored, listener=self.worker.id))
+
+    async def send(self, message: OutgoingMessage) -> None:
+        """Store what a request has changed before its response is sent."""
+        if message.is_response:
+            await self.store_changes()
+        await super().send(message)
+
+    async def send_unrelated(self, message: bytes) -> None:
+        """Send a message that belongs to no request by the worker that has a stream for it."""
+        if not await self._forward(message):
+            await super().send_unrelated(message)
+
+    async def forward_pending(self) -> None:
+        """Give messages that wait for a stream to the worker that has one now."""
+        while self._pending and not self.over:
+            message = self._pending.pop(0)
+            if not await self._forward(message):
+                self._pending.insert(0, message)
+                return
+            self._pending_size -= len(message)
+            self.release_memory(len(message))
+
+    async def _forward(self, message: bytes) -> bool:
+        listener = self.record.listener
+        if self.over or listener in ("", self.worker.id):
+            return False
+        if any(stream.connected for stream in self._listening):
+            return False
+        return await self.worker.send(listener, ServerMessage(self.id, message))
+
+    async def _change(self, change: Callable[[SessionRecord], SessionRecord]) -> None:
+        """Store a changed record; a change of another worker in between is kept."""
+        store, stored = self.worker.state.sessions, self.record
+        for _ in range(_TRIES):
+            changed = replace(change(stored), version=stored.version + 1)
+            if await store.change(self.id, changed):
+                self.take_record(changed)
+                await self.worker.publish(SessionChanged(self.worker.id, self.id))
+                return
+            newest = await store.load(self.id, self._settings.limits.idle)
+            if newest is None:
+                return  # it has ended, and its end is on its way
+            stored = newest
+        raise SharedStateError(f"a session was changed by others {_TRIES} times in a row")
+
+
+class SharedEndpoint(SessionEndpoint):
+    """Serves the revisions with sessions, whose records the workers share.
+
+    Args:
+        worker: The worker that serves. The other arguments are those of `SessionEndpoint`.
+    """
+
+    session_type = SharedSession
+
+    def __init__(
+        self,
+        service: Service,
+        settings: ServerHttpSettings,
+        revisions: Revisions,
+        background: TaskScope,
+        quotas: Quotas,
+        check_draft: CheckDraft | None,
+        worker: SharedWorker,
+    ) -> None:
+        super().__init__(service, settings, revisions, background, quotas, check_draft)
+        self._worker = worker
+        self._store = worker.state.sessions
+        self._idle = settings.limits.idle
+        self._protected = settings.auth is not None
+        self._serials = itertools.count(1)
+        worker.handler = self
+
+    async def watch(self) -> None:
+        """Keep sessions in use, and watch as `SessionEndpoint.watch` does."""
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(super().watch)
+            if self._idle is not None:
+                tasks.start_soon(self._keep_used, self._idle / _TOUCHES)
+
+    async def post(
+        self,
+        request: http.HttpRequest,
+        message: jsonrpc.Message | None,
+        messages: Sequence[jsonrpc.Message],
+        body: bytes,
+        receive: http.Receive,
+        send: http.Send,
+        scope: anyio.CancelScope,
+        session: HttpSession | HttpResponse | None = None,
+    ) -> None:
+        """Respond to one POST; see `SessionEndpoint.post`."""
+        if self.named_session(request) is not None:
+            session = await self._adopt(request)
+            if isinstance(session, SharedSession):
+                try:
+                    own = await self._route(session, messages, body)
+                except SharedStateError:
+                    session = http_response.unavailable(_UNREACHABLE)
+                else:
+                    if not own:
+                        session = HttpResponse(session.revision.facts.http.accepted)
+                    messages = own
+        await super().post(request, message, messages, body, receive, send, scope, session)
+
+    async def get(self, request: http.HttpRequest, receive: http.Receive, send: http.Send) -> None:
+        """Open a stream of the session, or resume one."""
+        session = await self._adopt(request)
+        if isinstance(session, SharedSession) and http.check_events(request) is None:
+            try:
+                await session.listen()
+            except SharedStateError:
+                session = http_response.unavailable(_UNREACHABLE)
+        if isinstance(session, HttpResponse):
+            await session.send(send)
+        else:
+            await super().get(request, receive, send)
+
+    async def delete(self, request: http.HttpRequest, send: http.Send) -> None:
+        """End the session, whichever workers have it."""
+        session = await self._adopt(request)
+        if isinstance(session, SharedSession):
+            try:
+                await self._store.end(session.id)
+                await self._worker.publish(SessionChanged(self._worker.id, session.id))
+            except SharedStateError:
+                session = http_response.unavailable(_UNREACHABLE)
+        if isinstance(session, HttpResponse):
+            await session.send(send)
+        else:
+            await super().delete(request, send)
+
+    async def take(self, letter: SessionChanged | ClientMessage | ServerMessage) -> None:
+        """Handle what another worker says of a session that this one has."""
+        session = self.registry.get(letter.session)
+        if not isinstance(session, SharedSession):
+            return
+        if isinstance(letter, SessionChanged):
+            if letter.origin != self._worker.id:
+                await self._load_again(session)
+        elif isinstance(letter, ServerMessage):
+            await HttpSession.send_unrelated(session, letter.body)
+        else:
+            await self._take_from_client(session, letter.body)
+
+    async def reload(self) -> None:
+        """Load the records of all sessions here; those that have none have ended."""
+        for session in self.registry.all():
+            if isinstance(session, SharedSession):
+                await self._load_again(session)
+
+    def _plain_session(self, request: http.HttpRequest) -> HttpSession | None:
+        """None: a record is loaded first, which has to wait."""
+        return None
+
+    def _session_of(self, connection: ServerConnection, request: http.HttpRequest) -> HttpSession:
+        session = super()._session_of(connection, request)
+        assert isinstance(session, SharedSession)
+        session.owner = self._owner()
+        session.begin(self._worker, connection, next(self._serials))
+        return session
+
+    async def _register(self, session: HttpSession, body: bytes) -> HttpResponse | None:
+        refused = await super()._register(session, body)
+        if refused is not None:
+            return refused
+        assert isinstance(session, SharedSession)
+        try:
+            await self._store.create(session.id, session.record, self._idle)
+        except SharedStateError:
+            refused = http_response.unavailable(_UNREACHABLE)
+        except ValueError as error:
+            refused = http_response.refusal(session.revision.facts.http.rejected, str(error))
+        if refused is not None:
+            await self.registry.end(session)
+        return refused
+
+    async def _adopt(self, request: http.HttpRequest) -> HttpSession | HttpResponse:
+        """The session that a request names, as its record is now; or the refusal."""
+        identifier = self.named_session(request)
+        refused = self.check_version(request)
+        if refused is not None or identifier is None:
+            return refused or self._session(request)
+        record = None
+        if len(identifier) <= _ID_CHARACTERS:
+            try:
+                record = await self._store.load(identifier, self._idle)
+            except SharedStateError:
+                return http_response.unavailable(_UNREACHABLE)
+        session = self.registry.get(identifier)
+        if record is None and session is not None:
+            await self.registry.end(session)
+        if record is None or record.owner != self._owner() or record.revision not in self.revisions:
+            return http_response.unknown_session(self._facts.http.unknown_session)
+        if session is None:
+            return await self._add_session(identifier, record, request)
+        assert isinstance(session, SharedSession)
+        self.registry.touch(session)
+        session.take_record(record)
+        return session
+
+    async def _add_session(
+        self, identifier: str, record: SessionRecord, request: http.HttpRequest
+    ) -> HttpSession | HttpResponse:
+        """A session of a record that another worker has stored; or the refusal."""
+        connection = self._connection(lasts=True)
+        revision = self.revisions[record.revision]
+        connection.assume_session(Session(revision, {}, record.capabilities, record.info), "")
+        session = self._session_of(connection, request)
+        assert isinstance(session, SharedSession)
+        session.id = session.session_id = identifier
+        session.record = replace(session.record, version=0)
+        session.take_record(record)
+        if not await session.reserve_initialize(_size_of(record)):
+            return http_response.over_limit("session_bytes")
+        added = self.registry.get(identifier)
+        if added is not None:  # by another request meanwhile
+            session.release_memory(session.kept)
+            return added
+        if not await self.registry.add(session):
+            session.release_memory(session.kept)
+            return http_response.over_limit("sessions")
+        return session
+
+    async def _load_again(self, session: SharedSession) -> None:
+        record = await self._store.load(session.id, self._idle)
+        if record is None:
+            await self.registry.end(session)
+        else:
+            session.take_record(record)
+            await session.forward_pending()
+
+    async def _route(
+        self, session: SharedSession, messages: Sequence[jsonrpc.Message], body: bytes
+    ) -> Sequence[jsonrpc.Message]:
+        """Send what concerns calls of other workers there; gives the messages that do not.
+
+        Raises:
+            SharedStateError: The engine can't be reached.
+        """
+        own: list[jsonrpc.Message] = []
+        workers: set[str | None] = set()
+        for message in messages:
+            is_elsewhere, worker = self._place_of(session, message)
+            if is_elsewhere:
+                workers.add(worker)
+            else:
+                own.append(message)
+        letter = ClientMessage(session.id, body)
+        for worker in workers:
+            if worker is None:
+                await self._worker.publish(letter)
+            else:
+                await self._worker.send(worker, letter)
+        return own if workers else messages
+
+    def _place_of(
+        self, session: SharedSession, message: jsonrpc.Message
+    ) -> tuple[bool, str | None]:
+        """Whether a message concerns a call of another worker, and which one if that is known."""
+        identifier: RequestId | None = None
+        if isinstance(message, jsonrpc.Notification):
+            if message.method == CANCELLED:
+                cancelled = _member(message.params, "requestId")
+                return not session.peer.connection.is_open(cancelled), None
+            if message.method == PROGRESS:
+                identifier = _member(message.params, PROGRESS_TOKEN)
+        elif not isinstance(message, jsonrpc.Request):
+            identifier = message.id
+        if not isinstance(identifier, str) or _SEPARATOR not in identifier:
+            return False, None
+        worker = identifier.partition(_SEPARATOR)[0]
+        return worker != self._worker.id, worker
+
+    async def _take_from_client(self, session: SharedSession, body: bytes) -> None:
+        """Handle what concerns calls here in a body that another worker has received."""
+        connection = session.peer.connection
+        for message in jsonrpc.parse_messages(body):
+            if not _concerns_calls(message) or self._place_of(session, message)[0]:
+                continue
+            for event in connection.receive_message(message, anyio.current_time()):
+                if not isinstance(event, Send):
+                    await session.peer.handle(event)
+
+    async def _keep_used(self, seconds: float) -> None:
+        """Touch the records of sessions with connections, until cancelled."""
+        while True:
+            await anyio.sleep(seconds)
+            for session in self.registry.all():
+                if session.users:
+                    try:
+                        await self._store.touch(session.id, self._idle)
+                    except SharedStateError as error:
+                        logger.debug("%s", error)
+                        break
+
+    def _owner(self) -> Identity | None:
+        return PRINCIPAL.get().identity if self._protected else None
+
+
+def _concerns_calls(message: jsonrpc.Message) -> bool:
+    """Whether a message is about a call that is being served, and may be one of another worker."""
+    if isinstance(message, jsonrpc.Notification):
+        return message.method in (CANCELLED, PROGRESS)
+    return not isinstance(message, jsonrpc.Request)
+
+
+def _record_of(session: Session, owner: Identity | None) -> SessionRecord:
+    """The record of a session as it is here."""
+    return SessionRecord(
+        revision=session.revision.name,
+        capabilities=session.peer_capabilities,
+        info=session.peer_info,
+        owner=owner,
+        is_ready=session.state is State.READY,
+        is_confirmed=session.confirmed,
+        log_level=session.log_level,
+        subscriptions=frozenset(session.subscriptions),
+    )
+
+
+_MERGED = ("revision", "capabilities", "info", "is_ready", "is_confirmed", "log_level")
+
+
+def _merge(stored: SessionRecord, before: SessionRecord, ours: SessionRecord) -> SessionRecord:
+    """A stored record with the changes that were made here.
+
+    Args:
+        stored: The record, with changes of other workers.
+        before: The record as it was before all changes.
+        ours: The record with the changes here.
+    """
+    changes: dict[str, Any] = {
+        name: value for name in _MERGED if (value := getattr(ours, name)) != getattr(before, name)
+    }
+    added = ours.subscriptions - before.subscriptions
+    removed = before.subscriptions - ours.subscriptions
+    return replace(stored, subscriptions=(stored.subscriptions | added) - removed, **changes)
+
+
+def _size_of(record: SessionRecord) -> int:
+    return len(msgspec.json.encode((record.capabilities, record.info)))
+
+
+def _member(params: Raw | None, name: str) -> Any:
+    """A member of the params of a notification, if that is an id; `None` otherwise."""
+    try:
+        members = msgspec.json.decode(params or b"{}")
+    except UNREADABLE:
+        return None
+    return jsonrpc.read_id(members.get(name)) if is_object(members) else None

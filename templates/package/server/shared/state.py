@@ -1,0 +1,44 @@
+"""The state that the processes of a server share: a bus and a store, and what opens them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
+
+import msgspec
+
+from .bus import Bus
+from .session_store import SessionStore
+
+
+class SharedState(msgspec.Struct, frozen=True):
+    """What processes share. Engines of another kind than that of Redis are joined here.
+
+    Attributes:
+        bus: Tells workers of changes, and of each other.
+        sessions: Stores the records of sessions.
+        opened: Makes the context manager in which both are used; each event loop enters one.
+    """
+
+    bus: Bus
+    sessions: SessionStore
+    opened: Callable[[], AbstractAsyncContextManager[object]] = nullcontext
+
+
+def state_of(name: str, shared: SharedState | str) -> SharedState:
+    """The state that the option `shared` stands for.
+
+    Args:
+        name: Name of the server: others share nothing with it, even by the same engine.
+        shared: The option.
+
+    Raises:
+        ValueError: It is no URL of an engine.
+        MissingExtraError: `valkey` is not installed.
+    """
+    if isinstance(shared, SharedState):
+        return shared
+    from .redis_engine import RedisBus, RedisEngine, RedisSessionStore  # loads a library
+
+    engine = RedisEngine(shared, name)
+    return SharedState(RedisBus(engine), RedisSessionStore(engine), engine.opened)

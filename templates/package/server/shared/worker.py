@@ -1,0 +1,309 @@
+"""One of the processes that serve together: what it tells the others, and what these tell it.
+
+    Announcer -> publish ->  the bus  -> changes -> the clients that this worker serves
+    a session's record has changed    -> changes -> the session, if this worker has it
+    a message for one worker -> send  -> receive -> the session that it belongs to
+
+What happens here is announced to the clients here at once, and to those of others through the bus.
+An engine that can't be reached delays that; after a gap, everything counts as changed.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import threading
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, Protocol, TypeAlias
+
+import anyio
+import msgspec
+
+from ..._wire import UNREADABLE
+from ...protocol.requests import RESOURCE_UPDATED
+from ...runtime.pending_requests import PendingRequests
+from ..serving import Service
+from .bus import Bus, SharedStateError
+from .state import SharedState, state_of
+
+logger = logging.getLogger(__name__)
+
+_ID_BYTES = 6
+_RETRY_SECONDS = 0.5  # between two tries to reach the engine
+_MOST_PENDING = 1000  # announcements that wait for the engine; the oldest are dropped
+
+LISTS = {name: f"notifications/{name}/list_changed" for name in ("tools", "prompts", "resources")}
+"""The notifications that a list has changed, by what it lists."""
+
+
+class Announcement(msgspec.Struct, frozen=True, array_like=True, tag=1):
+    """A notification to all clients that want it.
+
+    Attributes:
+        origin: The worker whose clients have it already; empty for another process.
+        name: The notification.
+        params: Its params.
+        subject: See `Announcer.announce`.
+    """
+
+    origin: str
+    name: str
+    params: Mapping[str, Any] | None = None
+    subject: str | None = None
+
+
+class SessionChanged(msgspec.Struct, frozen=True, array_like=True, tag=2):
+    """The record of a session has changed, or is there no more.
+
+    Attributes:
+        origin: The worker that has changed it.
+        session: Id of the session.
+    """
+
+    origin: str
+    session: str
+
+
+class ClientMessage(msgspec.Struct, frozen=True, array_like=True, tag=3):
+    """A message of a client, for the worker that waits for it.
+
+    Attributes:
+        session: Id of the session.
+        body: The message.
+    """
+
+    session: str
+    body: bytes
+
+
+class ServerMessage(msgspec.Struct, frozen=True, array_like=True, tag=4):
+    """A message to a client, for the worker that has a stream of the session.
+
+    Attributes:
+        session: Id of the session.
+        body: The message.
+    """
+
+    session: str
+    body: bytes
+
+
+Letter: TypeAlias = Announcement | SessionChanged | ClientMessage | ServerMessage
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(Letter).decode
+_FORMAT = b"\x01"
+
+
+class SharedSessions(Protocol):
+    """The sessions that a worker has."""
+
+    async def take(self, letter: SessionChanged | ClientMessage | ServerMessage) -> None:
+        """Handle what concerns a session, if this worker has it."""
+        ...
+
+    async def reload(self) -> None:
+        """Take each session as changed."""
+        ...
+
+
+class SharedWorker:
+    """A worker while one event loop runs it.
+
+    Args:
+        service: What is served.
+        state: What it shares.
+
+    Attributes:
+        id: Its id: random, of letters and digits.
+        state: As passed.
+        handler: Handles what concerns sessions; `None` if it has none.
+    """
+
+    def __init__(self, service: Service, state: SharedState) -> None:
+        self.id = secrets.token_hex(_ID_BYTES)
+        self.state = state
+        self.handler: SharedSessions | None = None
+        self._announcer = service.announcer
+        self._pending: dict[tuple[str, str], Announcement] = {}
+        self._added: Callable[[], object] = _do_nothing
+
+    async def run(self) -> None:
+        """Take part until cancelled."""
+        async with self.state.opened(), anyio.create_task_group() as tasks:
+            with self._announcer.followed_by(self._follow):
+                tasks.start_soon(self._repeated, self._publish_pending)
+                tasks.start_soon(self._read_changes)
+                tasks.start_soon(self._repeated, self._read_inbox)
+                await anyio.sleep_forever()
+
+    async def publish(self, letter: Letter) -> None:
+        """Tell all workers, this one too.
+
+        Raises:
+            SharedStateError: The engine can't be reached.
+        """
+        await self.state.bus.publish(_FORMAT + _encode(letter))
+
+    async def send(self, worker: str, letter: Letter) -> bool:
+        """Tell one worker; `False` if that is not alive.
+
+        Raises:
+            SharedStateError: The engine can't be reached.
+        """
+        return await self.state.bus.send(worker, _FORMAT + _encode(letter))
+
+    def _follow(
+        self,
+        name: str,
+        params: Mapping[str, Any] | None = None,
+        subject: str | None = None,
+        wanted: Callable[[PendingRequests], bool] | None = None,
+    ) -> None:
+        """Have the other workers announce something, unless it is for certain clients here."""
+        if wanted is None:
+            about = subject or (params or {}).get("uri", "")
+            self._pending.pop((name, about), None)
+            self._pending[name, about] = Announcement(self.id, name, params, subject)
+            if len(self._pending) > _MOST_PENDING:
+                del self._pending[next(iter(self._pending))]
+            self._added()
+
+    async def _publish_pending(self) -> None:
+        added = anyio.Event()
+        thread, token = threading.get_ident(), anyio.lowlevel.current_token()
+
+        def add() -> None:
+            if threading.get_ident() == thread:
+                added.set()
+            else:
+                anyio.from_thread.run_sync(added.set, token=token)
+
+        self._added = add
+        while self._pending:
+            about, announcement = next(iter(self._pending.items()))
+            await self.publish(announcement)
+            if self._pending.get(about) is announcement:
+                del self._pending[about]
+        await added.wait()
+
+    async def _read_changes(self) -> None:
+        cursor: str | None = None
+        was_lost = False
+        while True:
+            try:
+                news = await self.state.bus.changes(cursor)
+            except SharedStateError as error:
+                if not was_lost:
+                    logger.warning("%s; other workers hear of changes later", error)
+                was_lost = True
+                await anyio.sleep(_RETRY_SECONDS)
+                continue
+            if was_lost:
+                logger.warning("the engine of the shared state is back")
+                was_lost = False
+            cursor = news.cursor
+            if news.gap:
+                await self._guarded(self._take_all_as_changed)
+            for change in news.changes:
+                await self._guarded(self._take, change)
+
+    async def _read_inbox(self) -> None:
+        await self.state.bus.beat(self.id)
+        for letter in await self.state.bus.receive(self.id):
+            await self._guarded(self._take, letter)
+
+    async def _repeated(self, function: Callable[[], Awaitable[None]]) -> None:
+        while True:
+            try:
+                await function()
+            except SharedStateError as error:
+                logger.debug("%s", error)
+                await anyio.sleep(_RETRY_SECONDS)
+
+    async def _guarded(self, function: Callable[..., Awaitable[None]], *arguments: Any) -> None:
+        """Call a function; a failure is logged, and what comes after is handled all the same."""
+        try:
+            await function(*arguments)
+        except Exception:
+            logger.exception("a message of another worker failed")
+
+    async def _take(self, data: bytes) -> None:
+        letter = _read(data)
+        if isinstance(letter, Announcement):
+            if letter.origin != self.id:
+                self._announcer.deliver(letter.name, letter.params, letter.subject)
+        elif letter is not None and self.handler is not None:
+            await self.handler.take(letter)
+
+    async def _take_all_as_changed(self) -> None:
+        if self.handler is not None:
+            await self.handler.reload()
+        for name in LISTS.values():
+            self._announcer.deliver(name)
+        for uri in self._announcer.subscribed_uris():
+            self._announcer.deliver(RESOURCE_UPDATED, {"uri": uri})
+
+
+def worker_of(service: Service, shared: SharedState | str) -> SharedWorker:
+    """The worker of an application with the option `shared`.
+
+    Raises:
+        ValueError: It is no URL of an engine.
+        MissingExtraError: `valkey` is not installed.
+    """
+    name: str = service.describe(service.revisions.newest()).info["name"]
+    return SharedWorker(service, state_of(name, shared))
+
+
+class ChangeAnnouncer:
+    """Announces changes to the clients of all workers. Made by `Server.announcer`.
+
+    Args:
+        bus: The bus that the workers share.
+    """
+
+    def __init__(self, bus: Bus) -> None:
+        self._bus = bus
+
+    async def list_changed(self, name: str) -> None:
+        """Announce that a list has changed: `tools`, `prompts` or `resources`.
+
+        Raises:
+            ValueError: There is no such list.
+            SharedStateError: The engine can't be reached.
+        """
+        if name not in LISTS:
+            raise ValueError(f"expected one of {', '.join(LISTS)}, got {name!r}")
+        await self._bus.publish(_FORMAT + _encode(Announcement("", LISTS[name])))
+
+    async def resource_updated(self, uri: str) -> None:
+        """Announce to the clients that subscribed to a resource that it was updated.
+
+        Raises:
+            SharedStateError: The engine can't be reached.
+        """
+        await self._bus.publish(_FORMAT + _encode(Announcement("", RESOURCE_UPDATED, {"uri": uri})))
+
+
+@asynccontextmanager
+async def announcing(name: str, shared: SharedState | str) -> AsyncGenerator[ChangeAnnouncer]:
+    """Announces changes of a server with a name, while the block runs."""
+    state = state_of(name, shared)
+    async with state.opened():
+        yield ChangeAnnouncer(state.bus)
+
+
+def _do_nothing() -> None: ...
+
+
+def _read(data: bytes) -> Letter | None:
+    """A letter; `None` if a newer process has sent one that this one does not understand."""
+    if not data.startswith(_FORMAT):
+        return None
+    try:
+        letter: Letter = _decode(data[len(_FORMAT) :])
+    except UNREADABLE:
+        return None
+    return letter

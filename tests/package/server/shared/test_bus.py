@@ -1,0 +1,128 @@
+"""A bus among workers: changes to all in one order, and letters to one."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import anyio
+import pytest
+
+from mcp_protocol import Bus, MemoryBus, SharedStateError
+from mcp_protocol.server.shared import bus as bus_module
+from mcp_protocol.server.shared.state import SharedState, state_of
+from package.server.shared.engine import Engine, running
+
+KINDS = ("memory", "redis")
+kinds = pytest.mark.parametrize("kind", KINDS)
+
+
+@asynccontextmanager
+async def bus_of(kind: str, engine: Engine) -> AsyncIterator[Bus]:
+    """A bus of a kind."""
+    if kind == "memory":
+        yield MemoryBus()
+        return
+    state: SharedState = state_of("tester", engine.url)
+    async with state.opened():
+        yield state.bus
+
+
+async def read(bus: Bus, cursor: str | None, count: int) -> tuple[str, list[bytes]]:
+    """So many changes after a cursor, without a gap; and the next cursor."""
+    got: list[bytes] = []
+    with anyio.fail_after(5):
+        while len(got) < count:
+            news = await bus.changes(cursor)
+            assert not news.gap
+            got += news.changes
+            cursor = news.cursor
+    assert cursor is not None
+    return cursor, got
+
+
+@kinds
+async def test_each_reader_gets_all_changes_in_their_order(kind: str, engine: Engine) -> None:
+    async with bus_of(kind, engine) as bus:
+        cursors = [(await bus.changes(None)).cursor for _ in range(2)]
+        sent = [b"%d" % number for number in range(50)]
+        for change in sent:
+            await bus.publish(change)
+        for cursor in cursors:
+            assert (await read(bus, cursor, 50))[1] == sent
+
+
+@kinds
+async def test_a_reader_that_waits_gets_a_change_at_once(kind: str, engine: Engine) -> None:
+    async with bus_of(kind, engine) as bus, anyio.create_task_group() as tasks:
+        cursor = (await bus.changes(None)).cursor
+        tasks.start_soon(bus.publish, b"change")
+        assert (await read(bus, cursor, 1))[1] == [b"change"]
+
+
+@kinds
+async def test_who_reads_too_late_gets_a_gap(
+    kind: str, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bus_module, "KEPT_CHANGES", 100)
+    async with bus_of(kind, engine) as bus:
+        cursor = (await bus.changes(None)).cursor
+        for number in range(1000):
+            await bus.publish(b"%d" % number)
+        with anyio.fail_after(5):
+            news = await bus.changes(cursor)
+        assert news.gap
+        await bus.publish(b"later")
+        assert (await read(bus, news.cursor, 1))[1][-1:] == [b"later"]
+
+
+@kinds
+async def test_a_letter_reaches_one_inbox_once(kind: str, engine: Engine) -> None:
+    async with bus_of(kind, engine) as bus:
+        await bus.beat("one")
+        await bus.beat("two")
+        assert await bus.send("one", b"first")
+        assert await bus.send("one", b"second")
+        assert list(await bus.receive("one")) == [b"first", b"second"]
+        assert list(await bus.receive("one")) == []
+        assert list(await bus.receive("two")) == []
+
+
+@kinds
+async def test_a_worker_that_never_beat_gets_no_letter(kind: str, engine: Engine) -> None:
+    async with bus_of(kind, engine) as bus:
+        assert not await bus.send("nobody", b"letter")
+
+
+async def test_servers_of_other_names_share_nothing(engine: Engine) -> None:
+    one, other = state_of("one", engine.url), state_of("other", engine.url)
+    async with one.opened(), other.opened():
+        cursor = (await one.bus.changes(None)).cursor
+        await other.bus.publish(b"change")
+        assert not (await one.bus.changes(cursor)).changes
+
+
+async def test_an_engine_that_restarts_without_data_leaves_a_gap() -> None:
+    with running() as engine:
+        state = state_of("tester", engine.url)
+        async with state.opened():
+            cursor = (await state.bus.changes(None)).cursor
+            await state.bus.publish(b"before")
+            engine.stop()
+            with pytest.raises(SharedStateError), anyio.fail_after(10):
+                await state.bus.publish(b"lost")
+            engine.start()
+            with anyio.fail_after(10):
+                news = await state.bus.changes(cursor)
+            assert news.gap
+            await state.bus.publish(b"after")
+            assert (await read(state.bus, news.cursor, 1))[1] == [b"after"]
+
+
+async def test_an_engine_that_is_emptied_leaves_a_gap(engine: Engine) -> None:
+    async with bus_of("redis", engine) as bus:
+        cursor = (await bus.changes(None)).cursor
+        engine.ask("FLUSHALL")
+        await bus.publish(b"after")
+        with anyio.fail_after(5):
+            assert (await bus.changes(cursor)).gap

@@ -1,0 +1,173 @@
+"""Processes that share an engine: `serve --workers N --shared URL`."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import os
+import signal
+import textwrap
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from package.asgi_client import BOTH
+from package.server.raw_http import SECONDS
+from package.server.shared.engine import Engine
+from package.server.web_process import SERVE, Started, run, started
+from package.wire import INITIALIZED, SESSIONS, initialize, request
+
+newest = pytest.mark.parametrize("revision", SESSIONS[-1:])
+
+WEB = """
+    import os, sys
+    from dataclasses import dataclass
+    import anyio
+    from mcp_protocol import Context, Server
+
+    @dataclass
+    class Name:
+        name: str
+
+    server = Server("web", "1", drain=0.3)
+
+    @server.tool()
+    def pid() -> str:
+        return str(os.getpid())
+
+    @server.tool()
+    async def greet(ctx: Context) -> str:
+        answer = await ctx.elicit("Who?", Name)
+        return f"Hello, {answer.content.name}"
+
+    @server.tool()
+    async def hang() -> str:
+        print(os.getpid(), file=sys.stderr, flush=True)
+        await anyio.sleep(600)
+        return "done"
+"""
+
+
+@pytest.fixture
+def server(engine: Engine, tmp_path: Path) -> Iterator[Started]:
+    """A server of three processes."""
+    (tmp_path / "web.py").write_text(textwrap.dedent(WEB))
+    with started(tmp_path, *SERVE, "--workers", "3", "--shared", engine.url) as server:
+        yield server
+
+
+class Client:
+    """A client with a session, whose requests have a connection each.
+
+    Attributes:
+        port: The port of the server.
+        fields: Header fields of each request.
+    """
+
+    def __init__(self, server: Started, revision: str) -> None:
+        self.port = server.port
+        self._revision = revision
+        self.fields = {"Accept": BOTH, "Content-Type": "application/json"}
+        status, fields, _ = self.post(initialize(revision, {"elicitation": {}}))
+        assert status == 200
+        self.fields["Mcp-Session-Id"] = fields["Mcp-Session-Id"]
+        self.fields["MCP-Protocol-Version"] = revision
+        assert self.post(INITIALIZED)[0] == 202
+
+    @contextlib.contextmanager
+    def open(self, message: Any) -> Iterator[http.client.HTTPResponse]:
+        """The response to a POST, unread."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=SECONDS)
+        with contextlib.closing(connection):
+            connection.request("POST", "/mcp", json.dumps(message), self.fields)
+            with connection.getresponse() as response:
+                yield response
+
+    def post(self, message: Any) -> tuple[int, Any, bytes]:
+        """Status, header fields and body of the response to a POST."""
+        with self.open(message) as response:
+            return response.status, response.headers, response.read()
+
+    def call(self, tool: str) -> tuple[int, str]:
+        """The status of the response to a call, and the text that the tool returned."""
+        status, _, body = self.post(self.message(tool))
+        return status, json.loads(body)["result"]["content"][0]["text"]
+
+    def message(self, tool: str) -> dict[str, Any]:
+        return request(self._revision, "tools/call", {"name": tool, "arguments": {}})
+
+
+@newest
+def test_all_processes_serve_one_session(server: Started, revision: str) -> None:
+    client = Client(server, revision)
+    served: set[str] = set()
+    late = time.monotonic() + SECONDS
+    while len(served) < 3:
+        status, pid = client.call("pid")
+        assert status == 200
+        served.add(pid)
+        assert time.monotonic() < late
+    code, _, err, _ = server.end()
+    assert (code, err) == (0, "")  # they lack nothing, and none complains at the end
+
+
+@newest
+def test_answers_find_the_process_that_asks(server: Started, revision: str) -> None:
+    client = Client(server, revision)
+    for _ in range(8):
+        with client.open(client.message("greet")) as response:
+            while not (line := response.readline()).startswith(b'data: {"'):
+                assert line
+            identifier = json.loads(line[6:])["id"]
+            answer = {"action": "accept", "content": {"name": "Ada"}}
+            message = {"jsonrpc": "2.0", "id": identifier, "result": answer}
+            assert client.post(message)[0] == 202
+            assert b"Hello, Ada" in response.read()
+
+
+@newest
+def test_a_session_lives_when_a_process_is_killed_in_a_call(server: Started, revision: str) -> None:
+    client = Client(server, revision)
+    calling = server.ask(raw_post(client, client.message("hang")))
+    assert server.process.stderr is not None
+    hanging = int(server.process.stderr.readline())
+    os.kill(hanging, signal.SIGKILL)
+    with contextlib.suppress(ConnectionResetError):
+        assert calling.recv(1 << 16) in (b"", b"HTTP/1.1 200 OK")
+    for _ in range(6):
+        status, pid = client.call("pid")
+        assert status == 200
+        assert int(pid) != hanging
+
+
+def raw_post(client: Client, message: Any) -> bytes:
+    """A POST of a client, as bytes."""
+    body = json.dumps(message).encode()
+    fields = {"Host": f"127.0.0.1:{client.port}", "Content-Length": str(len(body)), **client.fields}
+    head = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
+    return f"POST /mcp HTTP/1.1\r\n{head}\r\n".encode() + body
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("--shared", "redis://h/0"), "--shared and --sse need --http"),
+        (("--http", ":0", "--shared", "h:1"), "error: shared: expected the URL of an engine"),
+        (
+            ("--http", ":0", "--workers", "2", "--shared", "h:1"),
+            "error: shared: expected the URL of an engine",
+        ),
+    ],
+)
+def test_what_can_not_be_shared_gets_one_line(
+    words: tuple[str, ...], complaint: str, tmp_path: Path
+) -> None:
+    (tmp_path / "web.py").write_text(textwrap.dedent(WEB))
+    done = run(tmp_path, "-m", "mcp_protocol", "serve", "web", *words)
+    assert done.returncode == 2
+    assert complaint in done.stderr.splitlines()[-1]
+    assert "Traceback" not in done.stderr

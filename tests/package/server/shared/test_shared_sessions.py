@@ -1,0 +1,307 @@
+"""Sessions that workers share: each request at a random one of three, over one engine."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from typing import Any
+
+import anyio
+import pytest
+
+from mcp_protocol import MemoryBus, MemorySessionStore, SharedState, StaticTokens
+from mcp_protocol.server.asgi.settings import Limits
+from package.asgi_client import SESSION
+from package.rules import holding
+from package.server.shared.engine import Engine, running
+from package.server.shared.shared_servers import Workers, eventually, sharing
+from package.wire import CHANGED, INITIALIZED, SESSIONS, UPDATED, cancelled, initialize, request
+
+sessions = pytest.mark.parametrize("revision", SESSIONS)
+newest = pytest.mark.parametrize("revision", SESSIONS[-1:])
+ABLE: dict[str, Any] = {"elicitation": {"form": {}}, "roots": {}}
+URI = "note://today"
+ELICITS = "elicitation.standalone-request"
+TOKENS = StaticTokens({"alice-1": "alice", "bob-1": "bob"})
+
+
+async def opened(workers: Workers, revision: str) -> str:
+    """The id of a new session, which all clients use."""
+    workers.any.fields[SESSION] = None
+    await workers.any.initialize(revision, ABLE)
+    workers.use_session()
+    identifier = workers.any.fields[SESSION]
+    assert identifier is not None
+    return identifier
+
+
+def call(revision: str, tool: str, id: int = 1) -> dict[str, Any]:
+    return request(revision, "tools/call", {"name": tool, "arguments": {}}, id=id)
+
+
+def text_of(reply: Any) -> str:
+    text: str = reply.result["content"][0]["text"]
+    return text
+
+
+@pytest.mark.requirement("http.session-assign")
+@sessions
+async def test_any_worker_serves_the_requests_of_a_session(revision: str, engine: Engine) -> None:
+    async with sharing(engine.url) as workers:
+        identifier = await opened(workers, revision)
+        assert len(identifier) < 64
+        for http in workers.each:
+            seen = json.loads(text_of(await http.post(call(revision, "about"))))
+            assert seen["revision"] == revision
+            assert seen["session"] == identifier
+            assert seen["info"] == {"name": "tester", "version": "1"}
+            assert seen["capabilities"] == ABLE
+
+
+@newest
+async def test_a_state_in_memory_serves_the_applications_of_one_loop(revision: str) -> None:
+    async with sharing(SharedState(MemoryBus(), MemorySessionStore())) as workers:
+        await opened(workers, revision)
+        for http in workers.each:
+            assert (await http.post(call(revision, "about"))).status == 200
+
+
+@newest
+async def test_a_session_outlives_all_of_its_workers(revision: str, engine: Engine) -> None:
+    async with sharing(engine.url) as before:
+        await opened(before, revision)
+    async with sharing(engine.url) as after:
+        after.any.fields |= before.any.fields
+        assert (await after.any.post(call(revision, "about"))).status == 200
+
+
+@sessions
+async def test_the_log_level_holds_at_each_worker(revision: str, engine: Engine) -> None:
+    async with sharing(engine.url) as workers:
+        await opened(workers, revision)
+        for setting, sent in (("error", ["loud"]), ("debug", ["quiet", "loud"])):
+            level = request(revision, "logging/setLevel", {"level": setting})
+            assert (await workers.any.post(level)).status == 200
+            for http in workers.each:
+                reply = await http.post(call(revision, "logs"))
+                data = [each["params"]["data"] for each in reply.messages if "params" in each]
+                assert data == sent
+
+
+@pytest.mark.requirement("http.session-gone-404", "http.session-terminate")
+@sessions
+async def test_delete_ends_a_session_at_each_worker(revision: str, engine: Engine) -> None:
+    async with sharing(engine.url) as workers:
+        await opened(workers, revision)
+        for http in workers.each:
+            assert (await http.post(call(revision, "about"))).status == 200
+        async with workers.each[0].stream("GET") as stream:
+            assert (await workers.each[1].delete()).status == 200
+            for http in workers.each:
+                for method in ("POST", "GET", "DELETE"):
+                    message = call(revision, "about") if method == "POST" else None
+                    assert (await http.request(method, message)).status == 404
+            await stream.end()
+
+
+@sessions
+async def test_ids_that_no_worker_gave_are_unknown(revision: str, engine: Engine) -> None:
+    async with sharing(engine.url) as workers:
+        for identifier in ("x", "y" * 43, "z" * 5000, "*", "a b\tc"):
+            reply = await workers.any.post(call(revision, "about"), **{SESSION: identifier})
+            assert reply.status == 404
+
+
+@newest
+async def test_a_session_that_nobody_uses_expires(revision: str, engine: Engine) -> None:
+    async with sharing(engine.url, limits=Limits(idle=0.3)) as workers:
+        await opened(workers, revision)
+        await eventually(lambda: "session" not in engine.ask("KEYS", "*session*"))
+        assert (await workers.any.post(call(revision, "about"))).status == 404
+
+
+@newest
+async def test_a_session_with_an_open_stream_does_not_expire(revision: str, engine: Engine) -> None:
+    async with sharing(engine.url, limits=Limits(idle=0.3)) as workers:
+        identifier = await opened(workers, revision)
+        left: list[int] = []
+
+        def was_extended(times: int) -> bool:
+            key = f"mcp:{{tester}}:session:{identifier}"
+            left.append(int(engine.ask("PTTL", key).strip(":\r\n")))
+            return sum(before < after for before, after in pairwise(left)) >= times
+
+        async with workers.each[0].stream("GET"):
+            await eventually(lambda: was_extended(5))
+        assert (await workers.each[1].post(call(revision, "about"))).status == 200
+
+
+@pytest.mark.requirement("transport-security.session-bound-to-user")
+@newest
+async def test_an_owner_s_session_is_unknown_to_another(revision: str, engine: Engine) -> None:
+    async with sharing(engine.url, auth=TOKENS) as workers:
+        workers.any.fields["authorization"] = "Bearer alice-1"
+        await opened(workers, revision)
+        for http in workers.each:
+            assert (await http.post(call(revision, "about"))).status == 200
+            http.fields["authorization"] = "Bearer bob-1"
+            for method in ("POST", "GET", "DELETE"):
+                message = call(revision, "about") if method == "POST" else None
+                assert (await http.request(method, message)).status == 404
+
+
+@sessions
+async def test_an_update_reaches_the_stream_at_another_worker(
+    revision: str, engine: Engine
+) -> None:
+    async with sharing(engine.url) as workers:
+        await opened(workers, revision)
+        async with workers.each[0].stream("GET") as stream:
+            subscribe = request(revision, "resources/subscribe", {"uri": URI})
+            assert (await workers.each[1].post(subscribe)).status == 200
+            workers.servers[2].server.resource_updated(URI)
+            assert (await stream.message())["method"] == UPDATED
+            unsubscribe = request(revision, "resources/unsubscribe", {"uri": URI})
+            assert (await workers.each[2].post(unsubscribe)).status == 200
+            workers.servers[1].server.resource_updated(URI)
+            workers.servers[1].server.tool("later")(lambda: "later")
+            assert (await stream.message())["method"] == CHANGED["toolsListChanged"]
+
+
+@sessions
+async def test_what_belongs_to_no_request_takes_the_open_stream(
+    revision: str, engine: Engine
+) -> None:
+    async with sharing(engine.url) as workers:
+        await opened(workers, revision)
+        assert (await workers.each[1].post(call(revision, "about"))).status == 200
+        async with workers.each[0].stream("GET") as stream:
+            assert text_of(await workers.each[1].post(call(revision, "ask_unrelated"))) == "sent"
+            assert (await stream.message())["method"] == CHANGED["toolsListChanged"]
+
+
+@newest
+async def test_what_waits_for_a_stream_goes_where_one_is_opened(
+    revision: str, engine: Engine
+) -> None:
+    async with sharing(engine.url) as workers:
+        await opened(workers, revision)
+        assert text_of(await workers.each[1].post(call(revision, "ask_unrelated"))) == "sent"
+        async with workers.each[0].stream("GET") as stream:
+            assert (await stream.message())["method"] == CHANGED["toolsListChanged"]
+
+
+@pytest.mark.parametrize("revision", [name for name in holding(ELICITS) if name in SESSIONS])
+async def test_an_answer_reaches_the_call_at_another_worker(revision: str, engine: Engine) -> None:
+    async with sharing(engine.url) as workers:
+        await opened(workers, revision)
+        for at, asked in enumerate(workers.each):
+            async with asked.stream("POST", call(revision, "greet")) as stream:
+                question = await stream.message()
+                while "id" not in question:
+                    question = await stream.message()
+                answer = {"action": "accept", "content": {"name": "Ada"}}
+                message = {"jsonrpc": "2.0", "id": question["id"], "result": answer}
+                assert (await workers.each[at - 1].post(message)).status == 202
+                reply = (await stream.messages())[-1]
+                assert reply["result"]["content"][0]["text"] == "Hello, Ada"
+
+
+@sessions
+async def test_a_cancellation_reaches_the_call_at_another_worker(
+    revision: str, engine: Engine
+) -> None:
+    async with sharing(engine.url) as workers:
+        await opened(workers, revision)
+        async with workers.each[0].stream("POST", call(revision, "wait", 7), begun=False):
+            await eventually(workers.servers[0].began.is_set)
+            assert (await workers.each[1].post(cancelled(7))).status == 202
+            with anyio.fail_after(5):
+                await workers.servers[0].cancelled.wait()
+
+
+@newest
+async def test_two_workers_that_change_a_session_lose_nothing(
+    revision: str, engine: Engine
+) -> None:
+    async with sharing(engine.url) as workers:
+        await opened(workers, revision)
+        async with anyio.create_task_group() as tasks:
+            for number in range(30):
+                params = {"uri": f"note://{number}"}
+                subscribe = request(revision, "resources/subscribe", params, id=number + 10)
+                tasks.start_soon(workers.each[number % 3].post, subscribe)
+        async with workers.each[0].stream("GET") as stream:
+            for number in range(30):
+                workers.servers[1].server.resource_updated(f"note://{number}")
+            uris = {(await stream.message())["params"]["uri"] for _ in range(30)}
+            assert uris == {f"note://{number}" for number in range(30)}
+
+
+@sessions
+async def test_an_engine_that_is_gone_is_503_and_not_404(revision: str) -> None:
+    with running() as engine:
+        async with sharing(engine.url) as workers:
+            await opened(workers, revision)
+            engine.stop()
+            for method in ("POST", "GET", "DELETE"):
+                message = call(revision, "about") if method == "POST" else None
+                reply = await workers.any.request(method, message)
+                assert (reply.status, reply.fields["retry-after"]) == (503, "1")
+            reply = await workers.any.post(initialize(revision), **{SESSION: None})
+            assert (reply.status, reply.fields["retry-after"]) == (503, "1")
+            reply = await workers.any.ask(
+                "2026-07-28", "tools/call", {"name": "logs", "arguments": {}}
+            )
+            assert reply.status == 200
+
+
+@newest
+async def test_an_engine_that_lost_its_data_is_404_and_initialize(revision: str) -> None:
+    with running() as engine:
+        async with sharing(engine.url) as workers:
+            await opened(workers, revision)
+            engine.stop()
+            engine.start()
+            await eventually_serves(workers, revision, 404)
+            await opened(workers, revision)
+            assert (await workers.any.post(call(revision, "about"))).status == 200
+
+
+async def eventually_serves(workers: Workers, revision: str, status: int) -> None:
+    """Wait until no worker answers 503 any more."""
+    with anyio.fail_after(10):
+        for http in workers.each:
+            while (reply := await http.post(call(revision, "about"))).status == 503:
+                await anyio.lowlevel.checkpoint()
+            assert reply.status == status
+
+
+@newest
+async def test_a_second_initialize_holds_at_each_worker(revision: str, engine: Engine) -> None:
+    async with sharing(engine.url) as workers:
+        await opened(workers, revision)
+        for http in workers.each:
+            assert (await http.post(call(revision, "about"))).status == 200
+        assert (await workers.each[0].post(initialize(revision, {"sampling": {}}))).status == 200
+        assert (await workers.each[0].post(INITIALIZED)).status == 202
+        for http in workers.each:
+            seen = json.loads(text_of(await http.post(call(revision, "about"))))
+            assert seen["capabilities"] == {"sampling": {}}
+
+
+@newest
+async def test_visibility_in_a_shared_session_is_refused(revision: str, engine: Engine) -> None:
+    async with sharing(engine.url) as workers:
+        await opened(workers, revision)
+        reply = await workers.any.post(call(revision, "hide"))
+        assert "share the session, but not that; instead, give" in reply.error["message"]
+
+
+@newest
+async def test_values_of_a_session_are_those_of_each_worker(revision: str, engine: Engine) -> None:
+    async with sharing(engine.url) as workers:
+        await opened(workers, revision)
+        for http in workers.each:
+            for count in ("1", "2"):
+                assert text_of(await http.post(call(revision, "count"))) == count
