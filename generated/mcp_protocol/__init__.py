@@ -54,6 +54,7 @@ _NAMES = {
         "to_builtins",
         "replace",
     ),
+    ".apps": ("Csp", "ToolUi", "UI_EXTENSION", "UiResource", "ui_of"),
     ".auth.address_rules": ("AddressRules",),
     ".auth.flows": ("IdentityProvider",),
     ".auth.jwt_signing": ("PrivateKey",),

@@ -14,6 +14,13 @@ from ._wire import (
     to_builtins as to_builtins,
     replace as replace,
 )
+from .apps import (
+    Csp as Csp,
+    ToolUi as ToolUi,
+    UI_EXTENSION as UI_EXTENSION,
+    UiResource as UiResource,
+    ui_of as ui_of,
+)
 from .auth.address_rules import AddressRules as AddressRules
 from .auth.flows import IdentityProvider as IdentityProvider
 from .auth.jwt_signing import PrivateKey as PrivateKey

@@ -29,6 +29,7 @@ _PEERS = ("client", "server")
 _TASKS = "a revision or an extension with tasks"
 """The need of tasks, beside a client or a server."""
 _TASKS_EXTENSION = "io.modelcontextprotocol/tasks"
+_UI_EXTENSION = "io.modelcontextprotocol/ui"
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,8 @@ class Feature:
         server_members: Members of `Server` that it adds.
         client_members: Members of open clients that it adds.
         context_members: Members of `Context` that it adds.
-        extensions: Extensions whose servers need it.
+        tool_options: Options of `Server.tool` that it adds.
+        extensions: Extensions that bring it.
         is_rendered: Whether modules of it are: an installed runtime has all other features.
     """
 
@@ -53,6 +55,7 @@ class Feature:
     server_members: tuple[str, ...] = ()
     client_members: tuple[str, ...] = ()
     context_members: tuple[str, ...] = ()
+    tool_options: tuple[str, ...] = ()
     extensions: frozenset[str] = frozenset()
     is_rendered: bool = False
 
@@ -143,6 +146,14 @@ FEATURES = (
         brings=("elicitation",),
         client_members=("task",),
         extensions=frozenset({_TASKS_EXTENSION}),
+    ),
+    Feature(
+        "apps",
+        frozenset(),
+        server_members=("ui",),
+        client_members=("read_ui",),
+        tool_options=("ui", "visibility"),
+        extensions=frozenset({_UI_EXTENSION}),
     ),
     Feature(
         "telemetry",

@@ -29,6 +29,7 @@ from .key_ring import StateKey
 if TYPE_CHECKING:
     from ...runtime.request_context import RequestContext
     from ..server_session import ServerSession
+    from .app_decorators import ToolOptions
 
 __all__ = [
     "ClientQuestions",
@@ -37,6 +38,7 @@ __all__ = [
     "RequestStateSigner",
     "ServerSession",
     "StateKey",
+    "ToolOptions",
     "URLElicitationRequiredError",
     "make_proxy",
     "param_headers_of",

@@ -27,9 +27,10 @@ from ...runtime.peer import CONCURRENT_REQUESTS, check_concurrent_requests
 from ...runtime.request_context import Application, Principal
 from .. import serving
 from .dependencies import is_coroutine_function
+from .app_decorators import AppDecorators
 from .content import Icon, present, wire_of
 from .custom_handlers import LowLevelHandlers, RevisionHandlers
-from .decorators import AbsentAttribute, Decorators
+from .decorators import AbsentAttribute
 from .dispatcher import LIST_CHANGES, ForbiddenItems, ServerSettings
 from .features import RequestStateSigner, StateKey, make_proxy
 from .registry import Cacheable, CacheHint, cache_hints
@@ -56,7 +57,7 @@ Lifespan: TypeAlias = Callable[[Any], AbstractAsyncContextManager[Any]]
 _T = TypeVar("_T")
 
 
-class Server(Decorators):
+class Server(AppDecorators):
     """An MCP server.
 
     Args:

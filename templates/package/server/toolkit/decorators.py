@@ -28,6 +28,7 @@ from .tools import FROM_SIGNATURE, FromSignature, Tool, ToolRunner
 if TYPE_CHECKING:
     from ...other_sdks import NoOptions
     from .dependencies import Dependencies
+    from .features import ToolOptions
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -95,7 +96,7 @@ class Decorators(Dispatcher):
         timeout: float | None = None,
         tags: Collection[str] = (),
         runner: ToolRunner | None = None,
-        **others: Unpack[NoOptions],
+        **others: Unpack[ToolOptions],
     ) -> Callable[[Function], Function]: ...
 
     @overload
@@ -117,7 +118,7 @@ class Decorators(Dispatcher):
         timeout: float | None = None,
         tags: Collection[str] = (),
         runner: ToolRunner | None = None,
-        **others: Unpack[NoOptions],
+        **others: Unpack[ToolOptions],
     ) -> Any:
         """Register the decorated function as a tool.
 
@@ -150,7 +151,7 @@ class Decorators(Dispatcher):
                 name is taken.
         """
         own_name = None if callable(name) else name
-        _check_others(others, "tool")
+        meta = self._tool_meta(meta, others)
         required = checked_scopes(scopes)
         hints = wire_of(annotations, ToolAnnotations, "annotations") if annotations else None
         members = _members(title, description, icons, meta, hints)
@@ -309,6 +310,13 @@ class Decorators(Dispatcher):
             return function
 
         return register(name) if callable(name) else register
+
+    def _tool_meta(
+        self, meta: Mapping[str, Any] | None, others: Mapping[str, Any]
+    ) -> Mapping[str, Any] | None:
+        """`_meta` of a tool, with what options of features add to it."""
+        _check_others(others, "tool")
+        return meta
 
     add_tool = _adder(tool)
     add_resource = _adder(resource)

@@ -178,7 +178,8 @@ async def _list(
         if item.mount not in asked:
             asked[item.mount] = await _items_of(item.mount, registry, request)
         if item.inner_key in asked[item.mount]:
-            listed[key] = _ListedItem(asked[item.mount][item.inner_key] | item.key)
+            members = asked[item.mount][item.inner_key]
+            listed[key] = _ListedItem(item.mount.outer_wire(members, item.key))
     keys = {*listed, *registry.all_keys()}
     found: dict[Mount, dict[str, Listed]] = {}
     for mount in mounts.open_mounts():  # as `_in_open_mounts` finds them
@@ -188,7 +189,8 @@ async def _list(
             key = mount.outer_key(registry.kind, inner_key)
             if key not in keys:
                 keys.add(key)
-                found[mount][key] = _ListedItem({**members, KEY_MEMBERS[registry.kind]: key})
+                outer_key = {KEY_MEMBERS[registry.kind]: key}
+                found[mount][key] = _ListedItem(mount.outer_wire(members, outer_key))
     for mount in mounts:
         listed.update(found.get(mount, {}))
     return registry.page_of(request, listed)

@@ -1,0 +1,213 @@
+"""MCP Apps of a server: tools with a user interface, and the documents that hosts show for them.
+
+A client that does not show user interfaces gets the tools without them, and without those tools
+that only a user interface may call. So does each client of a revision whose tools have no `_meta`.
+
+Source: ext-apps/specification/2026-01-26/apps (resource discovery, capability negotiation).
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import Callable, Collection, Mapping
+from functools import cache
+from os import PathLike
+from typing import Any, TypedDict
+
+import msgspec
+
+from ..._wire import is_many
+from ...apps import MIME_TYPE, UI, VISIBILITIES, Csp, Permission, Visibility, tool_ui, ui_wire
+from ...facts import Revision
+from ...foreign_text import is_uri
+from ...protocol.lifecycle import CAPABILITY, merged_objects, settings_of
+from ...runtime.request_context import RequestContext
+from ...scopes import checked_scopes
+from .content import present
+from .decorators import Decorators
+from .dependencies import local_names
+from .registry import NO_CACHING, CacheHint, Listed, Registry, checked_tags
+from .revision_types import field_type, structs_in
+
+_META = "_meta"
+
+_logger = logging.getLogger(__name__)
+
+
+class ToolOptions(TypedDict, total=False):
+    """Further options of `Server.tool`.
+
+    Attributes:
+        ui: URI of the document that shows the tool's results, as registered by `Server.ui`.
+        visibility: Who may call the tool: `model`, `app` (the document), or both, the default.
+    """
+
+    ui: str
+    visibility: Collection[Visibility]
+
+
+class ToolRegistry(Registry[Any]):
+    """The tools, of which clients without user interfaces see less."""
+
+    async def page(self, request: RequestContext) -> Any:
+        """A page of the list; for the arguments and errors see `Registry`."""
+        listed = self.visible_items(request)
+        if any(_has_ui(each) for each in listed.values()):
+            return self.page_of(request, listed)
+        return await super().page(request)
+
+    def page_of(self, request: RequestContext, listed: Mapping[str, Listed]) -> Any:
+        """The same for a list that is not the same for all."""
+        if not (carries_meta(request.method.result) and shows_apps(request.peer_capabilities)):
+            listed = {
+                key: PlainTool(item) if _has_ui(item) else item
+                for key, item in listed.items()
+                if "model" in tool_ui(item.wire("any").get(_META)).visibility
+            }
+        return super().page_of(request, listed)
+
+
+class PlainTool(msgspec.Struct, frozen=True):
+    """A tool as clients without user interfaces see it."""
+
+    item: Listed
+
+    def wire(self, structured_content: str) -> dict[str, Any]:
+        """The tool without its user interface; see `Tool`."""
+        wire = self.item.wire(structured_content)
+        meta = {name: value for name, value in wire[_META].items() if name != "ui"}
+        rest = {name: value for name, value in wire.items() if name != _META}
+        return {**rest, _META: meta} if meta else rest
+
+
+class AppDecorators(Decorators):
+    """The decorators, with user interfaces."""
+
+    _tool_registry = ToolRegistry
+
+    def ui(
+        self,
+        uri: str,
+        html: str | PathLike[str] | Callable[..., Any],
+        *,
+        name: str | None = None,
+        title: str | None = None,
+        description: str | None = None,
+        csp: Csp | None = None,
+        permissions: Collection[Permission] = (),
+        domain: str | None = None,
+        prefers_border: bool | None = None,
+        cache: CacheHint = NO_CACHING,
+        scopes: Collection[str] = (),
+        tags: Collection[str] = (),
+    ) -> None:
+        """Register a document as user interface of tools.
+
+            server.ui("ui://weather/view.html", Path("view.html"))
+
+        Args:
+            uri: Its URI, which begins with `ui://`.
+            html: The document: text, the path of a file, which is read for each request, or a
+                function with the parameters of a resource's that returns text or bytes.
+            name: Its name; the end of the URI by default.
+            title: A name for display.
+            description: What it is.
+            csp: The origins that it may use; none by default.
+            permissions: The capabilities of browsers that it asks for.
+            domain: The origin that it wants to have, in the form of the host.
+            prefers_border: Whether it wants a visible border; `None` leaves that to the host.
+            cache: The cache hint of the document; always private if scopes are needed.
+            scopes: Scopes that reading needs, besides those of every request.
+            tags: Names for `enable` and `disable`; they are not sent.
+
+        Raises:
+            FileNotFoundError: There is no such file.
+            TypeError: The function has parameters that nothing gives.
+            ValueError: The URI has another form or is registered already, the text has no HTML, or
+                a permission is unknown.
+        """
+        from .app_documents import UiDocument, reader  # loaded only if a server has documents
+
+        check_ui_uri(uri, "uri")
+        ui = ui_wire(csp, permissions, domain, prefers_border)
+        if required := checked_scopes(scopes):
+            cache = CacheHint(cache.ttl_ms, "private")
+        resource = UiDocument(
+            html if callable(html) else reader(html),
+            uri,
+            name=name or uri.rpartition("/")[2],
+            mime_type=MIME_TYPE,
+            members=present(title=title, description=description, _meta={"ui": ui} if ui else None),
+            cache=cache,
+            names=local_names(inspect.currentframe()),
+        )
+        resource.scopes, resource.tags = required, checked_tags(tags)
+        self._resources.add(uri, resource)
+        self._declare_apps()
+
+    def _tool_meta(
+        self, meta: Mapping[str, Any] | None, others: Mapping[str, Any]
+    ) -> Mapping[str, Any] | None:
+        options = dict(others)
+        uri, visibility = options.pop("ui", None), options.pop("visibility", None)
+        super()._tool_meta(meta, options)
+        if uri is None and visibility is None:
+            return meta
+        if uri is not None:
+            check_ui_uri(uri, "ui")
+        if visibility is not None:
+            visibility = _checked_visibility(visibility)
+        self._declare_apps()
+        return {**(meta or {}), "ui": present(resourceUri=uri, visibility=visibility)}
+
+    def _declare_apps(self) -> None:
+        declared = merged_objects(self._capabilities, {CAPABILITY: {UI: {}}})
+        self._capabilities.update(declared)
+        self._methods_changed()
+
+    def _declared(self, revision: Revision) -> dict[str, Any]:
+        for key, tool in self._tools.items.items():
+            uri = tool_ui(tool.wire("any").get(_META)).resource_uri
+            if uri is not None and self._resources.find(uri) is None and self._has_all_resources:
+                _logger.warning("tool %r: its ui %r is not registered by server.ui", key, uri)
+        return super()._declared(revision)
+
+    @property
+    def _has_all_resources(self) -> bool:
+        """Whether no resource is served that is not registered."""
+        return self._low_level is None and self._mounts is None and not self._is_open
+
+
+def shows_apps(capabilities: Mapping[str, Any]) -> bool:
+    """Whether a client with these capabilities shows user interfaces."""
+    settings = settings_of(capabilities, UI) or {}
+    mime_types = settings.get("mimeTypes")
+    return is_many(mime_types) and MIME_TYPE in mime_types
+
+
+@cache
+def carries_meta(result: Any) -> bool:
+    """Whether the tools in a type of results have `_meta`, as those of older revisions have not."""
+    return any(field_type(tool, _META) for tool in structs_in(field_type(result, "tools")))
+
+
+def check_ui_uri(uri: object, label: str) -> None:
+    """Check the URI of a user interface.
+
+    Raises:
+        ValueError: It has another form.
+    """
+    if not isinstance(uri, str) or not uri.startswith("ui://") or "{" in uri or not is_uri(uri):
+        raise ValueError(f"{label}: expected a URI such as ui://weather/view.html, got {uri!r}")
+
+
+def _checked_visibility(visibility: Collection[str]) -> list[str]:
+    if isinstance(visibility, str) or not visibility or {*visibility} - {*VISIBILITIES}:
+        known = " or ".join(map(repr, VISIBILITIES))
+        raise ValueError(f"visibility: expected a collection of {known}, got {visibility!r}")
+    return [each for each in VISIBILITIES if each in visibility]
+
+
+def _has_ui(item: Listed) -> bool:
+    return "ui" in (item.wire("any").get(_META) or {})
