@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, TypedDict, get_args
 
 from ._wire import is_many, is_object
 
@@ -98,6 +98,18 @@ class Csp:
             "form-action": "'none'",
         }
         return "; ".join(f"{name} {value.rstrip()}" for name, value in directives.items())
+
+
+class ToolOptions(TypedDict, total=False):
+    """Further options of `Server.tool`.
+
+    Attributes:
+        ui: URI of the document that shows the tool's results, as registered by `Server.ui`.
+        visibility: Who may call the tool: `model`, `app` (the document), or both, the default.
+    """
+
+    ui: str
+    visibility: Collection[Visibility]
 
 
 @dataclass(frozen=True)

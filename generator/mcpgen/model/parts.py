@@ -44,7 +44,6 @@ class Feature:
         server_members: Members of `Server` that it adds.
         client_members: Members of open clients that it adds.
         context_members: Members of `Context` that it adds.
-        tool_options: Options of `Server.tool` that it adds.
         extensions: Extensions that bring it.
         is_rendered: Whether modules of it are: an installed runtime has all other features.
     """
@@ -55,7 +54,6 @@ class Feature:
     server_members: tuple[str, ...] = ()
     client_members: tuple[str, ...] = ()
     context_members: tuple[str, ...] = ()
-    tool_options: tuple[str, ...] = ()
     extensions: frozenset[str] = frozenset()
     is_rendered: bool = False
 
@@ -152,7 +150,6 @@ FEATURES = (
         frozenset(),
         server_members=("ui",),
         client_members=("read_ui",),
-        tool_options=("ui", "visibility"),
         extensions=frozenset({_UI_EXTENSION}),
     ),
     Feature(

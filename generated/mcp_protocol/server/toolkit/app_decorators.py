@@ -13,12 +13,12 @@ import logging
 from collections.abc import Callable, Collection, Mapping
 from functools import cache
 from os import PathLike
-from typing import Any, TypedDict
+from typing import Any
 
 import msgspec
 
 from ..._wire import is_many
-from ...apps import MIME_TYPE, UI, VISIBILITIES, Csp, Permission, Visibility, tool_ui, ui_wire
+from ...apps import MIME_TYPE, UI, VISIBILITIES, Csp, Permission, tool_ui, ui_wire
 from ...facts import Revision
 from ...foreign_text import is_uri
 from ...protocol.lifecycle import CAPABILITY, merged_objects, settings_of
@@ -33,18 +33,6 @@ from .revision_types import field_type, structs_in
 _META = "_meta"
 
 _logger = logging.getLogger(__name__)
-
-
-class ToolOptions(TypedDict, total=False):
-    """Further options of `Server.tool`.
-
-    Attributes:
-        ui: URI of the document that shows the tool's results, as registered by `Server.ui`.
-        visibility: Who may call the tool: `model`, `app` (the document), or both, the default.
-    """
-
-    ui: str
-    visibility: Collection[Visibility]
 
 
 class ToolRegistry(Registry[Any]):
@@ -146,12 +134,10 @@ class AppDecorators(Decorators):
         self._resources.add(uri, resource)
         self._declare_apps()
 
-    def _tool_meta(
-        self, meta: Mapping[str, Any] | None, others: Mapping[str, Any]
-    ) -> Mapping[str, Any] | None:
-        options = dict(others)
-        uri, visibility = options.pop("ui", None), options.pop("visibility", None)
-        super()._tool_meta(meta, options)
+    def _tool_meta(self, meta: Any, options: Mapping[str, Any]) -> Any:
+        others = dict(options)
+        uri, visibility = others.pop("ui", None), others.pop("visibility", None)
+        super()._tool_meta(meta, others)
         if uri is None and visibility is None:
             return meta
         if uri is not None:

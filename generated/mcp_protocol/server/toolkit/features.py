@@ -27,9 +27,9 @@ from .client_features.questions import ClientQuestions
 from .key_ring import StateKey
 
 if TYPE_CHECKING:
+    from ...apps import ToolOptions as ToolOptions
     from ...runtime.request_context import RequestContext
     from ..server_session import ServerSession
-    from .app_decorators import ToolOptions
 
 __all__ = [
     "ClientQuestions",

@@ -311,11 +311,9 @@ class Decorators(Dispatcher):
 
         return register(name) if callable(name) else register
 
-    def _tool_meta(
-        self, meta: Mapping[str, Any] | None, others: Mapping[str, Any]
-    ) -> Mapping[str, Any] | None:
+    def _tool_meta(self, meta: Any, options: Mapping[str, Any]) -> Any:
         """`_meta` of a tool, with what options of features add to it."""
-        _check_others(others, "tool")
+        _check_others(options, "tool")
         return meta
 
     add_tool = _adder(tool)
