@@ -730,8 +730,10 @@ def browser(session: nox.Session) -> None:
     if program is None:
         give_up(session, f"found no Chromium; `apt-get install {CHROMIUM[0]}` helps")
     enter(session, "interop")
+    packages = npm_peers(session, Path(session.create_tmp()).resolve() / "npm", SCHEMAS_OF_NPM)
     selected = ("-m", "browser", "tests/browser", *session.posargs)
-    run_tests(session, *selected, env={"MCP_CHROMIUM": program})
+    environment = {"MCP_CHROMIUM": program, "MCP_NPM_SCHEMAS": packages}
+    run_tests(session, *selected, env=environment)
 
 
 def chromium() -> str | None:

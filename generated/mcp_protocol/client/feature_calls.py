@@ -24,7 +24,11 @@ if TYPE_CHECKING:
     from .server_config import ServerEntry
 
 
-class FeatureCalls(ModelCalls, MiddlewareCalls, AppCalls):
+class FeatureCalls(
+    ModelCalls,
+    MiddlewareCalls,
+    AppCalls,
+):
     """The methods of the features that this package has; for those of others, how to add them."""
 
 

@@ -234,6 +234,7 @@ _ENTRIES = (
     ("peer", "__main__.py"),
     ("server", "models.py"),
     ("inspector", "inspector/page.html"),
+    ("inspector", "inspector/sandbox.html"),
     ("testing", "testing.py"),
     ("proxy", "proxy/proxy_server.py"),
     ("runtime", "client/extension_client.py"),

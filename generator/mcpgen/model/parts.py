@@ -132,7 +132,7 @@ FEATURES = (
     Feature(
         "inspector",
         frozenset({"client", "server", "http"}),
-        brings=("commands", "subscriptions", "trace"),
+        brings=("apps", "commands", "subscriptions", "trace"),
     ),
     Feature(
         "scaling",
