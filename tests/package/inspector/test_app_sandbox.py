@@ -47,7 +47,7 @@ def answered(page: Page, path: str, host: str, method: str = "GET") -> HTTPRespo
     return response
 
 
-def test_a_sandbox_has_the_policy_of_its_document_at_another_origin(page: Page) -> None:
+def test_a_sandbox_has_the_policy_of_its_document(page: Page) -> None:
     shown = page.act("app", tool="show")
     assert (shown["html"], shown["border"]) == ("<p>view", False)
     response = answered(page, shown["path"], f"localhost:{page.port}")
