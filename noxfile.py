@@ -120,7 +120,7 @@ PUBLISHED_SERVERS = (
 SKELETONS = {
     "server": ("server", "plain-server"),
     "client": ("client", "plain-client"),
-    "server-stdio": ("server", "stdio-server", "-r", "latest", "--transport", "stdio"),
+    "server-stdio": ("server", "stdio-server", "-r", "latest", "--transport", "stdio", "--app"),
     "client-stdio": ("client", "stdio-client", "-r", "latest", "--transport", "stdio"),
     "server-mirror": ("server", "mirror-server", "-r", "latest", "--from", "LISTS"),
     "client-mirror": ("client", "mirror-client", "-r", "2025-03-26", "--from", "LISTS"),

@@ -15,12 +15,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, FrameLocator, Locator, Page, expect, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    FrameLocator,
+    Locator,
+    Page,
+    Route,
+    expect,
+    sync_playwright,
+)
 
+from conventions.sources import ROOT
 from package.inspector.inspected import inspected
 
 pytestmark = pytest.mark.browser
 
+VIEW = ROOT / "templates/project/server/view.html"
 BUNDLE = "node_modules/@modelcontextprotocol/ext-apps/dist/src/app-with-deps.js"
 
 OFFICIAL = """<!doctype html>
@@ -53,7 +63,9 @@ HOSTILE = """<!doctype html>
 <meta charset="utf-8"><p id="out"></p>
 <script>
 const out = {};
-const tried = (name, work) => { try { out[name] = String(work()); } catch (error) { out[name] = error.name; } };
+const tried = (name, work) => {
+  try { out[name] = String(work()); } catch (error) { out[name] = error.name; }
+};
 tried("parent", () => parent.document);
 tried("top", () => top.document.title);
 tried("top location", () => top.location.href);
@@ -78,7 +90,9 @@ out.popup = String(window.open("https://example.com/"));
 tried("navigate top", () => { top.location = "https://example.com/"; return "done"; });
 const ask = (method, params) => new Promise((done) => {
   const id = Math.random();
-  addEventListener("message", ({ data }) => { if (data.id === id) done(data.error ? `error ${data.error.code}` : "result"); });
+  addEventListener("message", ({ data }) => {
+    if (data.id === id) done(data.error ? `error ${data.error.code}` : "result");
+  });
   parent.postMessage({ jsonrpc: "2.0", id, method, params }, "*");
 });
 waits.push(
@@ -87,8 +101,9 @@ waits.push(
   ask("__proto__", {}).then((v) => { out.proto = v; }),
   ask("ui/open-link", { url: "javascript:alert(1)" }).then((v) => { out.link = v; }),
 );
-parent.postMessage({ jsonrpc: "2.0", method: "ui/notifications/sandbox-proxy-ready", params: {} }, "*");
-parent.postMessage({ jsonrpc: "2.0", method: "ui/notifications/size-changed", params: { height: 1e9 } }, "*");
+const tell = (method, params) => parent.postMessage({ jsonrpc: "2.0", method, params }, "*");
+tell("ui/notifications/sandbox-proxy-ready", {});
+tell("ui/notifications/size-changed", { height: 1e9 });
 parent.postMessage("text", "*");
 Promise.all(waits).then(() => setTimeout(() => {
   out.blocked = [...new Set(blocked)].sort();
@@ -108,6 +123,12 @@ SERVER = """
     @server.tool(ui="ui://demo/official.html")
     def clock(zone: str) -> str:
         return f"noon in {zone}"
+
+    server.ui("ui://demo/view.html", Path(__file__).with_name("view.html"))
+
+    @server.tool(ui="ui://demo/view.html")
+    def measure(text: str) -> dict[str, int]:
+        return {"words": len(text.split()), "characters": len(text)}
 
     @server.tool(ui="ui://demo/hostile.html")
     def hostile() -> str:
@@ -152,6 +173,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     official = OFFICIAL % {"bundle": bundle.replace("</script", "<\\/script"), "app": exported[1]}
     (folder / "official.html").write_text(official, "utf-8")
     (folder / "hostile.html").write_text(HOSTILE, "utf-8")
+    (folder / "view.html").write_text(VIEW.read_text("utf-8"), "utf-8")
     (folder / "demo.py").write_text(textwrap.dedent(SERVER), "utf-8")
     with inspected(folder) as page:
         yield page.url
@@ -190,6 +212,11 @@ def test_the_official_app_gets_input_result_and_theme(page: Page) -> None:
     expect(app.locator("#theme")).to_have_text("light")
     page.emulate_media(color_scheme="dark")
     expect(app.locator("#theme")).to_have_text("dark")
+
+
+def test_the_document_of_a_new_project_shows_a_result(page: Page) -> None:
+    app = called(page, "measure", text="to be or not")
+    expect(app.locator("#size")).to_have_text("4 words, 12 characters")
 
 
 def test_a_call_of_an_app_needs_the_consent_of_the_user(page: Page) -> None:
@@ -245,8 +272,13 @@ def test_another_item_ends_the_app(page: Page) -> None:
 
 
 def test_a_hostile_document_gets_nothing(page: Page) -> None:
-    requests: list[str] = []
-    page.on("request", lambda request: requests.append(request.url))
+    sent: list[str] = []  # what the policy stops never comes here
+
+    def answer(route: Route) -> None:
+        sent.append(route.request.url)
+        route.fulfill(body="far")
+
+    page.context.route("https://example.com/**", answer)
     address = page.url
     app = called(page, "hostile")
     expect(app.locator("#out")).not_to_be_empty()
@@ -267,5 +299,5 @@ def test_a_hostile_document_gets_nothing(page: Page) -> None:
     }
     assert page.url == address
     assert len(page.context.pages) == 1
-    assert not [url for url in requests if "example.com" in url]
+    assert sent == []
     expect(page.locator("#app iframe")).to_have_css("height", "1200px")
