@@ -121,7 +121,7 @@ PUBLISHED_SERVERS = (
 SKELETONS = {
     "server": ("server", "plain-server"),
     "client": ("client", "plain-client"),
-    "server-stdio": ("server", "stdio-server", "-r", "latest", "--transport", "stdio"),
+    "server-stdio": ("server", "stdio-server", "-r", "latest", "--transport", "stdio", "--app"),
     "client-stdio": ("client", "stdio-client", "-r", "latest", "--transport", "stdio"),
     "server-mirror": ("server", "mirror-server", "-r", "latest", "--from", "LISTS"),
     "client-mirror": ("client", "mirror-client", "-r", "2025-03-26", "--from", "LISTS"),
@@ -734,8 +734,10 @@ def browser(session: nox.Session) -> None:
     if program is None:
         give_up(session, f"found no Chromium; `apt-get install {CHROMIUM[0]}` helps")
     enter(session, "interop")
+    packages = npm_peers(session, Path(session.create_tmp()).resolve() / "npm", SCHEMAS_OF_NPM)
     selected = ("-m", "browser", "tests/browser", *session.posargs)
-    run_tests(session, *selected, env={"MCP_CHROMIUM": program})
+    environment = {"MCP_CHROMIUM": program, "MCP_NPM_SCHEMAS": packages}
+    run_tests(session, *selected, env=environment)
 
 
 def chromium() -> str | None:

@@ -14,6 +14,13 @@ from ._wire import (
     to_builtins as to_builtins,
     replace as replace,
 )
+from .apps import (
+    Csp as Csp,
+    ToolUi as ToolUi,
+    UI_EXTENSION as UI_EXTENSION,
+    UiResource as UiResource,
+    ui_of as ui_of,
+)
 from .auth.address_rules import AddressRules as AddressRules
 from .auth.flows import IdentityProvider as IdentityProvider
 from .auth.jwt_signing import PrivateKey as PrivateKey
@@ -173,6 +180,18 @@ from .server.toolkit.content import (
 )
 from .server.toolkit.context import Context as Context
 from .server.toolkit.key_ring import KeyRing as KeyRing, MemoryKeyRing as MemoryKeyRing
+from .server.shared.bus import (
+    Bus as Bus,
+    Changes as Changes,
+    MemoryBus as MemoryBus,
+    SharedStateError as SharedStateError,
+)
+from .server.shared.session_store import (
+    MemorySessionStore as MemorySessionStore,
+    SessionRecord as SessionRecord,
+    SessionStore as SessionStore,
+)
+from .server.shared.state import SharedState as SharedState
 from .server.toolkit.middleware import (
     Middleware as Middleware,
     MiddlewareRequest as MiddlewareRequest,

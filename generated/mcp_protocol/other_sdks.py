@@ -98,13 +98,13 @@ def module_error(name: str, package: str, names: Collection[str], types: str) ->
     while module and module not in MODULES:
         module = module.rpartition(".")[0]
     if module:
-        text = f"{package} has no module {name}"
         alternative = _present(MODULES[module], package, names, types)
-    else:
-        parent, _, last = name.rpartition(".")
-        text = f"{parent} has no {last}"
-        public = f"{package}.{last}" if last in names else None
-        alternative = public or _alternative(last, package, names, types)
+        text = _text(f"{package} has no module {name}", alternative)
+        return None if alternative is None else ImportError(text, name=name)
+    parent, _, last = name.rpartition(".")
+    text = f"{parent} has no {last}"
+    public = f"{package}.{last}" if last in names else None
+    alternative = public or _alternative(last, package, names, types)
     return None if alternative is None else ImportError(_text(text, alternative), name=name)
 
 

@@ -25,7 +25,7 @@ ERRORS = "errors, a module"
 TYPES = "models, a module"
 _STATE = "state_key=, and state_seconds="
 _ITEM = {
-    "app": "meta=, which may hold what an extension defines",
+    "app": "ui=, of the feature apps",
     "auth": "scopes=",
     "enabled": "server.disable() after the registration",
     "version": "meta=, or a name for each version",

@@ -18,6 +18,7 @@ ROW = "MethodFacts"
 """The class of what is stated about one method."""
 
 MAY_NAME_METHODS: Mapping[str, str] = {
+    "client/app_calls.py": "reads the user interface of a tool",
     "client/handler_checks.py": "what to use instead of messages that a revision lacks",
     "client/handler_validation.py": "what handlers of a client are called with, and their checks",
     "client/group_requests.py": "finds the server of a name, a resource or a reference",

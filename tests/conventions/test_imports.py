@@ -36,13 +36,13 @@ GENERATOR_LAYERS: Layers = (
 
 PACKAGE_LAYERS: Layers = (
     ("sdk_names",),
-    ("foreign_text", "method_facts", "other_sdks", "scopes", "_unions"),
+    ("foreign_text", "method_facts", "scopes", "_unions"),
     ("_structs",),
     ("revision_facts",),
     ("command_masking",),
     ("errors", "channel", "facts", "_wire"),
-    ("json_schema", "values"),
-    ("tool_results",),
+    ("json_schema", "other_sdks", "values"),
+    ("apps", "tool_results"),
     ("revision", "revision.models", "revision.methods", "revisions", "merged_models", "models"),
     ("protocol", "framing"),
     ("auth",),

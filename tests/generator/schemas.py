@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -76,3 +78,15 @@ def normal_of(later: Any = (), facts: Any = None, **definitions: Any) -> Normali
 def plain(node: Any) -> Any:
     """The plain form of a property with this schema."""
     return normal_of(Thing=obj(value=node)).definitions["Thing"].properties["value"]
+
+
+def fields_of(models: str) -> dict[str, set[str]]:
+    """The members of each type of a module of models, whose order does not matter."""
+    types: dict[str, set[str]] = {}
+    for node in ast.parse(models).body:
+        if isinstance(node, ast.ClassDef):
+            members = (ast.unparse(each) for each in node.body if isinstance(each, ast.AnnAssign))
+            types[node.name] = {*members}
+        elif isinstance(node, ast.AnnAssign):
+            types[ast.unparse(node.target)] = {*re.findall(r"\w+", ast.unparse(node))}
+    return types

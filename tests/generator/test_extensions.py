@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import json
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,7 +11,7 @@ from typing import Any
 import pytest
 
 from generator.command_line import Done, run
-from generator.schemas import TEXT, const, obj, ref
+from generator.schemas import TEXT, const, fields_of, obj, ref
 from mcpgen import schema
 from mcpgen.model import extension_files, schema_sources
 from mcpgen.package import build_request, pipeline
@@ -405,7 +403,7 @@ def test_an_extension_with_a_name_needs_no_file(tmp_path: Path) -> None:
 
 def test_an_unknown_name_is_refused_with_the_known_ones(tmp_path: Path) -> None:
     done = generated(tmp_path, "taskz")
-    assert "expected the file of an extension, or one of tasks, got taskz" in done.err
+    assert "expected the file of an extension, or one of tasks, ui, got taskz" in done.err
     assert not (tmp_path / "pkg").exists()
 
 
@@ -429,15 +427,3 @@ def test_the_shipped_tasks_are_those_of_the_official_schema(spec: Path) -> None:
         for word in ("tasks", f"{TASKS}={official}")
     )
     assert ours == theirs
-
-
-def fields_of(models: str) -> dict[str, set[str]]:
-    """The members of each type of a module of models, whose order does not matter."""
-    types: dict[str, set[str]] = {}
-    for node in ast.parse(models).body:
-        if isinstance(node, ast.ClassDef):
-            members = (ast.unparse(each) for each in node.body if isinstance(each, ast.AnnAssign))
-            types[node.name] = {*members}
-        elif isinstance(node, ast.AnnAssign):
-            types[ast.unparse(node.target)] = {*re.findall(r"\w+", ast.unparse(node))}
-    return types

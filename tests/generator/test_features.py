@@ -76,6 +76,10 @@ for member in sys.argv[4].split(","):
     except AttributeError as error:
         errors.append(str(error))
 try:
+    server.tool("a", visibility=["app"])
+except TypeError as error:
+    errors.append(str(error))
+try:
     server.tool("a", input_schema={"type": "object", "minProperties": 1})(lambda **arguments: "")
 except pkg.MissingExtraError as error:
     errors.append(str(error))
@@ -112,7 +116,8 @@ def test_what_was_not_chosen_says_how_to_add_it(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     told = done.stdout.splitlines()
     expected = [of for of in missing.values() for _ in range(2)]
-    expected += [*members.values(), *of_context.values(), "schemas", "restart", "groups", "auth"]
+    expected += [*members.values(), *of_context.values()]
+    expected += ["apps", "schemas", "restart", "groups", "auth"]
     assert len(told) == len(expected)
     for line, feature in zip(told, expected, strict=True):
         assert line.endswith(

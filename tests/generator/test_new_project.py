@@ -79,6 +79,18 @@ def test_the_files_of_a_user_read_as_expected(
     assert "".join(f"=== {path}\n{files[path]}" for path in sorted(files)) == snapshot
 
 
+def test_an_app_has_a_document_and_a_test_of_it() -> None:
+    plain, app = (
+        projects.user_files(Project("my-weather", "server", ("2026-07-28",), app=app))
+        for app in (False, True)
+    )
+    changed = {path for path in app if app[path] != plain.get(path)}
+    view = "src/my_weather/view.html"
+    assert changed == {view, "src/my_weather/server.py", "tests/test_server.py"}
+    assert 'VIEW = "ui://my-weather/view.html"' in app["src/my_weather/server.py"]
+    assert "@server.tool(ui=VIEW)\n" in app["src/my_weather/server.py"]
+
+
 def test_modules_are_formatted_below_a_folder_that_git_ignores(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -303,6 +315,14 @@ WRONG = {
     "two origins": (
         ["server", "x", "--from", "f.json", "--from-server", "y"],
         "expected --from or --from-server, got both",
+    ),
+    "an app of an old revision": (
+        ["server", "x", "--app", "-r", "2025-03-26"],
+        "--app: expected a revision whose tools have _meta, got 2025-03-26",
+    ),
+    "an app of a mirror": (
+        ["server", "x", "--app", "--from", "f.json"],
+        "--app: expected no --from",
     ),
     "the current directory": (["server", "x", "-o", "."], "holds the current directory"),
 }

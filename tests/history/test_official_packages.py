@@ -1,10 +1,11 @@
-"""Official packages of npm: MCP Apps generates, exports are valid OpenRPC, bundles have our schema.
+"""Official packages of npm: MCP Apps generates, exports are valid OpenRPC, schemas are theirs.
 
 `nox -s history` installs them below MCP_NPM_SCHEMAS.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from pathlib import Path
@@ -17,9 +18,11 @@ from referencing.jsonschema import DRAFT7
 
 from conventions.sources import ROOT
 from generator.command_line import run
+from generator.schemas import fields_of
 from mcpgen import schema
 from mcpgen.model import schema_sources
 from mcpgen.package import build_request, pipeline
+from mcpgen.schema import shipped_extensions
 from mcpgen.schema.structure import structure
 
 pytestmark = [pytest.mark.history, pytest.mark.timeout(600)]
@@ -50,6 +53,27 @@ def test_the_schema_of_apps_becomes_typed_messages(packages: Path, file: str) ->
     for name in ("McpUiInitializeRequest", "McpUiToolInputNotification", "McpUiHostContext"):
         assert f"class {name}(" in models
     assert '"ui/open-link"' in files["r2026_07_28/ui/methods.py"]
+
+
+def test_the_shipped_ui_has_the_official_types_of_its_metadata(packages: Path) -> None:
+    official = packages / APPS / "spec.types.d.ts"
+    [row] = [row for row in shipped_extensions.entries() if row.name == "ui"]
+    assert hashlib.sha256(official.read_bytes()).hexdigest() == row.official
+    ours, theirs = (
+        fields_of(models_of(word)) for word in ("ui", f"io.modelcontextprotocol/ui={official}")
+    )
+    assert ours.keys() >= {"McpUiToolMeta", "McpUiResourceMeta", "McpUiClientCapabilities"}
+    assert {name: theirs.get(name) for name in ours} == ours
+
+
+def models_of(word: str) -> str:
+    """The models of the newest revision that an extension adds."""
+    request = build_request.BuildRequest(
+        "pkg",
+        schema_sources.by_name(("2026-07-28",)),
+        extensions=build_request.named_extensions([word]),
+    )
+    return pipeline.build(request, form=dict)["r2026_07_28/ui/models.py"]
 
 
 def test_the_schema_of_bundles_is_the_official_one_without_prose(packages: Path) -> None:

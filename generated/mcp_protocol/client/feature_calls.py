@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from .app_calls import AppCalls
 from .client_middleware import MiddlewareCalls
 from .client_settings import ConfigInput
 from .model_calls import ModelCalls
@@ -23,7 +24,11 @@ if TYPE_CHECKING:
     from .server_config import ServerEntry
 
 
-class FeatureCalls(ModelCalls, MiddlewareCalls):
+class FeatureCalls(
+    ModelCalls,
+    MiddlewareCalls,
+    AppCalls,
+):
     """The methods of the features that this package has; for those of others, how to add them."""
 
 

@@ -31,7 +31,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from .._wire import UNREADABLE, UNSET, is_object, to_builtins
+from .._wire import UNREADABLE, UNSET, is_many, is_object, to_builtins
 from ..errors import InvalidParamsError, McpError
 from ..foreign_text import safe_repr
 from ..runtime.pending_requests import OnProgress
@@ -147,6 +147,7 @@ class ModelTools:
     def __init__(self, requests: Requests) -> None:
         self._requests = requests
         self._tools: dict[str, str] = {}  # names of tools by names of functions
+        self._withheld: frozenset[str] = frozenset()  # names of tools that are not for models
 
     async def declared(self, api: ModelApi, timeout: float | None) -> list[Any]:
         """The tools as an API takes them; see `ClientBase.tools_for`."""
@@ -182,7 +183,8 @@ class ModelTools:
     async def _listed(self, timeout: float | None) -> dict[str, Any]:
         """The tools by names of functions; a tool keeps the name that it had in earlier lists."""
         listed = await self._requests.pages(_LIST, {}, None, timeout)
-        tools = {tool.name: tool for tool in listed}
+        tools = {tool.name: tool for tool in listed if _is_for_models(tool)}
+        self._withheld = frozenset(tool.name for tool in listed) - tools.keys()
         taken = {name: name for name in tools if _NAME.fullmatch(name)}
         taken |= {function: name for function, name in self._tools.items() if name in tools}
         functions = {tool: function for function, tool in taken.items()}
@@ -194,10 +196,27 @@ class ModelTools:
         return {functions[name]: tool for name, tool in tools.items()}
 
     async def _tool(self, function: str, timeout: float | None) -> str:
-        """The name of a function's tool; the name itself if no tool is listed for it."""
+        """The name of a function's tool; the name itself if no tool is listed for it.
+
+        Raises:
+            InvalidParamsError: The tool is not for models.
+        """
         if function not in self._tools:
             await self._listed(timeout)
+        if function in self._withheld:
+            raise InvalidParamsError(f"unknown tool: {safe_repr(function)}")
         return self._tools.get(function, function)
+
+
+def _is_for_models(tool: Any) -> bool:
+    """Whether models may call a tool: some are for the user interfaces of other tools alone.
+
+    Source: ext-apps/specification/2026-01-26/apps (visibility).
+    """
+    meta: Any = getattr(tool, "meta", None)
+    ui: Any = meta.get("ui") if is_object(meta) else None
+    visibility: Any = ui.get("visibility") if is_object(ui) else None
+    return not is_many(visibility) or "model" in visibility
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from .sync import ClientThread, SyncStartedCall
 from .sync_listen import SyncSubscription
 
 if TYPE_CHECKING:
+    from ..apps import UiResource
     from .callbacks import Callback, OnLog
     from .client_middleware import ClientNext, ClientRequest
     from .host import ModelApi
@@ -221,6 +222,29 @@ class SyncClientBase:
         """
         return self._base.middleware(
             middleware=middleware,
+        )
+
+    def read_ui(self, tool: object, *, timeout: float | None = None) -> UiResource:
+        """The user interface of a listed tool.
+
+        It is code of the server: show it in a sandbox, under `csp.policy`, from an origin that has
+        nothing else, and let it call tools after the user's consent alone.
+
+        Args:
+            tool: The tool, as `list_tools` returns it.
+            timeout: Seconds for each request; `None` for no limit.
+
+        Raises:
+            ValueError: The tool has no user interface.
+            RemoteError: The server answered with an error.
+            RemoteProtocolError: The resource is no document of MCP Apps.
+            RequestTimeoutError: No response in time.
+        """
+        return self._thread.run(
+            lambda: self._base.read_ui(
+                tool=tool,
+                timeout=timeout,
+            )
         )
 
     def on_log(self, function: OnLog, level: str = "info") -> Callback:

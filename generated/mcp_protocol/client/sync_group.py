@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ..client.callbacks import Callback, OnLog
     from ..client.client_middleware import ClientNext, ClientRequest
     from ..client.host import ModelApi
+    from ..apps import UiResource
 
 Result = TypeVar("Result")
 AnySyncClient = TypeVar("AnySyncClient", bound=SyncClientBase)
@@ -232,6 +233,29 @@ class SyncClientGroup(Generic[AnySyncClient]):
         """
         return self._base.middleware(
             middleware=middleware,
+        )
+
+    def read_ui(self, tool: object, *, timeout: float | None = None) -> UiResource:
+        """The user interface of a listed tool.
+
+        It is code of the server: show it in a sandbox, under `csp.policy`, from an origin that has
+        nothing else, and let it call tools after the user's consent alone.
+
+        Args:
+            tool: The tool, as `list_tools` returns it.
+            timeout: Seconds for each request; `None` for no limit.
+
+        Raises:
+            ValueError: The tool has no user interface.
+            RemoteError: The server answered with an error.
+            RemoteProtocolError: The resource is no document of MCP Apps.
+            RequestTimeoutError: No response in time.
+        """
+        return self._thread.run(
+            lambda: self._base.read_ui(
+                tool=tool,
+                timeout=timeout,
+            )
         )
 
     def on_log(self, function: OnLog, level: str = "info") -> Callback:

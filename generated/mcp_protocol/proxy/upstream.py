@@ -63,7 +63,6 @@ _LISTS = {
 """By capability: the change, and its notification."""
 
 _ROUTED = ("name", "uri", "ref", "cursor")  # params that a mount may have changed
-_ANSWERS = ("inputResponses", "requestState")
 
 _logger = logging.getLogger(__name__)
 
@@ -131,7 +130,6 @@ class Upstream:
         self._tasks = tasks
         self._revision: Revision = client.session.revision
         self._log_level = None
-        self._scopes.clear()
         wanted = {name: client.supports(f"{name}.listChanged") for name in _LISTS}
         if any(wanted.values()):
             tasks.start_soon(self._announce_changes, wanted)
@@ -299,8 +297,6 @@ class Upstream:
                 del members[name]
         if self._revision is request.revision or row.params is None:
             return members
-        for name in _ANSWERS:  # they answer the proxy
-            members.pop(name, None)
         wire: dict[str, Any] = msgspec.json.decode(encode(members))
         try:
             shaped: dict[str, Any] = to_builtins(convert(wire, row.params))

@@ -173,8 +173,18 @@ class Announcer:
             subject: What it is about, for a notification of an extension to subscribed clients.
             wanted: Whether it is for a client; `None` for all.
         """
-        for follower in self._followers:
+        for follower in list(self._followers):
             follower(name, params, subject, wanted)
+        self.deliver(name, params, subject, wanted)
+
+    def deliver(
+        self,
+        name: str,
+        params: Mapping[str, Any] | None = None,
+        subject: str | None = None,
+        wanted: Callable[[PendingRequests], bool] | None = None,
+    ) -> None:
+        """Send a notification to the clients of this process, and call no follower."""
         for queue in list(self._queues):
             if wanted is not None and not wanted(queue.peer.callers):
                 continue
@@ -186,6 +196,20 @@ class Announcer:
     def follow(self, follower: Callable[..., None]) -> None:
         """Call a function with what is announced: the arguments of `announce`."""
         self._followers.append(follower)
+
+    @contextmanager
+    def followed_by(self, follower: Callable[..., None]) -> Generator[None]:
+        """Call a function with what is announced, for as long as the block runs."""
+        self._followers.append(follower)
+        try:
+            yield
+        finally:
+            self._followers.remove(follower)
+
+    def subscribed_uris(self) -> set[str]:
+        """The resources to whose updates clients of this process subscribed."""
+        uris = (queue.peer.connection.subscribed_uris() for queue in self._queues)
+        return {uri for several in uris for uri in several}
 
     def add(self, queue: AnnouncementQueue) -> None:
         """Add a client."""

@@ -30,6 +30,7 @@ def new() -> None:
     help="Write server.json for the registry, and the manifest of a bundle: with your namespace,"
     " such as io.github.acme.",
 )
+@click.option("--app", is_flag=True, help="With a user interface of the tool (MCP Apps).")
 @new_project_options
 @click.pass_obj
 def new_server(console: Console, /, **words: Any) -> None:

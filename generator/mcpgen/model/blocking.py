@@ -25,6 +25,7 @@ _OF_FEATURES = {
     "groups": ("model_calls.py", "ModelCalls"),
     "subscriptions": ("listen.py", "ListenCalls"),
     "middleware": ("client_middleware.py", "MiddlewareCalls"),
+    "apps": ("app_calls.py", "AppCalls"),
 }
 """By feature: the module and the class with the methods that it adds."""
 _WITHOUT = frozenset(

@@ -29,6 +29,7 @@ _PEERS = ("client", "server")
 _TASKS = "a revision or an extension with tasks"
 """The need of tasks, beside a client or a server."""
 _TASKS_EXTENSION = "io.modelcontextprotocol/tasks"
+_UI_EXTENSION = "io.modelcontextprotocol/ui"
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class Feature:
         server_members: Members of `Server` that it adds.
         client_members: Members of open clients that it adds.
         context_members: Members of `Context` that it adds.
-        extensions: Extensions whose servers need it.
+        extensions: Extensions that bring it.
         is_rendered: Whether modules of it are: an installed runtime has all other features.
     """
 
@@ -131,7 +132,7 @@ FEATURES = (
     Feature(
         "inspector",
         frozenset({"client", "server", "http"}),
-        brings=("commands", "subscriptions", "trace"),
+        brings=("apps", "commands", "subscriptions", "trace"),
     ),
     Feature(
         "scaling",
@@ -149,6 +150,13 @@ FEATURES = (
         brings=("elicitation",),
         client_members=("task",),
         extensions=frozenset({_TASKS_EXTENSION}),
+    ),
+    Feature(
+        "apps",
+        frozenset(),
+        server_members=("ui",),
+        client_members=("read_ui",),
+        extensions=frozenset({_UI_EXTENSION}),
     ),
     Feature(
         "telemetry",

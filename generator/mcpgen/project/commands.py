@@ -17,6 +17,7 @@ from mcpgen.errors import UsageError, safe_text
 from mcpgen.literals import Code
 from mcpgen.model import schema_sources
 from mcpgen.model.parts import selection
+from mcpgen.model.schema_queries import properties
 from mcpgen.package import commands, package_cache
 from mcpgen.package import directory as directories
 from mcpgen.package.build_request import BuildRequest
@@ -45,6 +46,7 @@ class NewProject:
         from_server: A server to start from.
         mcpgen: What pip installs mcpgen from in CI; `None` for CI without mcpgen.
         publish: The namespace in the registry; `None` without files to publish with.
+        app: Whether the tool of a server has a user interface.
     """
 
     side: Side
@@ -57,6 +59,7 @@ class NewProject:
     from_server: str | None = None
     mcpgen: str | None = None
     publish: str | None = None
+    app: bool = False
 
 
 def complete_options(
@@ -71,6 +74,7 @@ def complete_options(
     from_server: str | None,
     mcpgen: str | None,
     publish: str | None = None,
+    app: bool = False,
 ) -> NewProject:
     """The options of the command line; the missing ones are asked for on a terminal.
 
@@ -84,6 +88,8 @@ def complete_options(
         name = str(click.prompt(f"Name of the {side}"))
     if from_file is not None and from_server is not None:
         raise UsageError("expected --from or --from-server, got both")
+    if app and (from_file is not None or from_server is not None):
+        raise UsageError("--app: expected no --from and no --from-server, whose tools have none")
     if asks and not revisions:
         revisions = (str(click.prompt("Revisions (a date, latest, or all)", default="all")),)
     if asks and not transports:
@@ -101,6 +107,7 @@ def complete_options(
         from_server,
         None if mcpgen is None else projects.check_requirement(mcpgen),
         None if publish is None else publishing.check_namespace(publish),
+        app,
     )
 
 
@@ -115,6 +122,9 @@ def new(console: Console, wanted: NewProject) -> None:
     sources = schema_sources.by_name(wanted.revisions)
     is_mirrored = wanted.from_file is not None or wanted.from_server is not None
     features = (*wanted.features, *(("schemas",) if is_mirrored else ()))
+    if wanted.app:
+        _check_app(sources[-1])
+        features = (*features, "apps")
     chosen = selection((), wanted.transports, features=features)
     if Path.cwd().is_relative_to(wanted.directory.resolve()):
         raise UsageError(f"-o {wanted.directory} holds the current directory; name a new one")
@@ -135,6 +145,7 @@ def new(console: Console, wanted: NewProject) -> None:
             wanted.mcpgen,
             chosen.features,
             wanted.publish,
+            wanted.app,
         )
         files = projects.user_files(project, mirror)
         if wanted.publish is not None:
@@ -156,6 +167,19 @@ def new(console: Console, wanted: NewProject) -> None:
     console.summary(
         f"next: cd {shlex.quote(str(wanted.directory))} && pip install -e '.[dev]' && pytest"
     )
+
+
+def _check_app(newest: schema_sources.Source) -> None:
+    """Check that the newest revision can have user interfaces: in `_meta` of its tools.
+
+    Raises:
+        UsageError: It can't.
+    """
+    tool = schema_sources.load(newest, errata=True).definitions["Tool"]
+    if "_meta" not in properties(tool):
+        raise UsageError(
+            f"--app: expected a revision whose tools have _meta, got {newest.revision}"
+        )
 
 
 def _differences(

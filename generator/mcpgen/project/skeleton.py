@@ -62,7 +62,7 @@ _RESERVED = frozenset({"tests", "mcp", "pytest", "mypy", "pyright", "ruff", "hat
 """Names of packages that a project is tested with, or that it could be confused with."""
 
 _NAME = re.compile(r"[a-z](?:[a-z0-9]|[-_.](?=[a-z0-9])){0,59}")
-_SHARED: Mapping[str, str] = {
+_SHARED = {
     "pyproject.toml": "pyproject.toml.jinja",
     "README.md": "README.md.jinja",
     "Dockerfile": "Dockerfile.jinja",
@@ -74,7 +74,7 @@ _SHARED: Mapping[str, str] = {
     "src/NAME/__main__.py": "SIDE/__main__.py.jinja",
     "tests/conftest.py": "conftest.py",
 }
-_FILES: Mapping[Side, Mapping[str, str]] = {
+_FILES: Mapping[Side, dict[str, str]] = {
     "server": {
         **_SHARED,
         "src/NAME/server.py": "server/server.py.jinja",
@@ -95,6 +95,9 @@ _MIRRORED: Mapping[str, str] = {
 }
 """Templates that take the place of others where a server is mirrored."""
 
+_OF_APP = {"src/NAME/view.html": "server/view.html"}
+"""What a server with a user interface has beside."""
+
 _EMPTY = "src/NAME/py.typed"
 
 
@@ -113,6 +116,7 @@ class Project:
         mcpgen: What pip installs mcpgen from in CI; `None` for CI without mcpgen.
         feature_names: The features of its package.
         namespace: Its namespace in the registry; `None` if it is not published there.
+        app: Whether the tool of a server has a user interface.
     """
 
     name: str
@@ -125,6 +129,7 @@ class Project:
     mcpgen: str | None = None
     feature_names: tuple[str, ...] = ()
     namespace: str | None = None
+    app: bool = False
 
     @property
     def module(self) -> str:
@@ -190,6 +195,11 @@ class Project:
         return f"{self.name}://about"
 
     @property
+    def view_uri(self) -> str:
+        """The URI of the user interface."""
+        return f"ui://{self.name}/view.html"
+
+    @property
     def about_text(self) -> str:
         """The contents of the first resource."""
         return f"{self.name} measures texts."
@@ -243,7 +253,7 @@ def check_requirement(text: str) -> str:
 def user_files(project: Project, mirror: Mirror | None = None) -> dict[str, str]:
     """The text of the files that are written once, by path within the project."""
     files: dict[str, str] = {}
-    for path, source in _FILES[project.side].items():
+    for path, source in (_FILES[project.side] | (_OF_APP if project.app else {})).items():
         template = source.replace("SIDE", project.side)
         if mirror is not None:
             template = _MIRRORED.get(template, template)

@@ -21,7 +21,7 @@ class ExtensionEntry:
         identifier: How both sides declare it, such as `io.modelcontextprotocol/tasks`.
         status: Whether it may still change.
         version: The day of the published state that it was taken from, as `2026-08-21`.
-        source: The official schema: its repository and path.
+        source: The official schema: its repository or package, and its path.
         official: SHA-256 of that file.
     """
 

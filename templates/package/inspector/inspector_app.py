@@ -1,6 +1,7 @@
 """The page of the inspector as an ASGI application, and how it is served.
 
     GET  /?token=...        the page
+    GET  /sandbox/KEY       the sandbox of a user interface, at localhost: see `app_sandbox`
     GET  /events?after=N    the events after a number: JSON, as soon as there is one
     POST /actions/NAME      does what the page asks, answered by {"result": ...} or {"error": ...}
 
@@ -44,6 +45,8 @@ from ..server.asgi.request import (
     check_body,
 )
 from ..server.asgi.settings import ServerHttpSettings
+from .app_sandbox import PATH as SANDBOXES
+from .app_sandbox import sandbox_page
 from .inspector_session import CAPABILITIES, ActionError, InspectorSession
 
 ADDRESS = "127.0.0.1:0"
@@ -57,6 +60,7 @@ _ACTIONS = "/actions/"
 _POLICY = (
     "default-src 'none'; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; "
     "connect-src 'self'; img-src data:; media-src data:; base-uri 'none'; form-action 'none'; "
+    "frame-src {sandboxes}; "
     "frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 )
 _HEADERS: Mapping[str, str] = {
@@ -126,10 +130,34 @@ class InspectorApplication:
             events = await self._session.events.after(number, _POLL_SECONDS)
             await HttpResponse(200, events, _HEADERS).send(send)
         else:
-            await _send_page(send)
+            await self._send_page(request, send)
+
+    async def _send_page(self, request: HttpRequest, send: Send) -> None:
+        """Send the page, or a sandbox, each with a policy that lets its own code alone be used."""
+        host, port = request.server or ("127.0.0.1", None)
+        policy = self._session.sandbox.policy(request.path)
+        if policy is None:
+            nonce = secrets.token_urlsafe(18)
+            text = Path(__file__).with_name("page.html").read_text(encoding="utf-8")
+            policy = _POLICY.format(nonce=nonce, sandboxes=f"http://localhost:{port}")
+            body = text.replace(_NONCE, nonce).encode()
+        else:
+            own = f"http://{host}:{port}"
+            policy, body = f"{policy}; frame-ancestors {own}", sandbox_page(own).encode()
+        headers = {
+            **_HEADERS,
+            "Content-Security-Policy": policy,
+            "Content-Type": "text/html; charset=utf-8",
+            "Content-Length": f"{len(body)}",
+        }
+        fields = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+        await send({"type": "http.response.start", "status": 200, "headers": fields})
+        await send({"type": "http.response.body", "body": body})
 
     def _refuse(self, request: HttpRequest) -> HttpResponse | None:
         """The refusal of a request that is not of the page."""
+        if request.path.startswith(SANDBOXES):
+            return self._refuse_sandbox(request)
         if self._validator is None:
             host, port = request.server or ("127.0.0.1", None)
             own = f"{host}:{port}"
@@ -150,6 +178,17 @@ class InspectorApplication:
         if request.method != ("POST" if is_action else "GET"):
             return not_allowed("POST" if is_action else "GET")
         return check_body(request, self.settings.limits) if is_action else None
+
+    def _refuse_sandbox(self, request: HttpRequest) -> HttpResponse | None:
+        """The refusal of a request for a sandbox, which has another origin than the page."""
+        _, port = request.server or ("", None)
+        if request.field("Host") != f"localhost:{port}":
+            return refusal(403, "expected the host localhost")
+        if request.method != "GET":
+            return not_allowed("GET")
+        if self._session.sandbox.policy(request.path) is None:
+            return refusal(404, "there is no such sandbox")
+        return None
 
     async def _act(self, request: HttpRequest, receive: Receive, send: Send) -> None:
         """Do what the page asks; a page that goes away cancels it."""
@@ -187,22 +226,6 @@ async def _cancel_when_gone(receive: Receive, scope: anyio.CancelScope) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
     scope.cancel()
-
-
-async def _send_page(send: Send) -> None:
-    """Send the page, with a policy that lets nothing but its own script and style be used."""
-    nonce = secrets.token_urlsafe(18)
-    page = Path(__file__).with_name("page.html").read_text(encoding="utf-8")
-    body = page.replace(_NONCE, nonce).encode()
-    headers = {
-        **_HEADERS,
-        "Content-Security-Policy": _POLICY.format(nonce=nonce),
-        "Content-Type": "text/html; charset=utf-8",
-        "Content-Length": f"{len(body)}",
-    }
-    fields = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
-    await send({"type": "http.response.start", "status": 200, "headers": fields})
-    await send({"type": "http.response.body", "body": body})
 
 
 def run(chosen: argparse.Namespace) -> int:

@@ -18,6 +18,7 @@ import anyio
 import anyio.abc
 
 from .._wire import encode, is_object, to_builtins
+from ..apps import UI_EXTENSION
 from ..client.base import ClientBase, Handlers
 from ..client.handler_validation import ELICITATION, ROOTS, SAMPLING
 from ..client.listen import ListeningAgain, ResourceUpdated
@@ -26,6 +27,7 @@ from ..facts import Method
 from ..foreign_text import WEB_SCHEMES
 from ..runtime.request_context import RequestContext
 from ..runtime.trace import TRACE_SINK
+from .app_sandbox import AppSandbox
 
 KEPT_EVENTS = 2000
 KEPT_BYTES = 64 * 2**20
@@ -34,6 +36,7 @@ KEPT_BYTES = 64 * 2**20
 CAPABILITIES: Mapping[str, Any] = {
     "elicitation": {"form": {}, "url": {}},
     "sampling": {"tools": {}, "context": {}},
+    "extensions": UI_EXTENSION,
 }
 """What the page can answer, besides what its handlers imply."""
 
@@ -146,6 +149,7 @@ class InspectorSession:
 
     Attributes:
         events: What the page shows.
+        sandbox: The sandboxes of user interfaces of tools.
         url_schemes: URL schemes that a server may ask the user to open.
     """
 
@@ -153,6 +157,7 @@ class InspectorSession:
         self, open_client: Opener, target: str, revisions: Collection[str], revision: str | None
     ) -> None:
         self.events = EventLog()
+        self.sandbox = AppSandbox()
         self.url_schemes: Collection[str] = WEB_SCHEMES
         self._open_client = open_client
         self._target = target
@@ -164,6 +169,7 @@ class InspectorSession:
         self._numbers = itertools.count(1)
         self._actions: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
             "request": self._request,
+            "app": self._open_app,
             "answer": self._answer,
             "connect": self._connect_again,
             "follow": self._follow,
@@ -254,6 +260,14 @@ class InspectorSession:
 
         options = {} if name.startswith("list_") else {"on_progress": on_progress}
         return to_builtins(await getattr(self._open_session().client, name)(**fields, **options))
+
+    async def _open_app(self, members: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The user interface of a tool, and the path of a sandbox for it."""
+        client, name = self._open_session().client, members["tool"]
+        tools = {tool.name: tool for tool in await client.list_tools()}
+        document = await client.read_ui(tools[name])
+        path = self.sandbox.add(document)
+        return {"path": path, "html": document.html, "border": document.prefers_border}
 
     # The server asks.
 

@@ -106,7 +106,7 @@ def test_a_question_can_be_refused(page: Page) -> None:
 
 
 WRONG = {
-    "an unknown action": ("explode", {}, "expected one of request, answer"),
+    "an unknown action": ("explode", {}, "expected one of request, app, answer"),
     "another method of the client": ("request", {"method": "close", "call": 1}, "expected one of"),
     "params that do not fit": (
         "request",

@@ -41,8 +41,10 @@ from . import http_response, plain_calls
 from .endpoints import (
     authentication_of,
     check_sealed,
+    check_shared,
     check_sse_paths,
     session_endpoint,
+    shared_worker,
     sse_endpoints,
     stateless_endpoint,
 )
@@ -92,7 +94,8 @@ class AsgiApplication:
     Raises:
         ValueError: The settings ask for a transport that no revision has, or the routes have the
             path of the endpoint, or need access tokens that the settings do not.
-        MissingExtraError: Sessions are to be sealed, and `cryptography` is not installed.
+        MissingExtraError: Sessions are to be sealed, and `cryptography` is not installed; or
+            state is to be shared, and `valkey` is not installed.
         TransportError: MCP_TRACE names a file that can't be written.
     """
 
@@ -108,6 +111,7 @@ class AsgiApplication:
         self._paths: frozenset[str] = _spellings(settings.path) if streamable else frozenset()
         check_sse_paths(service, self.settings)
         check_sealed(service, self.settings)
+        check_shared(service, self.settings)
         if routes:
             self._check_routes(routes)
         if settings.protected is not None and settings.protected.resource:
@@ -467,6 +471,7 @@ class LifespanState:
         bodies: The request bodies being read.
         background: Runs tasks that no request owns.
         stateless: Serves the revisions without sessions, if there are any.
+        shared: Takes part in the state that processes share, if they share one.
         sessions: Serves the revisions with sessions, if there are any.
         plain_endpoints: Those of `sessions` and `stateless` that are there.
         sse: Serves HTTP+SSE, if that is enabled.
@@ -487,9 +492,13 @@ class LifespanState:
             self._watch_stateless,
             self._watch_sessions,
             self._drain_with_host,
+            self._share,
         )
+        self.shared = shared_worker(service, settings)
         self.stateless = stateless_endpoint(service, settings, self.background, self.quotas)
-        self.sessions = session_endpoint(service, settings, self.background, self.quotas)
+        self.sessions = session_endpoint(
+            service, settings, self.background, self.quotas, self.shared
+        )
         endpoints: tuple[PlainEndpoint | None, ...] = (self.sessions, self.stateless)
         self.plain_endpoints = [each for each in endpoints if each is not None]
         self.sse = sse_endpoints(service, settings, self.quotas, self.bodies)
@@ -622,6 +631,10 @@ class LifespanState:
     async def _watch_sessions(self) -> None:
         if self.sessions is not None:
             await self.sessions.watch()
+
+    async def _share(self) -> None:
+        if self.shared is not None:
+            await self.shared.run()
 
     async def _drain_with_host(self) -> None:
         """Drain when the server that runs the application starts to shut down."""

@@ -19,7 +19,7 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import anyio
 from msgspec.structs import replace
@@ -82,7 +82,10 @@ class SessionEndpoint:
         posts: The POSTs in flight.
         requests: Reads requests the plain way.
         revisions: As passed.
+        session_type: The class of its sessions.
     """
+
+    session_type: ClassVar[type[HttpSession]] = HttpSession
 
     def __init__(
         self,
@@ -170,6 +173,7 @@ class SessionEndpoint:
             else:
                 post.response = http_response.over_limit("session_bytes")
         post.take()
+        await session.store_changes()
         if post.response is not None:
             await self._respond_first(session, post, post.response, send)
             return
@@ -365,7 +369,7 @@ class SessionEndpoint:
 
     def _session_of(self, connection: ServerConnection, request: http.HttpRequest) -> HttpSession:
         """A session, not registered yet."""
-        return HttpSession(
+        return self.session_type(
             self._service,
             self._settings,
             connection,

@@ -33,6 +33,7 @@ from .tools import FROM_SIGNATURE, FromSignature, Tool, ToolRunner
 
 if TYPE_CHECKING:
     from ...other_sdks import NoOptions
+    from .features import ToolOptions
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -109,7 +110,7 @@ class Decorators:
         timeout: float | None = None,
         tags: Collection[str] = (),
         runner: ToolRunner | None = None,
-        **others: Unpack[NoOptions],
+        **others: Unpack[ToolOptions],
     ) -> Callable[[Function], Function]: ...
 
     @overload
@@ -131,7 +132,7 @@ class Decorators:
         timeout: float | None = None,
         tags: Collection[str] = (),
         runner: ToolRunner | None = None,
-        **others: Unpack[NoOptions],
+        **others: Unpack[ToolOptions],
     ) -> Any:
         """Register the decorated function as a tool.
 
@@ -164,7 +165,7 @@ class Decorators:
                 name is taken.
         """
         own_name = None if callable(name) else name
-        _check_others(others, "tool")
+        meta = self._tool_meta(meta, others)
         required = checked_scopes(scopes)
         hints = wire_of(annotations, ToolAnnotations, "annotations") if annotations else None
         members = _members(title, description, icons, meta, hints)
@@ -325,6 +326,11 @@ class Decorators:
             return function
 
         return register(name) if callable(name) else register
+
+    def _tool_meta(self, meta: Any, options: Mapping[str, Any]) -> Any:
+        """`_meta` of a tool, with what options of features add to it."""
+        _check_others(options, "tool")
+        return meta
 
     add_tool = _adder(tool)
     add_resource = _adder(resource)

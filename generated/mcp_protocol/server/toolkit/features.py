@@ -25,6 +25,7 @@ from .client_features.questions import ClientQuestions
 from .key_ring import StateKey
 
 if TYPE_CHECKING:
+    from ...apps import ToolOptions as ToolOptions
     from ...runtime.request_context import RequestContext
     from ..server_session import ServerSession
 
@@ -35,6 +36,7 @@ __all__ = [
     "RequestStateSigner",
     "ServerSession",
     "StateKey",
+    "ToolOptions",
     "URLElicitationRequiredError",
     "param_headers_of",
     "server_session",

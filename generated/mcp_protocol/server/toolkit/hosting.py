@@ -165,9 +165,10 @@ def run_workers(
     _check_not_imported()
     if workers < 2:
         raise ValueError(f"workers: expected at least 2, got {workers}; run() is one process")
-    if options.get("sessions") == "process":
+    is_shared = options.get("shared") is not None
+    if options.get("sessions") == "process" and not is_shared:
         raise ValueError("workers: a session lives in one process; expected sessions='sealed'")
-    if not options.get("stateless"):
+    if not options.get("stateless") and not is_shared:
         options["sessions"] = "sealed"
     key = os.urandom(32)
     runner = make_runner()
@@ -192,8 +193,10 @@ def run_workers(
 
     def started(url: str) -> None:
         runner.show(url)
-        sessions = runner.revisions.of(Lifecycle.HANDSHAKE)
-        streams = runner.revisions.of(Lifecycle.PER_REQUEST)
+        sessions: Collection[str] = runner.revisions.of(Lifecycle.HANDSHAKE)
+        streams: Collection[str] = runner.revisions.of(Lifecycle.PER_REQUEST)
+        if is_shared:
+            sessions, streams = sessions if options.get("stateless") else (), ()
         texts = [limit.text for limit in limits]
         notes = _worker_notes(workers, sessions, streams, texts, options.get("stateless"))
         print(notes, end="", file=sys.stderr, flush=True)

@@ -179,12 +179,12 @@ class _ItemFollower:
             if getattr(item, "mount", None) is not mount:
                 listed[key] = item
             elif item.inner_key in inside:
-                listed[key] = _ListedItem(inside[item.inner_key] | item.key)
+                listed[key] = _ListedItem(item.mount.outer_wire(inside[item.inner_key], item.key))
         for inner_key, members in inside.items() if mount.is_open else ():
             key = mount.outer_key(row, inner_key)
             item = self._target.unregistered(key, request)
             if key not in listed and item is not None and item.mount is mount:
-                listed[key] = _ListedItem({**members, row.key: key})
+                listed[key] = _ListedItem(mount.outer_wire(members, {row.key: key}))
         return listed
 
     async def _items_inside(self, request: RequestContext) -> Mapping[str, dict[str, Any]]:

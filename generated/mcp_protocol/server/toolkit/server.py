@@ -26,9 +26,10 @@ from ...runtime.peer import CONCURRENT_REQUESTS, check_concurrent_requests
 from ...runtime.request_context import RequestContext, Principal
 from .. import serving
 from .dependencies import is_coroutine_function
+from .app_decorators import AppDecorators
 from .content import Icon, present, wire_of
 from .custom_handlers import LowLevelHandlers, RevisionHandlers
-from .decorators import AbsentAttribute, Decorators
+from .decorators import AbsentAttribute
 from .dispatcher import Dispatcher, ForbiddenItems, ServerSettings
 from .features import RequestStateSigner, StateKey, server_session
 from .registry import Cacheable, CacheHint, cache_hints
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
     from ..openapi.route_maps import RouteMap, RouteMapFunction
     from .direct_requests import DirectSession
     from .hosting import ServerRunner
+    from ..shared.state import SharedState
+    from ..shared.worker import ChangeAnnouncer
     from .middleware import MiddlewareFunction, MiddlewareRequest, Next
     from ...other_sdks import NoOptions
     from ..asgi.app import AsgiApplication
@@ -55,7 +58,7 @@ Lifespan: TypeAlias = Callable[[Any], AbstractAsyncContextManager[Any]]
 _T = TypeVar("_T")
 
 
-class Server(Decorators):
+class Server(AppDecorators):
     """An MCP server.
 
     Args:
@@ -486,6 +489,23 @@ class Server(Decorators):
         settings = ServerHttpSettings(path=path, **options)
         return AsgiApplication(self._planned_service(), settings, self._routes)
 
+    def announcer(self, shared: SharedState | str) -> AbstractAsyncContextManager[ChangeAnnouncer]:
+        """Announces changes to the clients of all processes that serve, from any process.
+
+            async with server.announcer("redis://127.0.0.1:6379/0") as announcer:
+                await announcer.list_changed("tools")
+
+        Args:
+            shared: The state that they share; see the option of `ServerHttpSettings`.
+
+        Raises:
+            ValueError: The URL is malformed.
+            MissingExtraError: `valkey` is not installed.
+        """
+        from ..shared.worker import announcing  # few servers share state
+
+        return announcing(self.name, shared)
+
     def custom_route(
         self, path: str, methods: Collection[str] = ("GET",), *, auth: bool = False
     ) -> Callable[[RouteHandler], RouteHandler]:
@@ -583,8 +603,9 @@ class Server(Decorators):
     ) -> None:
         """Serve clients over HTTP by several processes at one port.
 
-        No process keeps sessions. With the feature `scaling`, the ids of sessions carry them
-        (`sessions="sealed"`); else, and with `stateless=True`, there are none.
+        With `shared`, all serve all sessions. Without it, no process keeps sessions: with the
+        feature `scaling`, the ids of sessions carry them (`sessions="sealed"`); else, and with
+        `stateless=True`, there are none.
 
             if __name__ == "__main__":
                 Server.run_workers(create_server, 4, http="127.0.0.1:8000")

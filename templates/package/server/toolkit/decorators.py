@@ -28,6 +28,7 @@ from .tools import FROM_SIGNATURE, FromSignature, Tool, ToolRunner
 
 if TYPE_CHECKING:
     from ...other_sdks import NoOptions
+    from .features import ToolOptions
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -104,7 +105,7 @@ class Decorators:
         timeout: float | None = None,
         tags: Collection[str] = (),
         runner: ToolRunner | None = None,
-        **others: Unpack[NoOptions],
+        **others: Unpack[ToolOptions],
     ) -> Callable[[Function], Function]: ...
 
     @overload
@@ -126,7 +127,7 @@ class Decorators:
         timeout: float | None = None,
         tags: Collection[str] = (),
         runner: ToolRunner | None = None,
-        **others: Unpack[NoOptions],
+        **others: Unpack[ToolOptions],
     ) -> Any:
         """Register the decorated function as a tool.
 
@@ -159,7 +160,7 @@ class Decorators:
                 name is taken.
         """
         own_name = None if callable(name) else name
-        _check_others(others, "tool")
+        meta = self._tool_meta(meta, others)
         required = checked_scopes(scopes)
         hints = wire_of(annotations, ToolAnnotations, "annotations") if annotations else None
         members = _members(title, description, icons, meta, hints)
@@ -320,6 +321,11 @@ class Decorators:
             return function
 
         return register(name) if callable(name) else register
+
+    def _tool_meta(self, meta: Any, options: Mapping[str, Any]) -> Any:
+        """`_meta` of a tool, with what options of features add to it."""
+        _check_others(options, "tool")
+        return meta
 
     add_tool = _adder(tool)
     add_resource = _adder(resource)

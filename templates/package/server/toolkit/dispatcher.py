@@ -379,7 +379,7 @@ class Dispatcher:
             self.check_method(name)
         self.handlers.update(handlers)
         self.notifications.update(notifications)
-        self._methods_changed()
+        self.methods_changed()
 
     def serve_items(self, names: Collection[str], *notifications: str) -> None:
         """Add the rows of requests that are about registered items."""
@@ -399,7 +399,7 @@ class Dispatcher:
         if method.scopes:
             self.method_scopes[name] = method.scopes
         self.handlers[name] = partial(self._call_custom, method)
-        self._methods_changed()
+        self.methods_changed()
 
     def custom_methods(self) -> Mapping[str, Method]:
         """Rows of the methods that no revision has, by name."""
@@ -410,7 +410,8 @@ class Dispatcher:
         for follower in self.method_followers:
             follower.check(name)
 
-    def _methods_changed(self) -> None:
+    def methods_changed(self) -> None:
+        """Have capabilities declared anew, here and where this server is mounted."""
         self._descriptions.clear()
         for follower in self.method_followers:
             follower.refresh()

@@ -132,6 +132,21 @@ class Mount(msgspec.Struct, frozen=True, eq=False):
             check_tool_name(name, f"tool {name!r}")
         return name
 
+    def outer_wire(self, wire: Mapping[str, Any], key: Mapping[str, str]) -> dict[str, Any]:
+        """An item as wire object from outside.
+
+        Args:
+            wire: The item inside. That of a tool may name its user interface (MCP Apps).
+            key: The member with its key from outside.
+        """
+        meta: Any = wire.get("_meta")
+        ui: Any = meta.get("ui") if is_object(meta) else None
+        uri: Any = ui.get("resourceUri") if is_object(ui) else None
+        if not isinstance(uri, str) or not uri.startswith("ui://"):
+            return {**wire, **key}
+        moved = {**meta, "ui": {**ui, "resourceUri": self.outer_uri(uri)}}
+        return {**wire, **key, "_meta": moved}
+
     def inner_key(self, row: ItemList, key: str) -> str | None:
         """The key of an item inside, or `None` if it has not the prefix."""
         return self.inner_name(key) if row.key == "name" else self.inner_uri(key)
@@ -196,7 +211,7 @@ class MountedItem(UnregisteredItem):
 
     def wire(self, structured_content: str) -> dict[str, Any]:
         """The item as wire object with its name from outside."""
-        return {**self.item.wire(structured_content), **self.key}
+        return self.mount.outer_wire(self.item.wire(structured_content), self.key)
 
     @property
     def param_headers(self) -> Mapping[tuple[str, ...], str]:

@@ -257,6 +257,8 @@ class Registry(Generic[Item]):
         followers: Those that keep the items elsewhere too.
         rules: What sessions show that differs from the enabled items; `None` as long as none does.
         sources: The registries of mounted servers.
+        view: Gives the items as the client of a list request may see them; `None` for all as
+            they are.
     """
 
     def __init__(
@@ -279,6 +281,7 @@ class Registry(Generic[Item]):
         self.hides_forbidden = False
         self.rules: SessionRules | None = None
         self.sources: list[ItemSource] = []
+        self.view: Callable[[Mapping[str, Any], RequestContext], Mapping[str, Any]] | None = None
         self._pages: dict[tuple[str, str | None], Any] = {}
 
     def add(self, key: str, item: Item) -> None:
@@ -425,6 +428,8 @@ class Registry(Generic[Item]):
         listed: Mapping[str, Listed] = self.visible_items(request)
         if self.sources:
             listed = await self.listed_now(listed, request)
+        if self.view is not None:
+            listed = self.view(listed, request)
         if listed is not self.items:
             return self.page_of(request, listed)
         cursor = getattr(request.params, "cursor", None)
