@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from generator.command_line import Done, run
 from generator.tiny_package import TINY
 from mcpgen import cli, input_files
 from mcpgen.model import docstrings
@@ -327,16 +328,14 @@ def test_a_file_beyond_the_limit_is_not_read(
     assert capsys.readouterr().err == f"mcpgen: error: {expected}\n"
 
 
-def generated(definitions: Definitions, folder: Path, capsys: pytest.CaptureFixture[str]) -> str:
+def generated(definitions: Definitions, folder: Path) -> str:
     """The models of the tiny schema with these definitions."""
     document: dict[str, Any] = json.loads((TINY / "schema.json").read_text())
     document["$defs"] |= definitions
     path = folder / "draft.json"
     path.write_text(json.dumps(document))
-    words = ["-q", "--schema", path, "--facts", TINY / "facts.toml", "-o", folder / "pkg"]
-    with pytest.raises(SystemExit) as raised:
-        cli.main([str(word) for word in words])
-    assert (raised.value.code, capsys.readouterr().err) == (None, "")
+    words = ("-q", "--schema", path, "--facts", TINY / "facts.toml", "-o", folder / "pkg")
+    assert run(*words) == Done(0, "", "")
     return (folder / "pkg" / "rdraft" / "models.py").read_text()
 
 
@@ -392,7 +391,7 @@ def test_a_description_of_ten_megabytes_is_cut_and_takes_seconds(
     text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     started = time.monotonic()
-    models = generated({"A": {**obj(a=TEXT), "description": text}}, tmp_path, capsys)
+    models = generated({"A": {**obj(a=TEXT), "description": text}}, tmp_path)
     assert time.monotonic() - started < 60  # some four seconds, on a machine that does nothing else
     assert f"... (cut, of {len(text.strip())} characters)" in " ".join(models.split())
     assert len(models) < 20_000 + 8 * docstrings.MAX_TEXT
@@ -403,7 +402,7 @@ def test_many_long_descriptions_are_cut_to_the_same_length(
 ) -> None:
     prose = "word " * 2_000
     many = {f"A{i}": {**obj(a=TEXT), "description": prose} for i in range(200)}
-    models = generated(many, tmp_path, capsys)
+    models = generated(many, tmp_path)
     told = " ".join(models.split())  # wherever a line was wrapped
     assert told.count(f"... (cut, of {len(prose) - 1} characters)") == len(many)
     assert len(models) < 1.5 * docstrings.MAX_PROSE
@@ -444,7 +443,7 @@ def test_hostile_facts_are_refused_by_place_in_one_line(
 
 NAMES = {
     "a quote": ("A'b", "AB"),
-    "a line end": ("A\nb", "AB"),
+    "a line end": ("A\nc", "AC"),
     "a bidirectional mark": ("A\u202eb", "Ab"),
     "a backslash": ("A\\", "A"),
     "nothing": ("", "Unnamed"),
@@ -461,15 +460,23 @@ NAMES = {
 }
 
 
+@pytest.fixture(scope="module")
+def named_models(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Models of definitions with all of these names, each with one that refers to it."""
+    definitions: Definitions = {}
+    for number, (published, _) in enumerate(NAMES.values()):
+        holder = obj(**{f"held{number}": ref(published.replace("/", "~1"))})
+        definitions |= {published: obj(a=TEXT), f"Holder{number}": holder}
+    return generated(definitions, tmp_path_factory.mktemp("named"))
+
+
 @pytest.mark.parametrize("case", NAMES)
 def test_a_definition_that_is_no_identifier_gets_a_readable_name(
-    case: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    case: str, named_models: str
 ) -> None:
-    published, name = NAMES[case]
-    extra = {published: obj(a=TEXT), "Holder": obj(held=ref(published.replace("/", "~1")))}
-    models = generated(extra, tmp_path, capsys)
-    assert re.search(rf"^class {name}\(\s*Struct,", models, re.MULTILINE)
-    assert re.search(rf"^    held: \(?\s*{name}\s+\|", models, re.MULTILINE)
+    name, number = NAMES[case][1], [*NAMES].index(case)
+    assert re.search(rf"^class {name}\(\s*Struct,", named_models, re.MULTILINE)
+    assert re.search(rf"^    held_?{number}: \(?\s*{name}\s+\|", named_models, re.MULTILINE)
 
 
 SOUND: dict[str, Callable[[], Definitions]] = {
@@ -507,4 +514,4 @@ SOUND: dict[str, Callable[[], Definitions]] = {
 def test_an_odd_schema_within_the_bounds_is_generated_in_seconds(
     case: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert "class ListNotesRequest(" in generated(SOUND[case](), tmp_path, capsys)
+    assert "class ListNotesRequest(" in generated(SOUND[case](), tmp_path)

@@ -401,8 +401,8 @@ class Checkout:
         )
 
     def package(self, name: str) -> dict[str, bytes]:
-        """A package of all revisions; without its manifest."""
-        self.run("-r", "all", "-o", f"{name}/pkg")
+        """A package of all that is read of revisions; without its manifest."""
+        self.run("-r", "all", "--parts", "protocol", "-o", f"{name}/pkg")
         files = tree(self.folder / name / "pkg")
         return {path: data for path, data in files.items() if path != "mcpgen.json"}
 
