@@ -121,8 +121,8 @@ class _WaitingCall(PassedCall):
             if question is not None:
                 question.answer = answer
                 question.answered.set()
-        if self._questions:
-            self.changed.set()  # asks again
+        if self._questions or self.is_over:
+            self.changed.set()  # asks again, or has its result already
 
     async def run(self, respond: Callable[[PassedCall], Awaitable[Any]]) -> None:
         """Have the response made, for as long as it may take."""

@@ -11,7 +11,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from mcp_protocol import Server, connect
+from mcp_protocol import Restart, Server, connect
 from mcp_protocol.errors import RemoteError, TransportError
 from mcp_protocol.testing import connected
 from package.live import text_of
@@ -156,6 +156,14 @@ async def test_a_configuration_without_any_usable_server_is_an_error() -> None:
     ):
         async with connected(proxy):
             pass
+
+
+async def test_restart_is_for_the_commands_of_a_configuration() -> None:
+    servers = {"clock": clock(), "broken": {"command": BROKEN[0], "args": BROKEN[1:]}}
+    proxy = Server.proxy({"mcpServers": servers}, restart=Restart())
+    async with connected(proxy, revision=NEWEST) as pair:
+        client: Any = pair.client
+        assert text_of(await client.call_tool("clock_time")) == "noon"
 
 
 async def test_a_proxy_of_a_configuration_can_be_mounted() -> None:

@@ -367,6 +367,24 @@ async def test_a_proxy_ends_while_the_server_behind_is_silent() -> None:
             raise AssertionError
 
 
+async def test_a_proxy_has_the_instructions_of_the_newest_session() -> None:
+    behind = [Counted(), Counted()]
+    behind[1].server = Server("counted", instructions="Count on.")
+    places = iter(behind)
+
+    class Changing:
+        async def serve(self, channel: Any) -> None:
+            await next(places).serve(channel)
+
+    async with asgi(Server.proxy(Changing())) as http:
+        assert "instructions" not in (await http.ask(NEWEST, "server/discover")).result
+        behind[0].end()
+        await until(lambda: not behind[0].open)
+        await http.ask(NEWEST, "tools/list")
+        discovered = (await http.ask(NEWEST, "server/discover")).result
+    assert discovered["instructions"] == "Count on."
+
+
 async def test_a_channel_is_used_once(tmp_path: Path) -> None:
     behind = Counted()
     near, far = memory_pair()

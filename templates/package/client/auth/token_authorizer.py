@@ -270,9 +270,7 @@ class TokenAuthorizer:
                 if self._header() != before or not self._is_old():
                     return  # another task has tried
                 try:
-                    if not await self._refresh(before):
-                        self._renew_at = None
-                        self._fields = {}
+                    await self._refresh(before)
                 except (AuthorizationError, TransportError) as error:
                     logger.warning("the access token could not be refreshed: %s", error)
                     self._renew_at = self._settings.now() + POSTPONED_SECONDS

@@ -159,6 +159,17 @@ async def test_a_token_that_has_ended_is_renewed_before_it_is_sent(revision: str
 
 
 @every_revision
+async def test_a_token_that_has_ended_for_good_is_not_sent(revision: str) -> None:
+    store = MemoryStore()
+    async with protected(revision) as (script, _):
+        await stored(script, store, renew_at=1.0)
+        async with client_of(script, agreeing(script.issuer, store=store)) as client:
+            await client.list_tools()
+        assert "Bearer old" not in script.authorizations
+        assert len(script.issuer.visits) == 1
+
+
+@every_revision
 async def test_a_refused_refresh_token_is_dropped_and_the_user_asked(
     revision: str,
 ) -> None:

@@ -1,0 +1,101 @@
+"""Calls of a proxy that wait for answers: whose they are, and how long they wait."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import anyio
+import pytest
+
+from mcp_protocol import Context, Server, StaticTokens
+from mcp_protocol.proxy import waiting_calls
+from package.asgi_client import Http, asgi
+from package.proxy.test_proxy import NEWEST, SESSION
+from package.server.auth.issuer import bearer
+
+pytestmark = pytest.mark.anyio
+
+CAPABILITIES = {"elicitation": {"form": {}}}
+QUESTIONS = ("Which row?", "And then?")
+
+
+@dataclass
+class Seat:
+    """What a tool asks for."""
+
+    row: int
+
+
+def theatre(*questions: str, ended: Callable[[], object] = lambda: None) -> Server:
+    """A server whose tool asks questions at once.
+
+    Args:
+        questions: The questions.
+        ended: Called when a call has ended.
+    """
+    server = Server("theatre")
+
+    @server.tool()
+    async def book(ctx: Context) -> str:
+        rows: list[int] = []
+
+        async def ask(text: str) -> None:
+            answer: Any = await ctx.elicit(text, Seat)
+            rows.append(answer.content.row)
+
+        try:
+            async with anyio.create_task_group() as tasks:
+                for text in questions:
+                    tasks.start_soon(ask, text)
+        finally:
+            ended()
+        return f"rows {sorted(rows)}"
+
+    return server
+
+
+async def book(http: Http, result: Any = None, row: int = 1) -> Any:
+    """The response to a call, or to its retry, which answers one question of a result."""
+    params: dict[str, Any] = {"name": "book", "arguments": {}}
+    if result is not None:
+        key = next(iter(result["inputRequests"]))
+        answer = {"action": "accept", "content": {"row": row}}
+        params |= {"inputResponses": {key: answer}, "requestState": result["requestState"]}
+    with anyio.fail_after(10):
+        reply = await http.ask(NEWEST, "tools/call", params, capabilities=CAPABILITIES)
+    return reply.messages[-1]
+
+
+async def test_a_question_that_a_retry_leaves_open_is_asked_again() -> None:
+    async with asgi(Server.proxy(theatre(*QUESTIONS), revision=SESSION)) as http:
+        first = (await book(http))["result"]
+        second = (await book(http, first, row=4))["result"]
+        third = (await book(http, second, row=5))["result"]
+    assert third["content"][0]["text"] == "rows [4, 5]"
+
+
+async def test_a_call_is_continued_by_its_own_user_alone() -> None:
+    tokens = StaticTokens({"alice-1": "alice", "bob-1": "bob"})
+    async with asgi(Server.proxy(theatre(*QUESTIONS), revision=SESSION), auth=tokens) as http:
+        http.fields["authorization"] = bearer("alice-1")
+        asked = (await book(http))["result"]
+        http.fields["authorization"] = bearer("bob-1")
+        assert (await book(http, asked))["error"]["code"] == -32602
+        http.fields["authorization"] = bearer("alice-1")
+        assert "result" in await book(http, asked)
+
+
+@pytest.mark.parametrize("questions", [QUESTIONS, QUESTIONS[:1]], ids=["two", "one"])
+async def test_a_call_that_waited_for_too_long_is_an_error(
+    questions: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waiting_calls, "WAITING_SECONDS", 0.2)
+    ended = anyio.Event()
+    server = theatre(*questions, ended=ended.set)
+    async with asgi(Server.proxy(server, revision=SESSION)) as http:
+        asked = (await book(http))["result"]
+        with anyio.fail_after(10):
+            await ended.wait()
+        assert "took too long" in (await book(http, asked))["error"]["message"]
