@@ -136,7 +136,8 @@ class RedisEngine:
             SharedStateError: The engine can't be reached, or refused the command.
         """
         try:
-            return await self._opened_client().execute_command(*words)
+            reply = self._opened_client().execute_command(*words)  # type: ignore[no-untyped-call]
+            return await reply
         except self._failures as error:
             raise self._error(error) from error
 
@@ -148,7 +149,7 @@ class RedisEngine:
         """
         pipeline = self._opened_client().pipeline(transaction=False)
         for words in commands:
-            pipeline.execute_command(*words)  # type: ignore[no-untyped-call]  # the library's
+            pipeline.execute_command(*words)
         try:
             replies: list[Any] = await pipeline.execute()
         except self._failures as error:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import anyio
@@ -31,6 +31,7 @@ from ...protocol.lifecycle import Session, State
 from ...protocol.receiver import Send
 from ...protocol.requests import CANCELLED, PROGRESS, PROGRESS_TOKEN
 from ...protocol.server_connection import ServerConnection
+from ...runtime.pending_requests import PARTING_SECONDS
 from ...runtime.request_context import PRINCIPAL, Identity
 from ...runtime.task_scope import TaskScope
 from ..asgi import http_response
@@ -134,13 +135,47 @@ class SharedSession(HttpSession):
             self._seen = session
 
     async def listen(self) -> None:
-        """Have messages that belong to no request sent by this worker.
+        """Have messages that belong to no request sent by this worker, and no other.
 
         Raises:
             SharedStateError: The engine can't be reached.
         """
         if self.record.listener != self.worker.id:
             await self._change(lambda stored: replace(stored, listener=self.worker.id))
+
+    async def stop_listening(self) -> None:
+        """Let another worker send them, if this one has no stream any more."""
+        if self.record.listener == self.worker.id and not (self._held or self.over):
+            try:
+                await self._change(
+                    lambda stored: (
+                        replace(stored, listener="")
+                        if stored.listener == self.worker.id
+                        else stored
+                    )
+                )
+            except SharedStateError as error:
+                logger.debug("%s", error)
+
+    async def follow_listener(self) -> None:
+        """Take over what the listener's worker sends, or leave it to that, as the record says.
+
+        Raises:
+            SharedStateError: The engine can't be reached.
+        """
+        if self._held and not self.record.listener:
+            await self.listen()
+        if self._held and self._is_listener:
+            self.queue.send_by(self._background.start_soon)
+        else:
+            self.queue.hold()
+        await self._forward_pending()
+
+    def start_announcing(self) -> None:
+        """Send announcements, unless another worker does."""
+        super().start_announcing()
+        if not self._is_listener:
+            self.queue.hold()
 
     async def send(self, message: OutgoingMessage) -> None:
         """Store what a request has changed before its response is sent."""
@@ -153,7 +188,7 @@ class SharedSession(HttpSession):
         if not await self._forward(message):
             await super().send_unrelated(message)
 
-    async def forward_pending(self) -> None:
+    async def _forward_pending(self) -> None:
         """Give messages that wait for a stream to the worker that has one now."""
         while self._pending and not self.over:
             message = self._pending.pop(0)
@@ -164,12 +199,14 @@ class SharedSession(HttpSession):
             self.release_memory(len(message))
 
     async def _forward(self, message: bytes) -> bool:
-        listener = self.record.listener
-        if self.over or listener in ("", self.worker.id):
+        if self.over or self._is_listener:
             return False
-        if any(stream.connected for stream in self._listening):
-            return False
-        return await self.worker.send(listener, ServerMessage(self.id, message))
+        return await self.worker.send(self.record.listener, ServerMessage(self.id, message))
+
+    @property
+    def _is_listener(self) -> bool:
+        """Whether no other worker sends what belongs to no request."""
+        return self.record.listener in ("", self.worker.id)
 
     async def _change(self, change: Callable[[SessionRecord], SessionRecord]) -> None:
         """Store a changed record; a change of another worker in between is kept."""
@@ -256,8 +293,13 @@ class SharedEndpoint(SessionEndpoint):
                 session = http_response.unavailable(_UNREACHABLE)
         if isinstance(session, HttpResponse):
             await session.send(send)
-        else:
+            return
+        try:
             await super().get(request, receive, send)
+        finally:
+            if isinstance(session, SharedSession):
+                with anyio.move_on_after(PARTING_SECONDS, shield=True):
+                    await session.stop_listening()
 
     async def delete(self, request: http.HttpRequest, send: http.Send) -> None:
         """End the session, whichever workers have it."""
@@ -371,7 +413,7 @@ class SharedEndpoint(SessionEndpoint):
             await self.registry.end(session)
         else:
             session.take_record(record)
-            await session.forward_pending()
+            await session.follow_listener()
 
     async def _route(
         self, session: SharedSession, messages: Sequence[jsonrpc.Message], body: bytes
@@ -383,12 +425,13 @@ class SharedEndpoint(SessionEndpoint):
         """
         own: list[jsonrpc.Message] = []
         workers: set[str | None] = set()
+        begun = {each.id for each in messages if isinstance(each, jsonrpc.Request)}
         for message in messages:
-            is_elsewhere, worker = self._place_of(session, message)
+            is_elsewhere, worker = self._place_of(session, message, begun)
             if is_elsewhere:
                 workers.add(worker)
-            else:
-                own.append(message)
+            if not is_elsewhere or isinstance(message, jsonrpc.InvalidMessage):
+                own.append(message)  # one that is invalid is refused here too
         letter = ClientMessage(session.id, body)
         for worker in workers:
             if worker is None:
@@ -398,14 +441,24 @@ class SharedEndpoint(SessionEndpoint):
         return own if workers else messages
 
     def _place_of(
-        self, session: SharedSession, message: jsonrpc.Message
+        self,
+        session: SharedSession,
+        message: jsonrpc.Message,
+        begun: Collection[RequestId] = (),
     ) -> tuple[bool, str | None]:
-        """Whether a message concerns a call of another worker, and which one if that is known."""
+        """Whether a message concerns a call of another worker, and which one if that is known.
+
+        Args:
+            session: The session.
+            message: The message.
+            begun: Ids of requests that came with it.
+        """
         identifier: RequestId | None = None
         if isinstance(message, jsonrpc.Notification):
             if message.method == CANCELLED:
                 cancelled = _member(message.params, "requestId")
-                return not session.peer.connection.is_open(cancelled), None
+                is_here = session.peer.connection.is_open(cancelled) or cancelled in begun
+                return not is_here, None
             if message.method == PROGRESS:
                 identifier = _member(message.params, PROGRESS_TOKEN)
         elif not isinstance(message, jsonrpc.Request):

