@@ -1,8 +1,9 @@
 // Extension Identifier: io.modelcontextprotocol/ui
+// Messages: none
 //
-// MCP Apps: what servers and clients tell each other of the user interfaces of tools. It adds no
-// message between them. Those between a host and the document that it shows (`ui/initialize`, ...)
-// pass between two windows of a browser and never over a connection of MCP.
+// MCP Apps: what servers and clients tell each other of the user interfaces of tools. Messages
+// between a host and the document that it shows (`ui/initialize`, ...) pass between two windows of a
+// browser and never over a connection of MCP.
 
 /** Settings of a client that shows user interfaces. */
 export interface McpUiClientCapabilities {

@@ -418,6 +418,16 @@ def test_a_shipped_extension_has_its_own_identifier(
     }
 
 
+def test_types_alone_are_an_extension_where_the_file_says_so(tmp_path: Path) -> None:
+    plain, with_ui = files_of(), files_of("ui")
+    added = {path for path in with_ui if path not in plain}
+    assert added == {f"r2026_07_28/ui/{name}.py" for name in ("__init__", "models")}
+    assert plain["r2026_07_28/methods.py"] == with_ui["r2026_07_28/methods.py"]
+    path = written(tmp_path, Thing=obj(text=TEXT))
+    path.write_text(path.read_text().replace("com.example/ext", "com.example/ext Messages: none"))
+    assert "class Thing(" in files_of(path)["r2026_07_28/ext/models.py"]
+
+
 def test_the_shipped_tasks_are_those_of_the_official_schema(spec: Path) -> None:
     official = spec / "extensions" / "tasks" / "schema.json"
     [row] = [row for row in shipped_extensions.entries() if row.name == "tasks"]

@@ -27,6 +27,7 @@ from mcp_protocol import (
     connect_sync,
     other_sdks,
 )
+from mcp_protocol.apps import ToolOptions
 from mcp_protocol.client.client_settings import ClientLimits, Timeouts
 from mcp_protocol.server.asgi.settings import ServerHttpOptions
 from mcp_protocol.testing import connected
@@ -321,7 +322,7 @@ def test_every_alternative_exists() -> None:
         *(Timeouts, ClientLimits, mcp_protocol.Protected, CacheHint),
     )
     keywords = {name for call in calls for name in inspect.signature(call).parameters}
-    keywords |= ServerHttpOptions.__optional_keys__
+    keywords |= ServerHttpOptions.__optional_keys__ | ToolOptions.__optional_keys__
     assert set(re.findall(r"\b(\w+)=", TEXTS)) <= keywords
 
 

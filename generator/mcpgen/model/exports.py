@@ -397,7 +397,7 @@ def entries(
     Args:
         features: What the package has.
         folders: The folder of each revision.
-        extensions: The folder of each extension.
+        extensions: The folder of each extension that has messages.
     """
     modules = (row.module for row in exports_of(features, unset=True))
     if features.installed:

@@ -33,6 +33,7 @@ _LABEL = r"[a-zA-Z](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?"
 _NAME = r"[a-zA-Z0-9](?:[a-zA-Z0-9._-]*[a-zA-Z0-9])?"
 _IDENTIFIER = re.compile(rf"{_LABEL}(?:\.{_LABEL})*/{_NAME}", re.ASCII)
 _STATED = re.compile(r"Extension Identifier:\s*(\S+)")
+_TYPES_ALONE = re.compile(r"Messages:\s*(none)\b")
 _RULE = "a dotted prefix, '/' and a name, such as com.example/paint"
 _TAKEN = frozenset({"models", "methods", "client", "client_sync", "server"})
 """Modules that every revision has."""
@@ -110,7 +111,7 @@ def read(path: Path, identifier: str = "") -> ExtensionFile:
     """
     file = None if is_typescript(path) else read_file(path)
     source = paths.shown_path(path)
-    stated = identifier or _stated_identifier(path, file)
+    stated = identifier or _stated_word(_STATED, path, file)
     if not stated:
         raise UsageError(
             f"{source}: expected the identifier of the extension, as --extension ID={source} or as"
@@ -121,13 +122,14 @@ def read(path: Path, identifier: str = "") -> ExtensionFile:
     return ExtensionFile(path, stated, file)
 
 
-def _stated_identifier(path: Path, file: SchemaFile | None) -> str:
+def _stated_word(pattern: re.Pattern[str], path: Path, file: SchemaFile | None) -> str:
+    """The word that a file states in its title or description, or in its comments."""
     if file is None:
         texts: list[Json] = [read_text(path, SchemaError, "TypeScript text")]
     else:
         texts = [file.document.get(key) for key in ("title", "description", "$comment")]
     for text in texts:
-        match = _STATED.search(text) if isinstance(text, str) else None
+        match = pattern.search(text) if isinstance(text, str) else None
         if match:
             return match[1]
     return ""
@@ -391,7 +393,9 @@ def messages(extension: ExtensionFile, own: Definitions) -> Messages:
                 expected = "a message whose name ends with Request or Notification"
                 raise extension.error(name, expected, shown(name))
             by_union["ClientRequest" if kind == "Request" else "ServerNotification"].append(name)
-    if not any(by_union.values()):
+    of_file = None if is_typescript(extension.path) else extension.content
+    types_alone = _stated_word(_TYPES_ALONE, extension.path, of_file)
+    if not any(by_union.values()) and not types_alone:
         expected = "a request or notification: an object with a method that has a const"
         raise SchemaError(
             extension.source,

@@ -396,12 +396,14 @@ class PackageSpec:
     def entries(self) -> tuple[str, ...]:
         """Paths of the files that it begins with."""
         folders = tuple(revision.folder for revision in self.revisions)
-        extensions = tuple(
-            f"{revision.folder}/{extension.module}"
+        extensions = {
+            f"{revision.folder}/{extension.module}": extension.tables.all
             for revision in self.revisions
             for extension in revision.extensions
-        )
-        return tuple(exports.entries(self.has, folders, extensions))
+        }
+        with_messages = tuple(folder for folder, messages in extensions.items() if messages)
+        types_alone = (f"{folder}/__init__.py" for folder in extensions.keys() - {*with_messages})
+        return (*exports.entries(self.has, folders, with_messages), *sorted(types_alone))
 
     @property
     def blocking_methods(self) -> tuple[BlockingMethod, ...]:
