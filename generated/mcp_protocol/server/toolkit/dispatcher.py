@@ -256,7 +256,7 @@ class Dispatcher:
 
     def all_servers(self) -> list[Dispatcher]:
         """This one, those that are mounted on it, and those on these: each once."""
-        servers = [self]
+        servers: list[Dispatcher] = [self]
         for mount in self.mounts:
             servers += [each for each in mount.server.all_servers() if each not in servers]
         return servers
