@@ -401,6 +401,11 @@ class Dispatcher:
         self.handlers[name] = partial(self._call_custom, method)
         self.methods_changed()
 
+    def declare(self, capabilities: Mapping[str, Any]) -> None:
+        """Declare capabilities beyond those of the rows."""
+        self.capabilities = merged_objects(self.capabilities, capabilities)
+        self._methods_changed()
+
     def custom_methods(self) -> Mapping[str, Method]:
         """Rows of the methods that no revision has, by name."""
         return self.custom

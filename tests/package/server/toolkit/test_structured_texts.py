@@ -179,7 +179,7 @@ def test_a_text_costs_no_conversion() -> None:
         tool.function = _immediate
         sys.setprofile(profile)
         try:
-            tool.call({}, None, results).send(None)  # type: ignore[arg-type] # no context is used
+            tool.call({}, None, results).send(None)
         except StopIteration:
             pass
         finally:
