@@ -5,8 +5,8 @@ of the libraries that write output, Python's version, every known schema and its
 later revisions count in earlier ones), the files of the user, the options, and the place of the
 package, which its manifest records paths from.
 
-The models of revisions are kept by themselves too (`render.datamodel`): packages of other parts have
-the same.
+The models of revisions are kept by themselves too (`render.datamodel`): packages of other parts
+have the same.
 """
 
 from __future__ import annotations
