@@ -208,7 +208,7 @@ def test_hostile_lists_have_limits_too(text: str) -> None:
 def test_a_project_starts_from_a_running_server_and_follows_it(tmp_path: Path) -> None:
     script(tmp_path, SERVER)
     command = shlex.join([sys.executable, "other.py"])
-    words = ("new", "server", "weather", "--from-server", command)
+    words = ("new", "server", "weather", "-r", NEWEST, "--from-server", command)
     made = run(*words, cwd=tmp_path)
     assert made.code == 0, made.err
     assert "mirrored: 3 tools, 1 resource, 1 prompt" in made.out.splitlines()

@@ -17,6 +17,12 @@ SCRIPT = str(Path(__file__).with_name("old_python_server.py"))
 ENVIRONMENTS = Path(os.environ.get("MCP_OLD_PYTHON_PEERS", ".")).resolve()
 
 
+@pytest.fixture
+def anyio_backend() -> str:
+    """Pipes are read on both loops by other tests: here the releases differ."""
+    return "asyncio"
+
+
 @pytest.fixture(params=RELEASES)
 def command(request: pytest.FixtureRequest) -> list[str]:
     """Starts a server on one release."""
