@@ -81,6 +81,14 @@ def test_the_address_of_the_challenge_is_used_and_no_other(revision: str, header
     assert initial_scopes(challenges, server, ()) == ("a", "b")
 
 
+@pytest.mark.parametrize("resource", [f"{SERVER}?tenant=1", SERVER])
+def test_the_metadata_of_a_challenge_may_leave_out_the_query(resource: str) -> None:
+    world = World({f"GET {CUSTOM}": said({**RESOURCE, "resource": resource})})
+    context = around(server=f"{SERVER}?tenant=1")
+    server = world.run(discover(context, challenge(resource_metadata=CUSTOM), None))
+    assert server.resource == resource
+
+
 def test_a_challenge_whose_metadata_is_missing_ends_discovery() -> None:
     world = World()
     with pytest.raises(AuthorizationError, match="HTTP 404"):

@@ -221,6 +221,18 @@ def test_without_a_new_refresh_token_the_old_one_stays() -> None:
     assert (renewed.token.value, renewed.token.refresh_token) == ("new", "r-1")
 
 
+@pytest.mark.parametrize(("named", "scopes"), [({}, ("a",)), ({"scope": "b"}, ("b",))], ids=str)
+def test_a_refresh_that_names_no_scopes_keeps_them(
+    named: dict[str, str], scopes: tuple[str, ...]
+) -> None:
+    world = World({ENDPOINT: said({"access_token": "new", "token_type": "bearer", **named})})
+    token = AccessToken("old", refresh_token="r-1", scopes=("a",))
+    renewed = world.run(refresh_grant(around(), replace(GRANT, token=token), PUBLIC))
+    assert renewed is not None
+    assert renewed.token is not None
+    assert renewed.token.scopes == scopes
+
+
 @requirement("auth-flow.refresh-not-assumed", revisions=EVERY_REVISION)
 def test_without_a_refresh_token_nothing_is_asked() -> None:
     world = World()

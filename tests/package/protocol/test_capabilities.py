@@ -13,7 +13,7 @@ from mcp_protocol.client.client_settings import Identity
 from mcp_protocol.errors import LocalProtocolError, MissingCapabilityError
 from mcp_protocol.facts import Method, Revision
 from mcp_protocol.protocol.client_connection import ClientConnection
-from mcp_protocol.protocol.lifecycle import Description, declared
+from mcp_protocol.protocol.lifecycle import Description, declared, missing
 from mcp_protocol.protocol.receiver import RequestFailed
 from mcp_protocol.protocol.server_connection import ServerConnection
 from mcp_protocol.revisions import REVISIONS
@@ -350,6 +350,25 @@ def test_a_server_requests_no_input_that_was_not_declared(revision: str, method:
     assert json.loads(refusal.data)["id"] == 2
     error = json.loads(refusal.data)["error"]
     assert (error["code"], error["data"]) == (-32021, {"requiredCapabilities": {needed: {}}})
+
+
+@pytest.mark.parametrize(
+    ("mode", "declared", "lacking"),
+    [
+        ({}, {}, None),
+        ({"mode": "form"}, {}, None),
+        ({"mode": "form"}, {"form": {}, "url": {}}, None),
+        ({"mode": "form"}, {"url": {}}, ("elicitation", "form")),
+        ({}, {"url": {}}, ("elicitation", "form")),
+        ({"mode": "url"}, {"form": {}}, ("elicitation", "url")),
+        ({"mode": "url"}, {"url": {}}, None),
+    ],
+)
+def test_the_mode_of_an_elicitation_is_one_that_was_declared(
+    mode: Any, declared: Any, lacking: Any
+) -> None:
+    method = REVISIONS.newest().input_requests["elicitation/create"]
+    assert missing(method, mode, {"elicitation": declared}) == lacking
 
 
 @pytest.mark.requirement("meta.request-client-capabilities", "meta.request-protocol-version")

@@ -17,7 +17,7 @@ from package.server.auth.issuer import bearer
 
 pytestmark = pytest.mark.anyio
 
-CAPABILITIES = {"elicitation": {"form": {}}}
+CAPABILITIES: dict[str, Any] = {"elicitation": {"form": {}}}
 QUESTIONS = ("Which row?", "And then?")
 
 

@@ -444,6 +444,7 @@ def test_a_stream_that_cannot_be_reopened_is_tried_ever_less(
     revision: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     times: list[float] = []
+    enough: anyio.Event
 
     async def get(asked: Asked, reply: Reply) -> None:
         times.append(anyio.current_time())
@@ -451,11 +452,15 @@ def test_a_stream_that_cannot_be_reopened_is_tried_ever_less(
             await reply.whole(200, b": open\n\n", Content_Type="text/event-stream")
         else:
             await reply.whole(503)
+        if len(times) == 6:
+            enough.set()
 
     async def main() -> None:
+        nonlocal enough
+        enough = anyio.Event()
         timeouts = Timeouts(http=HttpTimeouts(first_pause=1, longest_pause=5))
         async with connect("https://mcp.example/mcp", revision=revision, timeouts=timeouts):
-            await anyio.sleep(20)
+            await enough.wait()
 
     script = Script(revision)
     script.on["GET"] = get
