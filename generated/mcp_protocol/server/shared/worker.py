@@ -137,11 +137,14 @@ class SharedWorker:
     async def run(self) -> None:
         """Take part until cancelled."""
         async with self.state.opened(), anyio.create_task_group() as tasks:
-            with self._announcer.followed_by(self._follow):
-                tasks.start_soon(self._repeated, self._publish_pending)
-                tasks.start_soon(self._read_changes)
-                tasks.start_soon(self._repeated, self._read_inbox)
+            tasks.start_soon(self._repeated, self._publish_pending)
+            tasks.start_soon(self._read_changes)
+            tasks.start_soon(self._repeated, self._read_inbox)
+            self._announcer.follow(self._follow)
+            try:
                 await anyio.sleep_forever()
+            finally:
+                self._announcer.stop_following(self._follow)
 
     async def publish(self, letter: Letter) -> None:
         """Tell all workers, this one too.
