@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,7 @@ from package.server.shared.shared_servers import Workers, sharing
 from package.wire import CHANGED, SESSIONS, request
 
 newest = pytest.mark.parametrize("revision", SESSIONS[-1:])
-ABLE = {"elicitation": {"form": {}}}
+ABLE: dict[str, Any] = {"elicitation": {"form": {}}}
 
 
 @pytest.fixture(params=["asyncio", "trio"])
