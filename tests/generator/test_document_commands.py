@@ -24,6 +24,7 @@ SKIPPED = {
     "pip install": "needs a registry; `nox -s package-single` installs what is named",
     "nox": "runs this test, among others",
     "mcpgen --schema draft/schema.ts": "watches without end; test_watching.py does so",
+    "python -m pkg announce": "needs an engine; test_announcements.py has one",
     'python -m pkg inspect "npx': "needs a package of npm; interop tests use such servers",
     "python -m pkg inspect server:server --web": "serves without end; test_inspector.py uses it",
     "python -m pkg list https": "needs a server elsewhere; test_command_line.py has one",

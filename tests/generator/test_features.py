@@ -126,15 +126,24 @@ def test_what_was_not_chosen_says_how_to_add_it(tmp_path: Path) -> None:
         )
 
 
-def test_sealed_sessions_that_were_not_chosen_are_an_error(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("option", "name", "feature", "module"),
+    [
+        ("sessions='sealed'", "sessions='sealed'", "scaling", "sealed_sessions"),
+        ("shared='redis://127.0.0.1/0'", "shared=", "shared", "shared_sessions"),
+    ],
+)
+def test_ways_to_share_sessions_that_were_not_chosen_are_errors(
+    option: str, name: str, feature: str, module: str, tmp_path: Path
+) -> None:
     files = made("server", "http", (MIDDLE,), features=NONE)
-    assert not [path for path, text in files.items() if "sealed_sessions" in path + text]
+    assert not [path for path, text in files.items() if module in path + text]
     folder = written(files, tmp_path)
     code = f"""
 import sys
 sys.path.insert(0, {str(folder)!r})
 import pkg
-pkg.Server("a", state_key=b"k" * 32).asgi(sessions="sealed")
+pkg.Server("a", state_key=b"k" * 32).asgi({option})
 """
     done = subprocess.run(
         [sys.executable, "-I", "-c", code],
@@ -144,8 +153,8 @@ pkg.Server("a", state_key=b"k" * 32).asgi(sessions="sealed")
         cwd=tmp_path,
     )
     assert done.stderr.splitlines()[-1] == (
-        "ValueError: sessions='sealed' comes with the feature scaling, which this package was"
-        " generated without: mcpgen update pkg --features +scaling"
+        f"ValueError: {name} comes with the feature {feature}, which this package was"
+        f" generated without: mcpgen update pkg --features +{feature}"
     )
 
 

@@ -130,7 +130,7 @@ def add_command(add: Callable[..., argparse.ArgumentParser]) -> None:
         "changes",
         metavar="CHANGE",
         nargs="+",
-        help="a list that has changed (tools, prompts, resources), or the URI of a resource that has",
+        help="a list that has changed (tools, prompts, resources), or the URI of a resource",
     )
     _add_shared(announce, "the engine that the processes share", required=True)
     serve.add_argument(

@@ -78,13 +78,14 @@ def check_sse_paths(service: Service, settings: ServerHttpSettings) -> None:
         check_paths(service, settings)
 
 
-def check_sealed(service: Service, settings: ServerHttpSettings) -> None:
-    """Check that sessions can be sealed, if they are to be.
+def check_sessions(service: Service, settings: ServerHttpSettings) -> None:
+    """Check that sessions can be sealed, and state shared, if they are to be.
 
     Raises:
         ValueError: They can't.
-        MissingExtraError: `cryptography` is not installed.
+        MissingExtraError: `cryptography` or `valkey` is not installed.
     """
+    shared_worker(service, settings)
     if settings.sessions == "sealed":
         from .sealed_sessions import session_cipher  # few servers seal sessions
 
@@ -98,19 +99,6 @@ def shared_worker(service: Service, settings: ServerHttpSettings) -> SharedWorke
 
         return worker_of(service, settings.shared)
     return None
-
-
-def check_shared(service: Service, settings: ServerHttpSettings) -> None:
-    """Check that state can be shared, if it is to be.
-
-    Raises:
-        ValueError: It can't.
-        MissingExtraError: `valkey` is not installed.
-    """
-    if settings.shared is not None:
-        from ..shared.worker import worker_of  # few servers share state
-
-        worker_of(service, settings.shared)
 
 
 def authentication_of(

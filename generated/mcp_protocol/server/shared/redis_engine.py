@@ -25,7 +25,7 @@ import os
 import struct
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 import anyio
@@ -35,9 +35,6 @@ from ...runtime.pending_requests import PARTING_SECONDS
 from . import bus
 from .bus import ALIVE_SECONDS, LETTERS, WAIT_SECONDS, Changes, SharedStateError
 from .session_store import SessionRecord, decode_record, encode_record
-
-if TYPE_CHECKING:
-    from valkey.asyncio import Valkey
 
 SCHEMES = ("redis", "rediss", "unix")
 """Schemes of URLs: TCP, TLS, and a socket of the file system."""
@@ -76,11 +73,11 @@ class RedisEngine:
             from valkey.exceptions import ValkeyError
         except ImportError:
             raise MissingExtraError("shared='redis://...'", "valkey") from None
-        self._library = valkey.asyncio
+        self._library: Any = valkey.asyncio  # whose types are incomplete
         self._failures = (ValkeyError, OSError, TimeoutError)
         self._url = url
         self._prefix = f"mcp:{{{name}}}:"
-        self._client: Valkey | None = None
+        self._client: Any = None
         self._check()
 
     def _check(self) -> None:
@@ -141,8 +138,7 @@ class RedisEngine:
             SharedStateError: The engine can't be reached, or refused the command.
         """
         try:
-            reply = self._opened_client().execute_command(*words)  # type: ignore[no-untyped-call]
-            return await reply
+            return await self._opened_client().execute_command(*words)
         except self._failures as error:
             raise self._error(error) from error
 
@@ -161,7 +157,7 @@ class RedisEngine:
             raise self._error(error) from error
         return replies
 
-    def _opened_client(self) -> Valkey:
+    def _opened_client(self) -> Any:
         if self._client is None:
             raise SharedStateError("the engine of the shared state is not opened yet, or closed")
         return self._client

@@ -121,7 +121,7 @@ class SharedSession(HttpSession):
             or (session.state is State.READY) is not record.is_ready
             or session.confirmed is not record.is_confirmed
             or session.log_level != record.log_level
-            or session.subscriptions != record.subscriptions
+            or bool(session.subscriptions ^ record.subscriptions)
         )
 
     async def _store_all(self) -> None:

@@ -14,10 +14,12 @@ import logging
 import secrets
 import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, Protocol, TypeAlias
 
 import anyio
+import anyio.from_thread
+import anyio.lowlevel
 import msgspec
 
 from ..._wire import UNREADABLE
@@ -119,24 +121,32 @@ class SharedWorker:
         id: Its id: random, of letters and digits.
         state: As passed.
         handler: Handles what concerns sessions; `None` if it has none.
+        is_reading: Whether it hears of changes, as far as it knows.
     """
 
     def __init__(self, service: Service, state: SharedState) -> None:
         self.id = secrets.token_hex(_ID_BYTES)
         self.state = state
         self.handler: SharedSessions | None = None
+        self.is_reading = False
         self._announcer = service.announcer
         self._pending: dict[tuple[str, str], Announcement] = {}
-        self._added: Callable[[], object] = _do_nothing
+        self._added = anyio.Event()
+        self._thread = threading.get_ident()
+        self._token: Any = None
 
     async def run(self) -> None:
         """Take part until cancelled."""
+        self._thread, self._token = threading.get_ident(), anyio.lowlevel.current_token()
         async with self.state.opened(), anyio.create_task_group() as tasks:
-            with self._announcer.followed_by(self._follow):
-                tasks.start_soon(self._repeated, self._publish_pending)
-                tasks.start_soon(self._read_changes)
-                tasks.start_soon(self._repeated, self._read_inbox)
+            tasks.start_soon(self._repeated, self._publish_pending)
+            tasks.start_soon(self._read_changes)
+            tasks.start_soon(self._repeated, self._read_inbox)
+            self._announcer.follow(self._follow)
+            try:
                 await anyio.sleep_forever()
+            finally:
+                self._announcer.stop_following(self._follow)
 
     async def publish(self, letter: Letter) -> None:
         """Tell all workers, this one too.
@@ -162,52 +172,61 @@ class SharedWorker:
         wanted: Callable[[PendingRequests], bool] | None = None,
     ) -> None:
         """Have the other workers announce something, unless it is for certain clients here."""
-        if wanted is None:
-            about = subject or (params or {}).get("uri", "")
-            self._pending.pop((name, about), None)
-            self._pending[name, about] = Announcement(self.id, name, params, subject)
-            if len(self._pending) > _MOST_PENDING:
-                del self._pending[next(iter(self._pending))]
-            self._added()
+        if wanted is not None:
+            return
+        announcement = Announcement(self.id, name, params, subject)
+        if threading.get_ident() == self._thread:
+            self._add(announcement)
+        else:
+            with suppress(RuntimeError):  # the event loop was closed meanwhile
+                anyio.from_thread.run_sync(self._add, announcement, token=self._token)
+
+    def _add(self, announcement: Announcement) -> None:
+        about = announcement.subject or (announcement.params or {}).get("uri", "")
+        self._pending.pop((announcement.name, about), None)
+        self._pending[announcement.name, about] = announcement
+        if len(self._pending) > _MOST_PENDING:
+            del self._pending[next(iter(self._pending))]
+        self._added.set()
 
     async def _publish_pending(self) -> None:
-        added = anyio.Event()
-        thread, token = threading.get_ident(), anyio.lowlevel.current_token()
-
-        def add() -> None:
-            if threading.get_ident() == thread:
-                added.set()
-            else:
-                anyio.from_thread.run_sync(added.set, token=token)
-
-        self._added = add
+        self._added = anyio.Event()
         while self._pending:
             about, announcement = next(iter(self._pending.items()))
             await self.publish(announcement)
             if self._pending.get(about) is announcement:
                 del self._pending[about]
-        await added.wait()
+        await self._added.wait()
 
     async def _read_changes(self) -> None:
+        """Read changes until cancelled.
+
+        What came before the first cursor was missed, and so is what fails to be handled for lack of
+        the engine.
+        """
         cursor: str | None = None
-        was_lost = False
+        has_missed, was_lost = True, False
         while True:
             try:
                 news = await self.state.bus.changes(cursor)
+                cursor, has_missed = news.cursor, has_missed or news.gap
+                if has_missed:
+                    await self._take_all_as_changed()
+                    has_missed = False
+                self.is_reading = True
+                for change in news.changes:
+                    has_missed = True
+                    await self._guarded(self._take, change)
+                    has_missed = False
             except SharedStateError as error:
                 if not was_lost:
                     logger.warning("%s; other workers hear of changes later", error)
-                was_lost = True
+                was_lost, self.is_reading = True, False
                 await anyio.sleep(_RETRY_SECONDS)
-                continue
-            if was_lost:
-                logger.warning("the engine of the shared state is back")
+            else:
+                if was_lost:
+                    logger.warning("the engine of the shared state is back")
                 was_lost = False
-            cursor = news.cursor
-            if news.gap:
-                await self._guarded(self._take_all_as_changed)
-            for change in news.changes:
-                await self._guarded(self._take, change)
 
     async def _read_inbox(self) -> None:
         await self.state.bus.beat(self.id)
@@ -223,9 +242,15 @@ class SharedWorker:
                 await anyio.sleep(_RETRY_SECONDS)
 
     async def _guarded(self, function: Callable[..., Awaitable[None]], *arguments: Any) -> None:
-        """Call a function; a failure is logged, and what comes after is handled all the same."""
+        """Call a function; a failure is logged, and what comes after is handled all the same.
+
+        Raises:
+            SharedStateError: The engine can't be reached.
+        """
         try:
             await function(*arguments)
+        except SharedStateError:
+            raise
         except Exception:
             logger.exception("a message of another worker failed")
 
@@ -293,9 +318,6 @@ async def announcing(name: str, shared: SharedState | str) -> AsyncGenerator[Cha
     state = state_of(name, shared)
     async with state.opened():
         yield ChangeAnnouncer(state.bus)
-
-
-def _do_nothing() -> None: ...
 
 
 def _read(data: bytes) -> Letter | None:

@@ -132,8 +132,17 @@ async def sharing(shared: str | SharedState, **options: Any) -> AsyncIterator[Wo
         async def any_of_them(scope: Any, receive: Any, send: Any) -> None:
             await choose(each).app(scope, receive, send)
 
+        await eventually(lambda: all(is_reading(http) for http in each))
         any = await stack.enter_async_context(asgi(any_of_them, lifespan=False))
         yield Workers(any, each, servers)
+
+
+def is_reading(http: Http) -> bool:
+    """Whether a worker hears of changes."""
+    app: Any = http.app
+    [state] = app._states.values()
+    reads: bool = state.shared.is_reading
+    return reads
 
 
 async def eventually(is_so: Callable[[], bool]) -> None:

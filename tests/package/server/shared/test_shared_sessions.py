@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol import MemoryBus, MemorySessionStore, SharedState, StaticTokens
+from mcp_protocol import StaticTokens
 from mcp_protocol.server.asgi.settings import Limits
 from package.asgi_client import SESSION
 from package.rules import holding
@@ -56,14 +56,6 @@ async def test_any_worker_serves_the_requests_of_a_session(revision: str, engine
             assert seen["session"] == identifier
             assert seen["info"] == {"name": "tester", "version": "1"}
             assert seen["capabilities"] == ABLE
-
-
-@newest
-async def test_a_state_in_memory_serves_the_applications_of_one_loop(revision: str) -> None:
-    async with sharing(SharedState(MemoryBus(), MemorySessionStore())) as workers:
-        await opened(workers, revision)
-        for http in workers.each:
-            assert (await http.post(call(revision, "about"))).status == 200
 
 
 @newest

@@ -1,0 +1,62 @@
+"""State in memory, which the applications of one event loop share: on asyncio and on trio."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from mcp_protocol import MemoryBus, MemorySessionStore, SharedState
+from package.asgi_client import SESSION
+from package.server.shared.shared_servers import Workers, sharing
+from package.wire import CHANGED, SESSIONS, request
+
+newest = pytest.mark.parametrize("revision", SESSIONS[-1:])
+ABLE: dict[str, Any] = {"elicitation": {"form": {}}}
+
+
+@pytest.fixture(params=["asyncio", "trio"])
+def anyio_backend(request: pytest.FixtureRequest) -> str:
+    """Both event loops, since no library of an engine is needed."""
+    name: str = request.param
+    return name
+
+
+def in_memory() -> SharedState:
+    return SharedState(MemoryBus(), MemorySessionStore())
+
+
+async def opened(workers: Workers, revision: str) -> None:
+    """Open a session, which all clients use."""
+    await workers.any.initialize(revision, ABLE)
+    workers.use_session()
+
+
+@newest
+async def test_applications_of_one_loop_serve_one_session(revision: str) -> None:
+    async with sharing(in_memory()) as workers:
+        await opened(workers, revision)
+        for http in workers.each:
+            reply = await http.ask(revision, "tools/call", {"name": "about", "arguments": {}})
+            seen = json.loads(reply.result["content"][0]["text"])
+            assert seen["session"] == workers.any.fields[SESSION]
+        assert (await workers.each[0].delete()).status == 200
+        for http in workers.each:
+            assert (await http.ask(revision, "ping")).status == 404
+
+
+@newest
+async def test_answers_and_changes_pass_between_applications(revision: str) -> None:
+    async with sharing(in_memory()) as workers:
+        await opened(workers, revision)
+        call = request(revision, "tools/call", {"name": "greet", "arguments": {}})
+        async with workers.each[0].stream("POST", call) as stream:
+            question = await stream.message()
+            answer = {"action": "accept", "content": {"name": "Ada"}}
+            message = {"jsonrpc": "2.0", "id": question["id"], "result": answer}
+            assert (await workers.each[1].post(message)).status == 202
+            assert (await stream.messages())[-1]["result"]["content"][0]["text"] == "Hello, Ada"
+        async with workers.each[2].stream("GET") as stream:
+            workers.servers[0].server.tool("added")(lambda: "added")
+            assert (await stream.message())["method"] == CHANGED["toolsListChanged"]
