@@ -48,6 +48,7 @@ from .features import (
     InputRequired,
     OpenURLElicitations,
     RequestStateSigner,
+    ToolRegistry,
     URLElicitationRequiredError,
     server_session,
 )
@@ -199,8 +200,6 @@ class Dispatcher:
     _is_open: ClassVar[bool] = False
     """Whether it has items that are not registered: it is asked for them, and for what they are."""
 
-    _tool_registry: ClassVar[type[Registry[Any]]] = Registry
-
     def __init__(self, settings: ServerSettings, announce: Announce) -> None:
         self._settings = settings
         self._announce = announce
@@ -224,7 +223,7 @@ class Dispatcher:
         self._mounts: MountedServers | None = None
         self._method_followers: list[Follower] = []
         cache, size = settings.cache, settings.page_size
-        self._tools: Registry[Tool] = self._tool_registry(
+        self._tools: Registry[Tool] = ToolRegistry(
             "tool", "tools", size, cache["tools"], self._tools_changed
         )
         self._resources: Registry[Resource] = Registry(

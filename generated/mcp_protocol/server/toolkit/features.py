@@ -25,6 +25,7 @@ from .client_features.input_required import (
 )
 from .client_features.questions import ClientQuestions
 from .key_ring import StateKey
+from .app_tools import ToolRegistry
 
 if TYPE_CHECKING:
     from ...apps import ToolOptions as ToolOptions
@@ -39,6 +40,7 @@ __all__ = [
     "ServerSession",
     "StateKey",
     "ToolOptions",
+    "ToolRegistry",
     "URLElicitationRequiredError",
     "make_proxy",
     "param_headers_of",

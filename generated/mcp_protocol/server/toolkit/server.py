@@ -719,6 +719,7 @@ class Server(AppDecorators):
         return self
 
     def _service(self) -> serving.Service:
+        self._warn_of_missing_uis()
         lifespan: Callable[[], AbstractAsyncContextManager[Any]] = nullcontext
         use_state: Callable[[Any], object] = self._state.set
         admit, on_subscription = self._admit, self._subscription_listener()

@@ -1,9 +1,6 @@
-"""MCP Apps of a server: tools with a user interface, and the documents that hosts show for them.
+"""MCP Apps of a server: the registration of tools with user interfaces, and of their documents.
 
-A client that does not show user interfaces gets the tools without them, and without those tools
-that only a user interface may call. So does each client of a revision whose tools have no `_meta`.
-
-Source: ext-apps/specification/2026-01-26/apps (resource discovery, capability negotiation).
+Source: ext-apps/specification/2026-01-26/apps (resource discovery).
 """
 
 from __future__ import annotations
@@ -11,68 +8,23 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import Callable, Collection, Mapping
-from functools import cache
 from os import PathLike
 from typing import Any
 
-import msgspec
-
-from ..._wire import is_many
 from ...apps import MIME_TYPE, UI, VISIBILITIES, Csp, Permission, tool_ui, ui_wire
-from ...facts import Revision
 from ...foreign_text import is_uri
-from ...protocol.lifecycle import CAPABILITY, merged_objects, settings_of
-from ...runtime.request_context import RequestContext
+from ...protocol.lifecycle import CAPABILITY, merged_objects
 from ...scopes import checked_scopes
 from .content import present
 from .decorators import Decorators
 from .dependencies import local_names
-from .registry import NO_CACHING, CacheHint, Listed, Registry, checked_tags
-from .revision_types import field_type, structs_in
-
-_META = "_meta"
+from .registry import NO_CACHING, CacheHint, checked_tags
 
 _logger = logging.getLogger(__name__)
 
 
-class ToolRegistry(Registry[Any]):
-    """The tools, of which clients without user interfaces see less."""
-
-    async def page(self, request: RequestContext) -> Any:
-        """A page of the list; for the arguments and errors see `Registry`."""
-        listed = self.visible_items(request)
-        if any(_has_ui(each) for each in listed.values()):
-            return self.page_of(request, listed)
-        return await super().page(request)
-
-    def page_of(self, request: RequestContext, listed: Mapping[str, Listed]) -> Any:
-        """The same for a list that is not the same for all."""
-        if not (carries_meta(request.method.result) and shows_apps(request.peer_capabilities)):
-            listed = {
-                key: PlainTool(item) if _has_ui(item) else item
-                for key, item in listed.items()
-                if "model" in tool_ui(item.wire("any").get(_META)).visibility
-            }
-        return super().page_of(request, listed)
-
-
-class PlainTool(msgspec.Struct, frozen=True):
-    """A tool as clients without user interfaces see it."""
-
-    item: Listed
-
-    def wire(self, structured_content: str) -> dict[str, Any]:
-        """The tool without its user interface; see `Tool`."""
-        wire = self.item.wire(structured_content)
-        meta = {name: value for name, value in wire[_META].items() if name != "ui"}
-        rest = {name: value for name, value in wire.items() if name != _META}
-        return {**rest, _META: meta} if meta else rest
-
-
 class AppDecorators(Decorators):
     """The decorators, with user interfaces."""
-
-    _tool_registry = ToolRegistry
 
     def ui(
         self,
@@ -152,30 +104,14 @@ class AppDecorators(Decorators):
         self._capabilities.update(declared)
         self._methods_changed()
 
-    def _declared(self, revision: Revision) -> dict[str, Any]:
+    def _warn_of_missing_uis(self) -> None:
+        """Log tools whose documents nobody registered, as far as all resources are known."""
+        if self._low_level is not None or self._mounts is not None or self._is_open:
+            return
         for key, tool in self._tools.items.items():
-            uri = tool_ui(tool.wire("any").get(_META)).resource_uri
-            if uri is not None and self._resources.find(uri) is None and self._has_all_resources:
+            uri = tool_ui(tool.wire("any").get("_meta")).resource_uri
+            if uri is not None and self._resources.find(uri) is None:
                 _logger.warning("tool %r: its ui %r is not registered by server.ui", key, uri)
-        return super()._declared(revision)
-
-    @property
-    def _has_all_resources(self) -> bool:
-        """Whether no resource is served that is not registered."""
-        return self._low_level is None and self._mounts is None and not self._is_open
-
-
-def shows_apps(capabilities: Mapping[str, Any]) -> bool:
-    """Whether a client with these capabilities shows user interfaces."""
-    settings = settings_of(capabilities, UI) or {}
-    mime_types = settings.get("mimeTypes")
-    return is_many(mime_types) and MIME_TYPE in mime_types
-
-
-@cache
-def carries_meta(result: Any) -> bool:
-    """Whether the tools in a type of results have `_meta`, as those of older revisions have not."""
-    return any(field_type(tool, _META) for tool in structs_in(field_type(result, "tools")))
 
 
 def check_ui_uri(uri: object, label: str) -> None:
@@ -193,7 +129,3 @@ def _checked_visibility(visibility: Collection[str]) -> list[str]:
         known = " or ".join(map(repr, VISIBILITIES))
         raise ValueError(f"visibility: expected a collection of {known}, got {visibility!r}")
     return [each for each in VISIBILITIES if each in visibility]
-
-
-def _has_ui(item: Listed) -> bool:
-    return "ui" in (item.wire("any").get(_META) or {})
