@@ -197,19 +197,13 @@ class Announcer:
         """Call a function with what is announced: the arguments of `announce`."""
         self._followers.append(follower)
 
-    @contextmanager
-    def followed_by(self, follower: Callable[..., None]) -> Generator[None]:
-        """Call a function with what is announced, for as long as the block runs."""
-        self._followers.append(follower)
-        try:
-            yield
-        finally:
-            self._followers.remove(follower)
+    def stop_following(self, follower: Callable[..., None]) -> None:
+        """Call a function no more."""
+        self._followers.remove(follower)
 
     def subscribed_uris(self) -> set[str]:
         """The resources to whose updates clients of this process subscribed."""
-        uris = (queue.peer.connection.subscribed_uris() for queue in self._queues)
-        return {uri for several in uris for uri in several}
+        return {uri for each in self._queues for uri in each.peer.connection.subscribed_uris()}
 
     def add(self, queue: AnnouncementQueue) -> None:
         """Add a client."""

@@ -96,7 +96,7 @@ _MIRRORED: Mapping[str, str] = {
 """Templates that take the place of others where a server is mirrored."""
 
 _OF_APP = {"src/NAME/view.html": "server/view.html"}
-"""What a server with a user interface has beside."""
+"""Further files of a server with a user interface."""
 
 _EMPTY = "src/NAME/py.typed"
 

@@ -40,8 +40,7 @@ from ..serving import HTTP_REQUEST, Service
 from . import http_response, plain_calls
 from .endpoints import (
     authentication_of,
-    check_sealed,
-    check_shared,
+    check_sessions,
     check_sse_paths,
     session_endpoint,
     shared_worker,
@@ -110,8 +109,7 @@ class AsgiApplication:
         streamable = has_streamable_http(service.revisions)
         self._paths: frozenset[str] = _spellings(settings.path) if streamable else frozenset()
         check_sse_paths(service, self.settings)
-        check_sealed(service, self.settings)
-        check_shared(service, self.settings)
+        check_sessions(service, self.settings)
         if routes:
             self._check_routes(routes)
         if settings.protected is not None and settings.protected.resource:

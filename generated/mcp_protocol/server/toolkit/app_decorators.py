@@ -25,7 +25,7 @@ import msgspec
 from ..._wire import is_many
 from ...apps import MIME_TYPE, UI, VISIBILITIES, Csp, Permission, tool_ui, ui_wire
 from ...foreign_text import is_uri
-from ...protocol.lifecycle import CAPABILITY, merged_objects, settings_of
+from ...protocol.lifecycle import CAPABILITY, settings_of
 from ...runtime.request_context import RequestContext
 from ...scopes import checked_scopes
 from .content import present
@@ -36,6 +36,7 @@ from .registry import NO_CACHING, CacheHint, Listed, checked_tags
 from .revision_types import field_type, structs_in
 
 _META = "_meta"
+_DECLARED: Mapping[str, Any] = {CAPABILITY: {UI: {}}}
 
 _logger = logging.getLogger(__name__)
 
@@ -119,7 +120,7 @@ class AppDecorators(Decorators):
         )
         resource.scopes, resource.tags = required, checked_tags(tags)
         self._dispatcher.registries.resources.add(uri, resource)
-        self._declare_apps()
+        self._dispatcher.declare(_DECLARED)
 
     def _tool_meta(self, meta: Any, options: Mapping[str, Any]) -> Any:
         others = dict(options)
@@ -131,13 +132,8 @@ class AppDecorators(Decorators):
             check_ui_uri(uri, "ui")
         if visibility is not None:
             visibility = _checked_visibility(visibility)
-        self._declare_apps()
+        self._dispatcher.declare(_DECLARED)
         return {**(meta or {}), "ui": present(resourceUri=uri, visibility=visibility)}
-
-    def _declare_apps(self) -> None:
-        dispatcher = self._dispatcher
-        dispatcher.capabilities = merged_objects(dispatcher.capabilities, {CAPABILITY: {UI: {}}})
-        dispatcher.methods_changed()
 
     def _tools_for(
         self, listed: Mapping[str, Listed], request: RequestContext

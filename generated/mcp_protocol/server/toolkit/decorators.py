@@ -18,7 +18,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, Unpack, overload
 
 from ...facts import Revisions
-from ...protocol.lifecycle import CAPABILITY, merged_objects
+from ...protocol.lifecycle import CAPABILITY
 from ...protocol.request_meta import check_extensions
 from ...protocol.server_connection import Admit
 from ...revisions import REVISIONS
@@ -435,7 +435,7 @@ class Decorators:
             raise ValueError(f"{', '.join(sorted(taken))}: registered already")
         dispatcher.admit, dispatcher.default_runner = admit, runner
         dispatcher.process_limits.append(process_limit)
-        dispatcher.capabilities = merged_objects(dispatcher.capabilities, capabilities)
+        dispatcher.declare(capabilities)
         dispatcher.serve(handlers)
         return dispatcher.announcer.announce
 

@@ -384,7 +384,7 @@ class Dispatcher:
             self.check_method(name)
         self.handlers.update(handlers)
         self.notifications.update(notifications)
-        self.methods_changed()
+        self._methods_changed()
 
     def serve_items(self, names: Collection[str], *notifications: str) -> None:
         """Add the rows of requests that are about registered items."""
@@ -404,7 +404,12 @@ class Dispatcher:
         if method.scopes:
             self.method_scopes[name] = method.scopes
         self.handlers[name] = partial(self._call_custom, method)
-        self.methods_changed()
+        self._methods_changed()
+
+    def declare(self, capabilities: Mapping[str, Any]) -> None:
+        """Declare capabilities beyond those of the rows."""
+        self.capabilities = merged_objects(self.capabilities, capabilities)
+        self._methods_changed()
 
     def custom_methods(self) -> Mapping[str, Method]:
         """Rows of the methods that no revision has, by name."""
@@ -415,8 +420,7 @@ class Dispatcher:
         for follower in self.method_followers:
             follower.check(name)
 
-    def methods_changed(self) -> None:
-        """Have capabilities declared anew, here and where this server is mounted."""
+    def _methods_changed(self) -> None:
         self._descriptions.clear()
         for follower in self.method_followers:
             follower.refresh()
