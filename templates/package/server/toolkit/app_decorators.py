@@ -97,7 +97,8 @@ class AppDecorators(Decorators):
         if visibility is not None:
             visibility = _checked_visibility(visibility)
         self._declare_apps()
-        return {**(meta or {}), "ui": present(resourceUri=uri, visibility=visibility)}
+        own: dict[str, Any] = {} if meta is None else dict(meta)
+        return own | {"ui": present(resourceUri=uri, visibility=visibility)}
 
     def _declare_apps(self) -> None:
         declared = merged_objects(self._capabilities, {CAPABILITY: {UI: {}}})
