@@ -128,7 +128,8 @@ class AppDecorators(Decorators):
         if visibility is not None:
             visibility = _checked_visibility(visibility)
         self._dispatcher.declare(_DECLARED)
-        return {**(meta or {}), "ui": present(resourceUri=uri, visibility=visibility)}
+        own: dict[str, Any] = {} if meta is None else dict(meta)
+        return own | {"ui": present(resourceUri=uri, visibility=visibility)}
 
     def _tools_for(
         self, listed: Mapping[str, Listed], request: RequestContext
