@@ -48,7 +48,8 @@ SERVER = """
     @server.tool()
     async def child() -> str:
         process = subprocess.Popen(["sleep", "600"])
-        print(process.pid, server._dispatcher.settings.signer.keys()[0].hex(), file=sys.stderr, flush=True)
+        key = server._dispatcher.settings.signer.keys()[0]
+        print(process.pid, key.hex(), file=sys.stderr, flush=True)
 
     def create() -> Server:
         return server
