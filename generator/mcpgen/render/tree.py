@@ -129,9 +129,7 @@ def _makers(
     return {path: make for path, make in makers.items() if runtime.has_file(path, folders)}
 
 
-def _old_modules(
-    spec: PackageSpec, old: str, new: str, files: Mapping[str, str]
-) -> dict[str, str]:
+def _old_modules(spec: PackageSpec, old: str, new: str, files: Mapping[str, str]) -> dict[str, str]:
     """Modules in place of those of a revision that is gone, for each module of a newer one."""
     modules: dict[str, str] = {}
     for path in files:
