@@ -14,6 +14,7 @@ from mcp_protocol.channel import Channel, OutgoingMessage
 from mcp_protocol.errors import EndOfChannel
 from mcp_protocol.facts import Method
 from mcp_protocol.revisions import REVISIONS
+from mcp_protocol.server.toolkit.foreign_results import lost_members
 from package.wire import ALL, HANDSHAKE, speaking_to
 
 pytestmark = pytest.mark.anyio
@@ -246,3 +247,16 @@ async def test_roots_pass_with_all_their_members(near: str, far: str) -> None:
     _, reply, response = await ask(ROOTS, {"x-own": []}, roots, near, far)
     assert "result" in response, response
     assert json.dumps(reply) == json.dumps(roots)
+
+
+@pytest.mark.parametrize(
+    ("new", "lost"),
+    [
+        ({"content": {"text": "a"}}, []),
+        ({"content": [{"text": "a"}]}, []),  # several blocks where there was one
+        ({"content": {}}, ["content.text"]),
+        ({}, ["content"]),
+    ],
+)
+def test_a_member_of_another_shape_is_not_lost(new: dict[str, Any], lost: list[str]) -> None:
+    assert lost_members({"content": {"text": "a"}}, new) == lost
