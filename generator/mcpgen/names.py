@@ -70,8 +70,16 @@ _OF_BASE_MODEL = frozenset(
 STUB_BASES = frozenset(
     {"ask_for_logs", "cache", "call_from", "clear_cache", "close", "end", "extension", "failures"}
     | {"hold", "input_rounds", "instructions", "listen", "mcp_handler", "mcp_stubs", "middleware"}
-    | {"notify", "on_log", "on_progress", "opened", "request", "request_raw", "revision"}
-    | {"seen_as", "server_capabilities", "server_info", "servers", "session", "start_call"}
+    | {"notify", "on_log", "on_progress", "opened", "read_ui", "request", "request_raw"}
+    | {
+        "revision",
+        "seen_as",
+        "server_capabilities",
+        "server_info",
+        "servers",
+        "session",
+        "start_call",
+    }
     | {"supports", "tools_for", "url_schemes"}
 )
 """Public names in the bases of clients, sessions and handlers, which no message overrides."""
