@@ -13,6 +13,7 @@ import anyio
 import pytest
 import trio.testing
 
+from mcp_protocol.channel import RequestId
 from mcp_protocol.client.async_client import connect
 from mcp_protocol.client.client_settings import Timeouts
 from mcp_protocol.errors import RequestTimeoutError, RevisionError
@@ -38,7 +39,7 @@ def anyio_backend(request: pytest.FixtureRequest) -> Any:
     return ASYNCIO
 
 
-def begun(revision: str, role: Role, **how: Any) -> tuple[Any, int]:
+def begun(revision: str, role: Role, **how: Any) -> tuple[Any, RequestId]:
     """An end and the id of a request that it has open, begun at 100."""
     end = end_of(revision, role)
     method = "tools/list" if role == "client" else "roots/list"

@@ -11,6 +11,7 @@ from typing import Any
 import anyio
 import pytest
 
+from mcp_protocol.channel import RequestId
 from mcp_protocol.client.async_client import connect
 from mcp_protocol.errors import InternalError, RequestCancelledError
 from mcp_protocol.facts import Role
@@ -41,7 +42,7 @@ modern = pytest.mark.parametrize("revision", PER_REQUEST)
 IN_PROGRESS = "cancellation.in-progress-only"  # holds in every revision
 
 
-def begun(revision: str, role: Role) -> tuple[Any, int]:
+def begun(revision: str, role: Role) -> tuple[Any, RequestId]:
     """An end and the id of a request that it has open."""
     end = end_of(revision, role)
     method = "tools/list" if role == "client" else "roots/list"

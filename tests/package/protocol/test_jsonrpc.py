@@ -117,7 +117,9 @@ def test_an_end_never_uses_an_id_again(revision: str, role: Role) -> None:
         assert type(identifier) is int
         pair.ends[role].cancel(identifier)
     last, message = pair.ends[role].request(method)
-    assert json.loads(message.data)["id"] == last > 10_000
+    assert json.loads(message.data)["id"] == last
+    assert isinstance(last, int)
+    assert last > 10_000
 
 
 @pytest.mark.requirement("jsonrpc.request-id-unique-in-flight")
