@@ -47,7 +47,7 @@ def begun(revision: str, role: Role, **how: Any) -> tuple[Any, RequestId]:
     return end, id
 
 
-def told(end: Any, id: int, now: float) -> float | None:
+def told(end: Any, id: RequestId, now: float) -> float | None:
     """The deadline after progress came at a moment."""
     params = {"progressToken": id, "progress": now}
     message = {"jsonrpc": "2.0", "method": PROGRESS, "params": params}

@@ -69,6 +69,7 @@ def test_a_cancellation_has_the_request_id_and_any_reason(
 @pytest.mark.parametrize(("revision", "role"), asking(IN_PROGRESS))
 def test_only_an_open_request_of_ours_is_cancelled_and_only_once(revision: str, role: Role) -> None:
     end, id = begun(revision, role)
+    assert isinstance(id, int)
     assert end.connection.cancel(id + 1) is None
     assert end.connection.cancel(str(id)) is None
     assert end.connection.cancel(id) is not None
