@@ -190,7 +190,7 @@ def foreign_imports(text: str) -> Iterator[str]:
             "http",
             {
                 *("msgspec", "anyio", "uvicorn", "aiohttp", "httpx2", "joserfc", "watchfiles"),
-                *("cryptography", "rich", TELEMETRY),
+                *("cryptography", "rich", "valkey", TELEMETRY),
             },
         ),
         (
