@@ -88,7 +88,8 @@ ABSENT: dict[str, frozenset[str]] = {
 
 ABSENT_MODULES = frozenset(
     {
-        *("apps", "decorators", "os", "skills"),
+        *("apps.app", "apps.approval", "apps.choice", "apps.config", "apps.file_upload"),
+        *("apps.form", "apps.generative", "decorators", "os", "skills"),
         *("client.dependencies", "client.extension_hooks", "client.mixins"),
         *("server.apps", "server.connection", "server.mixins", "server.runner"),
         *("server.session_scoped_event_store", "server.validation"),
