@@ -49,6 +49,7 @@ Object.assign(globalThis, {
     querySelectorAll: () => [],
   },
   innerWidth: 2000, location: { search: "" },
+  matchMedia: () => ({ matches: false, addEventListener() {} }),
   fetch: async (path) => path.startsWith("/events") ? nextEvents() : new Promise(() => {}),
 });
 let batches = [];

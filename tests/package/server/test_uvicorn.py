@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from functools import partial
 from urllib.parse import urlsplit
 
@@ -43,6 +44,11 @@ class Recorded(asyncio.Transport):
     def write(self, data: bytes | bytearray | memoryview) -> None:
         self.writes.append(bytes(data))
 
+    def writelines(self, list_of_data: Iterable[bytes | bytearray | memoryview]) -> None:
+        parts = [bytes(part) for part in list_of_data]
+        assert all(parts)  # from Python 3.12 on, asyncio's own never writes an empty one
+        self.write(b"".join(parts))
+
     def is_closing(self) -> bool:
         return self.closed
 
@@ -71,6 +77,13 @@ async def test_a_head_leaves_in_its_turn_also_alone() -> None:
     assert transport.writes == [HEAD]
     writer.write(b"{}")
     assert transport.writes == [HEAD, b"{}"]
+
+
+async def test_a_head_without_a_body_leaves_alone() -> None:
+    writer, transport = joined()
+    writer.write(HEAD)
+    writer.write(b"")
+    assert transport.writes == [HEAD]
 
 
 async def test_a_head_leaves_before_the_end_of_the_connection() -> None:

@@ -548,13 +548,13 @@ class JoinedWrites:
     def write(self, data: bytes) -> None:
         """Write, or hold back the head of a response until the next write."""
         head, self._head = self._head, b""
-        if head:
+        if head and data:
             self._transport.writelines((head, data))
         elif data.startswith(_HEAD):
             self._head = data
             self._loop.call_soon(self._write_head)
-        else:
-            self._transport.write(data)
+        else:  # an empty part would stay in asyncio's buffer from Python 3.12 on
+            self._transport.write(head or data)
 
     def close(self) -> None:
         """Close, after what is held back."""
