@@ -50,7 +50,8 @@ class PlainCall(msgspec.Struct, gc=False):
 _decode_call = msgspec.json.Decoder(PlainCall).decode
 
 
-_MOST_BRACKETS = 200  # so that no reading of the same bytes exceeds the depth of the stack
+_SHALLOW = 400  # bytes, which can't be nested so deeply that reading them exceeds the stack
+_MOST_BRACKETS = 200  # of a longer body, for the same reason
 
 
 def read_call(body: bytes) -> PlainCall | None:
@@ -58,7 +59,9 @@ def read_call(body: bytes) -> PlainCall | None:
 
     Nor is it one with further params, or with as many brackets as a body that is nested deeply.
     """
-    if b'"tools/call"' not in body or body.count(b"{") + body.count(b"[") > _MOST_BRACKETS:
+    if b'"tools/call"' not in body:
+        return None
+    if len(body) > _SHALLOW and body.count(b"{") + body.count(b"[") > _MOST_BRACKETS:
         return None
     try:
         return _decode_call(body)
