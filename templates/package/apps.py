@@ -30,7 +30,7 @@ UI_EXTENSION: Mapping[str, Any] = {UI: {"mimeTypes": [MIME_TYPE]}}
 """The extension as clients declare it: `capabilities={"extensions": UI_EXTENSION}`."""
 
 Visibility: TypeAlias = Literal["model", "app"]
-"""Who may call a tool: the model, or the user interface."""
+"""The callers of a tool: the model, or the user interface."""
 
 Permission: TypeAlias = Literal["camera", "microphone", "geolocation", "clipboard_write"]
 """A capability of browsers that a user interface asks for."""
@@ -114,7 +114,7 @@ class ToolOptions(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class ToolUi:
-    """What a tool says of its user interface.
+    """The user interface of a tool, as the tool states it.
 
     Attributes:
         resource_uri: URI of the document; `None` for a tool without one.
@@ -147,7 +147,7 @@ class UiResource:
 
 
 def ui_of(tool: Any) -> ToolUi:
-    """What a listed tool of any revision says of its user interface."""
+    """The user interface of a listed tool of any revision."""
     return tool_ui(getattr(tool, "meta", None))
 
 

@@ -54,7 +54,7 @@ class AppCalls:
         return resource_ui(uri, html, ui or await self._listed_ui(uri, timeout))
 
     async def _listed_ui(self, uri: str, timeout: float | None) -> Mapping[str, Any]:
-        """What the list of resources says of a user interface, if one server alone has it."""
+        """The listed metadata of a user interface, if one server alone has it."""
         try:
             resources = await self._requests.pages(_LIST, {}, None, timeout)
         except McpError:

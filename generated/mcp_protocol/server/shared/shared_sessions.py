@@ -500,7 +500,7 @@ class SharedEndpoint(SessionEndpoint):
 
 
 def _concerns_calls(message: jsonrpc.Message) -> bool:
-    """Whether a message is about a call that is being served, and may be one of another worker."""
+    """Whether a message concerns an open call, here or at another worker."""
     if isinstance(message, jsonrpc.Notification):
         return message.method in (CANCELLED, PROGRESS)
     return not isinstance(message, jsonrpc.Request)

@@ -17,7 +17,7 @@ from .session_store import SessionStore
 
 
 class SharedState(msgspec.Struct, frozen=True):
-    """What processes share. Engines of another kind than that of Redis are joined here.
+    """The bus and the store that processes share; other engines than Redis have them too.
 
     Attributes:
         bus: Tells workers of changes, and of each other.

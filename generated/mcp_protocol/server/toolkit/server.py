@@ -459,7 +459,7 @@ class Server(AppDecorators):
         await serving.serve(self._planned_service(), channel)
 
     def _planned_service(self) -> serving.Service:
-        """What is served, with plans for calls unless something else concerns each of them."""
+        """The service, with plans for calls unless middleware or a handler stands before them."""
         service, dispatcher = self._service(), self._dispatcher
         if dispatcher.calls_tools_itself():
             from .call_plans import CallPlans  # a proxy needs none
