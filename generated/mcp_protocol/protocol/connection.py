@@ -31,7 +31,7 @@ from .._wire import UNWRITABLE, ValidationError, error_text
 from ..channel import OutgoingMessage, RequestId
 from ..errors import LocalProtocolError, McpError, MethodNotFoundError, ProtocolError
 from ..facts import Method, Revision, Role
-from ..foreign_text import safe_repr, safe_text
+from ..foreign_text import safe_repr
 from . import jsonrpc
 from .jsonrpc import Message
 from .lifecycle import RequestMetadata, Session, declared
@@ -48,7 +48,6 @@ from .requests import (
     OutboundRequest,
     cancellation,
     check_params,
-    check_required_capabilities,
     error_response,
     is_log_level,
     notification,
@@ -167,19 +166,16 @@ class Connection:
                 params do not fit the revision or have no JSON form.
         """
         state = self._state
-        revision, capabilities = state.request_target(name, related_request_id)
-        method = state.outbound_method(revision, name)
-        if method is None:
-            raise MethodNotFoundError(name, f"{revision.name} has no request {safe_text(name)}")
+        revision, method = state.request_target(name, params, related_request_id)
         is_typed = type(params) in method.params_structs
         if not (is_typed or params is None or isinstance(params, OBJECTS)):
             got = safe_repr(params)
             raise LocalProtocolError(f"{name}: expected an object as params, got {got}")
-        check_required_capabilities(method, revision, params, capabilities)
         request = OutboundRequest(method, revision, progress, timeout, reads_result=reads_result)
         if limit is not None:
             request.deadline = request.limit = now + limit
-        request.extend(now)
+        if timeout is not None:
+            request.extend(now)
         added = state.request_meta(revision, meta)
         identifier = state.outbound.add(request)
         try:

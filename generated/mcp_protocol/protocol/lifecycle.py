@@ -118,6 +118,8 @@ class Session(msgspec.Struct, dict=True):
         admitted: Requests of the peer that were checked before: their rows by wire name. What they
             depend on (state, revision, own capabilities) no longer changes once the session is
             ready.
+        permitted: Requests to the peer that were checked before, in the same way, and that may be
+            sent with any params.
         lacks: The need of all that outlasts one message, for errors: the session lasts for one
             message only, so no response of the client to a request would find its way back. Empty
             for a session that lasts.
@@ -134,12 +136,18 @@ class Session(msgspec.Struct, dict=True):
     log_level: str | None = None
     subscriptions: set[str] = msgspec.field(default_factory=set[str])
     admitted: dict[str, Method] = msgspec.field(default_factory=dict[str, Method])
+    permitted: dict[str, Method] = msgspec.field(default_factory=dict[str, Method])
     lacks: str = ""
 
     @cached_property
     def metadata(self) -> RequestMetadata:
         """The metadata of each request of the peer that states none itself."""
         return RequestMetadata(self.revision, self.peer_capabilities, self.peer_info, None)
+
+    def permit(self, method: Method) -> None:
+        """Remember a request to the peer that was checked, unless its params decide each time."""
+        if self.state is State.READY and method.name not in _PARTS:
+            self.permitted[method.name] = method
 
     def may_send(self, name: str) -> bool:
         """Whether a method may be sent now; few may before the client has confirmed the session."""

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import msgspec
 from msgspec import Raw, UnsetType
 
+from .._structs import replace
 from .._wire import (
     STRUCTS,
     UNREADABLE,
@@ -38,7 +39,6 @@ from .._wire import (
     fields,
     is_many,
     is_object,
-    replace,
     to_builtins,
 )
 from ..errors import InvalidParamsError, LocalProtocolError

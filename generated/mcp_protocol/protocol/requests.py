@@ -40,12 +40,13 @@ from ..errors import (
     HeaderMismatchError,
     InternalError,
     LocalProtocolError,
+    MethodNotFoundError,
     MissingCapabilityError,
     ProtocolError,
     ResourceNotFoundError,
 )
 from ..facts import Lifecycle, Method, Revision, Revisions, Role, meta_name, other
-from ..foreign_text import safe_repr
+from ..foreign_text import safe_repr, safe_text
 from . import jsonrpc
 from .lifecycle import Description, Session, declared, missing
 from .request_meta import NO_META, MetaCache, check_user_meta, recast
@@ -254,15 +255,6 @@ class ConnectionState(msgspec.Struct, dict=True):
         per_request = self.revisions.of(Lifecycle.PER_REQUEST)
         return [*agreed, per_request.newest()] if per_request else agreed or [self.newest]
 
-    def outbound_method(self, revision: Revision, name: str) -> Method | None:
-        """A request that this side may send; a client sends custom ones without declaration."""
-        is_client = self.role == "client"
-        methods = revision.client_requests if is_client else revision.server_requests
-        method = methods.get(name) or self.extensions.get(name)
-        if method is None and is_client:
-            method = custom_method(name)
-        return method
-
     def inbound_method(self, revision: Revision, name: str) -> Method | None:
         """A request that this side may receive."""
         is_client = self.role == "client"
@@ -291,28 +283,40 @@ class ConnectionState(msgspec.Struct, dict=True):
             )
 
     def request_target(
-        self, name: str, related_request_id: RequestId | None
-    ) -> tuple[Revision, Mapping[str, Any]]:
-        """The revision of a request to send, and the capabilities that the peer declared for it.
+        self, name: str, params: Any, related_request_id: RequestId | None
+    ) -> tuple[Revision, Method]:
+        """The revision of a request to send, and its row in the method table.
 
         Raises:
             LocalProtocolError: The request must not be sent now.
+            MethodNotFoundError: The revision has no such request for this side.
+            MissingCapabilityError: The peer did not declare a required capability.
         """
-        related = None if related_request_id is None else self.inbound.get(related_request_id)
         session = self.session
-        revision: Revision
-        if related is not None:
-            revision, capabilities = related.revision, related.peer_capabilities
-        elif session is not None:
-            revision, capabilities = session.revision, session.peer_capabilities
-        else:
+        if session is not None and related_request_id is None and not session.lacks:
+            permitted = session.permitted.get(name)
+            if permitted is not None:
+                return session.revision, permitted
+        related = None if related_request_id is None else self.inbound.get(related_request_id)
+        source = related if related is not None else session
+        if source is None:
             raise LocalProtocolError(f"{name}: nothing was agreed with the peer yet")
+        revision = source.revision
         self.check_answerable(name)
         if self.role == "server" and not revision.server_requests:
             raise LocalProtocolError(f"{name}: in {revision.name} a server sends no requests")
-        if related is None and session is not None and not session.may_send(name):
+        if isinstance(source, Session) and not source.may_send(name):
             raise LocalProtocolError(f"{name}: the client has not confirmed the handshake yet")
-        return revision, capabilities
+        is_client = self.role == "client"
+        methods = revision.client_requests if is_client else revision.server_requests
+        listed = methods.get(name) or self.extensions.get(name)
+        method = listed or (custom_method(name) if is_client else None)
+        if method is None:
+            raise MethodNotFoundError(name, f"{revision.name} has no request {safe_text(name)}")
+        check_required_capabilities(method, revision, params, source.peer_capabilities)
+        if listed is not None and isinstance(source, Session):
+            source.permit(listed)
+        return revision, method
 
     def request_meta(self, revision: Revision, meta: Mapping[str, Any] | None) -> Mapping[str, Any]:
         """`_meta` to add to a request: the revision's own keys, then the user's.

@@ -33,6 +33,9 @@ Value = TypeVar("Value")
 _MAY_HAVE_STRUCTS = (*STRUCTS, list, tuple)
 """Types of values that are, or may contain, Structs of the user."""
 
+_PLAIN = frozenset({str, dict, int, float, bool, type(None)})
+"""Types of most values, which are none of these: to look a type up is quicker than to test it."""
+
 
 class HandlersBase:
     """Base of the handler stubs: the methods that a subclass overrides are supported."""
@@ -112,7 +115,8 @@ def typed_params(method: Method, fields: Mapping[str, Any], revision: str) -> An
             members[wire_names[field]] = value
     if method.params is None or not (members or method.params_required):
         return None
-    return _typed({**method.default_params, **members}, method)
+    defaults = method.default_params
+    return _typed({**defaults, **members} if defaults else members, method)
 
 
 def _typed(params: Any, method: Method) -> Any:
@@ -124,9 +128,9 @@ def _typed(params: Any, method: Method) -> Any:
             raise
         except ValidationError:
             return recast(params, method.params)
-        values = params.values() if is_object(params) else (params,)
-        if any(isinstance(value, _MAY_HAVE_STRUCTS) for value in values):
-            return recast(typed, method.params)  # nested Structs may be of other revisions
+        for value in params.values() if is_object(params) else (params,):
+            if type(value) not in _PLAIN and isinstance(value, _MAY_HAVE_STRUCTS):
+                return recast(typed, method.params)  # nested Structs may be of other revisions
     except EncodingError as error:
         raise LocalProtocolError(f"{method.name}: params: {error}") from None
     except UNWRITABLE as error:

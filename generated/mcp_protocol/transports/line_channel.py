@@ -105,6 +105,7 @@ class LineChannel(Channel):
         self._reader = LineReader(limit)
         self._ready: deque[bytes | TooLong] = deque()
         self._ended = False
+        self._take: Callable[[bytes], bool] | None = None
 
     async def receive(self) -> bytes:
         """Wait for the next line that is not blank, without its end.
@@ -117,7 +118,7 @@ class LineChannel(Channel):
             if self._ended:
                 raise EndOfChannel("the other end closed the stream")
             if data := await self._source.read():
-                self._ready += self._reader.feed(data)
+                self._add(self._reader.feed(data))
             else:
                 self._ended = True
                 self._ready += self._reader.end()
@@ -125,6 +126,10 @@ class LineChannel(Channel):
         if isinstance(message, TooLong):
             raise message.error()
         return message
+
+    def settle_by(self, take: Callable[[bytes], bool]) -> None:
+        """Pass each message that nothing precedes to a function where it arrives."""
+        self._take = take
 
     async def send(self, message: OutgoingMessage) -> None:
         """Write one message as one line, whole.
@@ -156,6 +161,16 @@ class LineChannel(Channel):
         self.end_receiving()
         await self._sink.close()
         await self._source.close()
+
+    def _add(self, messages: list[bytes | TooLong]) -> None:
+        """Have messages received, from the first one on that was not taken where it arrived."""
+        taken = 0
+        if self._take is not None:
+            for message in messages:
+                if isinstance(message, TooLong) or not self._take(message):
+                    break
+                taken += 1
+        self._ready += messages[taken:] if taken else messages
 
 
 _BATCH = 1024  # most bytes held back until the end of a turn: with more, both ends wait in turns

@@ -269,7 +269,10 @@ class PendingRequests:
                 raise RequestTimeoutError(name, (limit if at_limit else timeout) or 0.0)
         finally:
             self.timed -= timed
-            await self.stop(identifier)
+            if waiter.settled:
+                del self._waiters[identifier]
+            else:
+                await self.stop(identifier)
         if waiter.response is None:
             assert waiter.failure is not None
             raise waiter.failure

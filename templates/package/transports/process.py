@@ -293,6 +293,10 @@ class ProcessChannel(Channel):
             self._spoke = message.lstrip()[:1] in (b"{", b"[")
         return message
 
+    def settle_by(self, take: Callable[[bytes], bool]) -> None:
+        """Pass each message that nothing precedes to a function where it arrives."""
+        self._lines.settle_by(take)
+
     async def send(self, message: OutgoingMessage) -> None:
         """Write one message to the server's standard input.
 

@@ -371,6 +371,19 @@ def test_the_mode_of_an_elicitation_is_one_that_was_declared(
     assert missing(method, mode, {"elicitation": declared}) == lacking
 
 
+def test_params_are_checked_after_others_were_permitted() -> None:
+    pair = Pair("2025-11-25", client={"elicitation": {"form": {}}, "sampling": {}})
+    by_url = {"mode": "url", "message": "", "url": "https://example.com", "elicitationId": "1"}
+    sampling = PARAMS["sampling/createMessage"]
+    for method, usual, undeclared in (
+        ("elicitation/create", PARAMS["elicitation/create"], by_url),
+        ("sampling/createMessage", sampling, {**sampling, "tools": []}),
+    ):
+        pair.ask("server", method, usual)
+        with pytest.raises(MissingCapabilityError):
+            pair.ask("server", method, undeclared)
+
+
 @pytest.mark.requirement("meta.request-client-capabilities", "meta.request-protocol-version")
 @pytest.mark.parametrize("own", [{}, {"elicitation": {"form": {}}}], ids=str)
 @pytest.mark.parametrize("revision", holding("meta.request-client-capabilities"))

@@ -251,6 +251,27 @@ async def test_a_read_that_is_cancelled_loses_nothing(ends: Ends) -> None:
     await source.close()
 
 
+async def test_no_message_overtakes_one_that_was_not_taken(ends: Ends) -> None:
+    read_end, write_end = os.pipe()
+    source = LineChannel(ends[0](read_end), ends[1](os.dup(write_end)))
+    taken: list[bytes] = []
+
+    def take(message: bytes) -> bool:
+        if message.startswith(b"r"):
+            taken.append(message)
+        return message in taken
+
+    source.settle_by(take)
+    os.write(write_end, b"r1\nr2\nprogress\nr3\n")
+    assert [await source.receive(), await source.receive()] == [b"progress", b"r3"]
+    assert taken == [b"r1", b"r2"]
+    os.write(write_end, b"r4\nlast\n")
+    assert await source.receive() == b"last"
+    assert taken == [b"r1", b"r2", b"r4"]
+    os.close(write_end)
+    await source.close()
+
+
 async def test_bytes_that_come_while_nobody_reads_stay_in_the_pipe(ends: Ends) -> None:
     a, b = pair(ends)
     await a.send(OutgoingMessage(b"1"))
