@@ -17,7 +17,7 @@ from .measure import FASTMCP, FLOOR, OURS, SDK, TYPESCRIPT, AtMost, Line, median
 from .serving import HttpServer, contenders, serving
 
 CALLS = 3_200
-"""Calls of one round: the system counts CPU time in hundredths of a second."""
+"""Calls of one round."""
 
 VARIED = {"with a Context": "add_with_context", "of a tool that waits": "add_after_waiting"}
 """Tools of ours that take more than `add`."""
