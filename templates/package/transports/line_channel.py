@@ -168,7 +168,7 @@ class LineChannel(Channel):
         self._ready += messages[taken:] if taken else messages
 
 
-_BATCH = 1024  # most bytes held back until the end of a turn: with more, both ends wait in turns
+_BATCH = 2048  # most bytes held back until the end of a turn: with more, both ends wait in turns
 
 
 def open_source(fd: int) -> AsyncioSource | PolledSource | ThreadedSource:
