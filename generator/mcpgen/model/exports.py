@@ -151,7 +151,7 @@ EXPORTS = (
     _export(".server.openapi.openapi_server", "openapi", "OpenApiWarning"),
     _export(".server.openapi.route_maps", "openapi", "HTTPRoute", "MCPType", "RouteMap"),
     _export(".server.serving", "server", "RequestHead"),
-    _export(_SESSION, "server", "ServerSession"),
+    _export(_SESSION, "methods", "ServerSession"),
     _export(
         ".server.toolkit.client_features.elicitation",
         "elicitation",
@@ -256,7 +256,7 @@ _ENTRIES = (
 _REVISION_ENTRIES = (
     ("types", "methods.py"),
     ("client", "client.py"),
-    ("server", "server.py"),
+    ("methods", "server.py"),
 )
 """The same, in the folder of each revision: they are loaded by name."""
 

@@ -28,7 +28,7 @@ from .. import serving
 from .dependencies import is_coroutine_function
 from .app_decorators import AppDecorators
 from .content import Icon, present, wire_of
-from .custom_handlers import LowLevelHandlers, RevisionHandlers
+from .custom_handlers import LowLevelHandlers, MethodDecorator, RevisionHandlers
 from .decorators import AbsentAttribute
 from .dispatcher import Dispatcher, ForbiddenItems, ServerSettings
 from .features import RequestStateSigner, StateKey, server_session
@@ -58,7 +58,7 @@ Lifespan: TypeAlias = Callable[[Any], AbstractAsyncContextManager[Any]]
 _T = TypeVar("_T")
 
 
-class Server(AppDecorators):
+class Server(AppDecorators, MethodDecorator):
     """An MCP server.
 
     Args:
@@ -168,7 +168,7 @@ class Server(AppDecorators):
             additional_properties=additional_properties,
             show_errors=show_errors,
             capabilities=dict(capabilities or {}),
-            low_level_handlers=LowLevelHandlers(handlers),
+            overrides=LowLevelHandlers(handlers) if handlers else None,
             signer=RequestStateSigner(name, state_key, state_seconds),
             cache=cache_hints(cache),
             validation_seconds=validation_seconds,

@@ -13,16 +13,13 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, Unpack, overload
 
 from ...facts import Revisions
-from ...protocol.lifecycle import CAPABILITY
-from ...protocol.request_meta import check_extensions
 from ...protocol.server_connection import Admit
 from ...revisions import REVISIONS
 from ...scopes import checked_scopes
 from ..serving import ProcessLimit
 from .content import Annotations, Icon, ToolAnnotations, present, wire_of
-from .custom_handlers import CustomMethod, Handler
 from .dependencies import local_names
-from .dispatcher import Announce, Dispatcher
+from .dispatcher import Announce, Dispatcher, Handler
 from .registry import NO_CACHING, CacheHint, ItemRegistries, checked_tags, switch
 from .tools import FROM_SIGNATURE, FromSignature, Tool, ToolRunner
 
@@ -359,53 +356,6 @@ class Decorators:
             if key in self._dispatcher.completers:
                 raise ValueError(f"{label} is registered already")
             self._dispatcher.add_completer(key, completer)
-            return function
-
-        return register
-
-    def method(
-        self,
-        name: str,
-        *,
-        params: Any = None,
-        result: Any = None,
-        extension: str | None = None,
-        scopes: Collection[str] = (),
-    ) -> Callable[[Function], Function]:
-        """Register the decorated function for a request that the specification does not have.
-
-            @server.method("acme/thing")
-            async def thing(params, ctx):
-                return {"sent": params}
-
-        The function takes the params, the params and the context, or nothing. Params are a dict
-        without `_meta`, or as the annotation of the parameter says. The result is a dict, or an
-        object of a class with fields; `None` stands for a result without members.
-
-        Args:
-            name: The method on the wire.
-            params: Type of the params, such as a `msgspec.Struct`, instead of the annotation.
-            result: Type of the result, by which it is checked; `None` for any object.
-            extension: Identifier of the extension that the method belongs to. The server declares
-                the extension; the method exists for clients that declare it too.
-            scopes: Scopes that the method needs, besides those of every request.
-
-        Raises:
-            TypeError: (from the decorator) The function has other parameters.
-            ValueError: The identifier is invalid; (from the decorator) the name is taken.
-        """
-        required = checked_scopes(scopes)
-        names = local_names(inspect.currentframe())
-        if extension is not None:
-            check_extensions({CAPABILITY: {extension: {}}}, self.revisions.newest().facts)
-
-        def register(function: Function) -> Function:
-            reserved = {
-                request for each in self.revisions.values() for request in each.client_requests
-            }
-            method = CustomMethod(function, name, params, result, reserved, extension, names)
-            method.scopes = required
-            self._dispatcher.add_method(method)
             return function
 
         return register
