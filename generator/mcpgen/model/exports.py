@@ -177,7 +177,7 @@ EXPORTS = (
         "ToolUse",
         "ToolUseResult",
     ),
-    _export(".server.toolkit.dependencies", "server", "Depends"),
+    _export(".server.toolkit.dependencies", "dependencies", "Depends"),
     _export(".server.toolkit.prompts", "server", "Completion"),
     _export(
         ".server.toolkit.content",

@@ -110,6 +110,11 @@ FEATURES = (
         ),
     ),
     Feature(
+        "dependencies",
+        frozenset({"server"}),
+        server_members=("override",),
+    ),
+    Feature(
         "methods",
         frozenset({"server"}),
         server_members=("method",),

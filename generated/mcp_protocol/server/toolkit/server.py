@@ -25,10 +25,11 @@ from ...protocol.requests import RESOURCE_UPDATED
 from ...runtime.peer import CONCURRENT_REQUESTS, check_concurrent_requests
 from ...runtime.request_context import RequestContext, Principal
 from .. import serving
-from .dependencies import is_coroutine_function
+from .signatures import is_coroutine_function
 from .app_decorators import AppDecorators
 from .content import Icon, present, wire_of
 from .custom_handlers import LowLevelHandlers, MethodDecorator, RevisionHandlers
+from .dependencies import Overriding
 from .decorators import AbsentAttribute
 from .dispatcher import Dispatcher, ForbiddenItems, ServerSettings
 from .features import RequestStateSigner, StateKey, server_session
@@ -58,7 +59,7 @@ Lifespan: TypeAlias = Callable[[Any], AbstractAsyncContextManager[Any]]
 _T = TypeVar("_T")
 
 
-class Server(AppDecorators, MethodDecorator):
+class Server(AppDecorators, MethodDecorator, Overriding):
     """An MCP server.
 
     Args:

@@ -39,8 +39,8 @@ from ...scopes import checked_scopes
 from ...values.value_types import to_json, value_type
 from . import signatures
 from .context import Context
-from .dependencies import local_names
 from .dispatcher import Dispatcher, is_permitted, with_input
+from .signatures import local_names
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

@@ -1,6 +1,6 @@
 """Registration of functions: by decorators, and by methods with the same options.
 
-Items that are registered can be removed, hidden and shown again, and their dependencies replaced.
+Items that are registered can be removed, hidden and shown again.
 
 Source: server/tools, server/resources, server/prompts, server/utilities/completion.
 """
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, Unpack, overload
 
 from ...facts import Revisions
@@ -18,9 +17,9 @@ from ...revisions import REVISIONS
 from ...scopes import checked_scopes
 from ..serving import ProcessLimit
 from .content import Annotations, Icon, ToolAnnotations, present, wire_of
-from .dependencies import local_names
 from .dispatcher import Announce, Dispatcher, Handler
 from .registry import NO_CACHING, CacheHint, ItemRegistries, checked_tags, switch
+from .signatures import local_names
 from .tools import FROM_SIGNATURE, FromSignature, Tool, ToolRunner
 
 if TYPE_CHECKING:
@@ -426,26 +425,6 @@ class Decorators:
     def enable(self, *names: str, tags: Collection[str] = ()) -> None:
         """Show items again that were hidden by `disable`; arguments and errors are the same."""
         switch(self._registries, names, tags, enabled=True)
-
-    def override(
-        self, function: Callable[..., Any], replacement: Callable[..., Any]
-    ) -> AbstractContextManager[None]:
-        """Use another function in place of a dependency while the block runs, as tests want.
-
-            with server.override(open_db, open_empty_db): ...
-
-        Args:
-            function: What `Depends` holds.
-            replacement: Provides the value instead, with dependencies of its own.
-
-        Raises:
-            LookupError: (on entering) Nothing that is registered depends on the function.
-            TypeError: (on entering) The replacement has parameters that can't be provided.
-        """
-        from .dependencies import replaced  # used by tests
-
-        names = local_names(inspect.currentframe())
-        return replaced(self._dispatcher.dependencies(), function, replacement, names)
 
     @property
     def _registries(self) -> ItemRegistries:

@@ -19,7 +19,6 @@ from collections.abc import (
     Collection,
     Coroutine,
     Iterable,
-    Iterator,
     Mapping,
     Sequence,
 )
@@ -65,10 +64,10 @@ from .registry import (
     ItemRegistries,
     Registry,
 )
+from .signatures import Injected
 from .tools import Tool, ToolRunner
 
 if TYPE_CHECKING:  # loaded only if a server has some
-    from .dependencies import Dependencies
     from .prompts import Completer, Prompt
     from .resources import Resource
 
@@ -184,6 +183,7 @@ class Dispatcher:
         is_served: Whether the server was started.
         registries: The items.
         completers: Completions, by kind, name of the item, and argument.
+        method_items: The methods that no revision has.
         item_handlers: Handlers of the requests that are about registered items.
         handlers: Those of all requests that are served.
         notifications: Notifications that are declared.
@@ -221,7 +221,7 @@ class Dispatcher:
         self.handlers: dict[str, Handler] = {}
         self.notifications: set[str] = {MESSAGE} if settings.logging else set()
         self.custom: dict[str, Method] = {}
-        self._method_items: list[MethodItem] = []
+        self.method_items: list[MethodItem] = []
         self.method_scopes: dict[str, frozenset[str]] = {}
         self.capabilities = dict(settings.capabilities)
         self.admit: Admit | None = None
@@ -416,7 +416,7 @@ class Dispatcher:
         if method.scopes:
             self.method_scopes[name] = method.scopes
         self.handlers[name] = handler
-        self._method_items.append(method)
+        self.method_items.append(method)
         self._methods_changed()
 
     def declare(self, capabilities: Mapping[str, Any]) -> None:
@@ -455,13 +455,6 @@ class Dispatcher:
         """Register the completion of an argument; see `completers`."""
         self.completers[key] = completer
         self.serve_items(("completion/complete",))
-
-    def dependencies(self) -> Iterator[Dependencies]:
-        """Of all registered functions that have some, those of mounted servers included."""
-        for each in self.all_servers():
-            items: list[Any] = [item for registry in each.registries for item in registry.all()]
-            items += [*each.completers.values(), *each._method_items]
-            yield from (item.dependencies for item in items if item.dependencies is not None)
 
     def context_of(self, request: RequestContext) -> Context[Any]:
         """The context of a request, whose request state is valid, if it has one."""
@@ -627,7 +620,7 @@ class MethodItem(ScopedItem, Protocol):
     """
 
     row: Method
-    dependencies: Dependencies | None
+    dependencies: Injected | None
 
 
 def is_permitted(item: ScopedItem, label: str, forbidden: ForbiddenItems) -> bool:
