@@ -30,7 +30,6 @@ from ...errors import ConnectionClosedError
 from ...facts import Revisions, has_streamable_http
 from ...framing.sse import MEDIA_TYPE, EventDecoder
 from ...protocol import jsonrpc
-from ...protocol.tool_calls import read_call
 from ...runtime.concurrency import outcome
 from ...runtime.request_context import NETWORK
 from ...runtime.task_scope import TaskScope, running_loop, scope_type
@@ -530,7 +529,7 @@ class LifespanState:
             or not self.quotas.has_room(0)
         ):
             return None
-        call = read_call(body)
+        call = planned_calls.read_call(body)
         if call is None:
             return None
         if self.authenticator is not None and self.authenticator.authorize(post[0], ()) is not None:
