@@ -131,7 +131,7 @@ EXPORTS = (
     _export(
         ".server.asgi.event_store", "server+http", "EventStore", "MemoryEventStore", "StoredEvent"
     ),
-    _export(".server.asgi.routes", "server+http", "RouteRequest", "RouteResponse"),
+    _export(".server.asgi.routes", "routes", "RouteRequest", "RouteResponse"),
     _export(".server.asgi.settings", "server+http", "Limits", "ServerHttpSettings"),
     _export(".server.auth.authenticator", "auth+server", "ProtectedResourceMetadata"),
     _export(".server.auth.dpop_validation", "auth+server", "DpopValidation"),

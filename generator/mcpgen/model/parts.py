@@ -147,6 +147,15 @@ FEATURES = (
         brings=("apps", "commands", "subscriptions", "trace"),
     ),
     Feature(
+        "routes",
+        frozenset({"server", "http"}),
+        server_members=("custom_route",),
+    ),
+    Feature(
+        "reload",
+        frozenset({"server", "http"}),
+    ),
+    Feature(
         "scaling",
         frozenset({"server", "http"}),
     ),

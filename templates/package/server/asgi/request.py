@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, MutableMapping, Sequence
 from functools import lru_cache
 from ipaddress import IPv6Address
 from typing import Any, Protocol, TypeAlias
@@ -118,6 +118,49 @@ class HttpRequest:
     def accepts_events(self) -> bool:
         """Whether the client accepts a stream of events."""
         return _accepted(self.headers.get(b"accept"))[1]
+
+
+class OtherPath(Protocol):
+    """Serves requests to a path beside the endpoint.
+
+    Attributes:
+        auth: Whether they need an access token.
+    """
+
+    @property
+    def auth(self) -> bool: ...
+
+    async def serve(
+        self,
+        head: HttpRequest,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+        body: bytes,
+        state: Any,
+    ) -> None:
+        """Respond to a request, whose body was read; gets what the lifespan yielded."""
+        ...
+
+
+class OtherPaths(Protocol):
+    """The paths beside the endpoint; see `routes`."""
+
+    def check(self, own: Collection[str], has_auth: bool) -> None:
+        """Check the paths.
+
+        Args:
+            own: The paths of the protocol.
+            has_auth: Whether the application has access tokens.
+
+        Raises:
+            ValueError: A path is one of the protocol's, or needs an access token.
+        """
+        ...
+
+    def find(self, path: str, method: str) -> OtherPath | None:
+        """What serves a path; `None` for other paths."""
+        ...
 
 
 class AcceptedHeads:
