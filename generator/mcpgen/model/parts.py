@@ -156,13 +156,19 @@ FEATURES = (
         frozenset({"server", "http"}),
     ),
     Feature(
+        "workers",
+        frozenset({"server", "http"}),
+        server_members=("run_workers",),
+    ),
+    Feature(
         "scaling",
         frozenset({"server", "http"}),
+        brings=("workers",),
     ),
     Feature(
         "shared",
         frozenset({"server", "http"}),
-        brings=("scaling",),
+        brings=("scaling", "workers"),
         server_members=("announcer",),
     ),
     Feature(

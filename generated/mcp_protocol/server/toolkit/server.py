@@ -634,7 +634,7 @@ class Server(AppDecorators, MethodDecorator, Overriding):
             WorkerFailedError: A process could not start to serve; the others were ended.
             RunWhileImportedError: The module is being imported by `python -m <package> serve`.
         """
-        from .hosting import run_workers
+        from .workers import run_workers
 
         make_runner = partial(Server._runner_of, make, banner)
         run_workers(make_runner, workers, http, path, options)
