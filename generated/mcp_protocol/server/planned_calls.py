@@ -31,9 +31,9 @@ from ..channel import OutgoingMessage, RequestId
 from ..facts import Method, Revision
 from ..protocol import jsonrpc
 from ..protocol.connection import Connection
-from ..protocol.lifecycle import RequestMetadata, Session, State
+from ..protocol.lifecycle import RequestMetadata
 from ..protocol.receiver import RequestReceived
-from ..protocol.request_meta import NO_META, lacks_meta
+from ..protocol.request_meta import NO_META
 from ..protocol.server_connection import ServerMeta
 from ..runtime.concurrency import pausing, run_eagerly
 from ..runtime.peer import Peer
@@ -135,28 +135,13 @@ def read_again(body: bytes, stated: RequestMetadata) -> PlainRequest:
     assert message.params is not None
     method = stated.revision.client_requests[message.method]
     params = method.decode_params(message.params)
-    meta = NO_META if lacks_meta(bytes(message.params)) else params.meta
-    return PlainRequest(message.id, method, params, message.params, meta, stated)
-
-
-def ready_session(connection: Connection, identifier: RequestId) -> Session | None:
-    """The session of a connection, if it is ready for a request with an id."""
-    session = connection.session
-    if session is None or session.state is not State.READY or connection.is_open(identifier):
-        return None
-    return session
+    return PlainRequest(message.id, method, params, message.params, params.meta or NO_META, stated)
 
 
 def session_of(call: PlainCall, connection: Connection) -> RequestMetadata | None:
     """The metadata of the session of a call without `_meta`; `None` if it admits no calls."""
-    session = ready_session(connection, call.id)
-    params = call.params
-    if (
-        session is None
-        or call.method not in session.admitted
-        or params.meta is not UNSET
-        or not lacks_meta(bytes(params.arguments))  # `_meta` may stand in them
-    ):
+    session = connection.ready_session(call.id)
+    if session is None or call.method not in session.admitted or call.params.meta is not UNSET:
         return None
     return session.metadata
 
@@ -198,33 +183,29 @@ class UnreadContext(RequestContext):
 class ServedCall(ABC):
     """A call that is served without being an open request, as long as nobody observes it.
 
-    Args:
-        stated: The metadata of the call.
-        received: The call, or the whole request.
-        body: Its message, to read the rest from.
+    Classes derived from it set the attributes: each call has one, so every function call counts.
 
     Attributes:
-        stated: As passed.
+        stated: The metadata of the call.
         id: Id of the request.
+        received: The call, or the whole request.
+        body: Its message, to read the rest from.
         observed: Whether it is an open request.
     """
 
-    __slots__ = ("_body", "_received", "id", "observed", "stated")
+    __slots__ = ("body", "id", "observed", "received", "stated")
 
-    def __init__(
-        self, stated: RequestMetadata, received: PlainCall | PlainRequest, body: bytes
-    ) -> None:
-        self.stated = stated
-        self._received = received
-        self._body = body
-        self.id: RequestId = received.id
-        self.observed = False
+    stated: RequestMetadata
+    id: RequestId
+    received: PlainCall | PlainRequest
+    body: bytes
+    observed: bool
 
     def request(self) -> PlainRequest:
         """The whole request, with typed params."""
-        if isinstance(self._received, PlainCall):
-            self._received = read_again(self._body, self.stated)
-        return self._received
+        if isinstance(self.received, PlainCall):
+            self.received = read_again(self.body, self.stated)
+        return self.received
 
     def context(self) -> RequestContext:
         """The context of the request."""
@@ -275,7 +256,11 @@ class StreamCall(ServedCall):
     def __init__(
         self, peer: Peer, plan: CallPlan, stated: RequestMetadata, call: PlainCall, body: bytes
     ) -> None:
-        super().__init__(stated, call, body)
+        self.stated = stated
+        self.id = call.id
+        self.received = call
+        self.body = body
+        self.observed = False
         self._peer = peer
         self._plan = plan
         self._arguments = call.params.arguments

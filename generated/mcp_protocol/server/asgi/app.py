@@ -19,7 +19,6 @@ import logging
 import traceback
 from collections.abc import Awaitable, Collection, MutableMapping
 from dataclasses import replace
-from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -543,10 +542,10 @@ class LifespanState:
             if session is None:
                 NETWORK.set(network_of(post[0].client))
         served = PlainService(endpoint, post, stated, session, scope, call, body)
-        run = partial(plan.run, call.id, call.params.arguments)
+        running = plan.run(call.id, call.params.arguments, served)
         if plan.suspends and scope is None:
-            return served.serve_in(self.new_scope, run)
-        return served.serve(run)
+            return served.serve_in(self.new_scope, running)
+        return served.serve(running)
 
     def serve_plainly(
         self, post: Post, message: jsonrpc.Request, scope: anyio.CancelScope

@@ -49,7 +49,7 @@ from ...protocol.server_connection import FOLLOWING, ServerMeta, ServerReceiver
 from ...runtime.concurrency import never_suspends, outcome, resumed
 from ...runtime.pending_requests import PendingRequests
 from ...runtime.request_context import RequestContext
-from ..planned_calls import CallEnd, PlainCall, PlainRequest, ServedCall, ready_session
+from ..planned_calls import CallEnd, PlainCall, PlainRequest, ServedCall
 from .http_response import send_json
 from .request import HttpRequest, Receive, Send
 
@@ -67,8 +67,8 @@ Finish: TypeAlias = Callable[[anyio.CancelScope, Awaitable[Any]], Awaitable[None
 Opened: TypeAlias = tuple[PendingRequests, Finish | None]
 """Sends to the client of an open request; and finishes it, unless its response was sent."""
 
-Run: TypeAlias = Callable[["PlainService"], Coroutine[Any, Any, CallEnd]]
-"""Runs the handler of a request."""
+Running: TypeAlias = Coroutine[Any, Any, CallEnd]
+"""The handler of a request."""
 
 
 _STATEFUL = FOLLOWING | ServerReceiver.own_requests()
@@ -123,7 +123,7 @@ class PlainRequests:
         self, message: jsonrpc.Request, connection: Connection
     ) -> PlainRequest | None:
         """A request without `_meta` whose method the session has admitted; `None` for any other."""
-        session, raw = ready_session(connection, message.id), message.params
+        session, raw = connection.ready_session(message.id), message.params
         if session is None or raw is None:
             return None
         method = session.admitted.get(message.method)
@@ -245,7 +245,11 @@ class PlainService(ServedCall):
         received: PlainCall | PlainRequest,
         body: bytes = b"",
     ) -> None:
-        super().__init__(stated, received, body)
+        self.stated = stated
+        self.id = received.id
+        self.received = received
+        self.body = body
+        self.observed = False
         self._endpoint = endpoint
         self.post = post
         self.session = session
@@ -258,22 +262,21 @@ class PlainService(ServedCall):
         """Sends to the client of the request, which is an open request from now on. Idempotent."""
         return self._whole_way()[0]
 
-    async def serve_in(self, new_scope: Callable[[], anyio.CancelScope], run: Run) -> bool:
+    async def serve_in(self, new_scope: Callable[[], anyio.CancelScope], running: Running) -> bool:
         """Serve the request in a scope of its own, as a handler that may suspend needs one."""
         with new_scope() as self.scope:
-            return await self.serve(run)
+            return await self.serve(running)
         return True  # the request was cancelled
 
-    async def serve(self, run: Run) -> bool:
+    async def serve(self, running: Running) -> bool:
         """Serve the request.
 
         Args:
-            run: Runs the handler.
+            running: The handler, not begun yet.
 
         Returns:
             Whether it was served, and is not left to the whole way.
         """
-        running = run(self)
         try:
             awaited = running.send(None)
         except StopIteration as stop:
@@ -354,7 +357,9 @@ def serve_plainly(
         return None
     request, session = admitted
 
-    async def run(served: PlainService) -> CallEnd:
+    served = PlainService(endpoint, post, request.stated, session, scope, request)
+
+    async def run() -> CallEnd:
         try:
             result = await handle(served.context())
         except GeneratorExit:
@@ -364,4 +369,4 @@ def serve_plainly(
         data = None if served.observed else endpoint.requests.encode(request, result)
         return outcome(result, None) if data is None else data
 
-    return PlainService(endpoint, post, request.stated, session, scope, request).serve(run)
+    return served.serve(run())

@@ -114,6 +114,20 @@ class HttpRequest:
         value = None if name is None else self.headers.get(field_key(name))
         return None if value is None else value.decode("latin-1").strip(" \t")
 
+    def deciding_fields(self) -> tuple[str | bytes | None, ...]:
+        """What decides whether the head is accepted, apart from numbers and credentials."""
+        get, server = self.headers.get, self._scope.get("server")
+        return (
+            self.method,
+            self.path,
+            None if server is None else server[0],
+            get(b"host"),
+            get(b"origin"),
+            get(b"content-type"),
+            get(b"content-encoding"),
+            get(b"accept"),
+        )
+
     @property
     def accepts_events(self) -> bool:
         """Whether the client accepts a stream of events."""
@@ -193,31 +207,16 @@ class AcceptedHeads:
             or int(length) > limits.body
         ):
             return None
-        return self._accepted.get(_deciding(request))
+        return self._accepted.get(request.deciding_fields())
 
     def add(self, request: HttpRequest) -> None:
         """Keep a head that was accepted; a long one is not kept, and the oldest makes room."""
-        key = _deciding(request)
+        key = request.deciding_fields()
         if sum(len(part) for part in key if part) > KEPT_BYTES:
             return
         if key not in self._accepted and len(self._accepted) >= KEPT_HEADS:
             del self._accepted[next(iter(self._accepted))]
         self._accepted[key] = not response_forms(request, self._answers)[1]
-
-
-def _deciding(request: HttpRequest) -> tuple[str | bytes | None, ...]:
-    """What decides whether a head is accepted, apart from numbers and credentials."""
-    get, server = request.headers.get, request.server
-    return (
-        request.method,
-        request.path,
-        server[0] if server is not None else None,
-        get(b"host"),
-        get(b"origin"),
-        get(b"content-type"),
-        get(b"content-encoding"),
-        get(b"accept"),
-    )
 
 
 def network_of(client: tuple[str, int] | None) -> str:
