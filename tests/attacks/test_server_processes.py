@@ -27,9 +27,9 @@ SERVER = """
     import asyncio, contextlib, os, subprocess, sys, time
     from multiprocessing import parent_process
     from mcp_protocol import Server
-    from mcp_protocol.server.asgi import uvicorn_adapter
+    from mcp_protocol.server.toolkit import workers
 
-    uvicorn_adapter._END_SECONDS = 0.5
+    workers._END_SECONDS = 0.5
     IS_WORKER = parent_process() is not None
     AT_IMPORT
 

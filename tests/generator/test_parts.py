@@ -360,6 +360,6 @@ assert ServerSession is server.ServerSession
 
 
 def test_a_package_of_one_revision_has_one_class_of_each_kind(tmp_path: Path) -> None:
-    folder = written(rendered("all", "all", (NEWEST,), features=("none",)), tmp_path)
+    folder = written(rendered("all", "all", (NEWEST,), features=("methods",)), tmp_path)
     program = ONE_CLASS.format(folder=spec_of(NEWEST).folder)
     subprocess.run([sys.executable, "-c", program, str(folder)], check=True)

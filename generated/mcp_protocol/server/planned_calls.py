@@ -3,28 +3,38 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""Tool calls over streams by their plans: a call that nobody observes costs only itself.
+"""Tool calls that are read in one pass, and served without being open requests.
 
-The task that reads a message runs the call too, until its function suspends. Before that nothing
-can concern the call but the function itself, so it needs no open request. It becomes one when its
-function suspends, fails or asks for its peer. What has no plan, or does not certainly fit it, is
-served as any other message, before anything was done for it.
+Most calls state nothing new: they repeat the `_meta` of the request before them, or belong to a
+session that has admitted calls. Reading such a call changes no state, and until its function
+suspends no other task runs, so nothing can concern the call but the function itself. It becomes an
+open request like any other (`Connection.register`) when its function suspends, fails or asks for
+its peer. What has no plan, or does not certainly fit it, is served as any other message, before
+anything was done for it.
+
+Over streams the task that reads a message runs the call too.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Coroutine, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, TypeAlias
 
 import anyio
-from msgspec import UNSET, Raw
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
 
+from .._wire import UNREADABLE
 from ..channel import OutgoingMessage, RequestId
-from ..facts import Revision
+from ..facts import Method, Revision
+from ..protocol import jsonrpc
+from ..protocol.connection import Connection
 from ..protocol.lifecycle import RequestMetadata
+from ..protocol.receiver import RequestReceived
+from ..protocol.request_meta import NO_META
 from ..protocol.server_connection import ServerMeta
-from ..protocol.tool_calls import PlainCall, PlainRequest, read_again, read_call, session_of
 from ..runtime.concurrency import pausing, run_eagerly
 from ..runtime.peer import Peer
 from ..runtime.pending_requests import PendingRequests
@@ -37,6 +47,103 @@ ENABLED = True
 
 _LONGEST = 64 * 1024  # bytes of a message; a longer one takes its time, and is read once only
 _READ_LATE = ("method", "params", "raw_params", "meta")
+
+
+class _CallParams(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    """Params of a tool call that neither asks for more than a result nor repeats a question."""
+
+    name: str
+    arguments: Raw = Raw(b"{}")
+    meta: Raw | UnsetType = msgspec.field(name="_meta", default=UNSET)
+
+
+_Id: TypeAlias = (
+    Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+    | Annotated[str, msgspec.Meta(max_length=jsonrpc.ID_CHARACTERS)]
+)
+
+
+class PlainCall(msgspec.Struct, gc=False):
+    """A tool call of any revision, read in one pass over its JSON."""
+
+    jsonrpc: Literal["2.0"]
+    id: _Id
+    method: Literal["tools/call"]
+    params: _CallParams
+
+
+_decode_call = msgspec.json.Decoder(PlainCall).decode
+
+
+_SHALLOW = 400  # bytes, which can't be nested so deeply that reading them exceeds the stack
+_MOST_BRACKETS = 200  # of a longer body, for the same reason
+
+
+def read_call(body: bytes) -> PlainCall | None:
+    """The tool call that a body is; `None` for anything else.
+
+    Nor is it one with further params, or with as many brackets as a body that is nested deeply.
+    """
+    if b'"tools/call"' not in body:
+        return None
+    if len(body) > _SHALLOW and body.count(b"{") + body.count(b"[") > _MOST_BRACKETS:
+        return None
+    try:
+        return _decode_call(body)
+    except UNREADABLE:
+        return None
+
+
+class PlainRequest(msgspec.Struct, frozen=True):
+    """A request that was read without a connection.
+
+    Attributes:
+        id: The request's id.
+        method: Its row in the method table.
+        params: Typed params.
+        raw_params: The params as received.
+        meta: Its `_meta`, empty if absent.
+        stated: Its metadata: what it states itself, or what its session agreed.
+    """
+
+    id: RequestId
+    method: Method
+    params: Any
+    raw_params: Raw
+    meta: Mapping[str, Any]
+    stated: RequestMetadata
+
+    def event(self) -> RequestReceived:
+        """The event that a connection makes of the request."""
+        stated = self.stated
+        return RequestReceived(
+            self.id,
+            self.method,
+            self.params,
+            self.raw_params,
+            self.meta,
+            stated.revision,
+            stated.peer_info,
+            stated.peer_capabilities,
+        )
+
+
+def read_again(body: bytes, stated: RequestMetadata) -> PlainRequest:
+    """The whole request in a body that `read_call` has read."""
+    message = jsonrpc.parse(body)
+    assert isinstance(message, jsonrpc.Request)
+    assert message.params is not None
+    method = stated.revision.client_requests[message.method]
+    params = method.decode_params(message.params)
+    return PlainRequest(message.id, method, params, message.params, params.meta or NO_META, stated)
+
+
+def session_of(call: PlainCall, connection: Connection) -> RequestMetadata | None:
+    """The metadata of the session of a call without `_meta`; `None` if it admits no calls."""
+    session = connection.ready_session(call.id)
+    if session is None or call.method not in session.admitted or call.params.meta is not UNSET:
+        return None
+    return session.metadata
 
 
 CallEnd: TypeAlias = bytes | Coroutine[Any, Any, Any] | None
@@ -73,44 +180,40 @@ class UnreadContext(RequestContext):
         self.peer_capabilities = stated.peer_capabilities
 
 
-class ServedCall:
+class ServedCall(ABC):
     """A call that is served without being an open request, as long as nobody observes it.
 
-    Args:
-        stated: The metadata of the call.
-        received: The call, or the whole request.
-        body: Its message, to read the rest from.
+    Classes derived from it set the attributes: each call has one, so every function call counts.
 
     Attributes:
-        stated: As passed.
+        stated: The metadata of the call.
         id: Id of the request.
+        received: The call, or the whole request.
+        body: Its message, to read the rest from.
         observed: Whether it is an open request.
     """
 
-    __slots__ = ("_body", "_received", "id", "observed", "stated")
+    __slots__ = ("body", "id", "observed", "received", "stated")
 
-    def __init__(
-        self, stated: RequestMetadata, received: PlainCall | PlainRequest, body: bytes
-    ) -> None:
-        self.stated = stated
-        self._received = received
-        self._body = body
-        self.id: RequestId = received.id
-        self.observed = False
+    stated: RequestMetadata
+    id: RequestId
+    received: PlainCall | PlainRequest
+    body: bytes
+    observed: bool
 
     def request(self) -> PlainRequest:
         """The whole request, with typed params."""
-        if isinstance(self._received, PlainCall):
-            self._received = read_again(self._body, self.stated)
-        return self._received
+        if isinstance(self.received, PlainCall):
+            self.received = read_again(self.body, self.stated)
+        return self.received
 
     def context(self) -> RequestContext:
         """The context of the request."""
         return UnreadContext(self)
 
+    @abstractmethod
     def observe(self) -> PendingRequests:
         """Sends to the client of the call, which is an open request from now on. Idempotent."""
-        raise NotImplementedError
 
 
 class CallPlan(Protocol):
@@ -153,13 +256,17 @@ class StreamCall(ServedCall):
     def __init__(
         self, peer: Peer, plan: CallPlan, stated: RequestMetadata, call: PlainCall, body: bytes
     ) -> None:
-        super().__init__(stated, call, body)
+        self.stated = stated
+        self.id = call.id
+        self.received = call
+        self.body = body
+        self.observed = False
         self._peer = peer
         self._plan = plan
         self._arguments = call.params.arguments
 
     def observe(self) -> PendingRequests:
-        """Sends to the client of the call, which is an open request from now on. Idempotent."""
+        """See `ServedCall`."""
         if not self.observed:
             self.observed = True
             self._peer.connection.register(self.request().event(), self.stated)
@@ -195,22 +302,21 @@ class StreamCall(ServedCall):
 
 
 def planned_calls(
-    find: Callable[[Revision, str], CallPlan | None], meta: ServerMeta, peer: Peer
-) -> Callable[[bytes], StreamCall | None]:
+    find: Callable[[Revision, str], CallPlan | None], meta: ServerMeta
+) -> Callable[[bytes, Peer], StreamCall | None]:
     """Reads the calls of a stream that have a plan; gives `None` for any other message.
 
     Args:
         find: The plan of a tool in a revision, if it has one.
         meta: `_meta` that the connection of the stream has.
-        peer: Serves the stream.
     """
-    known, connection = meta.reader.known, peer.connection
+    known = meta.reader.known
 
-    def read(body: bytes) -> StreamCall | None:
+    def read(body: bytes, peer: Peer) -> StreamCall | None:
         call = read_call(body) if ENABLED and len(body) <= _LONGEST else None
         if call is None:
             return None
-        raw = call.params.meta
+        raw, connection = call.params.meta, peer.connection
         if raw is UNSET:
             stated = session_of(call, connection)
         else:

@@ -45,28 +45,32 @@ def serve(chosen: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
         SystemExit: With code 2 if there is nothing to serve, or no way to; the text on standard
             error says why.
     """
+    if chosen.workers is not None and chosen.http is None:
+        parser.error("--workers needs --http: over standard streams a process serves one client")
     over_http = (
         chosen.path is not None or chosen.hosts or chosen.stateless or chosen.sse or chosen.shared
     )
-    if chosen.workers is not None and chosen.http is None:
-        parser.error("--workers needs --http: over standard streams a process serves one client")
     if chosen.http is None and over_http:
         parser.error("--path, --hosts, --stateless, --shared and --sse need --http")
-    if chosen.reload and _has_workers(chosen):
-        parser.error("--reload and --workers exclude each other: --reload serves by one process")
     if chosen.reload:
+        if _has_workers(chosen):
+            parser.error(
+                "--reload and --workers exclude each other: --reload serves by one process"
+            )
         if chosen.http is None:
             parser.error(
                 "--reload needs --http: over standard streams the client starts the server; serve "
                 "with --http 127.0.0.1:8000 --reload, and connect to http://127.0.0.1:8000/mcp"
             )
         _serve_again(chosen)
-    elif chosen.http is None:
+        return
+    if chosen.http is None:
         load(chosen.target).run(backend=chosen.backend)
-    elif _has_workers(chosen):
+        return
+    if _has_workers(chosen):
         _serve_by_workers(chosen)
-    else:
-        _serve_http(load(chosen.target), chosen)
+        return
+    _serve_http(load(chosen.target), chosen)
 
 
 def add_command(add: Callable[..., argparse.ArgumentParser]) -> None:

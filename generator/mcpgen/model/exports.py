@@ -131,7 +131,7 @@ EXPORTS = (
     _export(
         ".server.asgi.event_store", "server+http", "EventStore", "MemoryEventStore", "StoredEvent"
     ),
-    _export(".server.asgi.routes", "server+http", "RouteRequest", "RouteResponse"),
+    _export(".server.asgi.routes", "routes", "RouteRequest", "RouteResponse"),
     _export(".server.asgi.settings", "server+http", "Limits", "ServerHttpSettings"),
     _export(".server.auth.authenticator", "auth+server", "ProtectedResourceMetadata"),
     _export(".server.auth.dpop_validation", "auth+server", "DpopValidation"),
@@ -151,7 +151,7 @@ EXPORTS = (
     _export(".server.openapi.openapi_server", "openapi", "OpenApiWarning"),
     _export(".server.openapi.route_maps", "openapi", "HTTPRoute", "MCPType", "RouteMap"),
     _export(".server.serving", "server", "RequestHead"),
-    _export(_SESSION, "server", "ServerSession"),
+    _export(_SESSION, "methods", "ServerSession"),
     _export(
         ".server.toolkit.client_features.elicitation",
         "elicitation",
@@ -177,7 +177,7 @@ EXPORTS = (
         "ToolUse",
         "ToolUseResult",
     ),
-    _export(".server.toolkit.dependencies", "server", "Depends"),
+    _export(".server.toolkit.dependencies", "dependencies", "Depends"),
     _export(".server.toolkit.prompts", "server", "Completion"),
     _export(
         ".server.toolkit.content",
@@ -256,7 +256,7 @@ _ENTRIES = (
 _REVISION_ENTRIES = (
     ("types", "methods.py"),
     ("client", "client.py"),
-    ("server", "server.py"),
+    ("methods", "server.py"),
 )
 """The same, in the folder of each revision: they are loaded by name."""
 

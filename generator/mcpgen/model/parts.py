@@ -30,6 +30,7 @@ _TASKS = "a revision or an extension with tasks"
 """The need of tasks, beside a client or a server."""
 _TASKS_EXTENSION = "io.modelcontextprotocol/tasks"
 _UI_EXTENSION = "io.modelcontextprotocol/ui"
+_ANY_EXTENSION = "*"
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class Feature:
         server_members: Members of `Server` that it adds.
         client_members: Members of open clients that it adds.
         context_members: Members of `Context` that it adds.
-        extensions: Extensions that bring it.
+        extensions: Extensions that bring it; `*` stands for any.
         is_rendered: Whether modules of it are: an installed runtime has all other features.
     """
 
@@ -109,6 +110,17 @@ FEATURES = (
         ),
     ),
     Feature(
+        "dependencies",
+        frozenset({"server"}),
+        server_members=("override",),
+    ),
+    Feature(
+        "methods",
+        frozenset({"server"}),
+        server_members=("method",),
+        extensions=frozenset({_ANY_EXTENSION}),
+    ),
+    Feature(
         "migration",
         frozenset(),
     ),
@@ -135,13 +147,28 @@ FEATURES = (
         brings=("apps", "commands", "subscriptions", "trace"),
     ),
     Feature(
+        "routes",
+        frozenset({"server", "http"}),
+        server_members=("custom_route",),
+    ),
+    Feature(
+        "reload",
+        frozenset({"server", "http"}),
+    ),
+    Feature(
+        "workers",
+        frozenset({"server", "http"}),
+        server_members=("run_workers",),
+    ),
+    Feature(
         "scaling",
         frozenset({"server", "http"}),
+        brings=("workers",),
     ),
     Feature(
         "shared",
         frozenset({"server", "http"}),
-        brings=("scaling",),
+        brings=("scaling", "workers"),
         server_members=("announcer",),
     ),
     Feature(
@@ -475,5 +502,6 @@ def _chosen(names: Sequence[str], has: Features) -> frozenset[str]:
             needs = " and ".join(sorted(feature.parts)) or "client or server"
             raise UsageError(f"--features: {feature.name} needs {needs} in the package")
     brought = {name for each in names for name in possible[each].brings}
-    brought |= {each.name for each in has.absent if each.extensions & has.extensions}
+    extensions = has.extensions | {_ANY_EXTENSION} if has.extensions else has.extensions
+    brought |= {each.name for each in has.absent if each.extensions & extensions}
     return frozenset(names).union(brought & possible.keys())

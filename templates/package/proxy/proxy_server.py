@@ -40,8 +40,7 @@ from ..revisions import REVISIONS
 from ..runtime.pending_requests import PendingRequests
 from ..runtime.request_context import RequestContext
 from ..server.serving import Announcer
-from ..server.toolkit.custom_handlers import Handler
-from ..server.toolkit.dispatcher import Dispatcher
+from ..server.toolkit.dispatcher import Dispatcher, Handler
 from ..server.toolkit.mounting import NOTHING_OF_ITS_OWN, mount_server
 from .upstream import PassedMethods, Upstream
 from .upstream_pool import UpstreamPool

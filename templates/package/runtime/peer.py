@@ -95,13 +95,13 @@ class Peer:
             channel. At the limit reading stops at the next request until a handler ends; while
             this side waits for responses itself, further requests are refused (-32603) and
             further notifications are dropped.
+        planned: Reads the calls that are served by a plan; `None` if there are no plans.
         longest_hold: Seconds for which reading stops at most; only reading detects the end of a
             connection.
 
     Attributes:
         connection: As passed.
         callers: What this side sends, and who waits for responses.
-        planned: Reads the calls that are served by a plan; `None` if there are no plans.
     """
 
     def __init__(
@@ -112,6 +112,7 @@ class Peer:
         *,
         drain: float = 0.0,
         max_concurrent_requests: int = CONCURRENT_REQUESTS,
+        planned: Callable[[bytes, Peer], PlannedCall | None] | None = None,
         longest_hold: float = 60.0,
     ) -> None:
         self.connection = connection
@@ -134,7 +135,7 @@ class Peer:
         self._closing = False
         self._cause: Exception | None = None
         self._tasks: anyio.abc.TaskGroup | None = None
-        self.planned: Callable[[bytes], PlannedCall | None] | None = None
+        self._planned = planned
 
     # Created at first use: a peer that answers one request needs none of these.
 
@@ -313,8 +314,8 @@ class Peer:
             self._silent.set()
             return False
         else:
-            if self.planned is not None and self._suspended < self._limit:
-                call = self.planned(data)
+            if self._planned is not None and self._suspended < self._limit:
+                call = self._planned(data, self)
                 if call is not None and await call.serve(scope, hand_over):
                     return True
             now = anyio.current_time() if self.callers.timed else 0.0

@@ -319,8 +319,8 @@ def new_session(service: Service, channel: Channel) -> AnnouncementQueue:
         service.application,
         drain=service.drain,
         max_concurrent_requests=service.max_concurrent_requests,
+        planned=planned_calls(service.call_plan, meta),
     )
-    peer.planned = planned_calls(service.call_plan, meta, peer)
     return AnnouncementQueue(peer)
 
 

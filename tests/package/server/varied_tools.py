@@ -89,6 +89,10 @@ def add_others(server: Server) -> None:
         return f"{ctx.request_id} {ctx.revision} {ctx.session_id is None} {ctx.principal.subject}"
 
     @server.tool()
+    async def reads_meta(ctx: Context, data: dict[str, int]) -> str:
+        return f"{sorted(ctx.request_context.meta)} {data}"
+
+    @server.tool()
     def threaded() -> str:
         return "in a thread"
 
@@ -124,6 +128,7 @@ REQUESTS: dict[str, tuple[str, dict[str, Any]]] = {
     "a tool that waits and fails": tool("waits_and_fails"),
     "messages before the response": tool("reports"),
     "a tool that looks at its request": tool("knows"),
+    "_meta that is an argument": tool("reads_meta", data={"_meta": 1}),
     "a plain function": tool("threaded"),
     "a list": ("tools/list", {}),
     "a wrong cursor": ("tools/list", {"cursor": "x"}),

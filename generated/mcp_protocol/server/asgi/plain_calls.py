@@ -16,6 +16,10 @@ whatever may concern the request first: the next message of its session, a look 
 wait for long, or the end of the server. The plain way refuses nothing and has no errors of its own:
 a request that is not certainly plain is left to the whole way, before anything was done for it.
 
+Most requests state nothing new: they repeat the `_meta` of the request before them, or belong to a
+session that has admitted their method. Reading such a request changes no state, so its typed params
+are all that is needed (`PlainRequests`).
+
 A tool call that has a plan (see `CallPlan`) takes less still: its params are decoded when somebody
 looks at them, and a function that can't suspend needs no cancel scope either.
 
@@ -26,20 +30,26 @@ come before and around this.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, MutableMapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, MutableMapping
 from time import monotonic
 from typing import Any, Protocol, TypeAlias
 
 import anyio
+import msgspec
+from msgspec import UNSET
 
+from ..._wire import UNREADABLE
+from ...facts import Method, Revision
 from ...protocol import jsonrpc
-from ...protocol.lifecycle import RequestMetadata
-from ...protocol.plain_requests import PlainRequests
-from ...protocol.tool_calls import PlainCall, PlainRequest
+from ...protocol.connection import Connection
+from ...protocol.lifecycle import Description, RequestMetadata, declared
+from ...protocol.request_meta import NO_META, lacks_meta
+from ...protocol.requests import encode_response
+from ...protocol.server_connection import FOLLOWING, ServerMeta, ServerReceiver
 from ...runtime.concurrency import never_suspends, outcome, resumed
 from ...runtime.pending_requests import PendingRequests
 from ...runtime.request_context import RequestContext
-from ..planned_calls import CallEnd, ServedCall
+from ..planned_calls import CallEnd, PlainCall, PlainRequest, ServedCall
 from .http_response import send_json
 from .request import HttpRequest, Receive, Send
 
@@ -57,8 +67,118 @@ Finish: TypeAlias = Callable[[anyio.CancelScope, Awaitable[Any]], Awaitable[None
 Opened: TypeAlias = tuple[PendingRequests, Finish | None]
 """Sends to the client of an open request; and finishes it, unless its response was sent."""
 
-Run: TypeAlias = Callable[["PlainService"], Coroutine[Any, Any, CallEnd]]
-"""Runs the handler of a request."""
+Running: TypeAlias = Coroutine[Any, Any, CallEnd]
+"""The handler of a request."""
+
+
+_STATEFUL = FOLLOWING | ServerReceiver.own_requests()
+"""Requests that change or read the state of a connection."""
+
+
+class _Plan(msgspec.Struct, frozen=True):
+    """The parts that requests of one revision share.
+
+    Attributes:
+        description: The description of the server that declares the methods.
+        methods: The requests that are declared, by wire name.
+        own_meta: `_meta` of every result, empty for none; and the same, as JSON.
+    """
+
+    description: Description
+    methods: Mapping[str, Method]
+    own_meta: tuple[Mapping[str, Any], Any]
+
+
+class PlainRequests:
+    """Reads the requests of one server's clients, and encodes the responses to these.
+
+    Args:
+        describe: The description of the server, by revision.
+        meta: `_meta` shared with the connections of the same requests.
+    """
+
+    def __init__(self, describe: Callable[[Revision], Description], meta: ServerMeta) -> None:
+        self._describe = describe
+        self._meta = meta
+        self._plans: dict[str, _Plan] = {}
+
+    def read(self, message: jsonrpc.Request) -> PlainRequest | None:
+        """A request that repeats the `_meta` of the last one; `None` for any other."""
+        reader = self._meta.reader
+        stated, meta, raw = reader.last, reader.last_meta, message.params
+        if stated is None or raw is None:
+            return None
+        method = self._plan(stated.revision).methods.get(message.method)
+        if method is None:
+            return None
+        try:
+            params = method.decode_params(raw)
+        except (*UNREADABLE, RecursionError):
+            return None
+        if getattr(params, "meta", None) != meta:
+            return None
+        return PlainRequest(message.id, method, params, raw, params.meta, stated)
+
+    def read_in_session(
+        self, message: jsonrpc.Request, connection: Connection
+    ) -> PlainRequest | None:
+        """A request without `_meta` whose method the session has admitted; `None` for any other."""
+        session, raw = connection.ready_session(message.id), message.params
+        if session is None or raw is None:
+            return None
+        method = session.admitted.get(message.method)
+        if (
+            method is None
+            or method.params is None
+            or message.method in _STATEFUL
+            or not lacks_meta(bytes(raw))
+        ):
+            return None
+        try:
+            params = method.decode_params(raw)
+        except (*UNREADABLE, RecursionError):
+            return None
+        return PlainRequest(message.id, method, params, raw, NO_META, session.metadata)
+
+    def stated(self, call: PlainCall) -> RequestMetadata | None:
+        """The metadata of a call whose `_meta` was read before, byte for byte; `None` otherwise."""
+        raw = call.params.meta
+        return None if raw is UNSET else self._meta.reader.known(bytes(raw))
+
+    def encode(self, request: PlainRequest, result: Any) -> bytes | None:
+        """The success response to a request; `None` if a connection has to refuse the result."""
+        stated = request.stated
+        plan = self._plan(stated.revision)
+        try:
+            return encode_response(
+                request.id,
+                result,
+                request.method,
+                stated.revision,
+                stated.peer_capabilities,
+                *plan.own_meta,
+            )
+        except Exception:
+            return None
+
+    def _plan(self, revision: Revision) -> _Plan:
+        """The plan of a revision, made anew when the description of the server has changed."""
+        description = self._describe(revision)
+        plan = self._plans.get(revision.name)
+        if plan is None or plan.description is not description:
+            plan = self._plans[revision.name] = self._new_plan(revision, description)
+        return plan
+
+    def _new_plan(self, revision: Revision, description: Description) -> _Plan:
+        left_out = _STATEFUL | {revision.facts.behaviour.listen}
+        methods = {
+            name: method
+            for name, method in revision.client_requests.items()
+            if name not in left_out
+            and method.params is not None
+            and (not method.capability or declared(description.capabilities, method.capability))
+        }
+        return _Plan(description, methods, self._meta.of_results(revision, self._describe))
 
 
 class PlainEndpoint(Protocol):
@@ -125,7 +245,11 @@ class PlainService(ServedCall):
         received: PlainCall | PlainRequest,
         body: bytes = b"",
     ) -> None:
-        super().__init__(stated, received, body)
+        self.stated = stated
+        self.id = received.id
+        self.received = received
+        self.body = body
+        self.observed = False
         self._endpoint = endpoint
         self.post = post
         self.session = session
@@ -138,22 +262,21 @@ class PlainService(ServedCall):
         """Sends to the client of the request, which is an open request from now on. Idempotent."""
         return self._whole_way()[0]
 
-    async def serve_in(self, new_scope: Callable[[], anyio.CancelScope], run: Run) -> bool:
+    async def serve_in(self, new_scope: Callable[[], anyio.CancelScope], running: Running) -> bool:
         """Serve the request in a scope of its own, as a handler that may suspend needs one."""
         with new_scope() as self.scope:
-            return await self.serve(run)
+            return await self.serve(running)
         return True  # the request was cancelled
 
-    async def serve(self, run: Run) -> bool:
+    async def serve(self, running: Running) -> bool:
         """Serve the request.
 
         Args:
-            run: Runs the handler.
+            running: The handler, not begun yet.
 
         Returns:
             Whether it was served, and is not left to the whole way.
         """
-        running = run(self)
         try:
             awaited = running.send(None)
         except StopIteration as stop:
@@ -234,7 +357,9 @@ def serve_plainly(
         return None
     request, session = admitted
 
-    async def run(served: PlainService) -> CallEnd:
+    served = PlainService(endpoint, post, request.stated, session, scope, request)
+
+    async def run() -> CallEnd:
         try:
             result = await handle(served.context())
         except GeneratorExit:
@@ -244,4 +369,4 @@ def serve_plainly(
         data = None if served.observed else endpoint.requests.encode(request, result)
         return outcome(result, None) if data is None else data
 
-    return PlainService(endpoint, post, request.stated, session, scope, request).serve(run)
+    return served.serve(run())

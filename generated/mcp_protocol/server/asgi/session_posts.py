@@ -27,10 +27,10 @@ from ...errors import InternalError
 from ...protocol import jsonrpc
 from ...protocol.receiver import CancelReceived, Event, RequestReceived, Send
 from ...protocol.server_connection import FOLLOWING
-from ...protocol.tool_calls import PlainRequest
 from ...runtime.concurrency import pausing
 from ...runtime.pending_requests import PARTING_SECONDS
 from ...runtime.task_scope import TaskScope
+from ..planned_calls import PlainRequest
 from . import http_response
 from .http_response import SHUTTING_DOWN, HttpResponse
 from .http_session import HttpSession

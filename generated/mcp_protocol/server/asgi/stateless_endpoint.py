@@ -28,23 +28,22 @@ from ...errors import (
 )
 from ...protocol import jsonrpc
 from ...protocol.lifecycle import RequestMetadata
-from ...protocol.plain_requests import PlainRequests
 from ...protocol.receiver import CancelReceived, NotificationReceived, RequestReceived, Send
 from ...protocol.requests import error_response
 from ...protocol.server_connection import ServerConnection
-from ...protocol.tool_calls import PlainCall, PlainRequest
 from ...revision_facts import Facts
 from ...runtime.concurrency import pausing
 from ...runtime.peer import Peer
 from ...runtime.pending_requests import PARTING_SECONDS
 from ...runtime.request_context import NETWORK
 from ...runtime.task_scope import TaskScope
+from ..planned_calls import PlainCall, PlainRequest
 from ..serving import AnnouncementQueue, Service
 from . import http_response
 from . import request as http
 from .header_validation import BodyValues, HeaderValidator
 from .http_response import SHUTTING_DOWN, HttpResponse
-from .plain_calls import Opened, PlainService
+from .plain_calls import Opened, PlainRequests, PlainService
 from .quotas import Quotas, StreamMemory
 from .response_writer import PostResponse
 from .settings import ServerHttpSettings

@@ -14,8 +14,17 @@ sign and verify it.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Protocol, TypeAlias
+from collections.abc import (
+    Callable,
+    Collection,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from functools import partial
+from typing import Any, ClassVar, Protocol, TypeVar
 
 from ..._wire import (
     STRUCTS,
@@ -27,16 +36,18 @@ from ..._wire import (
     is_object,
 )
 from ...errors import InternalError, InvalidParamsError, MethodNotFoundError
-from ...facts import Method, Revision
+from ...facts import Method, Revision, Revisions
 from ...protocol.lifecycle import CAPABILITY
-from ...protocol.request_meta import is_made_of, recast
+from ...protocol.request_meta import check_extensions, is_made_of, recast
 from ...runtime.request_context import RequestContext
+from ...scopes import checked_scopes
 from ...values.value_types import to_json, value_type
 from . import signatures
 from .context import Context
+from .dispatcher import Dispatcher, is_permitted, with_input
+from .signatures import local_names
 
-Handler: TypeAlias = Callable[[RequestContext], Coroutine[Any, Any, Any]]
-"""Handles the requests of one method."""
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class CustomMethod:
@@ -146,6 +157,77 @@ class CustomMethod:
             raise InvalidParamsError(f"{self._label}: params: {error_text(error)}") from None
 
 
+class MethodDecorator:
+    """The decorator of custom methods; a base of `Server`."""
+
+    _dispatcher: Dispatcher
+    revisions: Revisions
+
+    def method(
+        self,
+        name: str,
+        *,
+        params: Any = None,
+        result: Any = None,
+        extension: str | None = None,
+        scopes: Collection[str] = (),
+    ) -> Callable[[Function], Function]:
+        """Register the decorated function for a request that the specification does not have.
+
+            @server.method("acme/thing")
+            async def thing(params, ctx):
+                return {"sent": params}
+
+        The function takes the params, the params and the context, or nothing. Params are a dict
+        without `_meta`, or as the annotation of the parameter says. The result is a dict, or an
+        object of a class with fields; `None` stands for a result without members.
+
+        Args:
+            name: The method on the wire.
+            params: Type of the params, such as a `msgspec.Struct`, instead of the annotation.
+            result: Type of the result, by which it is checked; `None` for any object.
+            extension: Identifier of the extension that the method belongs to. The server declares
+                the extension; the method exists for clients that declare it too.
+            scopes: Scopes that the method needs, besides those of every request.
+
+        Raises:
+            TypeError: (from the decorator) The function has other parameters.
+            ValueError: The identifier is invalid; (from the decorator) the name is taken.
+        """
+        required = checked_scopes(scopes)
+        names = local_names(inspect.currentframe())
+        if extension is not None:
+            check_extensions({CAPABILITY: {extension: {}}}, self.revisions.newest().facts)
+
+        def register(function: Function) -> Function:
+            reserved = {
+                request for each in self.revisions.values() for request in each.client_requests
+            }
+            method = CustomMethod(function, name, params, result, reserved, extension, names)
+            method.scopes = required
+            dispatcher = self._dispatcher
+            dispatcher.add_method(method, partial(_call, dispatcher, method))
+            return function
+
+        return register
+
+
+def _call(
+    dispatcher: Dispatcher, method: CustomMethod, request: RequestContext
+) -> Coroutine[Any, Any, Any]:
+    """The result of a custom method.
+
+    Raises:
+        MethodNotFoundError: The principal may not see it.
+    """
+    if method.scopes:
+        label, forbidden = method.row.name, dispatcher.settings.forbidden_items
+        if not is_permitted(method, label, forbidden):
+            raise MethodNotFoundError(label)
+    context = dispatcher.context_of(request)
+    return with_input(context, method.call(context))
+
+
 def _is_struct(kind: Any) -> bool:
     """Whether a type is a model of the package's own kind, which a connection decodes."""
     return isinstance(kind, type) and issubclass(kind, STRUCTS)
@@ -190,24 +272,33 @@ class LowLevelHandlers:
                 raise ValueError(f"expected one set of handlers for {each.revision}, got two")
             self._by_revision[each.revision] = each
 
-    def __bool__(self) -> bool:
-        return bool(self._by_revision)
+    def handle(self, context: RequestContext) -> Coroutine[Any, Any, Any] | None:
+        """The result of a request; `None` if the toolkit handles it."""
+        handler = self._find(context.revision, context.method)
+        if handler is None:
+            return None
+        return _result(handler(context.params, context), context.method)
 
-    def find(
-        self, revision: Revision, method: Method
-    ) -> Callable[[Any, RequestContext], Any] | None:
-        """The coroutine function that overrides a method, or `None`."""
-        handlers = self._by_revision.get(revision.name)
-        return None if handlers is None else handlers.mcp_handler(method)
+    async def notified(self, context: RequestContext) -> None:
+        """Handle a notification, if it has a handler."""
+        handler = self._find(context.revision, context.method)
+        if handler is not None:
+            await handler(context.params, context)
 
     def requests(self, revision: Revision) -> Iterator[str]:
         """Names of the requests that are overridden in a revision."""
         for name, method in revision.client_requests.items():
-            if self.find(revision, method) is not None:
+            if self._find(revision, method) is not None:
                 yield name
 
+    def _find(
+        self, revision: Revision, method: Method
+    ) -> Callable[[Any, RequestContext], Any] | None:
+        handlers = self._by_revision.get(revision.name)
+        return None if handlers is None else handlers.mcp_handler(method)
 
-async def low_level_result(coroutine: Coroutine[Any, Any, Any], method: Method) -> Any:
+
+async def _result(coroutine: Coroutine[Any, Any, Any], method: Method) -> Any:
     """The result of a low-level handler, with every object of the revision's own types.
 
     Raises:

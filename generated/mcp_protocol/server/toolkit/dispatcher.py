@@ -23,7 +23,7 @@ from collections.abc import (
     Callable,
     Collection,
     Coroutine,
-    Iterator,
+    Iterable,
     Mapping,
     Sequence,
 )
@@ -49,7 +49,6 @@ from ...runtime.concurrency import check_own_failure
 from ...runtime.request_context import ANONYMOUS, PRINCIPAL, Application, RequestContext
 from ..serving import Announcer, ProcessLimit
 from .context import Context
-from .custom_handlers import CustomMethod, Handler, LowLevelHandlers, low_level_result
 from .features import (
     InputRequired,
     OpenURLElicitations,
@@ -70,18 +69,37 @@ from .registry import (
     ItemRegistries,
     Registry,
 )
+from .signatures import Injected
 from .tools import Tool, ToolRunner
 
 if TYPE_CHECKING:  # loaded only if a server has some
-    from .dependencies import Dependencies
     from .prompts import Completer, Prompt
     from .resources import Resource
+
+Handler: TypeAlias = Callable[[RequestContext], Coroutine[Any, Any, Any]]
+"""Handles the requests of one method."""
 
 Announce: TypeAlias = Callable[..., None]
 """Sends a notification to all sessions that want it: name, and optionally params and subject."""
 
 LIST_CHANGES = (TOOLS_CHANGED, RESOURCES_CHANGED, PROMPTS_CHANGED)
 _FLAGS = frozenset({"listChanged", "subscribe"})
+
+
+class Overrides(Protocol):
+    """Handlers of the user that come before those of the toolkit."""
+
+    def handle(self, context: RequestContext) -> Coroutine[Any, Any, Any] | None:
+        """The result of a request; `None` if the toolkit handles it."""
+        ...
+
+    async def notified(self, context: RequestContext) -> None:
+        """Handle a notification, if it has a handler."""
+        ...
+
+    def requests(self, revision: Revision) -> Iterable[str]:
+        """Names of the requests that are overridden in a revision."""
+        ...
 
 
 class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -98,7 +116,7 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
         additional_properties: What generated input schemas say of unknown arguments, if anything.
         show_errors: Whether results contain the text of unexpected exceptions of tools.
         capabilities: Capabilities to declare beyond those of registered features.
-        low_level_handlers: Handlers that replace those of the toolkit.
+        overrides: Handlers that replace those of the toolkit, if there are any.
         signer: Signs and verifies request states.
         cache: The cache hint of each list.
         validation_seconds: Time limit for validating a value against a user-defined JSON Schema.
@@ -118,7 +136,7 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     additional_properties: Literal[False] | None
     show_errors: bool
     capabilities: Mapping[str, Any]
-    low_level_handlers: LowLevelHandlers
+    overrides: Overrides | None
     signer: RequestStateSigner
     cache: Mapping[Cacheable, CacheHint]
     validation_seconds: float
@@ -170,6 +188,7 @@ class Dispatcher:
         is_served: Whether the server was started.
         registries: The items.
         completers: Completions, by kind, name of the item, and argument.
+        method_items: The methods that no revision has.
         item_handlers: Handlers of the requests that are about registered items.
         handlers: Those of all requests that are served.
         notifications: Notifications that are declared.
@@ -207,6 +226,7 @@ class Dispatcher:
         self.handlers: dict[str, Handler] = {}
         self.notifications: set[str] = {MESSAGE} if settings.logging else set()
         self.custom: dict[str, Method] = {}
+        self.method_items: list[MethodItem] = []
         self.method_scopes: dict[str, frozenset[str]] = {}
         self.capabilities = dict(settings.capabilities)
         self.admit: Admit | None = None
@@ -218,7 +238,7 @@ class Dispatcher:
         self.mounted_on: list[Dispatcher] = []
         self.method_followers: list[Follower] = []
         self._forbidden: ForbiddenItems = settings.forbidden_items
-        self._low_level = settings.low_level_handlers or None
+        self._overrides = settings.overrides
         self._descriptions: dict[tuple[str, bool], Description] = {}
         self._tool_results: dict[str, ToolResultBuilder] = {}
         self._prompt_results: dict[str, PromptResultBuilder] = {}
@@ -308,10 +328,10 @@ class Dispatcher:
             MethodNotFoundError: No registered feature has the method.
             ProtocolError: The handler raised it.
         """
-        if self._low_level is not None:
-            low_level = self._low_level.find(context.revision, context.method)
-            if low_level is not None:
-                return low_level_result(low_level(context.params, context), context.method)
+        if self._overrides is not None:
+            result = self._overrides.handle(context)
+            if result is not None:
+                return result
         handler = self.handlers.get(context.method.name)
         if handler is None:
             raise MethodNotFoundError(context.method.name)
@@ -319,7 +339,7 @@ class Dispatcher:
 
     def calls_tools_itself(self) -> bool:
         """Whether nothing stands before its handler of calls of tools, so that plans may."""
-        is_answered_elsewhere = self.is_open or self._low_level or self.default_runner
+        is_answered_elsewhere = self.is_open or self._overrides or self.default_runner
         return self.application is self and not is_answered_elsewhere
 
     def subscription_listener(self) -> OnSubscription | None:
@@ -331,14 +351,11 @@ class Dispatcher:
             mount.subscribed(uris)
 
     async def notified(self, context: RequestContext) -> None:
-        """Pass a notification to the low-level handlers, and to mounted servers."""
+        """Pass a notification to handlers of the user, and to mounted servers."""
         for mount in self.mounts:
             await mount.server.application.notified(context)
-        if self._low_level is None:
-            return
-        low_level = self._low_level.find(context.revision, context.method)
-        if low_level is not None:
-            await low_level(context.params, context)
+        if self._overrides is not None:
+            await self._overrides.notified(context)
 
     def param_headers_of(self, tool: str) -> Mapping[tuple[str, ...], str]:
         """By path of an argument of a tool: the HTTP header that repeats the argument."""
@@ -356,8 +373,8 @@ class Dispatcher:
         """The capabilities of the server in a revision, in their newest form."""
         capabilities: dict[str, Any] = {}
         requests = set(self.handlers)
-        if self._low_level is not None:
-            requests.update(self._low_level.requests(revision))
+        if self._overrides is not None:
+            requests.update(self._overrides.requests(revision))
         rows = [row for name, row in revision.client_requests.items() if name in requests]
         rows += [
             row for name, row in revision.server_notifications.items() if name in self.notifications
@@ -390,8 +407,8 @@ class Dispatcher:
         """Add the rows of requests that are about registered items."""
         self.serve({name: self.item_handlers[name] for name in names}, *notifications)
 
-    def add_method(self, method: CustomMethod) -> None:
-        """Add the row of a custom method.
+    def add_method(self, method: MethodItem, handler: Handler) -> None:
+        """Add the row of a method that no revision has.
 
         Raises:
             ValueError: The name is taken.
@@ -403,7 +420,8 @@ class Dispatcher:
         self.custom[name] = method.row
         if method.scopes:
             self.method_scopes[name] = method.scopes
-        self.handlers[name] = partial(self._call_custom, method)
+        self.handlers[name] = handler
+        self.method_items.append(method)
         self._methods_changed()
 
     def declare(self, capabilities: Mapping[str, Any]) -> None:
@@ -443,17 +461,7 @@ class Dispatcher:
         self.completers[key] = completer
         self.serve_items(("completion/complete",))
 
-    def dependencies(self) -> Iterator[Dependencies]:
-        """Of all registered functions that have some, those of mounted servers included."""
-        for each in self.all_servers():
-            items: list[Any] = [item for registry in each.registries for item in registry.all()]
-            items += each.completers.values()
-            for handler in each.handlers.values():
-                if isinstance(handler, partial):
-                    items += [item for item in handler.args if isinstance(item, CustomMethod)]
-            yield from (item.dependencies for item in items if item.dependencies is not None)
-
-    def _context(self, request: RequestContext) -> Context[Any]:
+    def context_of(self, request: RequestContext) -> Context[Any]:
         """The context of a request, whose request state is valid, if it has one."""
         context = self.new_context(request)
         if getattr(request.params, "request_state", None) is not None:
@@ -488,7 +496,7 @@ class Dispatcher:
             structured_content = revision.facts.behaviour.structured_content
             results = tool_result_builder(request.method.result, structured_content)
             self._tool_results[revision.name] = results
-        context = self._context(request)
+        context = self.context_of(request)
         call = tool.call(params.arguments, context, results)
         if (runner := tool.runner or self.default_runner) is not None:
             call = runner.run(context, call)
@@ -507,7 +515,7 @@ class Dispatcher:
         if results is None:
             results = PromptResultBuilder(request.method.result)
             self._prompt_results[revision.name] = results
-        context = self._context(request)
+        context = self.context_of(request)
         return with_input(context, prompt.get(params.arguments, context, results))
 
     def _read_resource(self, request: RequestContext) -> Coroutine[Any, Any, Any]:
@@ -515,7 +523,7 @@ class Dispatcher:
         resource, values = self._resource_of(request, uri)
         if resource.respond is not None and (response := resource.respond(request)) is not None:
             return response
-        context = self._context(request)
+        context = self.context_of(request)
         return with_input(context, resource.read(uri, values, context))
 
     async def _subscribe(self, request: RequestContext) -> None:
@@ -568,17 +576,9 @@ class Dispatcher:
         if completer is None:
             return {"completion": {"values": []}}
         others: Any = getattr(getattr(params, "context", None), "arguments", None)
-        context = self._context(request)
+        context = self.context_of(request)
         value: str = params.argument.value
         return await with_input(context, completer.complete(value, others or None, context))
-
-    def _call_custom(
-        self, method: CustomMethod, request: RequestContext
-    ) -> Coroutine[Any, Any, Any]:
-        if method.scopes and not is_permitted(method, method.row.name, self._forbidden):
-            raise MethodNotFoundError(method.row.name)
-        context = self._context(request)
-        return with_input(context, method.call(context))
 
 
 async def with_input(context: Context, handler: Coroutine[Any, Any, Any]) -> Any:
@@ -614,6 +614,18 @@ class ScopedItem(Protocol):
     """
 
     scopes: frozenset[str]
+
+
+class MethodItem(ScopedItem, Protocol):
+    """A method that no revision has.
+
+    Attributes:
+        row: Its row for the method table.
+        dependencies: What other functions provide for a call, if anything.
+    """
+
+    row: Method
+    dependencies: Injected | None
 
 
 def is_permitted(item: ScopedItem, label: str, forbidden: ForbiddenItems) -> bool:

@@ -15,13 +15,12 @@ import os
 import sys
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextvars import ContextVar
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from ...channel import Channel
-from ...facts import Lifecycle, Revisions
+from ...facts import Revisions
 from ...foreign_text import safe_text
 from ...runtime.request_context import Principal
 from ..serving import ProcessLimit
@@ -80,7 +79,7 @@ class ServerRunner(msgspec.Struct, frozen=True, kw_only=True):
         principal: Principal | None,
     ) -> None:
         """See `Server.run`."""
-        _check_not_imported()
+        check_not_imported()
         if http is None:
             if options or path != "/mcp":
                 from ...other_sdks import keyword_error  # for the error only
@@ -112,7 +111,7 @@ class ServerRunner(msgspec.Struct, frozen=True, kw_only=True):
         task_status: TaskStatus[str | None] | None,
     ) -> None:
         """See `Server.run_async`."""
-        _check_not_imported()
+        check_not_imported()
         if http is None:
             from ..stdio_server import serve_stdio  # not needed for HTTP
 
@@ -150,122 +149,12 @@ class ServerRunner(msgspec.Struct, frozen=True, kw_only=True):
             print(f"serving at {url}", file=sys.stderr, flush=True)
 
 
-def run_workers(
-    make_runner: Callable[[], ServerRunner],
-    workers: int,
-    http: str,
-    path: str,
-    options: ServerHttpOptions,
-) -> None:
-    """See `Server.run_workers`."""
-    import pickle  # one process needs none of it
+def check_not_imported() -> None:
+    """Check that no command is importing the module for its server.
 
-    from ..asgi import uvicorn_adapter
-
-    _check_not_imported()
-    if workers < 2:
-        raise ValueError(f"workers: expected at least 2, got {workers}; run() is one process")
-    is_shared = options.get("shared") is not None
-    if options.get("sessions") == "process" and not is_shared:
-        raise ValueError("workers: a session lives in one process; expected sessions='sealed'")
-    if not options.get("stateless") and not is_shared:
-        options["sessions"] = "sealed"
-    key = os.urandom(32)
-    runner = make_runner()
-    runner.share_state_key(key)
-    application = runner.asgi(path, **options)
-    limits = list(runner.process_limits)
-    auth = options.get("auth")
-    if auth is not None:
-        from ..asgi.protection import protected_by  # only protected servers need it
-
-        limits += protected_by(auth).process_limits()
-    if refused := [limit.text for limit in limits if limit.is_refused]:
-        raise ValueError(f"workers: {'; '.join(refused)}")
-    make_application = partial(_worker_application, make_runner, key, path, options)
-    try:
-        pickled = pickle.dumps(make_application)
-    except (pickle.PicklingError, AttributeError, TypeError) as error:
-        raise TypeError(
-            f"workers: expected a function of a module, and options that pickle takes: {error}"
-        ) from None
-    _check_importable(pickled)
-
-    def started(url: str) -> None:
-        runner.show(url)
-        sessions: Collection[str] = runner.revisions.of(Lifecycle.HANDSHAKE)
-        streams: Collection[str] = runner.revisions.of(Lifecycle.PER_REQUEST)
-        if is_shared:
-            sessions, streams = sessions if options.get("stateless") else (), ()
-        texts = [limit.text for limit in limits]
-        notes = _worker_notes(workers, sessions, streams, texts, options.get("stateless"))
-        print(notes, end="", file=sys.stderr, flush=True)
-
-    uvicorn_adapter.run_workers(
-        make_application, application.endpoint_path, http, workers, runner.drain, started
-    )
-
-
-def _check_importable(pickled: bytes) -> None:
-    """Refuse what other processes look for in `__main__`, where that is a package's.
-
-    Processes of `multiprocessing` import the main module anew, but for the `__main__` of a package.
+    Raises:
+        RunWhileImportedError: One is.
     """
-    import pickletools
-
-    spec = sys.modules["__main__"].__spec__
-    if spec is None or spec.name.rpartition(".")[2] != "__main__":
-        return
-    if any(argument == "__main__" for _, argument, _ in pickletools.genops(pickled)):
-        raise TypeError(
-            f"workers: expected a function of a module that can be imported, got one of "
-            f"{spec.name}, which `python -m` runs: move it to another module of the package"
-        )
-
-
-def _worker_notes(
-    workers: int,
-    without_sessions: Collection[str],
-    with_streams: Collection[str],
-    limits: Collection[str],
-    stateless: bool | None,
-) -> str:
-    """What several processes that serve together lack: a line for each.
-
-    Args:
-        workers: Number of processes.
-        without_sessions: Names of the revisions that have sessions otherwise.
-        with_streams: Names of the revisions in which clients listen to changes.
-        limits: Further limits, of features of the server.
-        stateless: Whether they keep no sessions, not even sealed in their ids.
-    """
-    notes = list(limits)
-    if with_streams:
-        notes.insert(
-            0,
-            f"a change is announced by the worker in which it happens, to clients of "
-            f"{', '.join(with_streams)} that listen to that worker",
-        )
-    if without_sessions:
-        notes.insert(
-            0,
-            f"{'no' if stateless else 'sealed'} sessions: clients of "
-            f"{', '.join(without_sessions)} are asked nothing "
-            "(elicitation, sampling, roots) and get no changes and no log messages",
-        )
-    return "".join(f"{workers} workers: {note}\n" for note in notes)
-
-
-def _worker_application(
-    make_runner: Callable[[], ServerRunner], state_key: bytes, path: str, options: ServerHttpOptions
-) -> AsgiApplication:
-    """What a worker process serves."""
-    runner = make_runner()
-    runner.share_state_key(state_key)
-    return runner.asgi(path, **options)
-
-
-def _check_not_imported() -> None:
     if importing.get():
         raise RunWhileImportedError("put run() under `if __name__ == '__main__':`")
 

@@ -24,7 +24,6 @@ from ...errors import InvalidParamsError
 from . import signatures
 from .content import Message, expect, is_content, is_model, present, wire_block
 from .context import Context
-from .dependencies import source_name
 from .features import InputRequired
 from .output_conversion import PromptResultBuilder
 from .registry import Respond
@@ -68,7 +67,7 @@ class Prompt:
         self.scopes: frozenset[str] = frozenset()
         self.tags: frozenset[str] = frozenset()
         self.respond: Respond | None = None
-        self.name = name if name is not None else source_name(function)
+        self.name = name if name is not None else signatures.source_name(function)
         self.label = f"prompt {self.name!r}"
         if not self.name.strip():
             raise ValueError(f"{self.label}: expected a name")

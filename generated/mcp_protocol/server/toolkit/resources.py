@@ -46,7 +46,6 @@ from .content import (
     present,
 )
 from .context import Context
-from .dependencies import source_name
 from .features import InputRequired, without_input_required
 from .registry import NO_CACHING, CacheHint, Respond
 
@@ -119,7 +118,7 @@ class Resource:
         self.tags: frozenset[str] = frozenset()
         self.respond: Respond | None = None
         self.uri = uri
-        self.name = name or source_name(function)
+        self.name = name or signatures.source_name(function)
         self.label = f"resource {uri!r}"
         self._signature = signatures.read(function, self.label, names)
         self.dependencies = self._signature.dependencies

@@ -25,10 +25,11 @@ from ...protocol.requests import RESOURCE_UPDATED
 from ...runtime.peer import CONCURRENT_REQUESTS, check_concurrent_requests
 from ...runtime.request_context import RequestContext, Principal
 from .. import serving
-from .dependencies import is_coroutine_function
+from .signatures import is_coroutine_function
 from .app_decorators import AppDecorators
 from .content import Icon, present, wire_of
-from .custom_handlers import LowLevelHandlers, RevisionHandlers
+from .custom_handlers import LowLevelHandlers, MethodDecorator, RevisionHandlers
+from .dependencies import Overriding
 from .decorators import AbsentAttribute
 from .dispatcher import Dispatcher, ForbiddenItems, ServerSettings
 from .features import RequestStateSigner, StateKey, server_session
@@ -58,7 +59,7 @@ Lifespan: TypeAlias = Callable[[Any], AbstractAsyncContextManager[Any]]
 _T = TypeVar("_T")
 
 
-class Server(AppDecorators):
+class Server(AppDecorators, MethodDecorator, Overriding):
     """An MCP server.
 
     Args:
@@ -168,7 +169,7 @@ class Server(AppDecorators):
             additional_properties=additional_properties,
             show_errors=show_errors,
             capabilities=dict(capabilities or {}),
-            low_level_handlers=LowLevelHandlers(handlers),
+            overrides=LowLevelHandlers(handlers) if handlers else None,
             signer=RequestStateSigner(name, state_key, state_seconds),
             cache=cache_hints(cache),
             validation_seconds=validation_seconds,
@@ -633,7 +634,7 @@ class Server(AppDecorators):
             WorkerFailedError: A process could not start to serve; the others were ended.
             RunWhileImportedError: The module is being imported by `python -m <package> serve`.
         """
-        from .hosting import run_workers
+        from .workers import run_workers
 
         make_runner = partial(Server._runner_of, make, banner)
         run_workers(make_runner, workers, http, path, options)

@@ -24,7 +24,6 @@ from ...json_schema import CheckedSchema, Complaint, Deadline
 from . import output_conversion, signatures
 from .content import as_tool_result, present
 from .context import Context
-from .dependencies import source_name
 from .features import InputRequired, param_headers_of
 from .output_conversion import ToolResultBuilder
 from .registry import Respond
@@ -106,7 +105,7 @@ class Tool:
         self.tags: frozenset[str] = frozenset()
         self.respond: Respond | None = None
         self.runner: ToolRunner | None = None
-        self.name = name if name is not None else source_name(function)
+        self.name = name if name is not None else signatures.source_name(function)
         self.label = f"tool {self.name!r}"
         check_tool_name(self.name, self.label)
         self.signature = signatures.read(function, self.label, names)

@@ -14,8 +14,7 @@ import logging
 import traceback
 from collections.abc import Awaitable, Collection, MutableMapping
 from dataclasses import replace
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 import anyio
@@ -25,7 +24,6 @@ from ...errors import ConnectionClosedError
 from ...facts import Revisions, has_streamable_http
 from ...framing.sse import MEDIA_TYPE, EventDecoder
 from ...protocol import jsonrpc
-from ...protocol.tool_calls import read_call
 from ...runtime.concurrency import outcome
 from ...runtime.request_context import NETWORK
 from ...runtime.task_scope import TaskScope, running_loop, scope_type
@@ -51,6 +49,8 @@ from .request import (
     AcceptedHeads,
     Disconnected,
     HttpRequest,
+    OtherPath,
+    OtherPaths,
     Receive,
     RejectedBody,
     RequestBodies,
@@ -62,9 +62,6 @@ from .request import (
 )
 from .settings import SSE_PATH, ServerHttpSettings
 from .uvicorn_adapter import until_shutdown
-
-if TYPE_CHECKING:
-    from .routes import Route, Routes
 
 logger = logging.getLogger(__name__)
 
@@ -94,7 +91,7 @@ class AsgiApplication:
     """
 
     def __init__(
-        self, service: Service, settings: ServerHttpSettings, routes: Routes | None = None
+        self, service: Service, settings: ServerHttpSettings, routes: OtherPaths | None = None
     ) -> None:
         self._service = service
         self._routes = routes
@@ -105,8 +102,10 @@ class AsgiApplication:
         self._paths: frozenset[str] = _spellings(settings.path) if streamable else frozenset()
         check_sse_paths(service, self.settings)
         check_sessions(service, self.settings)
-        if routes:
-            self._check_routes(routes)
+        if routes is not None:
+            sse_path, messages_path = self.settings.sse_path, self.settings.messages_path
+            own = set() if sse_path is None else {sse_path, messages_path}
+            routes.check(own | self._paths, settings.auth is not None)
         if settings.protected is not None and settings.protected.resource:
             self._validator.allow([urlsplit(settings.protected.resource).hostname or ""])
         trace = trace_of("server", service.secret_names_of)
@@ -136,7 +135,7 @@ class AsgiApplication:
                     state.quotas.in_flight -= 1
                 first = outcome(message, None)
                 may_be_json = False  # it has no plan
-        route: Route | None = None
+        route: OtherPath | None = None
         is_sse, refused = False, None
         if may_be_json is None:
             is_sse, route = self._place_of(request, state)
@@ -229,10 +228,12 @@ class AsgiApplication:
             if event == "lifespan.shutdown":
                 return
 
-    def _place_of(self, request: HttpRequest, state: LifespanState) -> tuple[bool, Route | None]:
+    def _place_of(
+        self, request: HttpRequest, state: LifespanState
+    ) -> tuple[bool, OtherPath | None]:
         """Whether a request is for HTTP+SSE, and the route that it is for, if it is for one."""
-        route: Route | None = None
-        if self._routes and request.path in self._routes:
+        route: OtherPath | None = None
+        if self._routes is not None:
             route = self._routes.find(request.path, request.method)
         return state.sse is not None and state.sse.serves(request.path), route
 
@@ -268,19 +269,9 @@ class AsgiApplication:
             )
         return None
 
-    def _check_routes(self, routes: Routes) -> None:
-        settings = self.settings
-        own = self._paths
-        if settings.sse_path is not None:
-            own |= {settings.sse_path, settings.messages_path}
-        if taken := own.intersection(routes.paths):
-            raise ValueError(f"custom_route: {', '.join(sorted(taken))} belongs to the protocol")
-        if routes.has_protected and settings.auth is None:
-            raise ValueError("custom_route: auth=True needs an application with auth=")
-
     async def _serve_route(
         self,
-        route: Route,
+        route: OtherPath,
         request: HttpRequest,
         state: LifespanState,
         asgi_scope: Scope,
@@ -525,7 +516,7 @@ class LifespanState:
             or not self.quotas.has_room(0)
         ):
             return None
-        call = read_call(body)
+        call = planned_calls.read_call(body)
         if call is None:
             return None
         if self.authenticator is not None and self.authenticator.authorize(post[0], ()) is not None:
@@ -546,10 +537,10 @@ class LifespanState:
             if session is None:
                 NETWORK.set(network_of(post[0].client))
         served = PlainService(endpoint, post, stated, session, scope, call, body)
-        run = partial(plan.run, call.id, call.params.arguments)
+        running = plan.run(call.id, call.params.arguments, served)
         if plan.suspends and scope is None:
-            return served.serve_in(self.new_scope, run)
-        return served.serve(run)
+            return served.serve_in(self.new_scope, running)
+        return served.serve(running)
 
     def serve_plainly(
         self, post: Post, message: jsonrpc.Request, scope: anyio.CancelScope

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, MutableMapping, Sequence
 from functools import lru_cache
 from ipaddress import IPv6Address
 from typing import Any, Protocol, TypeAlias
@@ -114,10 +114,67 @@ class HttpRequest:
         value = None if name is None else self.headers.get(field_key(name))
         return None if value is None else value.decode("latin-1").strip(" \t")
 
+    def deciding_fields(self) -> tuple[str | bytes | None, ...]:
+        """What decides whether the head is accepted, apart from numbers and credentials."""
+        get, server = self.headers.get, self._scope.get("server")
+        return (
+            self.method,
+            self.path,
+            None if server is None else server[0],
+            get(b"host"),
+            get(b"origin"),
+            get(b"content-type"),
+            get(b"content-encoding"),
+            get(b"accept"),
+        )
+
     @property
     def accepts_events(self) -> bool:
         """Whether the client accepts a stream of events."""
         return _accepted(self.headers.get(b"accept"))[1]
+
+
+class OtherPath(Protocol):
+    """Serves requests to a path beside the endpoint.
+
+    Attributes:
+        auth: Whether they need an access token.
+    """
+
+    @property
+    def auth(self) -> bool: ...
+
+    async def serve(
+        self,
+        head: HttpRequest,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+        body: bytes,
+        state: Any,
+    ) -> None:
+        """Respond to a request, whose body was read; gets what the lifespan yielded."""
+        ...
+
+
+class OtherPaths(Protocol):
+    """The paths beside the endpoint; see `routes`."""
+
+    def check(self, own: Collection[str], has_auth: bool) -> None:
+        """Check the paths.
+
+        Args:
+            own: The paths of the protocol.
+            has_auth: Whether the application has access tokens.
+
+        Raises:
+            ValueError: A path is one of the protocol's, or needs an access token.
+        """
+        ...
+
+    def find(self, path: str, method: str) -> OtherPath | None:
+        """What serves a path; `None` for other paths."""
+        ...
 
 
 class AcceptedHeads:
@@ -150,31 +207,16 @@ class AcceptedHeads:
             or int(length) > limits.body
         ):
             return None
-        return self._accepted.get(_deciding(request))
+        return self._accepted.get(request.deciding_fields())
 
     def add(self, request: HttpRequest) -> None:
         """Keep a head that was accepted; a long one is not kept, and the oldest makes room."""
-        key = _deciding(request)
+        key = request.deciding_fields()
         if sum(len(part) for part in key if part) > KEPT_BYTES:
             return
         if key not in self._accepted and len(self._accepted) >= KEPT_HEADS:
             del self._accepted[next(iter(self._accepted))]
         self._accepted[key] = not response_forms(request, self._answers)[1]
-
-
-def _deciding(request: HttpRequest) -> tuple[str | bytes | None, ...]:
-    """What decides whether a head is accepted, apart from numbers and credentials."""
-    get, server = request.headers.get, request.server
-    return (
-        request.method,
-        request.path,
-        server[0] if server is not None else None,
-        get(b"host"),
-        get(b"origin"),
-        get(b"content-type"),
-        get(b"content-encoding"),
-        get(b"accept"),
-    )
 
 
 def network_of(client: tuple[str, int] | None) -> str:

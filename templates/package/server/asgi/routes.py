@@ -139,16 +139,7 @@ class Route(msgspec.Struct, frozen=True):
         body: bytes,
         state: Any,
     ) -> None:
-        """Send the response of the handler; an exception is logged, and answered by status 500.
-
-        Args:
-            head: The head of the request.
-            scope: The ASGI connection scope.
-            receive: The ASGI receive callable, after the body.
-            send: The ASGI send callable.
-            body: The whole body.
-            state: What the lifespan of the server yielded.
-        """
+        """Send the response of the handler; an exception is logged, and answered by status 500."""
         request = RouteRequest(head, scope, receive, body, state)
         response: AsgiResponse
         try:
@@ -165,30 +156,22 @@ class Routes:
     def __init__(self) -> None:
         self._routes: dict[str, dict[str, Route]] = {}
 
-    def __bool__(self) -> bool:
-        """Whether there are routes."""
-        return bool(self._routes)
+    def check(self, own: Collection[str], has_auth: bool) -> None:
+        """See `OtherPaths`."""
+        if taken := self._routes.keys() & set(own):
+            raise ValueError(f"custom_route: {', '.join(sorted(taken))} belongs to the protocol")
+        routes = (route for methods in self._routes.values() for route in methods.values())
+        if not has_auth and any(route.auth for route in routes):
+            raise ValueError("custom_route: auth=True needs an application with auth=")
 
-    def __contains__(self, path: str) -> bool:
-        """Whether a path has routes."""
-        return path in self._routes
-
-    @property
-    def paths(self) -> Collection[str]:
-        """The paths that have routes."""
-        return self._routes.keys()
-
-    @property
-    def has_protected(self) -> bool:
-        """Whether some route needs an access token."""
-        return any(route.auth for methods in self._routes.values() for route in methods.values())
-
-    def find(self, path: str, method: str) -> Route:
-        """The route of a request to one of the paths; `HEAD` is served as `GET`.
+    def find(self, path: str, method: str) -> Route | None:
+        """The route of a request; `HEAD` is served as `GET`. `None` for other paths.
 
         Of a method that the path does not have, one that responds with status 405.
         """
-        methods = self._routes[path]
+        methods = self._routes.get(path)
+        if methods is None:
+            return None
         found = methods.get(method) or (methods.get(_GET) if method == _HEAD else None)
         return found or Route(_refuse_method(methods), auth=False)
 

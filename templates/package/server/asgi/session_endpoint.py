@@ -29,19 +29,18 @@ from ...protocol.lifecycle import (
     Session,
     without_session,
 )
-from ...protocol.plain_requests import PlainRequests
 from ...protocol.receiver import Send
 from ...protocol.server_connection import ServerConnection, ServerMeta
-from ...protocol.tool_calls import PlainCall, PlainRequest, session_of
 from ...revision_facts import Facts
 from ...runtime.request_context import PRINCIPAL
 from ...runtime.task_scope import TaskScope
+from ..planned_calls import PlainCall, PlainRequest, session_of
 from ..serving import Service
 from . import http_response
 from . import request as http
 from .http_response import HttpResponse
 from .http_session import HttpSession, ResumableStream, SessionRegistry
-from .plain_calls import Opened, PlainService
+from .plain_calls import Opened, PlainRequests, PlainService
 from .quotas import Quotas, decoded_size
 from .request import field_key
 from .response_writer import PostResponse, SseResponse

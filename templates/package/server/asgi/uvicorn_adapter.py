@@ -12,26 +12,21 @@ import contextlib
 import os
 import signal
 import socket
-import sys
 import threading
 import time
-import traceback
-import warnings
 from collections.abc import Callable, Collection, Generator
 from types import FrameType
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import anyio
 
-from ...errors import ListenFailedError, MissingExtraError, WorkerFailedError
+from ...errors import ListenFailedError, MissingExtraError
 from ..serving import leave_stuck_threads
 from .request import Receive, Scope, Send
 from .settings import Limits, ServerHttpSettings
 
 if TYPE_CHECKING:
     import uvicorn
-    from uvicorn.supervisors import Multiprocess
-    from uvicorn.supervisors.multiprocess import Process
 
 HEAD_BYTES = 64 * 1024
 """Most bytes of the head of a request."""
@@ -39,13 +34,7 @@ HEAD_BYTES = 64 * 1024
 _HEAD = b"HTTP/1.1 "  # the beginning of the head of a response
 _TRUSTED = "FORWARDED_ALLOW_IPS"  # uvicorn's variable: the proxies whose header fields it trusts
 _REACHED_AT = {"0.0.0.0": "127.0.0.1", "::": "::1"}
-_SHUTDOWN_MARGIN = 2.0  # seconds after `drain` until uvicorn cancels what is still running
-_WORKER_SECONDS = 15  # seconds in which a worker has to respond, and a new one to serve
-_SIGNAL_CHECK = 0.2  # seconds between looks for a second SIGINT, while workers end
-_END_SECONDS = 30.0  # after `drain`, for the lifespan of a worker; then it is killed
-_FAILED_STARTS = 5  # workers that end before they served, after which the others end too
-_LONGEST_PAUSE = 8.0  # seconds between workers that end before they served
-_ENDING = frozenset({signal.SIGINT, signal.SIGTERM})
+SHUTDOWN_MARGIN = 2.0  # seconds after `drain` until uvicorn cancels what is still running
 _SHUTDOWN_CHECK = 0.25  # seconds between two checks whether uvicorn shuts down
 _SHUTTING_DOWN = b'{"error":{"code":-32603,"message":"the server is ending"},"jsonrpc":"2.0"}'
 
@@ -184,203 +173,6 @@ async def run_async(
             raise
 
 
-def run_workers(
-    make: Callable[[], DrainableApplication],
-    endpoint_path: str,
-    address: str,
-    workers: int,
-    drain: float,
-    on_start: Callable[[str], None],
-) -> None:
-    """Serve at an address by several processes until SIGINT or SIGTERM.
-
-    The supervisor of uvicorn starts the workers, replaces those that end or do not respond, and
-    ends all. This process listens, so that all have one port, and accepts no connection.
-
-    Args:
-        make: Makes the application in each worker; pickled.
-        endpoint_path: The path for clients to connect to.
-        address: The address; see `parse_address`.
-        workers: Number of workers.
-        drain: Seconds that requests may take to finish.
-        on_start: Called with the URL of the endpoint, once all workers serve it.
-
-    Raises:
-        MissingExtraError: uvicorn is not installed.
-        ValueError: The address is invalid.
-        ListenFailedError: The server can't listen at the address.
-        WorkerFailedError: A worker could not start; the others were ended.
-    """
-    try:
-        from uvicorn.config import STARTUP_FAILURE
-    except ModuleNotFoundError:
-        raise MissingExtraError("serving over HTTP", "uvicorn") from None
-
-    host, port = parse_address(address)
-    with _listener(host, port) as listener:
-        url = f"http://{_reached_at(listener.getsockname())}{endpoint_path}"
-        config = _worker_config(make, host, workers, drain)
-        exit_codes, failed_starts = _supervise(config, listener, drain, lambda: on_start(url))
-    if STARTUP_FAILURE in exit_codes:
-        raise WorkerFailedError("a worker could not start to serve; its error is above")
-    if failed_starts >= _FAILED_STARTS:
-        raise WorkerFailedError(f"{failed_starts} workers ended before they served")
-
-
-def _worker_config(
-    make: Callable[[], DrainableApplication], host: str, workers: int, drain: float
-) -> uvicorn.Config:
-    """The configuration of a worker, which is pickled for it."""
-    import uvicorn
-    from uvicorn.config import STARTUP_FAILURE
-
-    class WorkerConfig(uvicorn.Config):
-        def get_loop_factory(self) -> Callable[[], asyncio.AbstractEventLoop] | None:
-            self.load()  # not in the event loop: modules may run one while they are imported
-            return super().get_loop_factory()
-
-        def load(self) -> None:
-            end_with_parent(drain + _SHUTDOWN_MARGIN + _END_SECONDS)
-            try:
-                application = make()
-            except (Exception, SystemExit) as error:
-                if not isinstance(error, SystemExit):  # its text is printed already
-                    traceback.print_exc()
-                warnings.filterwarnings("ignore", "coroutine .* was never awaited")  # uvicorn's
-                raise SystemExit(STARTUP_FAILURE) from None
-            application.allow_hosts([host])
-            self.app = _CancellableApplication(application)
-            super().load()
-            protocol: Any = self.http_protocol_class
-            self.http_protocol_class = _with_timeouts(protocol, application.settings.limits)
-
-        def __reduce__(self) -> tuple[Any, ...]:
-            return _worker_config, (make, host, workers, drain)
-
-    return WorkerConfig(
-        "",
-        workers=workers,
-        lifespan="on",
-        timeout_worker_healthcheck=_WORKER_SECONDS,
-        **_options(drain),
-    )
-
-
-def _report(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
-
-
-def _supervise(
-    config: uvicorn.Config, listener: socket.socket, drain: float, on_start: Callable[[], None]
-) -> tuple[list[int | None], int]:
-    """Run workers until a signal; gives exit codes, and how many in a row ended before serving."""
-    from uvicorn.supervisors import Multiprocess
-
-    class Supervisor(Multiprocess):
-        _all_started = _is_forced = False
-        _ready: frozenset[int | None] = frozenset()
-        _next_look, _pause = 0.0, _SIGNAL_CHECK
-        failed_starts = 0
-
-        def keep_subprocess_alive(self) -> None:
-            if time.monotonic() < self._next_look:
-                return
-            before = self.processes.copy()
-            _leave_pipes(before)
-            super().keep_subprocess_alive()
-            _leave_pipes(self.processes)
-            for old, new in zip(before, self.processes, strict=True):
-                if new is not old:
-                    if old.pid not in self._ready:
-                        self._count_failure(old)
-                    ended = f"worker {old.pid} ended with exit code {old.exitcode}"
-                    _report(f"{ended}; started {new.pid}")
-            if not self._ready >= {each.pid for each in self.processes}:
-                self._ready = frozenset(each.pid for each in self.processes if each.is_ready())
-            if self._ready >= {each.pid for each in self.processes}:
-                self.failed_starts, self._pause = 0, _SIGNAL_CHECK
-                if not self._all_started:
-                    self._all_started = True
-                    on_start()
-
-        def _count_failure(self, worker: Process) -> None:
-            self._pause = min(2 * self._pause, _LONGEST_PAUSE)
-            self._next_look = time.monotonic() + self._pause
-            if worker.exitcode != -signal.SIGKILL:  # by which those end that do not respond
-                self.failed_starts += 1
-            if not self._all_started and self.failed_starts >= _FAILED_STARTS:
-                self.should_exit.set()
-
-        def terminate_all(self) -> None:
-            super().terminate_all()
-            listener.close()  # so that new connections are refused while the workers drain
-
-        def handle_int(self) -> None:
-            self._is_forced = self.should_exit.is_set()
-            super().handle_int()
-
-        def restart_all(self) -> None:
-            _replace_workers(self, self.join)
-
-        def join_all(self) -> None:
-            self.join(self.processes)
-
-        def join(self, workers: list[Process]) -> None:
-            _join_workers(self, workers, drain, lambda: self._is_forced)
-
-    supervisor = Supervisor(config, [listener])
-    supervisor.run()
-    return [each.exitcode for each in supervisor.processes], supervisor.failed_starts
-
-
-def _leave_pipes(workers: list[Process]) -> None:
-    """Close the copies of the workers' ends here: then a ping fails once its worker has ended."""
-    for each in workers:
-        each.child_conn.close()
-
-
-def _replace_workers(supervisor: Multiprocess, join: Callable[[list[Process]], None]) -> None:
-    """Replace each worker as the supervisor does itself, but wait for none without end."""
-    from uvicorn.supervisors.multiprocess import Process
-
-    config = supervisor.config
-    for index, old in enumerate(supervisor.processes):
-        new = Process(config, supervisor.sockets)
-        new.start()
-        _leave_pipes([new])
-        if not new.wait_until_ready(config.timeout_worker_healthcheck, supervisor.should_exit):
-            new.kill()
-            new.join()
-            _report(f"a new worker does not serve; worker {old.pid} and later ones stay")
-            return
-        supervisor.processes[index] = new
-        old.terminate()
-        join([old])
-        if supervisor.should_exit.is_set():
-            return
-
-
-def _join_workers(
-    supervisor: Multiprocess,
-    workers: list[Process],
-    drain: float,
-    is_forced: Callable[[], bool],
-) -> None:
-    """Wait until workers have ended; kill them at a second SIGINT, or when the time is over."""
-    from multiprocessing.connection import wait  # uvicorn loads it
-
-    late = time.monotonic() + drain + _SHUTDOWN_MARGIN + _END_SECONDS
-    while running := [each for each in workers if each.process.is_alive()]:
-        if supervisor.should_exit.is_set() or _ENDING.intersection(supervisor.signal_queue):
-            supervisor.handle_signals()  # not SIGHUP while workers are replaced
-        if is_forced() or time.monotonic() >= late:
-            for each in running:  # from Python 3.12 on, a worker would wait for connections
-                each.kill()
-        wait([each.process.sentinel for each in running], _SIGNAL_CHECK)
-    for each in workers:
-        each.join()
-
-
 def end_with_parent(seconds: float) -> None:
     """Have this process of `multiprocessing` end when its parent does, also where that is killed.
 
@@ -402,14 +194,14 @@ def end_with_parent(seconds: float) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def _options(drain: float) -> dict[str, Any]:
+def options_of(drain: float) -> dict[str, Any]:
     """Arguments of `uvicorn.Config` for one process and for several."""
     return {
         "log_config": None,
         "access_log": False,
         "proxy_headers": _TRUSTED in os.environ,
         "server_header": False,
-        "timeout_graceful_shutdown": drain + _SHUTDOWN_MARGIN,  # fractions do
+        "timeout_graceful_shutdown": drain + SHUTDOWN_MARGIN,  # fractions do
         "ws": "none",
     }
 
@@ -431,11 +223,13 @@ def _configured(
 
     host, port = parse_address(address)
     application.allow_hosts([host])
-    config = uvicorn.Config(_CancellableApplication(application), lifespan="off", **_options(drain))
+    config = uvicorn.Config(
+        CancellableApplication(application), lifespan="off", **options_of(drain)
+    )
     config.load()
     protocol: Any = config.http_protocol_class
-    config.http_protocol_class = _with_timeouts(protocol, application.settings.limits)
-    with _listener(host, port) as listener:
+    config.http_protocol_class = with_timeouts(protocol, application.settings.limits)
+    with listener_at(host, port) as listener:
         yield _draining_server(config, application, on_start, takes_signals), listener
 
 
@@ -459,7 +253,7 @@ def _draining_server(
             await application.start()
             await super().startup(sockets)
             for listener in sockets or ():
-                on_start(f"http://{_reached_at(listener.getsockname())}{application.endpoint_path}")
+                on_start(f"http://{reached_at(listener.getsockname())}{application.endpoint_path}")
 
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
             aborting = asyncio.create_task(self._abort_connections())
@@ -494,7 +288,7 @@ def _draining_server(
     return DrainingServer(config)
 
 
-class _CancellableApplication:
+class CancellableApplication:
     """An application that responds to requests which uvicorn cancels."""
 
     def __init__(self, application: DrainableApplication) -> None:
@@ -639,12 +433,17 @@ class UvicornTimeouts(asyncio.Protocol):
             self._head_timer = None
 
 
-def _with_timeouts(base: type[asyncio.Protocol], limits: Limits) -> type[asyncio.Protocol]:
+def with_timeouts(base: type[asyncio.Protocol], limits: Limits) -> type[asyncio.Protocol]:
     """A protocol class of uvicorn's with timeouts for connections that stall."""
     return type("TimeoutProtocol", (UvicornTimeouts, base), {"limits": limits})
 
 
-def _listener(host: str, port: int) -> socket.socket:
+def listener_at(host: str, port: int) -> socket.socket:
+    """A socket that listens at an address.
+
+    Raises:
+        ListenFailedError: It can't.
+    """
     try:
         addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         family, *_, bound = min(addresses, key=lambda each: each[0] != socket.AF_INET)
@@ -657,7 +456,7 @@ def _listener(host: str, port: int) -> socket.socket:
     return listener
 
 
-def _reached_at(bound: tuple[Any, ...]) -> str:
+def reached_at(bound: tuple[Any, ...]) -> str:
     """Host and port at which a listener is reached."""
     host = str(_REACHED_AT.get(bound[0], bound[0]))
     return f"[{host}]:{bound[1]}" if ":" in host else f"{host}:{bound[1]}"

@@ -25,10 +25,10 @@ from ...runtime.request_context import RequestContext
 from ...scopes import checked_scopes
 from .content import present
 from .decorators import Decorators
-from .dependencies import local_names
 from .dispatcher import Dispatcher
 from .registry import NO_CACHING, CacheHint, Listed, checked_tags
 from .revision_types import field_type, structs_in
+from .signatures import local_names
 
 _META = "_meta"
 _DECLARED: Mapping[str, Any] = {CAPABILITY: {UI: {}}}

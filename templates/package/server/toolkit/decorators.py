@@ -1,6 +1,6 @@
 """Registration of functions: by decorators, and by methods with the same options.
 
-Items that are registered can be removed, hidden and shown again, and their dependencies replaced.
+Items that are registered can be removed, hidden and shown again.
 
 Source: server/tools, server/resources, server/prompts, server/utilities/completion.
 """
@@ -9,21 +9,17 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, Unpack, overload
 
 from ...facts import Revisions
-from ...protocol.lifecycle import CAPABILITY
-from ...protocol.request_meta import check_extensions
 from ...protocol.server_connection import Admit
 from ...revisions import REVISIONS
 from ...scopes import checked_scopes
 from ..serving import ProcessLimit
 from .content import Annotations, Icon, ToolAnnotations, present, wire_of
-from .custom_handlers import CustomMethod, Handler
-from .dependencies import local_names
-from .dispatcher import Announce, Dispatcher
+from .dispatcher import Announce, Dispatcher, Handler
 from .registry import NO_CACHING, CacheHint, ItemRegistries, checked_tags, switch
+from .signatures import local_names
 from .tools import FROM_SIGNATURE, FromSignature, Tool, ToolRunner
 
 if TYPE_CHECKING:
@@ -363,53 +359,6 @@ class Decorators:
 
         return register
 
-    def method(
-        self,
-        name: str,
-        *,
-        params: Any = None,
-        result: Any = None,
-        extension: str | None = None,
-        scopes: Collection[str] = (),
-    ) -> Callable[[Function], Function]:
-        """Register the decorated function for a request that the specification does not have.
-
-            @server.method("acme/thing")
-            async def thing(params, ctx):
-                return {"sent": params}
-
-        The function takes the params, the params and the context, or nothing. Params are a dict
-        without `_meta`, or as the annotation of the parameter says. The result is a dict, or an
-        object of a class with fields; `None` stands for a result without members.
-
-        Args:
-            name: The method on the wire.
-            params: Type of the params, such as a `msgspec.Struct`, instead of the annotation.
-            result: Type of the result, by which it is checked; `None` for any object.
-            extension: Identifier of the extension that the method belongs to. The server declares
-                the extension; the method exists for clients that declare it too.
-            scopes: Scopes that the method needs, besides those of every request.
-
-        Raises:
-            TypeError: (from the decorator) The function has other parameters.
-            ValueError: The identifier is invalid; (from the decorator) the name is taken.
-        """
-        required = checked_scopes(scopes)
-        names = local_names(inspect.currentframe())
-        if extension is not None:
-            check_extensions({CAPABILITY: {extension: {}}}, self.revisions.newest().facts)
-
-        def register(function: Function) -> Function:
-            reserved = {
-                request for each in self.revisions.values() for request in each.client_requests
-            }
-            method = CustomMethod(function, name, params, result, reserved, extension, names)
-            method.scopes = required
-            self._dispatcher.add_method(method)
-            return function
-
-        return register
-
     def handle_requests(
         self,
         handlers: Mapping[str, Handler],
@@ -476,26 +425,6 @@ class Decorators:
     def enable(self, *names: str, tags: Collection[str] = ()) -> None:
         """Show items again that were hidden by `disable`; arguments and errors are the same."""
         switch(self._registries, names, tags, enabled=True)
-
-    def override(
-        self, function: Callable[..., Any], replacement: Callable[..., Any]
-    ) -> AbstractContextManager[None]:
-        """Use another function in place of a dependency while the block runs, as tests want.
-
-            with server.override(open_db, open_empty_db): ...
-
-        Args:
-            function: What `Depends` holds.
-            replacement: Provides the value instead, with dependencies of its own.
-
-        Raises:
-            LookupError: (on entering) Nothing that is registered depends on the function.
-            TypeError: (on entering) The replacement has parameters that can't be provided.
-        """
-        from .dependencies import replaced  # used by tests
-
-        names = local_names(inspect.currentframe())
-        return replaced(self._dispatcher.dependencies(), function, replacement, names)
 
     @property
     def _registries(self) -> ItemRegistries:

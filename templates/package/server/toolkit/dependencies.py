@@ -1,4 +1,4 @@
-"""Functions that users register: names, annotations, and values that other functions provide.
+"""Values that other functions provide for the functions that users register.
 
 The dependencies of a function are found when it is registered, with those that they have
 themselves. A call then resolves them in the order of the parameters, each provider once. What was
@@ -13,7 +13,7 @@ from __future__ import annotations
 import inspect
 import types
 import typing
-from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import (
     AbstractAsyncContextManager,
     AbstractContextManager,
@@ -28,6 +28,15 @@ import anyio
 import msgspec
 
 from .context import Context
+from .dispatcher import Dispatcher
+from .signatures import (
+    Injector,
+    is_context,
+    is_coroutine_function,
+    local_names,
+    resolved_hints,
+    source_name,
+)
 
 Function: TypeAlias = Callable[..., Any]
 
@@ -177,7 +186,7 @@ async def _entered_in_threads(manager: AbstractContextManager[Any]) -> typing.As
             await run_sync(manager.__exit__, None, None, None)
 
 
-def dependency_of(annotation: Any, name: str, default: Any, label: str) -> Dependency | None:
+def _dependency_of(annotation: Any, name: str, default: Any, label: str) -> Dependency | None:
     """The `Depends` of a parameter; `None` if it has none.
 
     Raises:
@@ -242,7 +251,7 @@ def provider_of(
     parameters: dict[str, Provider] = {}
     for name, parameter in signature.parameters.items():
         annotation = hints.get(name, Any)
-        dependency = dependency_of(annotation, name, parameter.default, where)
+        dependency = _dependency_of(annotation, name, parameter.default, where)
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             continue
         if dependency is not None and parameter.kind is not parameter.POSITIONAL_ONLY:
@@ -285,7 +294,7 @@ def _opening(function: Function, returns: Any) -> tuple[Function, Kind]:
 
 
 @contextmanager
-def replaced(
+def _replaced(
     owners: Iterable[Dependencies],
     function: Function,
     replacement: Function,
@@ -317,21 +326,44 @@ def replaced(
             each.replace(function, old)
 
 
-class Dependency(msgspec.Struct, frozen=True):
+class Dependency(Injector):
     """What `Depends` returns.
 
-    Attributes:
+    Args:
         function: Provides the value.
+
+    Attributes:
+        function: As passed.
 
     Raises:
         TypeError: Not callable.
     """
 
-    function: Callable[..., Any]
+    def __init__(self, function: Callable[..., Any]) -> None:
+        if not callable(function):
+            raise TypeError(f"Depends: expected a function, got {function!r}")
+        self.function = function
 
-    def __post_init__(self) -> None:
-        if not callable(self.function):
-            raise TypeError(f"Depends: expected a function, got {self.function!r}")
+    def provider(
+        self,
+        annotation: Any,
+        name: str,
+        default: Any,
+        label: str,
+        names: Mapping[str, Any] | None,
+    ) -> Provider:
+        """See `Injector`."""
+        dependency = _dependency_of(annotation, name, default, label) or self
+        return provider_of(dependency.function, label, names)
+
+    def call(
+        self,
+        function: Callable[..., Awaitable[Any]],
+        context: str | None,
+        providers: Mapping[str, Any],
+    ) -> Dependencies:
+        """See `Injector`."""
+        return Dependencies(function, context, providers)
 
 
 def Depends(function: Callable[..., Any]) -> Any:  # noqa: N802 - annotations name it like a class
@@ -356,56 +388,34 @@ def Depends(function: Callable[..., Any]) -> Any:  # noqa: N802 - annotations na
     return Dependency(function)
 
 
-def source_name(function: Callable[..., Any]) -> str:
-    """The name in the function's definition, or that of its class."""
-    inner: Any = getattr(function, "func", function)
-    name: str = getattr(inner, "__name__", type(inner).__name__)
-    return name
+class Overriding:
+    """The replacement of dependencies; a base of `Server`."""
+
+    _dispatcher: Dispatcher
+
+    def override(
+        self, function: Callable[..., Any], replacement: Callable[..., Any]
+    ) -> AbstractContextManager[None]:
+        """Use another function in place of a dependency while the block runs, as tests want.
+
+            with server.override(open_db, open_empty_db): ...
+
+        Args:
+            function: What `Depends` holds.
+            replacement: Provides the value instead, with dependencies of its own.
+
+        Raises:
+            LookupError: (on entering) Nothing that is registered depends on the function.
+            TypeError: (on entering) The replacement has parameters that can't be provided.
+        """
+        names = local_names(inspect.currentframe())
+        return _replaced(_dependencies(self._dispatcher), function, replacement, names)
 
 
-def is_coroutine_function(function: Callable[..., Any]) -> bool:
-    """Whether a call of a function, or of an object with `__call__`, gives a coroutine."""
-    kind: Any = type(function)
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(kind.__call__)
-
-
-def resolved_hints(
-    function: Callable[..., Any], label: str, names: Mapping[str, Any] | None
-) -> dict[str, Any]:
-    """The annotations of a function, those that are text resolved.
-
-    Raises:
-        TypeError: An annotation can't be resolved.
-    """
-    annotated: Any = function
-    if "<locals>" not in getattr(function, "__qualname__", "<locals>"):
-        names = None  # defined in a module: local names of whoever registers it mean other things
-    if not isinstance(function, types.FunctionType | types.MethodType | type):
-        annotated = getattr(function, "func", None) or type(function).__call__
-    try:
-        return typing.get_type_hints(annotated, localns=dict(names or {}), include_extras=True)
-    except NameError as error:
-        raise TypeError(f"{label}: annotation can't be resolved: {error}") from error
-    except TypeError as error:
-        raise TypeError(f"{label}: {error}") from error
-
-
-def local_names(frame: types.FrameType | None) -> Mapping[str, Any] | None:
-    """The local names where the function of a frame was called; `None` at the top of a module.
-
-    Methods of the toolkit that call each other are passed over.
-    """
-    caller = None if frame is None else frame.f_back
-    while caller is not None and caller.f_globals.get("__package__") == __package__:
-        caller = caller.f_back
-    if caller is None or caller.f_locals is caller.f_globals:
-        return None
-    return dict(caller.f_locals)
-
-
-def is_context(annotation: Any) -> bool:
-    """Whether an annotation is `Context`, perhaps in a union."""
-    if typing.get_origin(annotation) in (Union, types.UnionType, Annotated):
-        return any(is_context(part) for part in typing.get_args(annotation))
-    kind = typing.get_origin(annotation) or annotation
-    return isinstance(kind, type) and issubclass(kind, Context)
+def _dependencies(dispatcher: Dispatcher) -> Iterator[Dependencies]:
+    """Of all registered functions that have some, those of mounted servers included."""
+    for each in dispatcher.all_servers():
+        items: list[Any] = [item for registry in each.registries for item in registry.all()]
+        for item in (*items, *each.completers.values(), *each.method_items):
+            if isinstance(item.dependencies, Dependencies):
+                yield item.dependencies

@@ -80,7 +80,8 @@ def _checked(own: Dispatcher, server: Dispatcher, prefix: str | None) -> Mount:
     if any(each.server is server and each.prefix == prefix for each in mounts):
         raise ValueError(f"server {server.name!r} is mounted already with prefix {prefix!r}")
     for revision in server.revisions.values():
-        for name in server.settings.low_level_handlers.requests(revision):
+        overrides = server.settings.overrides
+        for name in () if overrides is None else overrides.requests(revision):
             if revision.client_requests[name].items is not None:
                 raise ValueError(
                     f"server {server.name!r} handles {name} by a low-level handler, so that "

@@ -5,8 +5,8 @@ then converts its arguments with a single `msgspec.convert`. Arguments that do n
 once more: a number such as `5.0` is an integer in JSON Schema, and models send `"5"` or `"[1]"`
 where a number or a list is expected. Defaults are fields of the Struct, so converted arguments are
 complete. A parameter annotated with `Context` is not part of the Struct or
-the schema: the toolkit passes the context. Nor is one whose annotation or default is a `Depends`:
-see `dependencies`.
+the schema: the toolkit passes the context. Nor is one whose annotation or default is an `Injector`,
+as `Depends` gives.
 
 Descriptions of parameters come from annotations and from the docstring: an `Args:` section
 (Google), `:param name:` fields (Sphinx) or a `Parameters` section (NumPy).
@@ -21,20 +21,18 @@ import inspect
 import re
 import types
 import typing
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Annotated, Any, Optional, TypeAlias, Union
+from typing import Annotated, Any, Optional, Protocol, TypeAlias, Union
 
 import msgspec
 
 from ..._wire import UNREADABLE, error_text, is_many, is_object
 from ...values import type_schemas, value_types
 from ...values.value_types import ValueType
-from .dependencies import Dependency, is_context, is_coroutine_function, resolved_hints
-
-if TYPE_CHECKING:  # loaded only if a function has dependencies
-    from .dependencies import Dependencies, Provider
+from .context import Context
 
 _MISSING = inspect.Parameter.empty
 _CONTAINERS = frozenset({"array", "object", "null"})
@@ -50,6 +48,46 @@ _GOOGLE_TITLES = frozenset({"Args:", "Arguments:", "Parameters:"})
 
 Field: TypeAlias = tuple[str, Any, Any]
 """A field of a Struct as `msgspec.defstruct` takes it: name, type, default."""
+
+
+class Injected(Protocol):
+    """Calls a function with values that other functions provide.
+
+    Attributes:
+        context: Name of the argument that is the `Context`.
+    """
+
+    context: str
+
+    def __call__(self, **arguments: Any) -> Awaitable[Any]: ...
+
+
+class Injector(ABC):
+    """A note in the annotation of a parameter, or its default, by which its value is provided."""
+
+    @abstractmethod
+    def provider(
+        self,
+        annotation: Any,
+        name: str,
+        default: Any,
+        label: str,
+        names: Mapping[str, Any] | None,
+    ) -> Any:
+        """The provider of the value of a parameter.
+
+        Raises:
+            TypeError: The place of the note has no meaning, or the value can't be provided.
+        """
+
+    @abstractmethod
+    def call(
+        self,
+        function: Callable[..., Awaitable[Any]],
+        context: str | None,
+        providers: Mapping[str, Any],
+    ) -> Injected:
+        """A function with its providers, by parameter; it may have a parameter for a context."""
 
 
 class Parameter(msgspec.Struct, frozen=True, gc=False):
@@ -107,7 +145,7 @@ class Signature(msgspec.Struct, frozen=True, dict=True):
     open: bool
     returns: Any
     call: Callable[..., Awaitable[Any]]
-    dependencies: Dependencies | None = None
+    dependencies: Injected | None = None
 
     NO_ANNOTATION: typing.ClassVar[Any] = _MISSING
 
@@ -234,7 +272,8 @@ def read(
     parameters: dict[str, Parameter] = {}
     fields: list[Field] = []
     contexts: list[str] = []
-    providers: dict[str, Provider] = {}
+    injector: Injector | None = None
+    providers: dict[str, Any] = {}
     has_kwargs = False
     for name, parameter in signature.parameters.items():
         if parameter.kind is parameter.VAR_KEYWORD:
@@ -245,23 +284,23 @@ def read(
         if is_context(annotation) or (name == context_name and name not in hints):
             contexts.append(name)
             continue
-        provider = _provider(name, annotation, parameter.default, label, names)
-        if provider is not None:
-            providers[name] = provider
+        default = parameter.default
+        for note in (*_notes_in(annotation), default):
+            if isinstance(note, Injector):
+                injector = note
+                providers[name] = note.provider(annotation, name, default, label, names)
+                break
+        if name in providers:
             continue
-        parameters[name], field = _field(
-            name, annotation, parameter.default, descriptions.get(name)
-        )
+        parameters[name], field = _field(name, annotation, default, descriptions.get(name))
         fields.append(field)
     if len(contexts) > 1:
         raise TypeError(f"{label}: expected one Context parameter, got {', '.join(contexts)}")
     context = contexts[0] if contexts else None
     call = _without_blocking(function, context)
-    dependencies: Dependencies | None = None
-    if providers:
-        from .dependencies import Dependencies  # few functions have some
-
-        dependencies = call = Dependencies(call, context, providers)
+    dependencies: Injected | None = None
+    if injector is not None:
+        dependencies = call = injector.call(call, context, providers)
         context = dependencies.context
     return Signature(
         label=label,
@@ -292,20 +331,6 @@ def _check_bound(function: Callable[..., Any], signature: inspect.Signature, lab
             f"{label}: expected a bound method, got a function with {first.name!r}; "
             "register the method of an object: server.add_tool(object.method)"
         )
-
-
-def _provider(
-    name: str, annotation: Any, default: Any, label: str, names: Mapping[str, Any] | None
-) -> Provider | None:
-    """What provides the value of a parameter, if its annotation or its default is a `Depends`."""
-    if Dependency not in map(type, _notes_in(annotation)) and type(default) is not Dependency:
-        return None
-    from . import dependencies  # few functions have some
-
-    dependency = dependencies.dependency_of(annotation, name, default, label)
-    return (
-        None if dependency is None else dependencies.provider_of(dependency.function, label, names)
-    )
 
 
 def _notes_in(annotation: Any) -> list[Any]:
@@ -493,3 +518,58 @@ def _entries(lines: list[str], head: str) -> dict[str, str]:
         name = match[1]
         descriptions[name] = match[2].strip() if match.re.groups == 2 else ""
     return descriptions
+
+
+def source_name(function: Callable[..., Any]) -> str:
+    """The name in the function's definition, or that of its class."""
+    inner: Any = getattr(function, "func", function)
+    name: str = getattr(inner, "__name__", type(inner).__name__)
+    return name
+
+
+def is_coroutine_function(function: Callable[..., Any]) -> bool:
+    """Whether a call of a function, or of an object with `__call__`, gives a coroutine."""
+    kind: Any = type(function)
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(kind.__call__)
+
+
+def resolved_hints(
+    function: Callable[..., Any], label: str, names: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """The annotations of a function, those that are text resolved.
+
+    Raises:
+        TypeError: An annotation can't be resolved.
+    """
+    annotated: Any = function
+    if "<locals>" not in getattr(function, "__qualname__", "<locals>"):
+        names = None  # defined in a module: local names of whoever registers it mean other things
+    if not isinstance(function, types.FunctionType | types.MethodType | type):
+        annotated = getattr(function, "func", None) or type(function).__call__
+    try:
+        return typing.get_type_hints(annotated, localns=dict(names or {}), include_extras=True)
+    except NameError as error:
+        raise TypeError(f"{label}: annotation can't be resolved: {error}") from error
+    except TypeError as error:
+        raise TypeError(f"{label}: {error}") from error
+
+
+def local_names(frame: types.FrameType | None) -> Mapping[str, Any] | None:
+    """The local names where the function of a frame was called; `None` at the top of a module.
+
+    Methods of the toolkit that call each other are passed over.
+    """
+    caller = None if frame is None else frame.f_back
+    while caller is not None and caller.f_globals.get("__package__") == __package__:
+        caller = caller.f_back
+    if caller is None or caller.f_locals is caller.f_globals:
+        return None
+    return dict(caller.f_locals)
+
+
+def is_context(annotation: Any) -> bool:
+    """Whether an annotation is `Context`, perhaps in a union."""
+    if typing.get_origin(annotation) in (Union, types.UnionType, Annotated):
+        return any(is_context(part) for part in typing.get_args(annotation))
+    kind = typing.get_origin(annotation) or annotation
+    return isinstance(kind, type) and issubclass(kind, Context)
