@@ -10,8 +10,8 @@ because they start processes or read values: those of the mirrored folder and of
 limits. If all pass with a mutant of the generator, the committed package is compared with what that
 generator writes, as `nox -s check` does. What remains is mistyped if mypy refuses it, as `nox -s
 lint` does: no change that could be merged, and so none that tests have to find. A test that fails
-with a mutant has to pass without it; if it does not, or if the tests do not end in time, the mutant
-is undecided. Prints each mutant, and how many were killed, survived or were never reached.
+with a mutant has to pass without it, and tests that do not end have to end; if they do not, the
+mutant is undecided. Prints each mutant, and how many were killed, survived or were never reached.
 """
 
 from __future__ import annotations

@@ -82,7 +82,8 @@ class Copy:
         if code == 0:
             return SURVIVED, f"{len(functions)} test functions, {time.monotonic() - begin:.0f} s"
         if code is None:
-            return UNDECIDED, f"no end after {LONGEST:.0f} s"
+            is_endless = self._run_functions(functions)[0] is not None
+            return KILLED if is_endless else UNDECIDED, f"no end after {LONGEST:.0f} s"
         failed = FAILED_TEST.search(output)
         if failed is None:
             return KILLED, output.strip()[-200:]
