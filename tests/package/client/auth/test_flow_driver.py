@@ -118,7 +118,7 @@ async def test_a_flow_gets_the_answer_to_each_of_its_steps() -> None:
         return text[::-1]
 
     def steps() -> Flow[list[Any]]:
-        answers = []
+        answers: list[Any] = []
         for step in (
             Save("key", b"kept"),
             Load("key"),
@@ -127,7 +127,8 @@ async def test_a_flow_gets_the_answer_to_each_of_its_steps() -> None:
             ShowCode(code),
             Pause(0.02),
         ):
-            answers.append((yield step))
+            answer = yield step
+            answers.append(answer)
         return answers
 
     async def show(code: DeviceCode) -> None:
