@@ -65,9 +65,9 @@ def test_a_circle_is_shown_by_its_first_definitions() -> None:
 @pytest.mark.parametrize(("more", "refused"), [(0, False), (1, True)])
 def test_a_chain_and_a_file_have_so_many_schemas(more: int, refused: bool) -> None:
     chain = {f"B{n}": {"$ref": f"#/$defs/B{n + 1}"} for n in range(MAX_CHAIN - 1 + more)}
-    ends = {f"B{MAX_CHAIN - 1 + more}": {}}
+    ends: dict[str, Any] = {f"B{MAX_CHAIN - 1 + more}": {}}
     assert bool(refusal({}, **chain, **ends)) is refused
-    many = {f"C{n}": {} for n in range(MAX_SUBSCHEMAS - 2 + more)}
+    many: dict[str, Any] = {f"C{n}": {} for n in range(MAX_SUBSCHEMAS - 2 + more)}
     assert bool(refusal({}, **many)) is refused
 
 
