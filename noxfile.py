@@ -470,7 +470,7 @@ def mutants(session: nox.Session) -> None:
 
     `-- --seed N --count 120 --room server/asgi` chooses. Records a map if there is none.
     """
-    enter(session, "test")
+    enter(session, "lint")
     if not map_of(session).is_file():
         record_reach(session)
     ask = ("python", "-m", "mutants", f"{map_of(session)}", *session.posargs)

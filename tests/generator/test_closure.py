@@ -53,3 +53,23 @@ def test_each_module_has_what_imports_it_first() -> None:
         "named.py": "",
         "room/__init__.py": "",
     }
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("from . import near", ["room/near.py"]),
+        ("from .. import start", ["start.py"]),
+        ("from .one import (\n    a,\n    b,\n)", ["room/one.py"] * 2),
+        ("def f():\n    from ..room import one, two", ["room/one.py", "room/__init__.py"]),
+        ("import slow\nx = 'from . import slow'", []),
+    ],
+)
+def test_relative_imports_count_wherever_they_stand(text: str, expected: list[str]) -> None:
+    assert list(closure.imported_files("room/x.py", text, [*MODULES, "room/near.py"])) == expected
+
+
+def test_a_module_that_is_missing_is_named_with_its_line() -> None:
+    text = "import re\n\nfrom .gone import x\n"
+    with pytest.raises(LookupError, match=r"^'?start\.py:3: there is no module gone"):
+        list(closure.imported_files("start.py", text, MODULES))

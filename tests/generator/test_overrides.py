@@ -158,6 +158,11 @@ def test_an_override_of_an_older_template_leads_to_the_changes(
     done = run("templates", "diff", "own")
     assert done.code == 1
     assert done.out == snapshot(name="diff")
+    states = json.loads(run("templates", "list", "own", "--json").out)
+    assert states == [{"name": newer_template, "state": "outdated"}]
+    record = json.loads(run("templates", "diff", "own", "--json").out)
+    assert record["outdated"] == [newer_template]
+    assert "+# a correction" in record["diff"]
 
 
 @pytest.mark.usefixtures("newer_template")

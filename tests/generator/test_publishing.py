@@ -124,6 +124,9 @@ def test_what_keeps_a_server_from_being_published_is_said(case: str, project: Pa
     checked = run("publish", "check", cwd=project)
     *shown, _ = checked.out.splitlines()
     assert (checked.code, shown) == (1, problems)
+    record = json.loads(run("publish", "check", "--json", cwd=project).out)
+    files = [name for name in ("server.json", "manifest.json") if (project / name).is_file()]
+    assert (record["files"], len(record["problems"])) == (files, len(problems))
 
 
 def test_a_version_that_a_build_computes_is_not_compared(project: Path) -> None:

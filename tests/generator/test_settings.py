@@ -76,7 +76,12 @@ server = "python other.py"
 output = "src/acme/mirror"
 """
 
+HOOKS = "[tool.mcpgen]\nrevisions = ['all']\noutput = 'a'\nhooks = "
+
 WRONG = {
+    HOOKS + "[['black', '{output}'], []]": "/hooks/1: expected a program and its arguments",
+    HOOKS + "[['', 'a']]": "/hooks/0: expected a program and its arguments",
+    HOOKS + "[['black', 'a{outputs}']]": '/hooks/0: expected no placeholder but {output}, got "{outp',
     "[tool.mcpgen]\nrevision = ['all']\noutput = 'a'": "/revision: expected one of the keys",
     "[tool.mcpgen]\nrevison = ['all']\noutput = 'a'": "the nearest being revisions, got",
     "[tool.mcpgen]\nrevisions = 'all'\noutput = 'a'": '/revisions: expected an array, got "all"',
@@ -89,11 +94,13 @@ WRONG = {
     "[tool.mcpgen]\nx = 2030-01-01": "expected a value that JSON has, got date",
     "[tool.mcpgen\n": "expected TOML text",
     "[tool.mcpgen]\noutput='a'\n[[tool.mcpgen.packages]]\noutput='b'": "expected the keys of a",
-    MIRROR + "file = 'tools.json'": "/mirror: expected either file or server, got",
+    MIRROR + "file = 'tools.json'": '/mirror: expected either file or server, got "both"',
+    MIRROR.replace("server =", "#"): '/mirror: expected either file or server, got "neither"',
+    MIRROR.replace("acme/mirror", "acme/protocol"): "a directory beside src/acme/protocol, got",
     MIRROR.replace("src/acme/mirror", "mirror"): "expected a directory beside src/acme/protocol",
     MIRROR.replace("acme/mirror", "acme/my-mirror"): "expected a directory that Python can import",
     MIRROR.replace(
-        "[tool.mcpgen.mirror]", "parts = ['client']\n[tool.mcpgen.mirror]"
+        "[tool.mcpgen.mirror]", "parts = ['server', 'types']\n[tool.mcpgen.mirror]"
     ): "expected a first package with the parts client and server",
 }
 
@@ -105,8 +112,10 @@ def test_what_is_wrong_is_named_with_its_place(text: str, tmp_path: Path) -> Non
     assert WRONG[text] in str(raised.value)
 
 
-def test_a_mirror_is_named_by_a_file_or_a_server(tmp_path: Path) -> None:
-    found = settings.read(saved(tmp_path, MIRROR))
+@pytest.mark.parametrize("parts", ["", "parts = ['all']\n", "parts = ['client', 'server']\n"])
+def test_a_mirror_is_named_by_a_file_or_a_server(parts: str, tmp_path: Path) -> None:
+    text = MIRROR.replace("[tool.mcpgen.mirror]", f"{parts}[tool.mcpgen.mirror]")
+    found = settings.read(saved(tmp_path, text))
     assert found is not None
     assert found.mirror == MirrorSettings("src/acme/mirror", server="python other.py")
     assert (found.protocol, found.mirror_directory) == ("protocol", tmp_path / "src/acme/mirror")

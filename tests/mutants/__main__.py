@@ -5,9 +5,12 @@
 A mutant is applied in a copy of the repository: to the file that a person would change and, if that
 is copied into the package, to the copy. The tests that reach it by the map of `reach.py` run until
 one fails: those that reach least code first, and after them the rest of their files, as far as
-their recorded seconds fit the time for one mutant. If all pass with a mutant of the generator, the
-committed package is compared with what that generator writes, as `nox -s check` does. A test that
-fails with a mutant has to pass without it; if it does not, or if the tests do not end in time, the
+their recorded seconds fit the time for one mutant. Then run tests that no map can show to reach it,
+because they start processes or read values: those of the mirrored folder and of the documented
+limits. If all pass with a mutant of the generator, the committed package is compared with what that
+generator writes, as `nox -s check` does. What remains is mistyped if mypy refuses it, as `nox -s
+lint` does: no change that could be merged, and so none that tests have to find. A test that fails
+with a mutant has to pass without it, and tests that do not end have to end; if they do not, the
 mutant is undecided. Prints each mutant, and how many were killed, survived or were never reached.
 """
 
@@ -19,11 +22,11 @@ import random
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
-from mutants.copies import KILLED, SURVIVED, UNDECIDED, Copy, preload_libraries
+from mutants.copies import KILLED, MISTYPED, SURVIVED, UNDECIDED, Copy, preload_libraries
 from mutants.mutations import Mutant, mutants_of
 from reach import COPIED, ROOT, Reach, copy_of, read
 
@@ -35,11 +38,24 @@ SIDE_BY_SIDE = 2
 TEST_SECONDS = 40.0
 """How much recorded time of tests one mutant may take; the start of pytest is not counted."""
 
+UNRECORDED_SECONDS = 12.0
+"""The same for tests that reach the mutant in no recorded way."""
+
+MIRRORS = {COPIED: "tests/package/", "generator/mcpgen/": "tests/generator/"}
+"""Folders of tests that mirror folders of code."""
+
+DOCUMENTED = "tests/conventions/test_limits.py"
+"""Compares values of the code with a document, without running a line."""
+
 NEVER_REACHED = "never reached"
 
 
 def functions_for(mutant: Mutant, reach: Reach, breadth: Mapping[str, int]) -> list[str]:
-    """The test functions for a mutant, the most specific first; none if no test reaches it."""
+    """The test functions that reach a mutant, the most specific first, and those of their files.
+
+    Returns:
+        As many as fit `TEST_SECONDS`; none if no test reaches the mutant.
+    """
     path, header = copy_of(mutant.path)
     if mutant.reached_by is None:
         reaching = reach.reaching_file(path)
@@ -47,16 +63,41 @@ def functions_for(mutant: Mutant, reach: Reach, breadth: Mapping[str, int]) -> l
         shift = header.count("\n")
         reaching = reach.reaching(path, (line + shift for line in mutant.reached_by))
     reaching.sort(key=breadth.__getitem__)
-    files = {name.partition("::")[0] for name in reaching}
-    rest = [name for name in reach.tests if name.partition("::")[0] in files]
+    files = {file_of(name) for name in reaching}
+    rest = [name for name in reach.tests if file_of(name) in files]
+    return within(TEST_SECONDS, [*reaching, *rest], reach)
+
+
+def unrecorded_functions_for(mutant: Mutant, reach: Reach) -> list[str]:
+    """The test functions that may reach a mutant in a child process, by their place.
+
+    Returns:
+        Those of documented values, of files that are named like the module, and of the folder that
+        mirrors its own, as many as fit `UNRECORDED_SECONDS`.
+    """
+    source = next(each for each in MIRRORS if mutant.path.startswith(each))
+    module = PurePosixPath(mutant.path.removeprefix(source))
+    room, folder = MIRRORS[source], f"{PurePosixPath(MIRRORS[source], module.parent)}/"
+    documented = [name for name in reach.tests if file_of(name) == DOCUMENTED]
+    own = [name for name in reach.tests if name.startswith(room) and module.stem in file_of(name)]
+    beside = [name for name in reach.tests if name.startswith(folder) and folder != room]
+    return within(UNRECORDED_SECONDS, [*documented, *own, *beside], reach)
+
+
+def file_of(function: str) -> str:
+    """The file of a test function."""
+    return function.partition("::")[0]
+
+
+def within(limit: float, functions: Iterable[str], reach: Reach) -> list[str]:
+    """The test functions that fit some seconds, in order; the first one in any case."""
     seconds = dict(zip(reach.tests, reach.seconds, strict=True))
     chosen: list[str] = []
     total = 0.0
-    for name in dict.fromkeys([*reaching, *rest]):
-        total += seconds[name]
-        if chosen and total > TEST_SECONDS:
-            break
-        chosen.append(name)
+    for name in dict.fromkeys(functions):
+        if not chosen or total + seconds[name] <= limit:
+            total += seconds[name]
+            chosen.append(name)
     return chosen
 
 
@@ -84,11 +125,13 @@ def outcomes(mutants: list[Mutant], reach: Reach) -> Iterator[tuple[Mutant, str,
 
         def judge(mutant: Mutant) -> tuple[Mutant, str, str]:
             functions = functions_for(mutant, reach, breadth)
-            if not functions:
-                return mutant, NEVER_REACHED, ""
+            others = unrecorded_functions_for(mutant, reach)
             copy = copies.get()
             try:
-                return mutant, *copy.judge(mutant, functions)
+                result, detail = copy.judge(mutant, [*functions, *others])
+                if result == SURVIVED and not functions:
+                    result = NEVER_REACHED
+                return mutant, result, detail
             finally:
                 copies.put(copy)
 
@@ -116,7 +159,7 @@ def main() -> None:
         print(f"{result}: {mutant.describe(text)}  [{detail}]", flush=True)
     reached = counts[KILLED] + counts[SURVIVED]
     share = f", {counts[KILLED] / reached:.0%} of those reached" if reached else ""
-    results = (KILLED, SURVIVED, UNDECIDED, NEVER_REACHED)
+    results = (KILLED, SURVIVED, MISTYPED, UNDECIDED, NEVER_REACHED)
     numbers = ", ".join(f"{counts[name]} {name}" for name in results)
     print(f"{numbers}{share}; {time.monotonic() - begin:.0f} s")
 

@@ -18,13 +18,18 @@ import pytest
 from mutants.mutations import Mutant
 from reach import ROOT, copy_of
 
-KILLED, SURVIVED, UNDECIDED = "killed", "survived", "undecided"
+KILLED, SURVIVED, UNDECIDED, MISTYPED = "killed", "survived", "undecided", "mistyped"
 LONGEST = 240.0
 """After so many seconds of a clock, the tests of a mutant are ended."""
+
+FIRST = 8
+"""So many test functions, which most probably fail, run without waiting for files of others."""
 
 GENERATOR = "generator/"
 GOLDEN = ("check", "--quiet", "--no-cache", "generated/mcp_protocol")
 """The command that compares the committed package with what the generator writes."""
+
+MYPY = ("--no-error-summary", "--no-color-output")
 
 PYTEST = (
     *("-x", "-q", "--tb=no", "-rfE", "-m", "not slow and not trio", "--reruns=1", "--timeout=30"),
@@ -56,23 +61,29 @@ class Copy:
     def judge(self, mutant: Mutant, functions: list[str]) -> tuple[str, str]:
         """The result of some test functions with a mutant, and what decided it."""
         text = (self.folder / mutant.path).read_text("utf-8")
-        files = list(dict.fromkeys(name.partition("::")[0] for name in functions))
-        (self.folder / "functions.txt").write_text("\n".join(functions), "utf-8")
         begin = time.monotonic()
         self._write(mutant.path, mutant.apply(text))
         golden_code: int | None = 0
+        type_error = ""
         try:
-            code, output = self._run("--functions=functions.txt", *files)
+            code, output = self._run_functions(functions[:FIRST])
+            if code == 0 and functions[FIRST:]:
+                code, output = self._run_functions(functions[FIRST:])
             if code == 0 and mutant.path.startswith(GENERATOR):
                 golden_code, output = self._start(run_generator, *GOLDEN)
+            if code == golden_code == 0:
+                type_error = self._find_type_error(copy_of(mutant.path)[0])
         finally:
             self._write(mutant.path, text)
         if golden_code != 0:
             return self._judge_golden(golden_code)
+        if type_error:
+            return MISTYPED, type_error
         if code == 0:
             return SURVIVED, f"{len(functions)} test functions, {time.monotonic() - begin:.0f} s"
         if code is None:
-            return UNDECIDED, f"no end after {LONGEST:.0f} s"
+            is_endless = self._run_functions(functions)[0] is not None
+            return KILLED if is_endless else UNDECIDED, f"no end after {LONGEST:.0f} s"
         failed = FAILED_TEST.search(output)
         if failed is None:
             return KILLED, output.strip()[-200:]
@@ -88,6 +99,13 @@ class Copy:
         if code is None or not self._is_golden_current:
             return UNDECIDED, "the generator does not write generated/mcp_protocol"
         return KILLED, "nox -s check"
+
+    def _find_type_error(self, path: str) -> str:
+        """The first error that mypy finds in a module; empty if it finds none."""
+        if not (self.folder / path).is_file():
+            return ""
+        code, output = self._start(run_mypy, *MYPY, path)
+        return output.partition("\n")[0] if code == 1 else ""
 
     def _passes(self, test: str) -> bool:
         """Whether a test, or a file of tests, passes without a mutant."""
@@ -107,6 +125,12 @@ class Copy:
             file.write_text(header + text, "utf-8")
             for bytecode in file.parent.glob(f"__pycache__/{file.stem}.*.pyc"):
                 bytecode.unlink()
+
+    def _run_functions(self, functions: Sequence[str]) -> tuple[int | None, str]:
+        """The exit code of some test functions, and the output."""
+        (self.folder / "functions.txt").write_text("\n".join(functions), "utf-8")
+        files = dict.fromkeys(name.partition("::")[0] for name in functions)
+        return self._run("--functions=functions.txt", *files)
 
     def _run(self, *words: str) -> tuple[int | None, str]:
         """The exit code of pytest and its output; no code if it took too long."""
@@ -150,6 +174,15 @@ def run_generator(words: Sequence[str]) -> None:
     from mcpgen.cli import main
 
     main(words)
+
+
+def run_mypy(words: Sequence[str]) -> None:
+    """Run mypy, and exit."""
+    from mypy import api
+
+    output, errors, code = api.run(list(words))
+    print(output or errors, flush=True)
+    sys.exit(code)
 
 
 def preload_libraries() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 import changed
 import reach
-from mutants.__main__ import functions_for
+from mutants.__main__ import functions_for, unrecorded_functions_for
 from mutants.mutations import Mutant
 
 LINES = "generated/mcp_protocol/framing/line_framing.py"
@@ -162,6 +162,17 @@ def test_a_mutant_meets_specific_tests_first(mutant: Mutant, functions: list[str
 def test_a_mutant_meets_no_more_tests_than_its_time_allows() -> None:
     tests = map_of("a::w", "a::x", "a::y", seconds=[25, 14, 3])
     assert functions_for(mutant_at(1), tests, {"a::w": 1, "a::x": 2, "a::y": 3}) == ["a::w", "a::x"]
+
+
+def test_a_mutant_also_meets_the_tests_that_its_place_names() -> None:
+    limits, own, beside, other = (
+        "tests/conventions/test_limits.py::l",
+        "tests/package/test_line_framing.py::o",
+        "tests/package/framing/test_sse.py::b",
+        "tests/package/test_other.py::x",
+    )
+    tests = map_of(other, own, beside, limits)
+    assert unrecorded_functions_for(mutant_at(1), tests) == [limits, own, beside]
 
 
 OF_THIS_FILE = "tests/mutants/test_reach.py::test_maps_of_workers_add_up"

@@ -244,6 +244,20 @@ def test_a_token_goes_without_tls_to_loopback_or_where_allowed(
     assert not refused
 
 
-def test_names_that_look_like_loopback_are_none() -> None:
-    assert not is_loopback("localhost.example")
-    assert not is_loopback("127.0.0.1.example")
+@pytest.mark.parametrize(
+    ("host", "loopback"),
+    [
+        ("LocalHost.", True),
+        ("a.localhost", True),
+        ("127.8.9.1", True),
+        ("0x7f000001", True),
+        ("::1", True),
+        ("::ffff:127.0.0.1", True),
+        ("::ffff:10.0.0.1", False),
+        ("10.0.0.1", False),
+        ("localhost.example", False),
+        ("127.0.0.1.example", False),
+    ],
+)
+def test_loopback_is_told_by_name_and_by_any_form_of_address(host: str, loopback: bool) -> None:
+    assert is_loopback(host) is loopback

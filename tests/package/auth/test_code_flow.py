@@ -200,6 +200,16 @@ def test_a_return_that_repeats_a_parameter_is_discarded() -> None:
         finished(world, request, comes_back(request.url) + "&code=another")
 
 
+@pytest.mark.parametrize("code", ["", "code=&"])
+def test_a_return_without_a_code_asks_for_no_token(code: str) -> None:
+    world = World()
+    request = request_in(world)
+    world.asked.clear()
+    with pytest.raises(AuthorizationError, match="has no code"):
+        finished(world, request, f"{REDIRECT_URI}?{code}state={request.state}&iss={SAME}")
+    assert world.asked == []
+
+
 def test_the_state_of_an_earlier_request_is_not_accepted() -> None:
     world = World()
     first, second = request_in(world), request_in(world)

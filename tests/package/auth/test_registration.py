@@ -331,6 +331,22 @@ def test_a_refused_registration_says_why(revision: str, code: str) -> None:
     assert (world.records, world.visited) == ({}, [])
 
 
+@pytest.mark.parametrize("identifier", [None, "", 7])
+def test_a_registration_without_an_id_is_an_error(identifier: object) -> None:
+    world = World({f"POST {ISSUER}/register": said({"client_id": identifier}, 201)})
+    with pytest.raises(AuthorizationError, match="expected a `client_id`"):
+        identity(world, ClientProfile())
+    assert world.records == {}
+
+
+def test_no_client_is_registered_that_could_not_authenticate() -> None:
+    world = World()
+    supported = {"token_endpoint_auth_methods_supported": ["private_key_jwt"]}
+    with pytest.raises(AuthorizationError, match="supports no method for a registered client"):
+        identity(world, ClientProfile(), **supported)
+    assert (world.asked, world.records) == ([], {})
+
+
 @requirement(
     "auth-registration.credentials-keyed-by-issuer",
     "auth-registration.state-per-as",

@@ -552,6 +552,17 @@ def test_errors_of_both_endpoints_reach_the_caller(at: str, revision: str) -> No
     assert world.visited == []
 
 
+@pytest.mark.parametrize("member", [{"issued_token_type": "other"}, {"access_token": None}])
+def test_an_identity_provider_that_gives_another_token_ends_the_flow(
+    member: dict[str, str | None],
+) -> None:
+    world = World({"POST https://idp.example/token": said({**JAG, **member})})
+    server = found(world)
+    with pytest.raises(AuthorizationError, match="the identity provider: expected an ID-JAG"):
+        world.run(enterprise_managed(around(), IDP, PUBLIC, server, ()))
+    assert world.urls() == ["POST https://idp.example/token"]
+
+
 @requirement("auth-ext.ema-no-leaks")
 @with_extensions
 def test_an_identity_provider_without_tls_is_not_asked(revision: str) -> None:

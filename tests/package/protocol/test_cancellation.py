@@ -143,6 +143,17 @@ def test_a_cancelled_request_is_forgotten_and_not_answered(
     assert end.connection.respond("other", RESULTS[ASKED[role]]) is not None
 
 
+@pytest.mark.parametrize(("revision", "role"), answering(IN_PROGRESS))
+def test_the_end_of_a_stream_cancels_where_the_revision_says_so(revision: str, role: Role) -> None:
+    end = end_of(revision, role)
+    ask(end, ASKED[role], id=7)
+    closes = REVISIONS[revision].facts.http.cancellation == "close"
+    assert end.connection.stream_closed(8) == []
+    ended = end.connection.stream_closed(7)
+    assert ended == ([CancelReceived(7, "its stream was closed")] if closes else [])
+    assert end.connection.inbound_requests == (() if closes else (7,))
+
+
 @pytest.mark.requirement("cancellation.nothing-further", "stdio.cancel-server-silent")
 @every
 def test_nothing_more_is_said_about_a_cancelled_request(revision: str) -> None:

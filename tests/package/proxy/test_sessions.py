@@ -264,8 +264,11 @@ async def test_the_last_of_several_subscribers_ends_the_updates() -> None:
     uri = {"uri": "memo://one"}
     async with asgi(Server.proxy(behind, revision=SESSION)) as http:
         await http.initialize(SESSION)
-        for method in ("subscribe", "subscribe", "unsubscribe", "unsubscribe"):
+        for method in ("subscribe", "subscribe", "unsubscribe"):
             await http.ask(SESSION, f"resources/{method}", uri)
+        await http.ask(SESSION, "tools/call", {"name": "number", "arguments": {}})
+        assert "resources/unsubscribe" not in behind.methods
+        await http.ask(SESSION, "resources/unsubscribe", uri)
         await until(lambda: "resources/unsubscribe" in behind.methods)
     assert behind.methods.count("resources/subscribe") == 1
 

@@ -223,8 +223,6 @@ class TokenAuthorizer:
                 if self._settings.proof_key and self._context.proofs is None:
                     key = configured_key(self._settings.proof_key)
                     self._context = replace(self._context, proofs=ProofKey(key, self._settings.now))
-                    if grant is not None:  # its token is not bound to the key
-                        self._use(replace(grant, token=None, proof_key=None))
                 self._loaded = True
 
     def _use(self, grant: Grant | None) -> None:

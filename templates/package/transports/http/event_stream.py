@@ -123,8 +123,6 @@ class EventStream:
             RemoteProtocolError: The response is no event stream.
         """
         assert self._resume is not None
-        if self.idle:
-            await anyio.sleep(self._pause())
         while True:
             try:
                 response = await self._resume(self._last_id)

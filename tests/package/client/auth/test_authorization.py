@@ -430,10 +430,11 @@ async def test_another_authorization_server_gets_nothing_of_the_first(revision: 
             return await (first if url.startswith(first.url) else second).visit(url)
 
         auth = OAuth("Agent", redirect=Redirect(REDIRECT_URI, visit))
+        script.challenge = 'Bearer scope="one"'
         async with client_of(script, auth) as client:
-            script.issuer = second
+            script.issuer, script.challenge = second, 'Bearer scope="two"'
             await client.list_tools()
-        assert len(first.visits) == len(second.visits) == 1
+        assert [visit["scope"] for visit in (*first.visits, *second.visits)] == ["one", "two"]
         assert list(second.registered) == ["b-client-0"]
         (form,) = second.forms
         assert (form["grant_type"], form["client_id"]) == ("authorization_code", "b-client-0")

@@ -11,16 +11,33 @@ from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from mcp_protocol import AuthorizationError, ConnectFailedError, McpError
+from mcp_protocol import (
+    AuthorizationError,
+    ConnectFailedError,
+    Device,
+    DeviceCode,
+    McpError,
+    MemoryStore,
+)
 from mcp_protocol.auth.discovery import DOCUMENT_LIMIT
-from mcp_protocol.auth.steps import Fetch
-from mcp_protocol.client.auth.flow_driver import AuthFetcher
+from mcp_protocol.auth.steps import (
+    Call,
+    Fetch,
+    Flow,
+    Load,
+    Pause,
+    PrepareRedirect,
+    Save,
+    ShowCode,
+)
+from mcp_protocol.client.auth.flow_driver import AuthFetcher, FlowDriver
 from package.http_server import Asked, HttpServer, Reply
 from requirements import EVERY_REVISION, requirement
 
@@ -90,6 +107,53 @@ async def test_a_request_carries_what_it_was_given_and_no_more() -> None:
     names = server.asked[0].fields.keys() - {"host", "content-length", "connection"}
     assert names - {"accept-encoding", "user-agent"} == {"accept"}
     assert server.asked[0].body == b"a=1"
+
+
+async def test_a_flow_gets_the_answer_to_each_of_its_steps() -> None:
+    shown: list[DeviceCode] = []
+    prompts: list[None] = []
+    code = DeviceCode("ABCD", "https://as.example/device")
+
+    async def reverse(text: str) -> str:
+        return text[::-1]
+
+    def steps() -> Flow[list[Any]]:
+        answers: list[Any] = []
+        for step in (
+            Save("key", b"kept"),
+            Load("key"),
+            Call(str.upper, ("code",)),
+            Call(reverse, ("abc",)),
+            ShowCode(code),
+            Pause(0.02),
+        ):
+            answer = yield step
+            answers.append(answer)
+        return answers
+
+    async def show(code: DeviceCode) -> None:
+        shown.append(code)
+
+    fetcher = AuthFetcher(lambda address: True)
+    driver = FlowDriver(fetcher, MemoryStore(), Device(show), lambda: prompts.append(None))
+    begun = anyio.current_time()
+    assert await driver.run(steps()) == [None, b"kept", "CODE", "cba", None, None]
+    assert anyio.current_time() - begun >= 0.02
+    assert (shown, prompts) == ([code], [None])
+
+
+async def test_a_flow_without_a_user_can_not_send_one_anywhere() -> None:
+    def steps() -> Flow[None]:
+        try:
+            yield PrepareRedirect()
+        finally:
+            ended.append(None)
+
+    ended: list[None] = []
+    driver = FlowDriver(AuthFetcher(lambda address: True), MemoryStore())
+    with pytest.raises(AuthorizationError) as refusal:  # its traceback keeps the flow alive
+        await driver.run(steps())
+    assert ("requires a user" in str(refusal.value), ended) == (True, [None])
 
 
 async def test_a_redirect_is_not_followed() -> None:

@@ -98,6 +98,12 @@ async def test_a_server_that_forgets_tokens_opens_so_many_windows(revision: str)
             async with client_of(script, auth):
                 pass
         assert len(issuer.visits) == PROMPTS
+        if not script.own_issuer:
+            async with issuing() as script.issuer:  # nor are clients registered elsewhere
+                with pytest.raises(AuthorizationError, match=f"{PROMPTS} times"):
+                    async with client_of(script, auth):
+                        pass
+            assert script.issuer.registered == {}
 
 
 @with_step_up
@@ -113,6 +119,9 @@ async def test_scopes_without_end_open_so_many_windows(revision: str) -> None:
             errors = await refused_calls(client, *(f"tool-{number}" for number in range(10)))
             assert len(errors) == 10
             assert f"{PROMPTS} times" in errors[-1]
+            asked = len(script.issuer.asked)
+            await refused_calls(client, "tool-10")
+            assert len(script.issuer.asked) == asked
             del script.on["tools/call"]
             await client.call_tool("tool-9")  # the token that it has is used further
         assert len(script.issuer.visits) == PROMPTS

@@ -192,6 +192,19 @@ async def test_calls_may_finish_while_the_application_drains(revision: str) -> N
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize("revision", SESSIONS)
+async def test_an_application_that_drains_keeps_no_idle_session(revision: str) -> None:
+    app = Endless().server.asgi()
+    async with asgi(app) as http, anyio.create_task_group() as tasks:
+        await http.initialize(revision)
+        tasks.start_soon(app.drain)
+        await anyio.wait_all_tasks_blocked()
+        assert (await http.ask(revision, "tools/list")).status == 404
+        assert (await http.another().post(initialize(revision))).status == 503
+        tasks.cancel_scope.cancel()
+
+
+@pytest.mark.anyio
 @pytest.mark.parametrize("anyio_backend", ["trio"])
 @pytest.mark.parametrize("revision", SESSIONS)
 async def test_a_trio_host_cancels_a_request_and_the_lifespan_the_call(
