@@ -119,7 +119,7 @@ _NAMES = {
     ".revisions": ("REVISIONS",),
     ".runtime.observability": ("log_requests", "trace_requests"),
     ".runtime.request_context": ("Principal", "RequestContext"),
-    ".server.asgi.event_store": ("EventStore", "MemoryEventStore", "StoredEvent"),
+    ".server.asgi.event_store": ("EventStore", "MemoryEventStore", "StoredEvent", "StoredEvents"),
     ".server.asgi.routes": ("RouteRequest", "RouteResponse"),
     ".server.asgi.settings": ("Limits", "ServerHttpSettings"),
     ".server.auth.authenticator": ("ProtectedResourceMetadata",),

@@ -116,6 +116,7 @@ from .server.asgi.event_store import (
     EventStore as EventStore,
     MemoryEventStore as MemoryEventStore,
     StoredEvent as StoredEvent,
+    StoredEvents as StoredEvents,
 )
 from .server.asgi.routes import RouteRequest as RouteRequest, RouteResponse as RouteResponse
 from .server.asgi.settings import Limits as Limits, ServerHttpSettings as ServerHttpSettings

@@ -129,7 +129,12 @@ EXPORTS = (
     _export(".runtime.request_context", "server", "Principal"),
     _export(".runtime.request_context", "client server", "RequestContext"),
     _export(
-        ".server.asgi.event_store", "server+http", "EventStore", "MemoryEventStore", "StoredEvent"
+        ".server.asgi.event_store",
+        "server+http",
+        "EventStore",
+        "MemoryEventStore",
+        "StoredEvent",
+        "StoredEvents",
     ),
     _export(".server.asgi.routes", "server+http", "RouteRequest", "RouteResponse"),
     _export(".server.asgi.settings", "server+http", "Limits", "ServerHttpSettings"),

@@ -12,6 +12,7 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 
 import msgspec
 
+from ..asgi.event_store import EventStore, MemoryEventStore
 from .bus import Bus
 from .session_store import SessionStore
 
@@ -22,12 +23,14 @@ class SharedState(msgspec.Struct, frozen=True):
     Attributes:
         bus: Tells workers of changes, and of each other.
         sessions: Stores the records of sessions.
+        events: Stores the events of streams.
         opened: Makes the context manager in which both are used; each event loop enters one.
     """
 
     bus: Bus
     sessions: SessionStore
     opened: Callable[[], AbstractAsyncContextManager[object]] = nullcontext
+    events: EventStore = msgspec.field(default_factory=MemoryEventStore)
 
 
 def state_of(name: str, shared: SharedState | str) -> SharedState:
@@ -43,7 +46,14 @@ def state_of(name: str, shared: SharedState | str) -> SharedState:
     """
     if isinstance(shared, SharedState):
         return shared
-    from .redis_engine import RedisBus, RedisEngine, RedisSessionStore  # loads a library
+    from .redis_engine import (  # loads a library
+        RedisBus,
+        RedisEngine,
+        RedisEventStore,
+        RedisSessionStore,
+    )
 
     engine = RedisEngine(shared, name)
-    return SharedState(RedisBus(engine), RedisSessionStore(engine), engine.opened)
+    return SharedState(
+        RedisBus(engine), RedisSessionStore(engine), engine.opened, RedisEventStore(engine)
+    )

@@ -107,7 +107,7 @@ class Workers:
         servers: The servers.
     """
 
-    def __init__(self, any: Http, each: list[Http], servers: list[Waiting]) -> None:
+    def __init__(self, any: Http, each: list[Http], servers: list[Any]) -> None:
         self.any = any
         self.each = each
         self.servers = servers
@@ -119,10 +119,18 @@ class Workers:
 
 
 @asynccontextmanager
-async def sharing(shared: str | SharedState, **options: Any) -> AsyncIterator[Workers]:
-    """Workers that share a state."""
+async def sharing(
+    shared: str | SharedState, make: Callable[[], Any] = Waiting, **options: Any
+) -> AsyncIterator[Workers]:
+    """Workers that share a state.
+
+    Args:
+        shared: The state.
+        make: Makes a server of each, in the attribute `server` of something.
+        options: More for `Server.asgi`.
+    """
     choose = random.Random(7).choice
-    servers = [Waiting() for _ in range(WORKERS)]
+    servers = [make() for _ in range(WORKERS)]
     async with AsyncExitStack() as stack:
         each = [
             await stack.enter_async_context(asgi(each.server, shared=shared, **options))
