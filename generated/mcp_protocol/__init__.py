@@ -174,6 +174,7 @@ _NAMES = {
     ".server.shared.bus": ("Bus", "Changes", "MemoryBus", "SharedStateError"),
     ".server.shared.session_store": ("MemorySessionStore", "SessionRecord", "SessionStore"),
     ".server.shared.state": ("SharedState",),
+    ".server.asgi.used_ids": ("MemoryUsedIds", "UsedIds"),
     ".server.toolkit.middleware": ("Middleware", "MiddlewareRequest", "Next", "limit_rate"),
     ".server.toolkit.registry": ("CacheHint",),
     ".server.toolkit.resources": ("AnyPath",),

@@ -193,6 +193,7 @@ from .server.shared.session_store import (
     SessionStore as SessionStore,
 )
 from .server.shared.state import SharedState as SharedState
+from .server.asgi.used_ids import MemoryUsedIds as MemoryUsedIds, UsedIds as UsedIds
 from .server.toolkit.middleware import (
     Middleware as Middleware,
     MiddlewareRequest as MiddlewareRequest,

@@ -211,6 +211,7 @@ EXPORTS = (
         "SessionStore",
     ),
     _export(".server.shared.state", "shared", "SharedState"),
+    _export(".server.asgi.used_ids", "shared", "MemoryUsedIds", "UsedIds"),
     _export(
         ".server.toolkit.middleware",
         "middleware+server",

@@ -7,6 +7,7 @@ keep them in one slot of a cluster. All but the few of a server that runs expire
     changes        a stream of at most `KEPT_CHANGES` entries
     events:ID      a stream: the events of all streams of a session, `0-1`, `0-2` and so on
     streams:ID     a hash: where the streams of a session are, and how much its events take
+    used:DIGEST    there as long as an id counts as used
     inbox:WORKER   a stream of letters
     alive:WORKER   there as long as the worker beats
 
@@ -408,6 +409,29 @@ class RedisEventStore:
                 return None  # the event is one of another stream
         requests = msgspec.json.decode(state[1 + _TOKEN_BYTES :].partition(b" ")[2])
         return StoredEvents(stream, events, f"{stream}-{cursor}", is_over, requests)
+
+
+class RedisUsedIds:
+    """Ids in an engine. See `UsedIds`."""
+
+    def __init__(self, engine: RedisEngine) -> None:
+        self._engine = engine
+
+    async def use(self, digest: bytes, seconds: float) -> bool:
+        """Set a string, unless there is one of another call.
+
+        A command that was sent twice, as the connection broke, finds its own string.
+        """
+        key, own = self._engine.key("used", digest.hex()), os.urandom(_TOKEN_BYTES)
+        expiry = ("PX", _milliseconds(seconds))
+        if await self._engine.call("SET", key, own, *expiry, "NX") is not None:
+            return True
+        stored: bytes | None = await self._engine.call("GET", key)
+        return stored == own
+
+    async def is_used(self, digest: bytes) -> bool:
+        """Look for a string."""
+        return bool(await self._engine.call("EXISTS", self._engine.key("used", digest.hex())))
 
 
 def _value_of(record: SessionRecord) -> bytes:

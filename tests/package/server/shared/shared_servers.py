@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 
 from mcp_protocol import Context, Server, SharedState
-from package.asgi_client import Http, asgi
+from package.asgi_client import Http, asgi, is_reading
 from package.asgi_stream import SECONDS
 
 WORKERS = 3
@@ -140,17 +140,9 @@ async def sharing(
         async def any_of_them(scope: Any, receive: Any, send: Any) -> None:
             await choose(each).app(scope, receive, send)
 
-        await eventually(lambda: all(is_reading(http) for http in each))
+        await eventually(lambda: all(is_reading(http.app) for http in each))
         any = await stack.enter_async_context(asgi(any_of_them, lifespan=False))
         yield Workers(any, each, servers)
-
-
-def is_reading(http: Http) -> bool:
-    """Whether a worker hears of changes."""
-    app: Any = http.app
-    [state] = app._states.values()
-    reads: bool = state.shared.is_reading
-    return reads
 
 
 async def eventually(is_so: Callable[[], bool]) -> None:
