@@ -146,6 +146,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--sample", action="store_true", help=text)
     text = "requests over HTTP go the whole way, those that could go the plain way too"
     parser.addoption("--whole-way", action="store_true", help=text)
+    text = "servers over HTTP have three workers and an engine; each request reaches a random one"
+    parser.addoption("--shared", action="store_true", help=text)
     text = "what the models of the tested package are written for"
     parser.addoption("--models", choices=LIBRARIES, default=LIBRARIES[0], help=text)
 

@@ -116,6 +116,7 @@ from .server.asgi.event_store import (
     EventStore as EventStore,
     MemoryEventStore as MemoryEventStore,
     StoredEvent as StoredEvent,
+    StoredEvents as StoredEvents,
 )
 from .server.asgi.routes import RouteRequest as RouteRequest, RouteResponse as RouteResponse
 from .server.asgi.settings import Limits as Limits, ServerHttpSettings as ServerHttpSettings
@@ -192,6 +193,7 @@ from .server.shared.session_store import (
     SessionStore as SessionStore,
 )
 from .server.shared.state import SharedState as SharedState
+from .server.asgi.used_ids import MemoryUsedIds as MemoryUsedIds, UsedIds as UsedIds
 from .server.toolkit.middleware import (
     Middleware as Middleware,
     MiddlewareRequest as MiddlewareRequest,

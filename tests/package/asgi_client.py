@@ -12,9 +12,10 @@ sends out of order fails the test, and so does whatever it raises.
 
 from __future__ import annotations
 
+import random
 from collections import deque
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, TypeAlias, Unpack
 
 import anyio
@@ -24,10 +25,19 @@ from mcp_protocol.server.asgi.settings import ServerHttpOptions
 from package.asgi_stream import SECONDS, App, Reply, Stream
 from package.wire import HANDSHAKE, INITIALIZED, encoded, facts, initialize, request
 
+ALONE = frozenset({"shared", "sessions", "stateless", "sse_path", "events"})
+"""Options of servers that have one worker in any case."""
+
 Fields: TypeAlias = Mapping[str, str | None]
 
 SESSION = "mcp-session-id"
 """The header field that names a session."""
+
+SHARED: list[str] = []
+"""With `--shared`, the URL of the engine that the workers of each server share."""
+
+WORKERS = 3
+"""So many workers has a server then, and each request reaches a random one."""
 
 JSON, SSE = "application/json", "text/event-stream"
 BOTH = f"{JSON}, {SSE}"
@@ -41,7 +51,7 @@ class Http:
         path: Where it is called.
         fields: Header fields of every request, names in lower case.
         scope: More members of every scope, such as `root_path`.
-        lifespan: The application's lifespan, if it is run.
+        lifespans: The lifespans that are run.
     """
 
     def __init__(self, app: App, tasks: anyio.abc.TaskGroup, path: str) -> None:
@@ -49,7 +59,7 @@ class Http:
         self.path = path
         self.fields: dict[str, str | None] = {"host": "127.0.0.1:8000"}
         self.scope: dict[str, Any] = {}
-        self.lifespan: Lifespan | None = None
+        self.lifespans: list[Lifespan] = []
         self._tasks = tasks
 
     def another(self) -> Http:
@@ -58,8 +68,10 @@ class Http:
 
     async def shut_down(self) -> None:
         """Have the application's lifespan end now."""
-        assert self.lifespan is not None
-        await self.lifespan.end()
+        assert self.lifespans
+        async with anyio.create_task_group() as tasks:
+            for each in self.lifespans:
+                tasks.start_soon(each.end)
 
     async def post(self, message: Any, path: str | None = None, **fields: str | None) -> Reply:
         """POST a message: JSON, or bytes as they are. A field that is `None` is left out."""
@@ -231,20 +243,59 @@ async def asgi(
         lifespan: Whether the application's lifespan is run.
         options: More for `Server.asgi`.
     """
+    if SHARED and hasattr(server, "asgi") and lifespan and not ALONE & options.keys():
+        async with _several(server, path, options) as http:
+            yield http
+        return
     app = server.asgi(path, **options) if hasattr(server, "asgi") else server
     async with anyio.create_task_group() as tasks:
         http = Http(app, tasks, path)
         if not lifespan:
             yield http
         else:
-            http.lifespan = Lifespan(app)
-            tasks.start_soon(http.lifespan.run)
-            await http.lifespan.begin()
-            try:
+            async with _lifespan_of(app, tasks) as only:
+                http.lifespans = [only]
                 yield http
-            finally:
-                await http.lifespan.end()
         tasks.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def _lifespan_of(app: App, tasks: anyio.abc.TaskGroup) -> AsyncIterator[Lifespan]:
+    """Run the lifespan of an application."""
+    lifespan = Lifespan(app)
+    tasks.start_soon(lifespan.run)
+    await lifespan.begin()
+    try:
+        yield lifespan
+    finally:
+        await lifespan.end()
+
+
+@asynccontextmanager
+async def _several(server: Any, path: str, options: ServerHttpOptions) -> AsyncIterator[Http]:
+    """Run workers of a server that share an engine, and send each request to a random one."""
+    apps = [server.asgi(path, **{**options, "shared": SHARED[0]}) for _ in range(WORKERS)]
+    choose = random.Random(7).choice
+
+    async def any_of_them(scope: Any, receive: Any, send: Any) -> None:
+        await choose(apps)(scope, receive, send)
+
+    async with anyio.create_task_group() as tasks, AsyncExitStack() as stack:
+        http = Http(any_of_them, tasks, path)
+        http.lifespans = [await stack.enter_async_context(_lifespan_of(app, tasks)) for app in apps]
+        with anyio.fail_after(SECONDS):
+            while not all(is_reading(app) for app in apps):
+                await anyio.sleep(0.001)
+        yield http
+        await stack.aclose()
+        tasks.cancel_scope.cancel()
+
+
+def is_reading(app: Any) -> bool:
+    """Whether a worker hears of changes."""
+    [state] = app._states.values()
+    reads: bool = state.shared.is_reading
+    return reads
 
 
 class Lifespan:

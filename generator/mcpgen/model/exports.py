@@ -129,7 +129,12 @@ EXPORTS = (
     _export(".runtime.request_context", "server", "Principal"),
     _export(".runtime.request_context", "client server", "RequestContext"),
     _export(
-        ".server.asgi.event_store", "server+http", "EventStore", "MemoryEventStore", "StoredEvent"
+        ".server.asgi.event_store",
+        "server+http",
+        "EventStore",
+        "MemoryEventStore",
+        "StoredEvent",
+        "StoredEvents",
     ),
     _export(".server.asgi.routes", "routes", "RouteRequest", "RouteResponse"),
     _export(".server.asgi.settings", "server+http", "Limits", "ServerHttpSettings"),
@@ -206,6 +211,7 @@ EXPORTS = (
         "SessionStore",
     ),
     _export(".server.shared.state", "shared", "SharedState"),
+    _export(".server.asgi.used_ids", "shared", "MemoryUsedIds", "UsedIds"),
     _export(
         ".server.toolkit.middleware",
         "middleware+server",

@@ -46,7 +46,8 @@ def session_endpoint(
         if settings.sessions == "sealed":
             from .sealed_sessions import SealedEndpoint  # few servers seal sessions
 
-            return SealedEndpoint(service, settings, revisions, background, quotas, draft)
+            used = None if shared is None else shared.state.used
+            return SealedEndpoint(service, settings, revisions, background, quotas, draft, used)
         if shared is not None and not settings.stateless:
             from ..shared.shared_sessions import SharedEndpoint  # few servers share sessions
 
@@ -102,11 +103,12 @@ def shared_worker(service: Service, settings: ServerHttpSettings) -> SharedWorke
 
 
 def authentication_of(
-    service: Service, protection: Protection | None, path: str
+    service: Service, protection: Protection | None, path: str, shared: SharedWorker | None
 ) -> Authentication | None:
     """Authenticates and authorizes the requests at a path; `None` if they are not protected."""
     if protection is None:
         return None
     from ..auth.authenticator import Authenticator  # as above
 
-    return Authenticator(protection, service.revisions, service.required_scopes, path)
+    used = None if shared is None else shared.state.used
+    return Authenticator(protection, service.revisions, service.required_scopes, path, used)

@@ -3,14 +3,10 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""Sessions over HTTP: one client's session, its streams, and the registry of all sessions.
+"""Sessions over HTTP: one client's session, and the registry of all sessions.
 
 A response is sent to the POST of its request, other messages to a stream that the client opened by
 GET. No message is sent twice.
-
-A stream outlives the connections that carry it. An event is stored first, if there is a store, and
-then written to the connection, if there is one. A client whose connection broke, or was closed by
-the server, resumes the stream with the id of the last event it received.
 
 When a session has to make room for another, sessions that a flood consists of go first: those whose
 client did nothing after `initialize`, then those of the address that has most. So a client that
@@ -25,8 +21,7 @@ from __future__ import annotations
 import logging
 import secrets
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 import anyio
@@ -40,15 +35,14 @@ from ...runtime.peer import Peer
 from ...runtime.request_context import Identity
 from ...runtime.task_scope import TaskScope, loop_clock
 from ..serving import AnnouncementQueue, Service
-from .event_store import EventStore
+from .event_store import StoredEvents
 from .quotas import MemoryQuota, subscriptions_size
-from .response_writer import PostResponse, SseResponse
+from .response_writer import PostResponse
+from .resumable_stream import ResumableStream
 from .settings import Limits, ServerHttpSettings
 
 logger = logging.getLogger(__name__)
 
-_NO_HEADERS: Mapping[str, str] = {}
-_WRITE_SECONDS = 0.5  # for a write to the previous connection, once the client resumes
 _ID_BYTES = 32
 _DISCONNECTED_STREAMS = 4  # GET streams that are kept for a client that may resume them
 _UNCONFIRMED_SHARE = 100  # one session in so many may be unconfirmed before those go first
@@ -197,21 +191,26 @@ class HttpSession(Channel):
         self.release_memory(reserved + self._subscriptions_size - size)
         self._subscriptions_size = size
 
-    def new_stream(self) -> ResumableStream:
-        """A new stream with a unique name."""
+    def new_stream(self, carrier: PostResponse | None = None) -> ResumableStream:
+        """A new stream with a unique name.
+
+        Args:
+            carrier: The response that the stream belongs to; `None` for one opened by GET.
+        """
         self._stream_count += 1
-        stream = self._stream(f"{self._prefix}-{self._stream_count}")
+        stream = self._stream(f"{self._prefix}-{self._stream_count}", carrier)
         self.streams[stream.name] = stream
         return stream
 
-    async def stream_of(self, event_id: str) -> ResumableStream | None:
-        """The stream of this session that an event belongs to, also if it has ended."""
-        known = await self._store.after(event_id) if self._store is not None else None
-        if known is None or not known[0].startswith(f"{self._prefix}-"):
-            return None
-        stream = self.streams.get(known[0])
+    async def stored_after(self, event_id: str) -> StoredEvents | None:
+        """The stream of this session that an event belongs to, and its later events."""
+        return None if self._store is None else await self._store.after(self.id, event_id)
+
+    def stream_of(self, stored: StoredEvents) -> ResumableStream:
+        """The stream that events belong to, also if it has ended."""
+        stream = self.streams.get(stored.stream)
         if stream is None:
-            stream = self._stream(known[0])
+            stream = self._stream(stored.stream)
             stream.over = True
         return stream
 
@@ -325,27 +324,35 @@ class HttpSession(Channel):
         self._service.announcer.remove(self.queue)
         self.peer.stop_serving()  # first: handlers that wait for the client are no failures
         await self.peer.close()
-        for stream in list(self.streams.values()):
-            stream.stop()
-            await self._discard_stream(stream)
-        for name in self._ended:
-            await self._discard_events(name)
+        await self._end_streams()
         self._listening.clear()
         self._pending.clear()
         self.release_memory(self.kept)
 
-    def _stream(self, name: str) -> ResumableStream:
+    def _stream(self, name: str, carrier: PostResponse | None = None) -> ResumableStream:
         polling = self.revision.facts.http.polling
-        return ResumableStream(name, self._store, polling, self._settings.retry)
+
+        def requests() -> Sequence[RequestId]:
+            return [key for key, each in self.responses.items() if each is carrier]
+
+        return ResumableStream(self.id, name, self._store, polling, self._settings.retry, requests)
+
+    async def _end_streams(self) -> None:
+        """Send nothing more on any stream, and let none be resumed."""
+        for stream in self.streams.values():
+            stream.stop()
+        self.streams.clear()
+        await self._discard_events()
 
     async def _discard_stream(self, stream: ResumableStream) -> None:
         if self.streams.pop(stream.name, None) is not None:
             await self._discard_events(stream.name)
 
-    async def _discard_events(self, name: str) -> None:
+    async def _discard_events(self, name: str | None = None) -> None:
+        """Discard the events of a stream, or of all."""
         if self._store is not None:
             try:
-                await self._store.discard(name)
+                await self._store.discard(self.id, name)
             except Exception as error:
                 logger.error("the event store failed, so a stream is not forgotten: %r", error)
 
@@ -476,190 +483,3 @@ class SessionRegistry:
 
 def _first_idle(sessions: _Sessions) -> HttpSession | None:
     return next((session for session in sessions.values() if not session.users), None)
-
-
-class ResumableStream:
-    """One stream. Any number of tasks may send; all connections see the events in one order.
-
-    Args:
-        name: The name, unique over all sessions.
-        store: Stores the events; `None` for a stream that can't be resumed.
-        polling: Whether the stream starts with an event that has an id and no data.
-        retry: Seconds that a client is told to wait before it reconnects.
-
-    Attributes:
-        name: As passed.
-        over: Whether nothing more is sent.
-        held: The scope that keeps a GET connection open.
-    """
-
-    def __init__(self, name: str, store: EventStore | None, polling: bool, retry: float) -> None:
-        self.name = name
-        self.over = False
-        self.held: anyio.CancelScope | None = None
-        self._store = store
-        self._polling = polling and store is not None
-        self._retry = max(1, round(retry * 1000))
-        self._response: SseResponse | None = None
-        self._writing: anyio.CancelScope | None = None
-        self._last_id: str | None = None
-        self._lock = anyio.Lock()
-
-    @property
-    def connected(self) -> bool:
-        """Whether there is an open connection."""
-        return self._response is not None and self._response.is_open
-
-    @property
-    def resumable(self) -> bool:
-        """Whether a client may resume the stream."""
-        return self._store is not None
-
-    async def open(
-        self,
-        response: SseResponse,
-        headers: Mapping[str, str] = _NO_HEADERS,
-        messages: Sequence[bytes] = (),
-    ) -> None:
-        """Start the response; in some revisions with an event that only has an id.
-
-        Args:
-            response: The connection.
-            headers: Further header fields of the response.
-            messages: Sent before the messages of other tasks.
-        """
-        async with self._lock:
-            self._response = response
-            try:
-                await response.open(headers)
-            except ConnectionClosedError:
-                self._response = None
-            if self._polling:
-                await self._send(b"", self._retry)
-            for message in messages:
-                await self._send(message)
-
-    async def put(self, message: bytes) -> bool:
-        """Store a message, and write it if there is a connection.
-
-        Returns:
-            Whether it was written, or can be had by resuming.
-        """
-        async with self._lock:
-            return not self.over and await self._send(message)
-
-    async def resume(self, response: SseResponse, event_id: str) -> bool:
-        """Continue on another connection, after an event.
-
-        Returns:
-            `False`, and nothing was written, if the event is unknown, or the stream has ended and
-            there is no later event.
-        """
-        await self._end_write()
-        async with self._lock:
-            known = await self._store.after(event_id) if self._store is not None else None
-            if known is None or (self.over and not known[1]):
-                return False
-            before, self._response = self._response, response
-            if before is not None:
-                await _close(before)
-            try:
-                await response.open()
-            except ConnectionClosedError:
-                self._response = None
-            for event in known[1]:
-                if event.message:
-                    await self._write(event.message, event.id)
-            if self.over:
-                await self._close_response()
-            return True
-
-    async def close_connection(self) -> None:
-        """Close the connection, not the stream, so that the client resumes.
-
-        No-op in revisions whose clients would not.
-        """
-        if self._polling:
-            async with self._lock:
-                if not self.over:
-                    await self._write(b"", self._last_id, self._retry)
-                    await self._close_response()
-
-    def disconnect(self, response: SseResponse) -> None:
-        """Record that the client of a connection is gone."""
-        response.abort()
-        if self._response is response:
-            self._response = None
-            self._cancel_write()
-
-    async def close(self, response: SseResponse) -> None:
-        """Close a connection, not the stream."""
-        async with self._lock:  # waits for another task that closes it
-            if self._response is response:
-                await self._close_response()
-
-    async def end(self) -> None:
-        """End the stream, after the event that is being written."""
-        async with self._lock:
-            self.over = True
-            await self._close_response()
-        self.stop()
-
-    def stop(self) -> None:
-        """Send nothing more. The task that holds a GET connection then closes it."""
-        self.over = True
-        if self.held is not None:
-            self.held.cancel()
-
-    async def _end_write(self) -> None:
-        """Wait for the current write, but cancel it if the client does not read."""
-        with anyio.move_on_after(_WRITE_SECONDS) as waiting:
-            async with self._lock:
-                return
-        if waiting.cancelled_caught:
-            self._cancel_write()
-
-    def _cancel_write(self) -> None:
-        if self._writing is not None:
-            self._writing.cancel()
-
-    async def _close_response(self) -> None:
-        response, self._response = self._response, None
-        if response is not None:
-            await _close(response)
-
-    async def _send(self, message: bytes, retry: int | None = None) -> bool:
-        event_id = await self._store_event(message)
-        written = await self._write(message, event_id, retry)
-        return written or event_id is not None
-
-    async def _store_event(self, message: bytes) -> str | None:
-        if self._store is None:
-            return None
-        try:
-            self._last_id = await self._store.add(self.name, message)
-        except Exception as error:
-            logger.error("the event store failed, so an event can't be had again: %r", error)
-            return None
-        return self._last_id
-
-    async def _write(self, message: bytes, event_id: str | None, retry: int | None = None) -> bool:
-        """Write an event; `False` if there is no connection, or not any more."""
-        response = self._response
-        if response is None:
-            return False
-        try:
-            with anyio.CancelScope() as self._writing:
-                await response.event(message, id=event_id, retry=retry)
-                return True
-        except ConnectionClosedError:
-            pass
-        finally:
-            self._writing = None
-        self.disconnect(response)
-        return False
-
-
-async def _close(response: SseResponse) -> None:
-    with suppress(ConnectionClosedError):
-        await response.close()

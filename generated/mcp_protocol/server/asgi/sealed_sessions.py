@@ -23,19 +23,18 @@ from __future__ import annotations
 
 import base64
 import binascii
+import hashlib
 import logging
 import os
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from itertools import islice
 from typing import Any
 
 import anyio
 import msgspec
 
 from ..._wire import UNREADABLE, UNWRITABLE
-from ...errors import MissingExtraError
+from ...errors import MissingExtraError, TransportError
 from ...facts import Revisions
 from ...protocol import jsonrpc
 from ...protocol.lifecycle import Session
@@ -49,13 +48,14 @@ from .http_session import HttpSession
 from .quotas import Quotas
 from .session_endpoint import CheckDraft, SessionEndpoint, initialize_request
 from .settings import ServerHttpSettings
+from .used_ids import MemoryUsedIds, UsedIds
 
 logger = logging.getLogger(__name__)
 
 ID_CHARACTERS = 4096
 """Most characters of a sealed session id."""
 
-REVOKED = 10_000
+ENDED = 10_000
 """Ids of ended sessions that a process refuses; one more lets the oldest live again."""
 
 LACKS = (
@@ -125,7 +125,6 @@ class SessionCipher:
         self._keys = keys
         self._seconds = seconds
         self._now = now
-        self._revoked: OrderedDict[str, int] = OrderedDict()
 
     def seal(self, session: Session, owner: Identity | None) -> str | None:
         """The id of a session; `None` if none of `ID_CHARACTERS` can carry it.
@@ -155,11 +154,11 @@ class SessionCipher:
         """The session of an id.
 
         Returns:
-            `None` for an id that these keys did not seal for this owner, that was altered, has
-            expired, or was revoked in this process.
+            `None` for an id that these keys did not seal for this owner, that was altered, or has
+            expired.
         """
         raw = _bytes_of(identifier)
-        if raw is None or identifier in self._revoked:
+        if raw is None:
             return None
         salt, text, associated = raw[:_SALT_BYTES], raw[_SALT_BYTES:], self._associated(owner)
         for key in self._keys():
@@ -170,14 +169,6 @@ class SessionCipher:
                 continue
             return sealed if self._now() < sealed.expires else None
         return None
-
-    def revoke(self, identifier: str, expires: int) -> None:
-        """Refuse an id in this process until it expires."""
-        now = self._now()
-        self._revoked[identifier] = expires
-        for each, until in [*islice(self._revoked.items(), 2)]:
-            if until <= now or len(self._revoked) > REVOKED:
-                del self._revoked[each]
 
     def _cipher_of(self, key: bytes, salt: bytes) -> tuple[Any, bytes]:
         """The cipher and the nonce of one id."""
@@ -192,6 +183,10 @@ class SessionCipher:
 class SealedEndpoint(SessionEndpoint):
     """Serves the revisions with sessions, whose ids carry them; see `SessionEndpoint`.
 
+    Args:
+        used: Stores the ids of sessions that were ended; by default in this process. The other
+            arguments are those of `SessionEndpoint`.
+
     Raises:
         ValueError: The server has no key.
         MissingExtraError: `cryptography` is not installed.
@@ -205,8 +200,11 @@ class SealedEndpoint(SessionEndpoint):
         background: TaskScope,
         quotas: Quotas,
         check_draft: CheckDraft | None,
+        used: UsedIds | None = None,
     ) -> None:
         super().__init__(service, settings, revisions, background, quotas, check_draft)
+        self._ended: UsedIds = MemoryUsedIds(ENDED) if used is None else used
+        self._end_response = _ENDED_HERE if used is None else HttpResponse(200)
         self._cipher = session_cipher(service, settings)
         self._protected = settings.auth is not None
         self._warned = False
@@ -224,7 +222,10 @@ class SealedEndpoint(SessionEndpoint):
     ) -> None:
         """Respond to one POST; see `SessionEndpoint.post`."""
         identifier = self.named_session(request)
-        sealed = self._open(identifier)
+        sealed = await self._open(identifier)
+        if isinstance(sealed, HttpResponse):
+            await sealed.send(send)
+            return
         initialize = initialize_request(message)
         if initialize is not None and (identifier is None or sealed is not None):
             await self.initialize(request, initialize, body, receive, send, self._identify)
@@ -247,30 +248,44 @@ class SealedEndpoint(SessionEndpoint):
 
     async def get(self, request: http.HttpRequest, receive: http.Receive, send: http.Send) -> None:
         """Refuse to open a stream, which would reach the changes of one process alone."""
-        if self._open(self.named_session(request)) is None:
+        sealed = await self._open(self.named_session(request))
+        if isinstance(sealed, HttpResponse):
+            await sealed.send(send)
+        elif sealed is None:
             await super().get(request, receive, send)
-            return
-        refused = self.check_version(request)
-        await (refused or _NO_STREAM).send(send)
+        else:
+            await (self.check_version(request) or _NO_STREAM).send(send)
 
     async def delete(self, request: http.HttpRequest, send: http.Send) -> None:
-        """End a session in this process: others do not know of it, and serve its id further."""
+        """End a session; processes that share no state do not know of it, and serve it further."""
         identifier = self.named_session(request)
-        sealed = self._open(identifier)
+        sealed = await self._open(identifier)
         if identifier is None or sealed is None:
             await super().delete(request, send)
             return
-        refused = self.check_version(request)
-        if refused is None:
-            self._cipher.revoke(identifier, sealed.expires)
-        await (refused or _ENDED_HERE).send(send)
+        refused = sealed if isinstance(sealed, HttpResponse) else self.check_version(request)
+        if refused is None and isinstance(sealed, SealedSession):
+            try:
+                await self._ended.use(_digest_of(identifier), sealed.expires - time.time())
+            except TransportError:
+                refused = _UNREACHABLE
+        await (refused or self._end_response).send(send)
 
-    def _open(self, identifier: str | None) -> SealedSession | None:
-        """The session that an id carries, if that is served here."""
+    async def _open(self, identifier: str | None) -> SealedSession | HttpResponse | None:
+        """The session that an id carries, if that is served here and was not ended.
+
+        Returns:
+            A refusal if the state that processes share can't be reached.
+        """
         if identifier is None or self.registry.get(identifier) is not None:
             return None
         sealed = self._cipher.open(identifier, self._owner())
-        return None if sealed is None or sealed.revision not in self.revisions else sealed
+        if sealed is None or sealed.revision not in self.revisions:
+            return None
+        try:
+            return None if await self._ended.is_used(_digest_of(identifier)) else sealed
+        except TransportError:
+            return _UNREACHABLE
 
     def _identify(self, session: Session) -> str | None:
         """The sealed id of a new session; `None` if this process has to keep it."""
@@ -292,6 +307,9 @@ _NO_STREAM = http_response.refusal(
     405,
     f"a stream of changes, and what is resumed, needs {LACKS}",
     headers={"Allow": "POST, DELETE"},
+)
+_UNREACHABLE = http_response.unavailable(
+    "the state that the processes of this server share can't be had now"
 )
 _ENDED_HERE = HttpResponse(
     200, b'{"ended":"in this process; others serve the id until it expires"}'
@@ -317,6 +335,10 @@ def _is_response(message: jsonrpc.Message) -> bool:
     if isinstance(message, jsonrpc.InvalidMessage):
         return message.response
     return isinstance(message, (jsonrpc.Result, jsonrpc.Failure))
+
+
+def _digest_of(identifier: str) -> bytes:
+    return hashlib.sha256(identifier.encode()).digest()
 
 
 def _text_of(raw: bytes) -> str:

@@ -41,6 +41,7 @@ from ...runtime.request_context import PRINCIPAL, Principal
 from ..asgi import http_response
 from ..asgi.http_response import HttpResponse
 from ..asgi.request import HttpRequest, Receive, Scope, Send
+from ..asgi.used_ids import UsedIds
 from .dpop_validation import InvalidProofError, NonceRequiredError, ProofValidator
 from .protected import Protected
 from .verifiers import InvalidTokenError, bind_verifier, is_bearer_token
@@ -81,10 +82,16 @@ class Authenticator:
         revisions: The revisions that are served.
         required: Returns the scopes that a message requires.
         path: Path of the endpoint, below the mount point.
+        used: Stores the ids of DPoP proofs; by default in this process.
     """
 
     def __init__(
-        self, protected: Protected, revisions: Revisions, required: ScopesOf, path: str
+        self,
+        protected: Protected,
+        revisions: Revisions,
+        required: ScopesOf,
+        path: str,
+        used: UsedIds | None = None,
     ) -> None:
         self._protected = protected
         self._revisions = revisions
@@ -92,7 +99,7 @@ class Authenticator:
         self._required = required
         self._verify = bind_verifier(protected.verifier, protected.trusted)
         self._failures = FailureLog()
-        self._proofs = None if protected.dpop is None else ProofValidator(protected.dpop)
+        self._proofs = None if protected.dpop is None else ProofValidator(protected.dpop, used)
         split = urlsplit(protected.resource)
         self._path = path.rstrip("/")
         self._base = f"{split.scheme}://{split.netloc}{split.path.removesuffix(self._path)}"
@@ -115,7 +122,7 @@ class Authenticator:
             principal = await self._verify(token)
             if principal is None:
                 raise InvalidTokenError("no verifier knows the token")
-            self._check_binding(request, principal, scheme, token)
+            await self._check_binding(request, principal, scheme, token)
         except InvalidTokenError as error:
             logger.info("a token was refused: %s", error)
             return self._refusal(request, 401, scheme, _INVALID, error="invalid_token")
@@ -204,7 +211,7 @@ class Authenticator:
             return False
         return self._revisions[name].facts.authorization.step_up == "union"
 
-    def _check_binding(
+    async def _check_binding(
         self, request: HttpRequest, principal: Principal, scheme: str, token: str
     ) -> None:
         """Check that a bound token comes with a proof of its key, and a bearer token without.
@@ -213,6 +220,7 @@ class Authenticator:
             InvalidTokenError: The scheme does not match the token.
             InvalidProofError: The proof is missing or invalid.
             NonceRequiredError: The nonce of the proof is missing or stale.
+            TransportError: The store of used ids can't be reached.
         """
         binding = principal.claims.get("cnf")
         if self._proofs is None:
@@ -229,7 +237,7 @@ class Authenticator:
             raise InvalidTokenError("a token that is bound to a key came without a proof")
         path = request.path.rstrip("/")
         url = self._protected.resource if path == self._path else f"{self._base}{request.path}"
-        self._proofs.check(request.field("DPoP"), token, str(jkt), request.method, url)
+        await self._proofs.check(request.field("DPoP"), token, str(jkt), request.method, url)
 
     def _refused_proof(
         self, request: HttpRequest, error: InvalidProofError | NonceRequiredError

@@ -5,10 +5,10 @@
 # ruff: noqa - a file that fixes change counts as edited
 """Validation of DPoP proofs, by which a client shows that it has the key of a bound token.
 
-A process accepts a proof once: its id is stored until the proof is too old. If the store is full,
-the oldest ids are evicted. With nonces, the proofs of evicted ids are rejected once the nonce is
-stale. Other processes do not know the ids: each of them accepts a proof once, while it is not too
-old.
+A proof is accepted once: its id is stored until the proof is too old. If the store is full, the
+oldest ids are evicted. With nonces, the proofs of evicted ids are rejected once the nonce is stale.
+Processes that share no store do not know the ids of others: each of them accepts a proof once,
+while it is not too old.
 
 Source: RFC 9449.
 """
@@ -20,7 +20,6 @@ import hmac
 import os
 import struct
 import time
-from collections import OrderedDict
 from dataclasses import KW_ONLY, dataclass
 from urllib.parse import urlsplit, urlunsplit
 
@@ -28,6 +27,7 @@ from ...auth.identifiers import comparable_uri
 from ...auth.json_documents import finite_number
 from ...auth.jwt_signing import base64url, base64url_decoded, base64url_sha256
 from ...errors import McpError
+from ..asgi.used_ids import MemoryUsedIds, UsedIds
 from .jws_validation import (
     ASYMMETRIC,
     ParsedToken,
@@ -105,15 +105,16 @@ class ProofValidator:
 
     Args:
         settings: The settings.
+        used: Stores the ids of proofs; by default in this process.
     """
 
-    def __init__(self, settings: DpopValidation) -> None:
+    def __init__(self, settings: DpopValidation, used: UsedIds | None = None) -> None:
         self._settings = settings
         assert settings.nonce_key is not None  # the settings make one
         self._key = settings.nonce_key
-        self._used: OrderedDict[bytes, float] = OrderedDict()
+        self._used: UsedIds = MemoryUsedIds(STORED_IDS) if used is None else used
 
-    def check(self, proof: str | None, token: str, jkt: str, method: str, url: str) -> None:
+    async def check(self, proof: str | None, token: str, jkt: str, method: str, url: str) -> None:
         """Check the proof of a request.
 
         Args:
@@ -126,6 +127,7 @@ class ProofValidator:
         Raises:
             InvalidProofError: The proof is missing, invalid, or was used before.
             NonceRequiredError: The proof is valid, except for its nonce.
+            TransportError: The store of used ids can't be reached.
         """
         parsed = None if proof is None else parse_token(proof)
         if parsed is None:
@@ -146,7 +148,9 @@ class ProofValidator:
             raise InvalidProofError("jti: expected an id")
         if self._settings.nonce and not self._is_fresh(claims.get("nonce")):
             raise NonceRequiredError("nonce: expected a fresh one of this server")
-        self._use(hashlib.sha256(f"{jkt} {identifier}".encode("utf-8", "surrogatepass")).digest())
+        digest = hashlib.sha256(f"{jkt} {identifier}".encode("utf-8", "surrogatepass")).digest()
+        if not await self._used.use(digest, 2 * seconds):
+            raise InvalidProofError("jti: the proof was used before")
 
     def nonce(self) -> str:
         """A new nonce: the time, signed."""
@@ -182,19 +186,6 @@ class ProofValidator:
             return False  # so the stamp is whole
         issued: float = _NONCE_TIME.unpack(stamp)[0]
         return abs(time.time() - issued) <= self._settings.seconds
-
-    def _use(self, identifier: bytes) -> None:
-        """Record that a proof was used.
-
-        Raises:
-            InvalidProofError: It was used before.
-        """
-        now, used = time.time(), self._used
-        while used and (next(iter(used.values())) < now or len(used) >= STORED_IDS):
-            used.popitem(last=False)
-        if identifier in used:
-            raise InvalidProofError("jti: the proof was used before")
-        used[identifier] = now + 2 * self._settings.seconds
 
 
 def _target(url: str) -> str:

@@ -11,13 +11,15 @@ Streams and calls live in the worker that has their connection. What concerns th
 response of the client by the id of the request, which begins with that of the worker; a
 cancellation to all; a message for the stream that the client opened by GET to the worker of that.
 
-A worker that ends, or has no room, releases sessions; only their client and time end them.
+A stream can be resumed at any worker; see `shared_streams`. A worker that ends, or has no room,
+releases sessions; only their client and time end them.
 
 Source: basic/transports#session-management (2025-03-26 to 2025-11-25).
 """
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import logging
 from collections.abc import Callable, Collection, Sequence
@@ -41,21 +43,39 @@ from ...runtime.request_context import PRINCIPAL, Identity
 from ...runtime.task_scope import TaskScope
 from ..asgi import http_response
 from ..asgi import request as http
+from ..asgi.event_store import MemoryEventStore, StoredEvents
 from ..asgi.http_response import HttpResponse
 from ..asgi.http_session import HttpSession
 from ..asgi.quotas import Quotas
+from ..asgi.response_writer import PostResponse, SseResponse
+from ..asgi.resumable_stream import ResumableStream
 from ..asgi.session_endpoint import CheckDraft, SessionEndpoint
 from ..asgi.settings import ServerHttpSettings
 from ..serving import Service
 from .bus import SharedStateError
 from .session_store import SessionRecord
-from .worker import ClientMessage, ServerMessage, SessionChanged, SharedWorker
+from .shared_streams import (
+    FOLLOWED_SECONDS,
+    SEPARATOR,
+    FollowedStream,
+    is_listening,
+    lost_message,
+    stream_name,
+)
+from .worker import (
+    ClientMessage,
+    ServerMessage,
+    SessionChanged,
+    SessionLetter,
+    SharedWorker,
+    StreamFollowed,
+    StreamTaken,
+)
 
 logger = logging.getLogger(__name__)
 
 _TRIES = 20  # to change a record that other workers change too
 _ID_CHARACTERS = 128  # of a session id that is looked for
-_SEPARATOR = "."  # in a request id, after the id of the worker
 _TOUCHES = 3  # of a session in use, while it could be idle once
 
 _UNREACHABLE = "the state that the processes of this server share can't be had now"
@@ -67,10 +87,14 @@ class SharedSession(HttpSession):
     Attributes:
         worker: The worker.
         record: The record as it was loaded or stored last.
+        is_ended: Whether it has ended for all workers.
+        followed: The streams of other workers that its client reads here, by name.
     """
 
     worker: SharedWorker
     record: SessionRecord
+    is_ended = False
+    followed: dict[str, FollowedStream]
 
     def begin(self, worker: SharedWorker, connection: ServerConnection, serial: int) -> None:
         """Name its worker, and take the state of its connection for what is stored.
@@ -82,7 +106,9 @@ class SharedSession(HttpSession):
         """
         self.worker = worker
         self._connection = connection
-        connection.prefix_requests(f"{worker.id}{_SEPARATOR}{serial}{_SEPARATOR}")
+        self._prefix = f"{worker.id}{SEPARATOR}{serial}"
+        connection.prefix_requests(f"{self._prefix}{SEPARATOR}")
+        self.followed = {}
         self._seen = self._negotiated
         self._storing = anyio.Lock()
         self.record = _record_of(self._seen, self.owner)
@@ -193,6 +219,71 @@ class SharedSession(HttpSession):
         if not await self._forward(message):
             await super().send_unrelated(message)
 
+    async def follow(self, stored: StoredEvents, response: SseResponse) -> FollowedStream:
+        """Have the client read a stream of another worker by a connection here."""
+        retry = self._settings.retry
+        stream = FollowedStream(self.id, stored.stream, self._store, False, retry, lambda: ())
+        self.followed[stream.name] = stream
+        await stream.start(response)
+        self._background.start_soon(self._follow, stream, stored)
+        return stream
+
+    async def _follow(self, stream: FollowedStream, stored: StoredEvents) -> None:
+        await stream.follow(stored, self.worker, self.revision)
+        if self.followed.get(stream.name) is stream:
+            del self.followed[stream.name]
+
+    async def take_over(self, stored: StoredEvents, response: SseResponse) -> ResumableStream:
+        """Continue a stream that the client opened by GET at another worker by one of this worker.
+
+        Args:
+            stored: Its events after the last one that the client has.
+            response: The connection.
+        """
+        if self._store is not None:
+            await self._store.finish(self.id, stored.stream)
+        stream = self.new_stream()
+        self.add_listening(stream)
+        await stream.open(response, before=stored.events)
+        return stream
+
+    async def lose_stream(self, name: str) -> None:
+        """Close the connection of a stream, which the client reads by another worker now."""
+        followed, own = self.followed.pop(name, None), self.streams.get(name)
+        if followed is not None:
+            followed.stop()
+        if own is not None and is_listening(name):
+            del self.streams[name]
+            own.stop()
+        elif own is not None:
+            await own.drop_connection()
+
+    def new_stream(self, carrier: PostResponse | None = None) -> ResumableStream:
+        """A new stream, whose name begins with this worker."""
+        self._stream_count += 1
+        name = stream_name(self._prefix, self._stream_count, listening=carrier is None)
+        stream = self._stream(name, carrier)
+        self.streams[name] = stream
+        return stream
+
+    async def close(self) -> None:
+        """End the calls here; their streams end with an error, since no worker goes on with them.
+
+        Other streams can be resumed at other workers, unless the session has ended.
+        """
+        if not (self.over or self.is_ended):
+            for stream in [*self.streams.values()]:
+                failure = lost_message(stream.requests(), self.revision)
+                if failure:
+                    await stream.put(failure, is_last=True)
+        await super().close()
+
+    async def _end_streams(self) -> None:
+        """Send nothing more on the streams, and leave what is stored of them to other workers."""
+        for stream in (*self.streams.values(), *self.followed.values()):
+            stream.stop()
+        self.streams.clear()
+
     async def _forward_pending(self) -> None:
         """Give messages that wait for a stream to the worker that has one now."""
         while self._pending and not self.over:
@@ -248,6 +339,8 @@ class SharedEndpoint(SessionEndpoint):
         check_draft: CheckDraft | None,
         worker: SharedWorker,
     ) -> None:
+        if isinstance(settings.events, MemoryEventStore):
+            settings = dataclasses.replace(settings, events=worker.state.events)
         super().__init__(service, settings, revisions, background, quotas, check_draft)
         self._worker = worker
         self._store = worker.state.sessions
@@ -291,7 +384,9 @@ class SharedEndpoint(SessionEndpoint):
     async def get(self, request: http.HttpRequest, receive: http.Receive, send: http.Send) -> None:
         """Open a stream of the session, or resume one."""
         session = await self._adopt(request)
-        if isinstance(session, SharedSession) and http.check_events(request) is None:
+        resumed = request.field(self._facts.headers.last_event_id)
+        is_new = resumed is None and http.check_events(request) is None
+        if isinstance(session, SharedSession) and is_new:
             try:
                 await session.listen()
             except SharedStateError:
@@ -299,19 +394,43 @@ class SharedEndpoint(SessionEndpoint):
         if isinstance(session, HttpResponse):
             await session.send(send)
             return
+        assert isinstance(session, SharedSession)
         try:
             await super().get(request, receive, send)
         finally:
-            if isinstance(session, SharedSession):
-                with anyio.move_on_after(PARTING_SECONDS, shield=True):
-                    await session.stop_listening()
+            with anyio.move_on_after(PARTING_SECONDS, shield=True):
+                await session.stop_listening()
+
+    async def _continue(
+        self, session: HttpSession, stored: StoredEvents, last_event_id: str, response: SseResponse
+    ) -> ResumableStream | None:
+        """The stream of events, resumed here, whichever worker writes it.
+
+        Raises:
+            SharedStateError: The engine can't be reached.
+        """
+        assert isinstance(session, SharedSession)
+        name = stored.stream
+        own = session.streams.get(name)
+        if is_listening(name):
+            await session.listen()
+        if own is None or own.followed_until > anyio.current_time():
+            await session.lose_stream(name)
+            await self._worker.publish(StreamTaken(self._worker.id, session.id, name))
+        if own is None and is_listening(name):
+            return await session.take_over(stored, response)
+        if own is None and not stored.over:
+            return await session.follow(stored, response)
+        return await super()._continue(session, stored, last_event_id, response)
 
     async def delete(self, request: http.HttpRequest, send: http.Send) -> None:
         """End the session, whichever workers have it."""
         session = await self._adopt(request)
         if isinstance(session, SharedSession):
+            session.is_ended = True
             try:
                 await self._store.end(session.id)
+                await self._worker.state.events.discard(session.id)
                 await self._worker.publish(SessionChanged(self._worker.id, session.id))
             except SharedStateError:
                 session = http_response.unavailable(_UNREACHABLE)
@@ -320,18 +439,32 @@ class SharedEndpoint(SessionEndpoint):
         else:
             await super().delete(request, send)
 
-    async def take(self, letter: SessionChanged | ClientMessage | ServerMessage) -> None:
-        """Handle what another worker says of a session that this one has."""
+    async def take(self, letter: SessionLetter) -> None:
+        """Handle what another worker says of a session, if this one has it."""
         session = self.registry.get(letter.session)
-        if not isinstance(session, SharedSession):
+        if isinstance(letter, StreamFollowed):
+            await self._take_followed(session, letter)
+        elif not isinstance(session, SharedSession):
             return
-        if isinstance(letter, SessionChanged):
-            if letter.origin != self._worker.id:
-                await self._load_again(session)
         elif isinstance(letter, ServerMessage):
             await HttpSession.send_unrelated(session, letter.body)
-        else:
+        elif isinstance(letter, ClientMessage):
             await self._take_from_client(session, letter.body)
+        elif letter.origin == self._worker.id:
+            return
+        elif isinstance(letter, StreamTaken):
+            await session.lose_stream(letter.stream)
+        else:
+            await self._load_again(session)
+
+    async def _take_followed(self, session: HttpSession | None, letter: StreamFollowed) -> None:
+        """Count the client of a stream as there; end a stream that is not written any more."""
+        stream = None if session is None else session.streams.get(letter.stream)
+        if stream is None:
+            events = self._worker.state.events
+            await events.finish(letter.session, letter.stream, letter.failure)
+        else:
+            stream.followed_until = anyio.current_time() + FOLLOWED_SECONDS
 
     async def reload(self) -> None:
         """Load the records of all sessions here; those that have none have ended."""
@@ -378,7 +511,8 @@ class SharedEndpoint(SessionEndpoint):
             except SharedStateError:
                 return http_response.unavailable(_UNREACHABLE)
         session = self.registry.get(identifier)
-        if record is None and session is not None:
+        if record is None and isinstance(session, SharedSession):
+            session.is_ended = True
             await self.registry.end(session)
         if record is None or record.owner != self._owner() or record.revision not in self.revisions:
             return http_response.unknown_session(self._facts.http.unknown_session)
@@ -415,6 +549,7 @@ class SharedEndpoint(SessionEndpoint):
     async def _load_again(self, session: SharedSession) -> None:
         record = await self._store.load(session.id, self._idle)
         if record is None:
+            session.is_ended = True
             await self.registry.end(session)
         else:
             session.take_record(record)
@@ -468,9 +603,9 @@ class SharedEndpoint(SessionEndpoint):
                 identifier = _member(message.params, PROGRESS_TOKEN)
         elif not isinstance(message, jsonrpc.Request):
             identifier = message.id
-        if not isinstance(identifier, str) or _SEPARATOR not in identifier:
+        if not isinstance(identifier, str) or SEPARATOR not in identifier:
             return False, None
-        worker = identifier.partition(_SEPARATOR)[0]
+        worker = identifier.partition(SEPARATOR)[0]
         return worker != self._worker.id, worker
 
     async def _take_from_client(self, session: SharedSession, body: bytes) -> None:

@@ -486,7 +486,9 @@ class LifespanState:
         endpoints: tuple[PlainEndpoint | None, ...] = (self.sessions, self.stateless)
         self.plain_endpoints = [each for each in endpoints if each is not None]
         self.sse = sse_endpoints(service, settings, self.quotas, self.bodies)
-        self.authenticator = authentication_of(service, settings.protected, settings.path)
+        self.authenticator = authentication_of(
+            service, settings.protected, settings.path, self.shared
+        )
         self.trace = trace_of("server", service.secret_names_of)
         if self.authenticator is not None:
             self.quotas.streams.deadline = self.authenticator.deadline

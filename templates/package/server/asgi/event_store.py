@@ -1,5 +1,10 @@
 """Stores for the events of streams, so that a client whose connection broke can resume.
 
+Events are stored by session and stream. A stream is written by one process, the one that serves
+its requests, and may be read by any: whoever reads waits for further events by the id of the last.
+A stream ends once. What is added later is refused, so a process that was thought dead, and ended by
+another one, writes nothing more.
+
 Source: basic/transports#resumability-and-redelivery (to 2025-11-25).
 """
 
@@ -9,9 +14,16 @@ from collections import OrderedDict, deque
 from collections.abc import Sequence
 from typing import Protocol
 
+import anyio
 import msgspec
 
+from ...channel import RequestId
+
+WAIT_SECONDS = 1.0
+"""Seconds for which `EventStore.wait` waits before it returns without events."""
+
 _OVERHEAD = 200  # estimated bytes of an event besides its message
+_NUMBER_DIGITS = 18
 
 
 class StoredEvent(msgspec.Struct, frozen=True, gc=False):
@@ -26,34 +38,80 @@ class StoredEvent(msgspec.Struct, frozen=True, gc=False):
     message: bytes
 
 
+class StoredEvents(msgspec.Struct, frozen=True):
+    """The events of a stream after one of them.
+
+    Attributes:
+        stream: Name of the stream.
+        events: The events.
+        cursor: What to wait for further ones with: an event id, which may be one that no client
+            has.
+        over: Whether the stream has ended with these events.
+        requests: Ids of the requests that it has to answer still; none for a stream opened by GET.
+    """
+
+    stream: str
+    events: Sequence[StoredEvent]
+    cursor: str
+    over: bool = False
+    requests: Sequence[RequestId] = ()
+
+
 class EventStore(Protocol):
     """A store for the events of streams.
 
     The package makes the names of streams: unique, of visible ASCII characters, as in event ids.
+    Names of sessions are their ids, which clients get.
     """
 
-    async def add(self, stream: str, message: bytes) -> str:
+    async def add(
+        self, session: str, stream: str, message: bytes, requests: Sequence[RequestId] = ()
+    ) -> str | None:
         """Store an event of a stream.
+
+        Args:
+            session: The session that the stream belongs to.
+            stream: The stream; it begins with its first event.
+            message: The message; empty for an event that only has an id.
+            requests: Ids of the requests that the stream has to answer after this event.
 
         Returns:
             The event id: one line of text, unique over all streams, never used twice, from which
-            `after` finds the stream.
+            `after` finds the stream. `None`, and nothing was stored, if the stream has ended.
         """
         ...
 
-    async def after(self, event: str) -> tuple[str, Sequence[StoredEvent]] | None:
+    async def after(self, session: str, event: str) -> StoredEvents | None:
         """The stream that an event belongs to, and all later events of that stream.
 
         Args:
+            session: The session of the client.
             event: The event id from a client: any text at all.
 
         Returns:
-            `None` if the event or a later one is unknown or was dropped.
+            `None` if the event or a later one is unknown, was dropped, or is another session's.
         """
         ...
 
-    async def discard(self, stream: str) -> None:
-        """Delete the events of a stream, known or not."""
+    async def wait(self, session: str, cursor: str) -> StoredEvents | None:
+        """As `after`, but waits for an event or the end, for `WAIT_SECONDS` at most.
+
+        Args:
+            session: The session.
+            cursor: The `cursor` of the events before.
+        """
+        ...
+
+    async def finish(self, session: str, stream: str, message: bytes = b"") -> str | None:
+        """Store the last event of a stream, and end it.
+
+        Returns:
+            Its event id. `None`, and nothing was stored, if the stream has ended before.
+        """
+        ...
+
+    async def discard(self, session: str, stream: str | None = None) -> None:
+        """Delete the events of a stream, or of a whole session; known or not."""
         ...
 
 
@@ -64,11 +122,15 @@ class _StoredStream(msgspec.Struct):
         events: Numbers and messages of the newest events.
         edge: Number of the last dropped event, if any.
         size: Bytes of the events.
+        over: Whether the stream has ended.
+        requests: Ids of the requests that it has to answer.
     """
 
     events: deque[tuple[int, bytes]]
     edge: int | None = None
     size: int = 0
+    over: bool = False
+    requests: Sequence[RequestId] = ()
 
 
 class MemoryEventStore:
@@ -89,44 +151,85 @@ class MemoryEventStore:
         self._limit = size
         self._size = 0
         self._last = 0
-        self._streams: OrderedDict[str, _StoredStream] = OrderedDict()
+        self._streams: OrderedDict[tuple[str, str], _StoredStream] = OrderedDict()
+        self._names: dict[str, dict[str, None]] = {}  # of the streams of a session, in order
+        self._news: anyio.Event | None = None  # there while somebody waits
 
     def __len__(self) -> int:
         """Number of streams."""
         return len(self._streams)
 
-    async def add(self, stream: str, message: bytes) -> str:
+    async def add(
+        self, session: str, stream: str, message: bytes, requests: Sequence[RequestId] = ()
+    ) -> str | None:
         """Store an event; its id is the name of the stream and a unique number."""
-        kept = self._streams.get(stream)
+        kept = self._streams.get((session, stream))
         if kept is None:
-            kept = self._streams[stream] = _StoredStream(deque())
+            kept = self._streams[session, stream] = _StoredStream(deque())
+            self._names.setdefault(session, {})[stream] = None
+        elif kept.over:
+            return None
+        kept.requests = requests
         self._last += 1
         kept.events.append((self._last, message))
         kept.size += len(message) + _OVERHEAD
         self._size += len(message) + _OVERHEAD
         if len(kept.events) > self._most:
             self._drop_first(kept)
-        self._streams.move_to_end(stream)
+        self._streams.move_to_end((session, stream))
         self._make_room(kept)
+        if self._news is not None:
+            self._news.set()
+            self._news = None
         return f"{stream}-{self._last}"
 
-    async def after(self, event: str) -> tuple[str, Sequence[StoredEvent]] | None:
+    async def after(self, session: str, event: str) -> StoredEvents | None:
         """The stream of an event, and its later events."""
-        stream, _, text = event.rpartition("-")
-        kept = self._streams.get(stream)
-        if kept is None or not text.isascii() or not text.isdecimal() or len(text) > 18:
+        stream, number = split_event_id(event)
+        kept = self._streams.get((session, stream))
+        if kept is None or number is None:
             return None
-        number = int(text)
         if number != kept.edge and all(number != known for known, _ in kept.events):
             return None
-        rest = [(known, message) for known, message in kept.events if known > number]
-        return stream, [StoredEvent(f"{stream}-{known}", message) for known, message in rest]
+        rest = [
+            StoredEvent(f"{stream}-{known}", message)
+            for known, message in kept.events
+            if known > number
+        ]
+        return StoredEvents(stream, rest, rest[-1].id if rest else event, kept.over, kept.requests)
 
-    async def discard(self, stream: str) -> None:
-        """Delete the events of a stream."""
-        kept = self._streams.pop(stream, None)
+    async def wait(self, session: str, cursor: str) -> StoredEvents | None:
+        """The later events, or the end, as soon as there are some."""
+        with anyio.move_on_after(WAIT_SECONDS):
+            while True:
+                stored = await self.after(session, cursor)
+                if stored is None or stored.events or stored.over:
+                    return stored
+                self._news = self._news or anyio.Event()
+                await self._news.wait()
+        return await self.after(session, cursor)
+
+    async def finish(self, session: str, stream: str, message: bytes = b"") -> str | None:
+        """Store the last event."""
+        event = await self.add(session, stream, message)
+        kept = self._streams.get((session, stream))
         if kept is not None:
-            self._size -= kept.size
+            kept.over = True
+        return event
+
+    async def discard(self, session: str, stream: str | None = None) -> None:
+        """Delete events."""
+        for name in [*self._names.get(session, ())] if stream is None else [stream]:
+            kept = self._streams.pop((session, name), None)
+            if kept is not None:
+                self._size -= kept.size
+                self._forget_name(session, name)
+
+    def _forget_name(self, session: str, stream: str) -> None:
+        names = self._names[session]
+        del names[stream]
+        if not names:
+            del self._names[session]
 
     def _drop_first(self, kept: _StoredStream) -> None:
         kept.edge, message = kept.events.popleft()
@@ -135,7 +238,15 @@ class MemoryEventStore:
 
     def _make_room(self, newest: _StoredStream) -> None:
         while self._size > self._limit and len(self._streams) > 1:
-            _, oldest = self._streams.popitem(last=False)
+            place, oldest = self._streams.popitem(last=False)
             self._size -= oldest.size
+            self._forget_name(*place)
         while self._size > self._limit and len(newest.events) > 1:
             self._drop_first(newest)
+
+
+def split_event_id(event: str) -> tuple[str, int | None]:
+    """The stream and the number that an event id names; no number in a text that is no id."""
+    stream, _, text = event.rpartition("-")
+    is_number = text.isascii() and text.isdecimal() and len(text) <= _NUMBER_DIGITS
+    return stream, int(text) if is_number else None

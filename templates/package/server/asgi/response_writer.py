@@ -229,13 +229,13 @@ class _SessionStream(Protocol):
     name: str
 
     @property
-    def connected(self) -> bool: ...
+    def attended(self) -> bool: ...
 
     async def open(
         self, response: SseResponse, headers: Mapping[str, str], messages: Sequence[bytes]
     ) -> None: ...
 
-    async def put(self, message: bytes) -> bool: ...
+    async def put(self, message: bytes, *, is_last: bool) -> bool: ...
 
     async def close_connection(self) -> None: ...
 
@@ -254,7 +254,7 @@ class _PostSession(Protocol):
 
     def leave(self) -> None: ...
 
-    def new_stream(self) -> _SessionStream: ...
+    def new_stream(self, carrier: PostResponse) -> _SessionStream: ...
 
     def stream_ended(self, name: str) -> None: ...
 
@@ -355,7 +355,7 @@ class PostResponse(Channel):
     @property
     def connected(self) -> bool:
         """Whether a client reads the stream, over this connection or a later one."""
-        return self._stream is not None and self._stream.connected
+        return self._stream is not None and self._stream.attended
 
     async def receive(self) -> bytes:
         """Raise `EndOfChannel`: the POST was the only message."""
@@ -400,7 +400,7 @@ class PostResponse(Channel):
                     return
             await self.open_stream()
         if self._stream is not None:
-            await self._stream.put(message.data)
+            await self._stream.put(message.data, is_last=is_response and self._left == 1)
             if is_response:
                 await self._count_response()
         else:
@@ -431,7 +431,7 @@ class PostResponse(Channel):
             await self.sse.open(self._headers)
             return
         documents, self._documents = self._documents or (), None
-        self._stream = self._session.new_stream()
+        self._stream = self._session.new_stream(self)
         await self._stream.open(self.sse, self._headers, documents)
 
     async def close_stream(self) -> None:

@@ -5,6 +5,9 @@ keep them in one slot of a cluster. All but the few of a server that runs expire
 
     session:ID     a string: the version of the record as 8 bytes, then the record
     changes        a stream of at most `KEPT_CHANGES` entries
+    events:ID      a stream: the events of all streams of a session, `0-1`, `0-2` and so on
+    streams:ID     a hash: where the streams of a session are, and how much its events take
+    used:DIGEST    there as long as an id counts as used
     inbox:WORKER   a stream of letters
     alive:WORKER   there as long as the worker beats
 
@@ -24,15 +27,28 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import anyio
+import msgspec
 
+from ...channel import RequestId
 from ...errors import MissingExtraError
 from ...runtime.pending_requests import PARTING_SECONDS
+from ..asgi import event_store
+from ..asgi.event_store import StoredEvent, StoredEvents, split_event_id
 from . import bus
 from .bus import ALIVE_SECONDS, LETTERS, WAIT_SECONDS, Changes, SharedStateError
 from .session_store import SessionRecord, decode_record, encode_record
 
 SCHEMES = ("redis", "rediss", "unix")
 """Schemes of URLs: TCP, TLS, and a socket of the file system."""
+
+EVENTS = 1000
+"""Most events of one session; the oldest are dropped."""
+
+EVENT_BYTES = 2**20
+"""Most bytes of their messages, but for the newest; likewise."""
+
+EVENT_SECONDS = 3600.0
+"""Seconds for which the events of a session are kept after the last one."""
 
 _SECONDS = 5.0  # for a command, and for a connection to be made
 _DAY_MS = 86_400_000
@@ -48,6 +64,38 @@ redis.call('SET', KEYS[1], ARGV[2], 'KEEPTTL')
 return 1
 """
 """Stores the next version of a record, if the version before it is stored."""
+
+
+_ADD = """
+local streams, name = KEYS[2], 's' .. ARGV[1]
+local state = redis.call('HGET', streams, name)
+if state then
+  if string.sub(state, 2, 9) == ARGV[5] then return tonumber(string.match(state, '^%d+', 10)) end
+  if string.sub(state, 1, 1) == '1' then return 0 end
+end
+local number = redis.call('HINCRBY', streams, 'last', 1)
+redis.call('HSET', streams, name, ARGV[4] .. ARGV[5] .. number .. ' ' .. ARGV[3])
+redis.call('XADD', KEYS[1], '0-' .. number, 's', ARGV[1], 'd', ARGV[2], 'o', ARGV[4])
+local size = redis.call('HINCRBY', streams, 'size', #ARGV[2])
+local count = redis.call('XLEN', KEYS[1])
+while count > 1 and (count > tonumber(ARGV[6]) or size > tonumber(ARGV[7])) do
+  local first = redis.call('XRANGE', KEYS[1], '-', '+', 'COUNT', 1)[1]
+  local dropped, of = string.sub(first[1], 3), 's' .. first[2][2]
+  redis.call('XDEL', KEYS[1], first[1])
+  redis.call('HSET', streams, 'edge', dropped)
+  if first[2][6] == '1' then redis.call('HDEL', streams, of) end
+  size = redis.call('HINCRBY', streams, 'size', 0 - #first[2][4])
+  count = count - 1
+end
+redis.call('PEXPIRE', KEYS[1], ARGV[8])
+redis.call('PEXPIRE', streams, ARGV[8])
+return number
+"""
+"""Adds an event, whose number it returns, unless its stream has ended; then drops the oldest.
+
+The field of a stream says whether it has ended; which command has added its last event, so that
+one that is sent again adds none; the number of that event; and the requests it has to answer.
+"""
 
 
 class RedisEngine:
@@ -266,6 +314,124 @@ class RedisSessionStore:
     async def end(self, identifier: str) -> None:
         """Delete a string."""
         await self._engine.call("DEL", self._engine.key("session", identifier))
+
+
+class RedisEventStore:
+    """Events in an engine. See `EventStore`.
+
+    Of one session, `EVENTS` with `EVENT_BYTES` are kept, for `EVENT_SECONDS` after the last one.
+    """
+
+    def __init__(self, engine: RedisEngine) -> None:
+        self._engine = engine
+
+    async def add(
+        self, session: str, stream: str, message: bytes, requests: Sequence[RequestId] = ()
+    ) -> str | None:
+        """Append an event."""
+        return await self._add(session, stream, message, requests, "0")
+
+    async def finish(self, session: str, stream: str, message: bytes = b"") -> str | None:
+        """Append the last event."""
+        return await self._add(session, stream, message, (), "1")
+
+    async def after(self, session: str, event: str) -> StoredEvents | None:
+        """Read the events from one on."""
+        _, number = split_event_id(event)
+        if not number:
+            return None
+        key = self._engine.key("events", session)
+        return await self._read(session, event, ("XRANGE", key, f"0-{number}", "+"))
+
+    async def wait(self, session: str, cursor: str) -> StoredEvents | None:
+        """Read the events after one, as soon as there are some."""
+        _, number = split_event_id(cursor)
+        block = ("BLOCK", round(event_store.WAIT_SECONDS * 1000))
+        key = self._engine.key("events", session)
+        read = ("XREAD", "COUNT", _BATCH, *block, "STREAMS", key, f"0-{number}")
+        return await self._read(session, cursor, read)
+
+    async def discard(self, session: str, stream: str | None = None) -> None:
+        """Forget a stream, whose events are then dropped in time, or delete those of a session."""
+        streams = self._engine.key("streams", session)
+        if stream is None:
+            await self._engine.call("DEL", streams, self._engine.key("events", session))
+        else:
+            await self._engine.call("HDEL", streams, "s" + stream)
+
+    async def _add(
+        self,
+        session: str,
+        stream: str,
+        message: bytes,
+        requests: Sequence[RequestId],
+        is_last: str,
+    ) -> str | None:
+        number = await self._engine.call(
+            "EVAL",
+            _ADD,
+            2,
+            self._engine.key("events", session),
+            self._engine.key("streams", session),
+            stream,
+            message,
+            msgspec.json.encode(requests),
+            is_last,
+            os.urandom(_TOKEN_BYTES),
+            EVENTS,
+            EVENT_BYTES,
+            _milliseconds(EVENT_SECONDS),
+        )
+        return f"{stream}-{number}" if number else None
+
+    async def _read(
+        self, session: str, event: str, command: tuple[str | bytes | int, ...]
+    ) -> StoredEvents | None:
+        """What a command reads of the stream of an event; see `EventStore.after`."""
+        stream, begin = split_event_id(event)
+        fields = ("s" + stream, "edge", "last")
+        read, (state, edge, last) = await self._engine.call_all(
+            command, ("HMGET", self._engine.key("streams", session), *fields)
+        )
+        if state is None or begin is None or not int(edge or 0) <= begin <= int(last):
+            return None
+        entries = read[0][1] if command[0] == "XREAD" and read else read or ()
+        events: list[StoredEvent] = []
+        is_over = False
+        cursor = begin
+        for identifier, (_, name, _, message, _, flag) in entries:
+            cursor = int(identifier[2:])
+            if name.decode() == stream:
+                is_over = is_over or flag == b"1"
+                if cursor > begin:
+                    events.append(StoredEvent(f"{stream}-{cursor}", message))
+            elif cursor == begin and command[0] == "XRANGE":
+                return None  # the event is one of another stream
+        requests = msgspec.json.decode(state[1 + _TOKEN_BYTES :].partition(b" ")[2])
+        return StoredEvents(stream, events, f"{stream}-{cursor}", is_over, requests)
+
+
+class RedisUsedIds:
+    """Ids in an engine. See `UsedIds`."""
+
+    def __init__(self, engine: RedisEngine) -> None:
+        self._engine = engine
+
+    async def use(self, digest: bytes, seconds: float) -> bool:
+        """Set a string, unless there is one of another call.
+
+        A command that was sent twice, as the connection broke, finds its own string.
+        """
+        key, own = self._engine.key("used", digest.hex()), os.urandom(_TOKEN_BYTES)
+        expiry = ("PX", _milliseconds(seconds))
+        if await self._engine.call("SET", key, own, *expiry, "NX") is not None:
+            return True
+        stored: bytes | None = await self._engine.call("GET", key)
+        return stored == own
+
+    async def is_used(self, digest: bytes) -> bool:
+        """Look for a string."""
+        return bool(await self._engine.call("EXISTS", self._engine.key("used", digest.hex())))
 
 
 def _value_of(record: SessionRecord) -> bytes:

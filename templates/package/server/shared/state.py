@@ -7,22 +7,31 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 
 import msgspec
 
+from ..asgi.event_store import EventStore, MemoryEventStore
+from ..asgi.used_ids import MemoryUsedIds, UsedIds
 from .bus import Bus
 from .session_store import SessionStore
 
+USED_IDS = 100_000
+"""Ids that a state in memory stores."""
+
 
 class SharedState(msgspec.Struct, frozen=True):
-    """The bus and the store that processes share; other engines than Redis have them too.
+    """The bus and the stores that processes share; other engines than Redis have them too.
 
     Attributes:
         bus: Tells workers of changes, and of each other.
         sessions: Stores the records of sessions.
+        events: Stores the events of streams.
+        used: Stores the ids of DPoP proofs that were used, and of sealed sessions that were ended.
         opened: Makes the context manager in which both are used; each event loop enters one.
     """
 
     bus: Bus
     sessions: SessionStore
     opened: Callable[[], AbstractAsyncContextManager[object]] = nullcontext
+    events: EventStore = msgspec.field(default_factory=MemoryEventStore)
+    used: UsedIds = msgspec.field(default_factory=lambda: MemoryUsedIds(USED_IDS))
 
 
 def state_of(name: str, shared: SharedState | str) -> SharedState:
@@ -38,7 +47,19 @@ def state_of(name: str, shared: SharedState | str) -> SharedState:
     """
     if isinstance(shared, SharedState):
         return shared
-    from .redis_engine import RedisBus, RedisEngine, RedisSessionStore  # loads a library
+    from .redis_engine import (  # loads a library
+        RedisBus,
+        RedisEngine,
+        RedisEventStore,
+        RedisSessionStore,
+        RedisUsedIds,
+    )
 
     engine = RedisEngine(shared, name)
-    return SharedState(RedisBus(engine), RedisSessionStore(engine), engine.opened)
+    return SharedState(
+        RedisBus(engine),
+        RedisSessionStore(engine),
+        engine.opened,
+        RedisEventStore(engine),
+        RedisUsedIds(engine),
+    )

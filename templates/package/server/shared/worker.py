@@ -91,7 +91,38 @@ class ServerMessage(msgspec.Struct, frozen=True, array_like=True, tag=4):
     body: bytes
 
 
-Letter: TypeAlias = Announcement | SessionChanged | ClientMessage | ServerMessage
+class StreamTaken(msgspec.Struct, frozen=True, array_like=True, tag=5):
+    """A client reads a stream by another connection from now on.
+
+    Attributes:
+        origin: The worker that has the connection.
+        session: Id of the session.
+        stream: Name of the stream.
+    """
+
+    origin: str
+    session: str
+    stream: str
+
+
+class StreamFollowed(msgspec.Struct, frozen=True, array_like=True, tag=6):
+    """A client reads a stream of a worker by another one.
+
+    Attributes:
+        session: Id of the session.
+        stream: Name of the stream.
+        failure: Ends the stream, if the worker does not write it any more.
+    """
+
+    session: str
+    stream: str
+    failure: bytes
+
+
+SessionLetter: TypeAlias = (
+    SessionChanged | ClientMessage | ServerMessage | StreamTaken | StreamFollowed
+)
+Letter: TypeAlias = Announcement | SessionLetter
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Letter).decode
@@ -101,7 +132,7 @@ _FORMAT = b"\x01"
 class SharedSessions(Protocol):
     """The sessions that a worker has."""
 
-    async def take(self, letter: SessionChanged | ClientMessage | ServerMessage) -> None:
+    async def take(self, letter: SessionLetter) -> None:
         """Handle what concerns a session, if this worker has it."""
         ...
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -12,9 +13,9 @@ from mcp_protocol.server.asgi.event_store import MemoryEventStore
 from requirements import EVERY_REVISION
 
 
-async def after(store: MemoryEventStore, event: str) -> list[bytes] | None:
-    found = await store.after(event)
-    return None if found is None else [each.message for each in found[1]]
+async def after(store: MemoryEventStore, event: Any) -> list[bytes] | None:
+    found = await store.after("s", event)
+    return None if found is None else [each.message for each in found.events]
 
 
 @pytest.mark.requirement(
@@ -22,22 +23,21 @@ async def after(store: MemoryEventStore, event: str) -> list[bytes] | None:
 )
 async def test_what_came_after_an_event_on_its_own_stream_can_be_had() -> None:
     store = MemoryEventStore()
-    ids: list[str] = []
+    ids: list[Any] = []
     for number in range(4):
-        ids.append(await store.add("a", b"a%d" % number))
-        ids.append(await store.add("b", b"b%d" % number))
+        ids.append(await store.add("s", "a", b"a%d" % number))
+        ids.append(await store.add("s", "b", b"b%d" % number))
     assert len(set(ids)) == len(ids)
     assert await after(store, ids[2]) == [b"a2", b"a3"]
     assert await after(store, ids[7]) == []
-    found = await store.after(ids[0])
+    found = await store.after("s", ids[0])
     assert found is not None
-    stream, rest = found
-    assert (stream, [each.id for each in rest]) == ("a", [ids[2], ids[4], ids[6]])
+    assert (found.stream, [each.id for each in found.events]) == ("a", [ids[2], ids[4], ids[6]])
 
 
 async def test_a_stream_keeps_its_newest_events() -> None:
     store = MemoryEventStore(events=2)
-    ids = [await store.add("a", b"%d" % number) for number in range(4)]
+    ids: list[Any] = [await store.add("s", "a", b"%d" % number) for number in range(4)]
     assert await after(store, ids[0]) is None  # what came right after it is gone
     assert await after(store, ids[1]) == [b"2", b"3"]
     assert await after(store, ids[3]) == []
@@ -45,7 +45,7 @@ async def test_a_stream_keeps_its_newest_events() -> None:
 
 async def test_a_stream_may_keep_one_event() -> None:
     store = MemoryEventStore(events=1)
-    ids = [await store.add("a", b"%d" % number) for number in range(3)]
+    ids: list[Any] = [await store.add("s", "a", b"%d" % number) for number in range(3)]
     assert [await after(store, each) for each in ids] == [None, [b"2"], []]
     for limits in ({"events": 0}, {"size": 0}):
         with pytest.raises(ValueError, match="at least 1"):
@@ -54,7 +54,7 @@ async def test_a_stream_may_keep_one_event() -> None:
 
 async def test_the_oldest_streams_make_room_for_the_newest() -> None:
     store = MemoryEventStore(size=10_000)
-    ids = [await store.add(f"stream{number}", bytes(2000)) for number in range(10)]
+    ids: list[Any] = [await store.add("s", f"stream{number}", bytes(2000)) for number in range(10)]
     assert len(store) == 4
     assert await after(store, ids[0]) is None
     assert await after(store, ids[9]) == []
@@ -63,43 +63,43 @@ async def test_the_oldest_streams_make_room_for_the_newest() -> None:
 async def test_events_without_a_message_take_room_too() -> None:
     store = MemoryEventStore(size=10_000)
     for number in range(1000):
-        await store.add(f"stream{number}", b"")
+        await store.add("s", f"stream{number}", b"")
     assert len(store) < 100
 
 
 async def test_a_stream_larger_than_the_store_keeps_its_end() -> None:
     store = MemoryEventStore(size=3000)
-    ids = [await store.add("a", bytes(1000)) for _ in range(10)]
+    ids: list[Any] = [await store.add("s", "a", bytes(1000)) for _ in range(10)]
     assert await after(store, ids[-2]) == [bytes(1000)]
     assert await after(store, ids[0]) is None
-    big = await store.add("a", bytes(5000))
+    big = await store.add("s", "a", bytes(5000))
     assert await after(store, ids[-1]) == [bytes(5000)]
     assert await after(store, big) == []
 
 
 async def test_no_id_is_given_twice_though_its_stream_was_forgotten() -> None:
     store = MemoryEventStore(size=500)
-    before = [await store.add("a", bytes(100)), await store.add("a", bytes(100))]
-    await store.add("b", bytes(400))
-    later = await store.add("a", b"new")
+    before = [await store.add("s", "a", bytes(100)), await store.add("s", "a", bytes(100))]
+    await store.add("s", "b", bytes(400))
+    later: Any = await store.add("s", "a", b"new")
     assert later not in before
     assert [await after(store, each) for each in before] == [None, None]
 
 
 async def test_a_stream_that_is_discarded_is_gone_and_makes_room() -> None:
     store = MemoryEventStore(size=1000)
-    first = await store.add("a", bytes(500))
-    await store.discard("a")
-    await store.discard("a")
-    await store.discard("never")
-    assert (await store.after(first), len(store)) == (None, 0)
-    ids = [await store.add(name, b"") for name in "bcde"]
+    first: Any = await store.add("s", "a", bytes(500))
+    await store.discard("s", "a")
+    await store.discard("s", "a")
+    await store.discard("s", "never")
+    assert (await store.after("s", first), len(store)) == (None, 0)
+    ids: list[Any] = [await store.add("s", name, b"") for name in "bcde"]
     assert [await after(store, each) for each in ids] == [[], [], [], []]
 
 
 @given(st.text() | st.from_regex(r"a-?(0{,19}[012]|[0-9]{,30})", fullmatch=True))
 async def test_any_text_at_all_is_taken_for_an_id(text: str) -> None:
     store = MemoryEventStore()
-    assert await store.add("a", b"one") == "a-1"
+    assert await store.add("s", "a", b"one") == "a-1"
     known = re.fullmatch("a-0{,17}1", text)  # zeros more or less, but no number without end
     assert await after(store, text) == ([] if known else None)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import anyio
 import pytest
 
 from mcp_protocol import Context, Server
+from mcp_protocol.channel import RequestId
 from mcp_protocol.server.asgi.event_store import MemoryEventStore
-from package.asgi_client import asgi
+from package.asgi_client import SESSION, asgi
 from package.asgi_stream import Stream
 from package.live import live, text_of
 from package.rules import holding
@@ -344,9 +346,9 @@ async def test_a_store_shared_by_processes_serves_resumed_streams() -> None:
     async with asgi(Steps().server, events=store) as http:
         await http.initialize("2025-11-25")
         last = (await http.post(call("2025-11-25", "plain"))).events[0].id
-        found = await store.after(last)
+        found = await store.after(str(http.fields[SESSION]), last)
         assert found is not None
-        assert len(found[1]) == 2
+        assert len(found.events) == 2
 
 
 async def test_events_of_finished_calls_and_lost_streams_are_dropped() -> None:
@@ -366,13 +368,21 @@ async def test_events_of_finished_calls_and_lost_streams_are_dropped() -> None:
 class Broken:
     """A store of events that fails."""
 
-    async def add(self, stream: str, message: bytes) -> str:
+    async def add(
+        self, session: str, stream: str, message: bytes, requests: Sequence[RequestId] = ()
+    ) -> str:
         raise OSError("no space left")
 
-    async def after(self, event: str) -> None:
+    async def finish(self, session: str, stream: str, message: bytes = b"") -> str:
+        raise OSError("no space left")
+
+    async def after(self, session: str, event: str) -> None:
         raise OSError("gone")
 
-    async def discard(self, stream: str) -> None:
+    async def wait(self, session: str, cursor: str) -> None:
+        raise OSError("gone")
+
+    async def discard(self, session: str, stream: str | None = None) -> None:
         raise OSError("gone")
 
 

@@ -29,9 +29,9 @@ from mcp_protocol import (
 from mcp_protocol.framing.http_headers import is_visible_ascii
 from mcp_protocol.protocol.lifecycle import Session
 from mcp_protocol.revisions import REVISIONS
+from mcp_protocol.server.asgi import sealed_sessions
 from mcp_protocol.server.asgi.sealed_sessions import (
     ID_CHARACTERS,
-    REVOKED,
     SessionCipher,
 )
 from mcp_protocol.server.asgi.settings import Limits
@@ -407,16 +407,19 @@ async def test_delete_ends_a_session_in_one_process_and_says_so(revision: str) -
             assert (await call(other, revision, "about")).status == 200
 
 
-def test_so_many_ended_sessions_are_remembered() -> None:
-    own = cipher_of()
-    ids = [own.seal(session_of(SESSIONS[-1]), None) or "" for _ in range(2)]
-    own.revoke(ids[0], 1060)
-    for number in range(REVOKED - 1):
-        own.revoke(str(number), 1060)
-    assert own.open(ids[0], None) is None
-    own.revoke(ids[1], 1060)
-    assert own.open(ids[0], None) is not None
-    assert own.open(ids[1], None) is None
+@newest
+async def test_so_many_ended_sessions_are_remembered(
+    revision: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sealed_sessions, "ENDED", 2)
+    async with serving(server_of()) as (http, _):
+        ids: list[str] = []
+        for _ in range(3):
+            ids.append(await opened(http, revision))
+            assert (await http.delete()).status == 200
+        ping = request(revision, "ping")
+        statuses = [(await http.post(ping, **{SESSION: each})).status for each in ids]
+        assert statuses == [200, 404, 404]
 
 
 @pytest.mark.requirement("http.get-reply")

@@ -5,12 +5,14 @@ from __future__ import annotations
 import logging
 import random
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import anyio
 import pytest
 
 from mcp_protocol import Context, Server
+from mcp_protocol.channel import RequestId
 from mcp_protocol.framing.http_headers import is_visible_ascii
 from mcp_protocol.server.asgi.settings import Limits
 from package.asgi_client import SESSION, asgi
@@ -310,13 +312,21 @@ class Discarding:
     def __init__(self) -> None:
         self.discarded = anyio.Event()
 
-    async def add(self, stream: str, message: bytes) -> str:
+    async def add(
+        self, session: str, stream: str, message: bytes, requests: Sequence[RequestId] = ()
+    ) -> str:
         return f"{stream}-1"
 
-    async def after(self, event: str) -> None:
+    async def finish(self, session: str, stream: str, message: bytes = b"") -> str:
+        return f"{stream}-2"
+
+    async def after(self, session: str, event: str) -> None:
         return None
 
-    async def discard(self, stream: str) -> None:
+    async def wait(self, session: str, cursor: str) -> None:
+        return None
+
+    async def discard(self, session: str, stream: str | None = None) -> None:
         self.discarded.set()
 
 

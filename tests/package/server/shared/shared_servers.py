@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 
 from mcp_protocol import Context, Server, SharedState
-from package.asgi_client import Http, asgi
+from package.asgi_client import Http, asgi, is_reading
 from package.asgi_stream import SECONDS
 
 WORKERS = 3
@@ -107,7 +107,7 @@ class Workers:
         servers: The servers.
     """
 
-    def __init__(self, any: Http, each: list[Http], servers: list[Waiting]) -> None:
+    def __init__(self, any: Http, each: list[Http], servers: list[Any]) -> None:
         self.any = any
         self.each = each
         self.servers = servers
@@ -119,10 +119,18 @@ class Workers:
 
 
 @asynccontextmanager
-async def sharing(shared: str | SharedState, **options: Any) -> AsyncIterator[Workers]:
-    """Workers that share a state."""
+async def sharing(
+    shared: str | SharedState, make: Callable[[], Any] = Waiting, **options: Any
+) -> AsyncIterator[Workers]:
+    """Workers that share a state.
+
+    Args:
+        shared: The state.
+        make: Makes a server of each, in the attribute `server` of something.
+        options: More for `Server.asgi`.
+    """
     choose = random.Random(7).choice
-    servers = [Waiting() for _ in range(WORKERS)]
+    servers = [make() for _ in range(WORKERS)]
     async with AsyncExitStack() as stack:
         each = [
             await stack.enter_async_context(asgi(each.server, shared=shared, **options))
@@ -132,17 +140,9 @@ async def sharing(shared: str | SharedState, **options: Any) -> AsyncIterator[Wo
         async def any_of_them(scope: Any, receive: Any, send: Any) -> None:
             await choose(each).app(scope, receive, send)
 
-        await eventually(lambda: all(is_reading(http) for http in each))
+        await eventually(lambda: all(is_reading(http.app) for http in each))
         any = await stack.enter_async_context(asgi(any_of_them, lifespan=False))
         yield Workers(any, each, servers)
-
-
-def is_reading(http: Http) -> bool:
-    """Whether a worker hears of changes."""
-    app: Any = http.app
-    [state] = app._states.values()
-    reads: bool = state.shared.is_reading
-    return reads
 
 
 async def eventually(is_so: Callable[[], bool]) -> None:

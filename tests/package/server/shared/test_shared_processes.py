@@ -45,6 +45,12 @@ WEB = """
         return f"Hello, {answer.content.name}"
 
     @server.tool()
+    async def steps(ctx: Context) -> str:
+        await ctx.info(os.getpid())
+        await anyio.sleep(600)
+        return "done"
+
+    @server.tool()
     async def hang() -> str:
         print(os.getpid(), file=sys.stderr, flush=True)
         await anyio.sleep(600)
@@ -79,11 +85,12 @@ class Client:
         assert self.post(INITIALIZED)[0] == 202
 
     @contextlib.contextmanager
-    def open(self, message: Any) -> Iterator[http.client.HTTPResponse]:
-        """The response to a POST, unread."""
+    def open(self, message: Any, **fields: str) -> Iterator[http.client.HTTPResponse]:
+        """The response to a POST, or to a GET if there is no message, unread."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=SECONDS)
+        method, body = ("GET", None) if message is None else ("POST", json.dumps(message))
         with contextlib.closing(connection):
-            connection.request("POST", "/mcp", json.dumps(message), self.fields)
+            connection.request(method, "/mcp", body, {**self.fields, **fields})
             with connection.getresponse() as response:
                 yield response
 
@@ -142,6 +149,44 @@ def test_a_session_lives_when_a_process_is_killed_in_a_call(server: Started, rev
         status, pid = client.call("pid")
         assert status == 200
         assert int(pid) != hanging
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+@newest
+def test_a_stream_of_a_dead_process_gets_its_error_elsewhere(
+    server: Started, revision: str, number: signal.Signals
+) -> None:
+    client = Client(server, revision)
+    with client.open(client.message("steps")) as response:
+        last = ""
+        message: dict[str, Any] = {}
+        while "params" not in message:
+            name, _, value = response.readline().decode().strip().partition(": ")
+            last = value if name == "id" else last
+            message = json.loads(value) if name == "data" and value else message
+        process = int(message["params"]["data"])
+        os.kill(process, number)
+        begun = time.monotonic()
+        try:
+            body = read_elsewhere(client, last)
+        finally:
+            if number == signal.SIGSTOP:
+                os.kill(process, signal.SIGCONT)
+    assert time.monotonic() - begun < 5
+    assert b"it may have been acted on" in body
+    for id in range(10, 16):
+        assert client.post({**client.message("pid"), "id": id})[0] == 200
+
+
+def read_elsewhere(client: Client, last: str) -> bytes:
+    """The rest of a stream by a process that serves."""
+    while True:
+        with (
+            contextlib.suppress(OSError, http.client.HTTPException),
+            client.open(None, **{"Last-Event-ID": last}) as response,
+        ):
+            assert response.status == 200
+            return response.read()
 
 
 def raw_post(client: Client, message: Any) -> bytes:

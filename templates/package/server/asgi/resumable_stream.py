@@ -1,0 +1,273 @@
+"""Streams of server-sent events that outlive the connections that carry them.
+
+An event is stored first, if there is a store, and then written to the connection, if there is one.
+A client whose connection broke, or was closed by the server, resumes the stream with the id of the
+last event it received.
+
+Source: basic/transports#resumability-and-redelivery (to 2025-11-25).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+
+import anyio
+
+from ...channel import RequestId
+from ...errors import ConnectionClosedError
+from .event_store import EventStore, StoredEvent
+from .response_writer import SseResponse
+
+logger = logging.getLogger(__name__)
+
+_NO_HEADERS: Mapping[str, str] = {}
+_WRITE_SECONDS = 0.5  # for a write to the previous connection, once the client resumes
+
+
+class ResumableStream:
+    """One stream. Any number of tasks may send; all connections see the events in one order.
+
+    Args:
+        session: Id of the session.
+        name: The name, unique over all sessions.
+        store: Stores the events; `None` for a stream that can't be resumed.
+        polling: Whether the stream starts with an event that has an id and no data.
+        retry: Seconds that a client is told to wait before it reconnects.
+        requests: Gives the ids of the requests that the stream has to answer still.
+
+    Attributes:
+        name: As passed.
+        requests: As passed.
+        over: Whether nothing more is sent.
+        held: The scope that keeps a GET connection open.
+        followed_until: The time, on the clock of the event loop, until which a client is taken to
+            read the stream by another process.
+    """
+
+    def __init__(
+        self,
+        session: str,
+        name: str,
+        store: EventStore | None,
+        polling: bool,
+        retry: float,
+        requests: Callable[[], Sequence[RequestId]],
+    ) -> None:
+        self.name = name
+        self.over = False
+        self.held: anyio.CancelScope | None = None
+        self.followed_until = 0.0
+        self._session = session
+        self.requests = requests
+        self._store = store
+        self._polling = polling and store is not None
+        self._retry = max(1, round(retry * 1000))
+        self._response: SseResponse | None = None
+        self._writing: anyio.CancelScope | None = None
+        self._last_id: str | None = None
+        self._is_finished = False  # in the store
+        self._lock = anyio.Lock()
+
+    @property
+    def connected(self) -> bool:
+        """Whether there is an open connection."""
+        return self._response is not None and self._response.is_open
+
+    @property
+    def attended(self) -> bool:
+        """Whether a client reads the stream, here or by another process."""
+        return self.connected or self.followed_until > anyio.current_time()
+
+    @property
+    def resumable(self) -> bool:
+        """Whether a client may resume the stream."""
+        return self._store is not None
+
+    async def open(
+        self,
+        response: SseResponse,
+        headers: Mapping[str, str] = _NO_HEADERS,
+        messages: Sequence[bytes] = (),
+        before: Sequence[StoredEvent] = (),
+    ) -> None:
+        """Start the response; in some revisions with an event that only has an id.
+
+        Args:
+            response: The connection.
+            headers: Further header fields of the response.
+            messages: Sent before the messages of other tasks.
+            before: Events of a stream that this one continues.
+        """
+        async with self._lock:
+            self._response = response
+            try:
+                await response.open(headers)
+            except ConnectionClosedError:
+                self._response = None
+            await self._replay(before)
+            if self._polling:
+                await self._send(b"", self._retry)
+            for message in messages:
+                await self._send(message)
+
+    async def put(self, message: bytes, *, is_last: bool = False) -> bool:
+        """Store a message, and write it if there is a connection.
+
+        Args:
+            message: The message.
+            is_last: Whether the stream ends with it; call `end` next.
+
+        Returns:
+            Whether it was written, or can be had by resuming.
+        """
+        async with self._lock:
+            return not self.over and await self._send(message, is_last=is_last)
+
+    async def resume(self, response: SseResponse, event_id: str) -> bool:
+        """Continue on another connection, after an event.
+
+        Returns:
+            `False`, and nothing was written, if the event is unknown, or the stream has ended and
+            there is no later event.
+        """
+        await self._end_write()
+        async with self._lock:
+            known = None
+            if self._store is not None:
+                known = await self._store.after(self._session, event_id)
+            if known is None or (self.over and not any(each.message for each in known.events)):
+                return False
+            before, self._response = self._response, response
+            if before is not None:
+                await _close(before)
+            try:
+                await response.open()
+            except ConnectionClosedError:
+                self._response = None
+            await self._replay(known.events)
+            if self.over:
+                await self._close_response()
+            return True
+
+    async def close_connection(self) -> None:
+        """Close the connection, not the stream, so that the client resumes.
+
+        No-op in revisions whose clients would not.
+        """
+        if self._polling:
+            async with self._lock:
+                if not self.over:
+                    await self._write(b"", self._last_id, self._retry)
+                    await self._close_response()
+
+    async def drop_connection(self) -> None:
+        """Close the connection, not the stream: the client has another one."""
+        await self._end_write()
+        async with self._lock:
+            await self._close_response()
+
+    def disconnect(self, response: SseResponse) -> None:
+        """Record that the client of a connection is gone."""
+        response.abort()
+        if self._response is response:
+            self._response = None
+            self._cancel_write()
+
+    async def close(self, response: SseResponse) -> None:
+        """Close a connection, not the stream."""
+        async with self._lock:  # waits for another task that closes it
+            if self._response is response:
+                await self._close_response()
+
+    async def end(self) -> None:
+        """End the stream, after the event that is being written."""
+        async with self._lock:
+            if not (self.over or self._is_finished):
+                await self._store_event(b"", is_last=True)
+            self.over = True
+            await self._close_response()
+        self.stop()
+
+    def stop(self) -> None:
+        """Send nothing more. The task that holds a GET connection then closes it."""
+        self.over = True
+        if self.held is not None:
+            self.held.cancel()
+
+    async def _end_write(self) -> None:
+        """Wait for the current write, but cancel it if the client does not read."""
+        with anyio.move_on_after(_WRITE_SECONDS) as waiting:
+            async with self._lock:
+                return
+        if waiting.cancelled_caught:
+            self._cancel_write()
+
+    def _cancel_write(self) -> None:
+        if self._writing is not None:
+            self._writing.cancel()
+
+    async def _close_response(self) -> None:
+        response, self._response = self._response, None
+        if response is not None:
+            await _close(response)
+
+    async def _replay(self, events: Sequence[StoredEvent]) -> None:
+        for event in events:
+            if event.message:
+                await self._write(event.message, event.id)
+
+    async def _send(
+        self, message: bytes, retry: int | None = None, *, is_last: bool = False
+    ) -> bool:
+        event_id = await self._store_event(message, is_last=is_last)
+        if self.over:
+            return False
+        written = await self._write(message, event_id, retry)
+        return written or event_id is not None
+
+    async def _store_event(self, message: bytes, *, is_last: bool = False) -> str | None:
+        """Store an event; its id, or `None` if that failed.
+
+        A stream that another process has ended, taking this one for dead, is stopped.
+        """
+        store, session = self._store, self._session
+        if store is None:
+            return None
+        try:
+            if is_last:
+                event_id = await store.finish(session, self.name, message)
+            else:
+                event_id = await store.add(session, self.name, message, self.requests())
+        except Exception as error:
+            logger.error("the event store failed, so an event can't be had again: %r", error)
+            return None
+        self._is_finished = is_last
+        if event_id is None:
+            self.stop()
+            await self._close_response()
+        else:
+            self._last_id = event_id
+        return event_id
+
+    async def _write(self, message: bytes, event_id: str | None, retry: int | None = None) -> bool:
+        """Write an event; `False` if there is no connection, or not any more."""
+        response = self._response
+        if response is None:
+            return False
+        try:
+            with anyio.CancelScope() as self._writing:
+                await response.event(message, id=event_id, retry=retry)
+                return True
+        except ConnectionClosedError:
+            pass
+        finally:
+            self._writing = None
+        self.disconnect(response)
+        return False
+
+
+async def _close(response: SseResponse) -> None:
+    with suppress(ConnectionClosedError):
+        await response.close()

@@ -1,0 +1,22 @@
+"""With `--shared`, an engine for the workers of the servers that these tests run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from package import asgi_client
+from package.server.shared.engine import running
+
+
+@pytest.fixture(scope="session", autouse=True)
+def shared_engine(request: pytest.FixtureRequest) -> Iterator[None]:
+    """An engine for all tests, if they are to share one."""
+    if not request.config.getoption("--shared"):
+        yield
+        return
+    with running() as engine:
+        asgi_client.SHARED.append(engine.url)
+        yield
+        asgi_client.SHARED.clear()

@@ -1,0 +1,130 @@
+"""Ids that count once at all workers: proofs of DPoP that were used, sealed sessions that ended."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import anyio
+import pytest
+
+from mcp_protocol import DpopValidation, MemoryUsedIds, UsedIds
+from mcp_protocol.server.shared.state import state_of
+from package.server.auth.guarded import Guarded, protected
+from package.server.auth.issuer import proof_key, proof_of, token_of
+from package.server.shared.engine import Engine, running
+from package.server.shared.shared_servers import eventually, sharing
+from package.wire import ALL, SESSIONS, initialize, request
+from requirements import EVERY_REVISION
+
+kinds = pytest.mark.parametrize("kind", ["memory", "redis"])
+KEY = proof_key()
+TOKEN = token_of(cnf={"jkt": KEY.thumbprint()})
+HELLO = initialize(SESSIONS[-1])
+
+
+@asynccontextmanager
+async def store_of(kind: str, engine: Engine) -> AsyncIterator[UsedIds]:
+    """A store of a kind."""
+    if kind == "memory":
+        yield MemoryUsedIds(100)
+        return
+    state = state_of("tester", engine.url)
+    async with state.opened():
+        yield state.used
+
+
+@kinds
+async def test_an_id_counts_once_while_it_is_kept(kind: str, engine: Engine) -> None:
+    async with store_of(kind, engine) as store:
+        assert not await store.is_used(b"one")
+        assert [await store.use(b"one", 60.0) for _ in range(3)] == [True, False, False]
+        assert await store.is_used(b"one")
+        assert await store.use(b"two", 0.05)
+        with anyio.fail_after(5):
+            while await store.is_used(b"two"):
+                await anyio.sleep(0.01)
+        assert await store.use(b"two", 60.0)
+
+
+@kinds
+async def test_of_many_at_once_one_uses_an_id(kind: str, engine: Engine) -> None:
+    used: list[bool] = []
+    async with store_of(kind, engine) as store, anyio.create_task_group() as tasks:
+
+        async def use() -> None:
+            used.append(await store.use(b"one", 60.0))
+
+        for _ in range(20):
+            tasks.start_soon(use)
+    assert sorted(used) == [False] * 19 + [True]
+
+
+async def test_a_command_that_is_sent_twice_uses_an_id_once(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with store_of("redis", engine) as store:
+        monkeypatch.setattr("os.urandom", bytes)
+        assert [await store.use(b"one", 60.0) for _ in range(2)] == [True, True]
+        monkeypatch.setattr("os.urandom", lambda size: b"\1" * size)
+        assert not await store.use(b"one", 60.0)
+
+
+@pytest.mark.requirement("auth-ext.dpop-server-validates", revisions=EVERY_REVISION)
+async def test_a_proof_is_accepted_by_one_worker(engine: Engine) -> None:
+    auth = protected(dpop=DpopValidation())
+    async with sharing(engine.url, Guarded, auth=auth) as workers:
+        for order in ((0, 1, 2), (2, 0, 1)):
+            fields = {"Authorization": f"DPoP {TOKEN}", "DPoP": proof_of(KEY, TOKEN)}
+            statuses = [(await workers.each[each].post(HELLO, **fields)).status for each in order]
+            assert statuses == [200, 401, 401]
+
+
+async def test_without_the_engine_no_proof_is_accepted() -> None:
+    auth = protected(dpop=DpopValidation())
+    with running() as engine:
+        async with sharing(engine.url, Guarded, auth=auth) as workers:
+            engine.stop()
+            proof = proof_of(KEY, TOKEN)
+            workers.any.fields |= {"authorization": f"DPoP {TOKEN}", "dpop": proof}
+            reply = await workers.any.ask(ALL[-1], "tools/list")
+            assert (reply.status, reply.fields["retry-after"]) == (503, "1")
+
+
+@pytest.mark.requirement("http.session-gone-404", "http.session-terminate")
+@pytest.mark.parametrize("revision", SESSIONS)
+async def test_a_sealed_session_ends_at_each_worker(revision: str, engine: Engine) -> None:
+    async with sharing(engine.url, sessions="sealed") as workers:
+        await workers.any.initialize(revision)
+        workers.use_session()
+        for http in workers.each:
+            assert (await http.ask(revision, "ping")).status == 200
+        reply = await workers.each[0].delete()
+        assert (reply.status, reply.body) == (200, b"")
+        for http in workers.each:
+            for method in ("POST", "GET", "DELETE"):
+                message = request(revision, "ping") if method == "POST" else None
+                assert (await http.request(method, message)).status == 404
+
+
+async def test_without_the_engine_sealed_sessions_are_503() -> None:
+    with running() as engine:
+        async with sharing(engine.url, sessions="sealed") as workers:
+            await workers.any.initialize(SESSIONS[-1])
+            engine.stop()
+            for method in ("POST", "GET", "DELETE"):
+                message = request(SESSIONS[-1], "ping") if method == "POST" else None
+                reply = await workers.any.request(method, message)
+                assert (reply.status, reply.fields["retry-after"]) == (503, "1")
+
+
+async def test_used_ids_of_a_server_expire_in_the_engine(engine: Engine) -> None:
+    async with store_of("redis", engine) as store:
+        await store.use(b"one", 0.05)
+        await eventually(lambda: engine.ask("KEYS", "*used*").startswith("*0"))
+
+
+async def test_memory_forgets_the_oldest_ids() -> None:
+    store = MemoryUsedIds(2)
+    assert [await store.use(each, 60.0) for each in (b"1", b"2", b"3")] == [True] * 3
+    assert [await store.is_used(each) for each in (b"1", b"2", b"3")] == [False, True, True]
