@@ -69,7 +69,7 @@ _NAMES = {
     ".client.auth.stores": ("FileStore", "MemoryStore", "Store"),
     ".client.callbacks": ("Callback", "LogMessage", "StartedCall"),
     ".client.group": ("ClientGroup",),
-    ".client.host": ("safe_icons",),
+    ".client.host": ("DeclaredTools", "safe_icons"),
     ".client.listen": (
         "Change",
         "ListeningAgain",

@@ -52,7 +52,7 @@ from .client.callbacks import (
     StartedCall as StartedCall,
 )
 from .client.group import ClientGroup as ClientGroup
-from .client.host import safe_icons as safe_icons
+from .client.host import DeclaredTools as DeclaredTools, safe_icons as safe_icons
 from .client.listen import (
     Change as Change,
     ListeningAgain as ListeningAgain,

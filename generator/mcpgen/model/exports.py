@@ -65,7 +65,7 @@ EXPORTS = (
     _export(".client.callbacks", "client", "Callback", "LogMessage"),
     _export(".client.callbacks", "client", "StartedCall"),
     _export(".client.group", "groups", "ClientGroup"),
-    _export(".client.host", "groups", "safe_icons"),
+    _export(".client.host", "groups", "DeclaredTools", "safe_icons"),
     _export(
         ".client.listen",
         "subscriptions",

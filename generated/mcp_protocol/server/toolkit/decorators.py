@@ -185,6 +185,7 @@ class Decorators:
                 names=names,
                 coerce=settings.coerce,
                 additional_properties=settings.additional_properties,
+                schemas=settings.schemas,
                 show_errors=settings.show_errors,
                 validation_seconds=settings.validation_seconds,
                 timeout=timeout,

@@ -33,6 +33,7 @@ from .decorators import AbsentAttribute
 from .dispatcher import Dispatcher, ForbiddenItems, ServerSettings
 from .features import RequestStateSigner, StateKey, server_session
 from .registry import Cacheable, CacheHint, cache_hints
+from .tools import SchemaForm
 from .required_scopes import RequiredScopes
 
 if TYPE_CHECKING:
@@ -78,6 +79,9 @@ class Server(AppDecorators):
         additional_properties: With `False`, input schemas of tools that are made from signatures
             and OpenAPI documents have `additionalProperties: false`. Some clients fail to read
             that; unknown arguments are refused either way.
+        schemas: How listed tools have the definitions of their schemas: `inline`, in place of each
+            reference, as several clients drop `$defs`; `refs`, by references, which is shorter
+            where a definition is used often. Recursive definitions stay references.
         show_errors: Whether results contain the text of a tool's unexpected exception; by default
             only the log does. The text of a `ToolError` is always sent.
         lifespan: Returns a context manager that is entered once per client, over HTTP once for all
@@ -108,7 +112,7 @@ class Server(AppDecorators):
     Raises:
         TypeError: An argument is unknown, or an icon is malformed.
         ValueError: The name is empty, a limit is not positive, a key is too short, or the
-            identifier of an extension is invalid.
+            form of schemas or the identifier of an extension is invalid.
     """
 
     def __init__(
@@ -127,6 +131,7 @@ class Server(AppDecorators):
         logging: bool = True,
         coerce: bool = True,
         additional_properties: Literal[False] | None = None,
+        schemas: SchemaForm = "inline",
         show_errors: bool = False,
         lifespan: Lifespan | None = None,
         handlers: Sequence[RevisionHandlers] = (),
@@ -166,6 +171,7 @@ class Server(AppDecorators):
             logging=logging,
             coerce=coerce,
             additional_properties=additional_properties,
+            schemas=schemas,
             show_errors=show_errors,
             capabilities=dict(capabilities or {}),
             low_level_handlers=LowLevelHandlers(handlers),

@@ -27,6 +27,9 @@ from .registry import Respond
 FromSignature: TypeAlias = Literal["from signature"]
 FROM_SIGNATURE: FromSignature = "from signature"
 
+SchemaForm: TypeAlias = Literal["inline", "refs"]
+"""Whether listed schemas have definitions in place of references, or references to `$defs`."""
+
 _NAME = r"[A-Za-z0-9_.\-]{1,128}"
 _ADDITIONAL = "additionalProperties"
 _NO_ARGUMENTS: Mapping[str, Any] = {}
@@ -59,6 +62,7 @@ class Tool:
         names: Further names that the annotations may use.
         coerce: Whether texts are converted to the types of the parameters.
         additional_properties: What a generated input schema says of unknown arguments, if anything.
+        schemas: Whether listed schemas have definitions in place of references, or references.
         show_errors: Whether results contain the text of unexpected exceptions.
         validation_seconds: Time limit for validating arguments, and then the result, against a
             user-defined schema. Validation moves to a worker thread after some milliseconds.
@@ -93,6 +97,7 @@ class Tool:
         names: Mapping[str, Any] | None,
         coerce: bool,
         additional_properties: Literal[False] | None = None,
+        schemas: SchemaForm = "inline",
         show_errors: bool,
         validation_seconds: float,
         timeout: float | None = None,
@@ -116,10 +121,12 @@ class Tool:
         schema = self._input_schema(input_schema, additional_properties)
         self.param_headers = param_headers_of(schema)
         self._output = self._output_of(output_schema, structured)
+        listed = _inlined if schemas == "inline" else dict
+        output = self._output.schema
         self._wire = present(
             name=self.name,
-            inputSchema=schema,
-            outputSchema=self._output.schema,
+            inputSchema=listed(schema),
+            outputSchema=None if output is None else listed(output),
             **{"description": self.signature.description, **members},
         )
 
@@ -325,6 +332,15 @@ def _limited(
         raise ToolError(f"{label} timed out after {seconds:g} seconds")
 
     return call_in_time
+
+
+def _inlined(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A schema with its definitions in place of references, as far as that is possible."""
+    if "$defs" not in schema and "definitions" not in schema:
+        return schema
+    from ...json_schema.inlining import inlined  # few schemas have definitions
+
+    return inlined(schema)
 
 
 def _object_schema(schema: object, label: str) -> dict[str, Any]:
