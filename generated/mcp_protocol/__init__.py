@@ -175,6 +175,7 @@ _NAMES = {
     ".server.shared.session_store": ("MemorySessionStore", "SessionRecord", "SessionStore"),
     ".server.shared.state": ("SharedState",),
     ".server.toolkit.middleware": ("Middleware", "MiddlewareRequest", "Next", "limit_rate"),
+    ".server.toolkit.discovery": ("ToolSearch",),
     ".server.toolkit.registry": ("CacheHint",),
     ".server.toolkit.resources": ("AnyPath",),
     ".proxy.proxying_server": ("Server",),

@@ -198,6 +198,7 @@ from .server.toolkit.middleware import (
     Next as Next,
     limit_rate as limit_rate,
 )
+from .server.toolkit.discovery import ToolSearch as ToolSearch
 from .server.toolkit.registry import CacheHint as CacheHint
 from .server.toolkit.resources import AnyPath as AnyPath
 from .proxy.proxying_server import Server as Server

@@ -80,6 +80,10 @@ try:
 except TypeError as error:
     errors.append(str(error))
 try:
+    pkg.Server("one", discovery="search")
+except TypeError as error:
+    errors.append(str(error))
+try:
     server.tool("a", input_schema={"type": "object", "minProperties": 1})(lambda **arguments: "")
 except pkg.MissingExtraError as error:
     errors.append(str(error))
@@ -117,7 +121,7 @@ def test_what_was_not_chosen_says_how_to_add_it(tmp_path: Path) -> None:
     told = done.stdout.splitlines()
     expected = [of for of in missing.values() for _ in range(2)]
     expected += [*members.values(), *of_context.values()]
-    expected += ["apps", "schemas", "restart", "groups", "auth"]
+    expected += ["apps", "discovery", "schemas", "restart", "groups", "auth"]
     assert len(told) == len(expected)
     for line, feature in zip(told, expected, strict=True):
         assert line.endswith(

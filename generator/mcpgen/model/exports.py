@@ -214,6 +214,7 @@ EXPORTS = (
         "Next",
         "limit_rate",
     ),
+    _export(".server.toolkit.discovery", "discovery", "ToolSearch"),
     _export(".server.toolkit.registry", "server", "CacheHint"),
     _export(".server.toolkit.resources", "server", "AnyPath"),
     _export(_SERVER, "server", "Server"),

@@ -145,8 +145,9 @@ class Place:
 
 @pytest.mark.parametrize("revision", PER_REQUEST[-1:])
 async def test_tools_are_listed_without_references_unless_a_setting_says_so(revision: str) -> None:
-    listed = {}
-    for form in ("inline", "refs"):
+    listed: dict[str, Any] = {}
+    server = Server("weather")
+    for form in ("refs", "inline"):
         server = Server("weather", schemas=form)
 
         @server.tool
@@ -163,5 +164,9 @@ async def test_tools_are_listed_without_references_unless_a_setting_says_so(revi
     assert "$defs" not in {**listed["inline"].input_schema, **listed["inline"].output_schema}
     assert listed["refs"].input_schema["properties"]["place"] == ref("Place")
     assert "$defs" in listed["refs"].output_schema
+    own = {**with_definitions({"a": ref("T")}, T=TEXT), "required": ["a"]}
+    server.add_tool(lambda a: a, name="own", input_schema=own)
+    async with connect(server, revision=revision) as client:
+        assert (await client.list_tools())[-1].input_schema == own
     with pytest.raises(ValueError, match="schemas: expected inline or refs, got 'refz'"):
         Server("weather", schemas="refz")  # type: ignore[arg-type]  # to be refused

@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     from ..openapi.route_maps import RouteMap, RouteMapFunction
     from .direct_requests import DirectSession
     from .hosting import ServerRunner
+    from ...protocol import jsonrpc
+    from .discovery import ToolSearch
     from ..shared.state import SharedState
     from ..shared.worker import ChangeAnnouncer
     from .middleware import MiddlewareFunction, MiddlewareRequest, Next
@@ -79,9 +81,9 @@ class Server(AppDecorators):
         additional_properties: With `False`, input schemas of tools that are made from signatures
             and OpenAPI documents have `additionalProperties: false`. Some clients fail to read
             that; unknown arguments are refused either way.
-        schemas: How listed tools have the definitions of their schemas: `inline`, in place of each
-            reference, as several clients drop `$defs`; `refs`, by references, which is shorter
-            where a definition is used often. Recursive definitions stay references.
+        schemas: How schemas of signatures and OpenAPI documents have their definitions: `inline`,
+            in place of each reference, as several clients drop `$defs`; `refs`, by references,
+            which is shorter where one is used often. Recursive definitions stay references.
         show_errors: Whether results contain the text of a tool's unexpected exception; by default
             only the log does. The text of a `ToolError` is always sent.
         lifespan: Returns a context manager that is entered once per client, over HTTP once for all
@@ -90,6 +92,8 @@ class Server(AppDecorators):
             functions. Request states in their results are not signed.
         capabilities: Further capabilities to declare, such as `{"experimental": {...}}`.
         middleware: Registered in order, as by `Server.middleware`.
+        discovery: `search`, or a `ToolSearch`: clients list the tools `search_tools` and
+            `call_tool`, by which a model finds and calls the others; `None` lists all tools.
         cache: Cache hints of lists and of the server's description: one hint for all, or one for
             each of `tools`, `prompts`, `resources`, `templates` and `discover`.
         state_key: Key for signing request states and for sealing sessions into their ids, at least
@@ -137,6 +141,7 @@ class Server(AppDecorators):
         handlers: Sequence[RevisionHandlers] = (),
         capabilities: Mapping[str, Any] | None = None,
         middleware: Sequence[MiddlewareFunction] = (),
+        discovery: Literal["search"] | ToolSearch | None = None,
         cache: CacheHint | Mapping[Cacheable, CacheHint] | None = None,
         state_key: StateKey | None = None,
         state_seconds: float = 1800.0,
@@ -190,6 +195,11 @@ class Server(AppDecorators):
             dispatcher.application = self
         for function in middleware:
             self.middleware(function)
+        self._discovers = discovery is not None
+        if discovery is not None:
+            from .discovery import add_discovery  # few servers have so many tools
+
+            add_discovery(self, discovery)
 
     @classmethod
     def from_openapi(
@@ -708,13 +718,22 @@ class Server(AppDecorators):
             lifespan=dispatcher.lifespans,
             use_state=dispatcher.use_state,
             max_concurrent_requests=self._max_concurrent_requests,
-            required_scopes=RequiredScopes(dispatcher.registries, dispatcher.method_scopes).of,
+            required_scopes=self._required_scopes(),
             param_headers_of=dispatcher.param_headers_of,
             secret_names_of=dispatcher.secret_names_of,
             on_subscription=dispatcher.subscription_listener(),
             admit=next((admit for admit in admits if admit is not None), None),
             shared_keys=dispatcher.settings.signer.shared_keys,
         )
+
+    def _required_scopes(self) -> Callable[[jsonrpc.Message], Collection[str]]:
+        dispatcher = self._dispatcher
+        required = RequiredScopes(dispatcher.registries, dispatcher.method_scopes).of
+        if self._discovers:
+            from .discovery import of_inner_calls  # loaded already
+
+            return of_inner_calls(required)
+        return required
 
 
 def _keyword_error(call: str, names: Iterable[str]) -> TypeError:

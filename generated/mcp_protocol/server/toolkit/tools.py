@@ -126,12 +126,11 @@ class Tool:
         schema = self._input_schema(input_schema, additional_properties)
         self.param_headers = param_headers_of(schema)
         self._output = self._output_of(output_schema, structured)
-        listed = _inlined if schemas == "inline" else dict
-        output = self._output.schema
+        own_output = None if isinstance(output_schema, str) else output_schema
         self._wire = present(
             name=self.name,
-            inputSchema=listed(schema),
-            outputSchema=None if output is None else listed(output),
+            inputSchema=_listed(schema, input_schema, schemas),
+            outputSchema=_listed(self._output.schema, own_output, schemas),
             **{"description": self.signature.description, **members},
         )
 
@@ -339,9 +338,12 @@ def _limited(
     return call_in_time
 
 
-def _inlined(schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A schema with its definitions in place of references, as far as that is possible."""
-    if "$defs" not in schema and "definitions" not in schema:
+def _listed(
+    schema: Mapping[str, Any] | None, own: Mapping[str, Any] | None, form: SchemaForm
+) -> Mapping[str, Any] | None:
+    """A schema as it is listed: one of the user's own as it is, another one in a form."""
+    is_own = own is not None and not isinstance(own, CheckedSchema)
+    if schema is None or is_own or form == "refs" or "$defs" not in schema:
         return schema
     from ...json_schema.inlining import inlined  # few schemas have definitions
 
