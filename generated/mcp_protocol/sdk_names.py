@@ -368,7 +368,7 @@ KEYWORDS: Mapping[str, Mapping[str, str]] = {
     "server.tool": {
         **_ITEM,
         "exclude_args": "Annotated[..., Depends(...)], which no schema shows",
-        "run_in_thread": "a coroutine function, which runs in the event loop",
+        "run_in_thread": "threads=",
         "serializer": _RESULT,
         "structured_output": "structured=False for False; a return annotation for True",
         "task": "runner=Tasks(...)",

@@ -39,7 +39,7 @@ from ...values.value_types import ValueType
 from .dependencies import Dependency, is_context, is_coroutine_function, resolved_hints
 
 if TYPE_CHECKING:  # loaded only if a function has dependencies
-    from .dependencies import Dependencies, Provider
+    from .dependencies import Dependencies, Function
 
 _MISSING = inspect.Parameter.empty
 _CONTAINERS = frozenset({"array", "object", "null"})
@@ -212,6 +212,8 @@ def read(
     label: str,
     names: Mapping[str, Any] | None = None,
     context_name: str | None = None,
+    *,
+    threads: bool = True,
 ) -> Signature:
     """The signature of a function that is being registered.
 
@@ -220,6 +222,7 @@ def read(
         label: Its name in error texts.
         names: Further names that its annotations may use, such as the caller's locals.
         context_name: Name of a parameter that gets the context without an annotation, if any.
+        threads: Whether a plain function runs in a worker thread, or else in the event loop.
 
     Raises:
         TypeError: The signature can't be served: `*args`, positional-only parameters, a generator,
@@ -239,7 +242,7 @@ def read(
     parameters: dict[str, Parameter] = {}
     fields: list[Field] = []
     contexts: list[str] = []
-    providers: dict[str, Provider] = {}
+    dependencies: dict[str, Function] = {}
     has_kwargs = False
     for name, parameter in signature.parameters.items():
         if parameter.kind is parameter.VAR_KEYWORD:
@@ -250,9 +253,9 @@ def read(
         if is_context(annotation) or (name == context_name and name not in hints):
             contexts.append(name)
             continue
-        provider = _provider(name, annotation, parameter.default, label, names)
-        if provider is not None:
-            providers[name] = provider
+        dependency = _dependency(name, annotation, parameter.default, label)
+        if dependency is not None:
+            dependencies[name] = dependency
             continue
         parameters[name], field = _field(
             name, annotation, parameter.default, descriptions.get(name)
@@ -261,13 +264,11 @@ def read(
     if len(contexts) > 1:
         raise TypeError(f"{label}: expected one Context parameter, got {', '.join(contexts)}")
     context = contexts[0] if contexts else None
-    call = _without_blocking(function, context)
-    dependencies: Dependencies | None = None
-    if providers:
-        from .dependencies import Dependencies  # few functions have some
-
-        dependencies = call = Dependencies(call, context, providers)
-        context = dependencies.context
+    call = _without_blocking(function, context) if threads else _in_event_loop(function)
+    provided: Dependencies | None = None
+    if dependencies:
+        provided = call = _provided(call, context, dependencies, parameters, label, names)
+        context = provided.context
     return Signature(
         label=label,
         description=first_paragraph(inspect.getdoc(documented)),
@@ -277,7 +278,7 @@ def read(
         open=has_kwargs,
         returns=hints.get("return", _MISSING),
         call=call,
-        dependencies=dependencies,
+        dependencies=provided,
     )
 
 
@@ -299,18 +300,32 @@ def _check_bound(function: Callable[..., Any], signature: inspect.Signature, lab
         )
 
 
-def _provider(
-    name: str, annotation: Any, default: Any, label: str, names: Mapping[str, Any] | None
-) -> Provider | None:
-    """What provides the value of a parameter, if its annotation or its default is a `Depends`."""
+def _dependency(name: str, annotation: Any, default: Any, label: str) -> Function | None:
+    """The function of the `Depends` in the annotation or the default of a parameter, if any."""
     if Dependency not in map(type, _notes_in(annotation)) and type(default) is not Dependency:
         return None
-    from . import dependencies  # few functions have some
+    from .dependencies import dependency_of  # few functions have some
 
-    dependency = dependencies.dependency_of(annotation, name, default, label)
-    return (
-        None if dependency is None else dependencies.provider_of(dependency.function, label, names)
-    )
+    dependency = dependency_of(annotation, name, default, label)
+    return None if dependency is None else dependency.function
+
+
+def _provided(
+    call: Callable[..., Awaitable[Any]],
+    context: str | None,
+    dependencies: Mapping[str, Function],
+    parameters: Mapping[str, Parameter],
+    label: str,
+    names: Mapping[str, Any] | None,
+) -> Dependencies:
+    """A function that is called with what its dependencies provide."""
+    from .dependencies import Dependencies, provider_of  # few functions have some
+
+    given = tuple(parameters)
+    providers = {
+        name: provider_of(function, label, names, given) for name, function in dependencies.items()
+    }
+    return Dependencies(call, context, providers, given)
 
 
 def _notes_in(annotation: Any) -> list[Any]:
@@ -343,6 +358,17 @@ def _without_blocking(
         return await result if inspect.isawaitable(result) else result
 
     return call_in_thread
+
+
+def _in_event_loop(function: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
+    """A coroutine function itself; for a plain function, one that calls it."""
+    if is_coroutine_function(function):
+        return function
+
+    async def call_in_event_loop(**arguments: Any) -> Any:
+        return function(**arguments)
+
+    return call_in_event_loop
 
 
 def _field(

@@ -67,6 +67,7 @@ class Tool:
         validation_seconds: Time limit for validating arguments, and then the result, against a
             user-defined schema. Validation moves to a worker thread after some milliseconds.
         timeout: Seconds that the function and its dependencies may take; `None` for no limit.
+        threads: Whether a plain function runs in a worker thread, or else in the event loop.
 
     Attributes:
         param_headers: By path of an argument: the HTTP header that repeats the argument.
@@ -101,6 +102,7 @@ class Tool:
         show_errors: bool,
         validation_seconds: float,
         timeout: float | None = None,
+        threads: bool = True,
     ) -> None:
         self.scopes: frozenset[str] = frozenset()
         self.tags: frozenset[str] = frozenset()
@@ -109,7 +111,7 @@ class Tool:
         self.name = name if name is not None else source_name(function)
         self.label = f"tool {self.name!r}"
         check_tool_name(self.name, self.label)
-        self.signature = signatures.read(function, self.label, names)
+        self.signature = signatures.read(function, self.label, names, threads=threads)
         self.dependencies = self.signature.dependencies
         self.function: Callable[..., Awaitable[Any]] = self.signature.call
         if timeout is not None:
