@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from .direct_requests import DirectSession
     from .hosting import ServerRunner
     from ...protocol import jsonrpc
-    from .discovery import ToolSearch
+    from .tool_discovery import ToolSearch
     from ..shared.state import SharedState
     from ..shared.worker import ChangeAnnouncer
     from .middleware import MiddlewareFunction, MiddlewareRequest, Next
@@ -197,7 +197,7 @@ class Server(AppDecorators):
             self.middleware(function)
         self._discovers = discovery is not None
         if discovery is not None:
-            from .discovery import add_discovery  # few servers have so many tools
+            from .tool_discovery import add_discovery  # few servers have so many tools
 
             add_discovery(self, discovery)
 
@@ -730,7 +730,7 @@ class Server(AppDecorators):
         dispatcher = self._dispatcher
         required = RequiredScopes(dispatcher.registries, dispatcher.method_scopes).of
         if self._discovers:
-            from .discovery import of_inner_calls  # loaded already
+            from .tool_discovery import of_inner_calls  # loaded already
 
             return of_inner_calls(required)
         return required

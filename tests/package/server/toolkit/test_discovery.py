@@ -19,7 +19,7 @@ from mcp_protocol import (
     ToolSearch,
     connect,
 )
-from mcp_protocol.server.toolkit.discovery import KEPT_INDEXES, QUERY_WORDS
+from mcp_protocol.server.toolkit.tool_discovery import KEPT_INDEXES, QUERY_WORDS
 from mcp_protocol.testing import connected
 from package.asgi_client import asgi
 from package.server.auth.guarded import challenge_in, protected
