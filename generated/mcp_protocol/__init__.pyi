@@ -52,7 +52,7 @@ from .client.callbacks import (
     StartedCall as StartedCall,
 )
 from .client.group import ClientGroup as ClientGroup
-from .client.host import safe_icons as safe_icons
+from .client.host import DeclaredTools as DeclaredTools, safe_icons as safe_icons
 from .client.listen import (
     Change as Change,
     ListeningAgain as ListeningAgain,
@@ -110,7 +110,12 @@ from .errors import (
 from .tool_results import Hints as Hints, hints_of as hints_of
 from .foreign_text import safe_url as safe_url
 from .revisions import REVISIONS as REVISIONS
-from .runtime.observability import log_requests as log_requests, trace_requests as trace_requests
+from .runtime.observability import (
+    log_requests as log_requests,
+    measure_application as measure_application,
+    measure_requests as measure_requests,
+    trace_requests as trace_requests,
+)
 from .runtime.request_context import Principal as Principal, RequestContext as RequestContext
 from .server.asgi.event_store import (
     EventStore as EventStore,
@@ -200,6 +205,11 @@ from .server.toolkit.middleware import (
     Next as Next,
     limit_rate as limit_rate,
 )
+from .server.toolkit.result_middleware import (
+    cache_results as cache_results,
+    limit_results as limit_results,
+)
+from .server.toolkit.tool_discovery import ToolSearch as ToolSearch
 from .server.toolkit.registry import CacheHint as CacheHint
 from .server.toolkit.resources import AnyPath as AnyPath
 from .proxy.proxying_server import Server as Server

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ..runtime.pending_requests import OnProgress
 
 if TYPE_CHECKING:
-    from .host import ModelApi, ModelTools
+    from .host import DeclaredTools, ModelApi, ModelTools
 
 
 class ModelCalls:
@@ -22,23 +22,36 @@ class ModelCalls:
     _requests: Any  # sends the requests of the client
     _model_tools: ModelTools | None = None
 
-    async def tools_for(self, api: ModelApi, *, timeout: float | None = None) -> list[Any]:
+    async def tools_for(
+        self,
+        api: ModelApi,
+        *,
+        strict: bool = False,
+        defer: bool = False,
+        timeout: float | None = None,
+    ) -> DeclaredTools:
         """The server's tools as a model's API takes them in `tools`.
 
         Args:
             api: `openai` (Responses), `openai-chat` (Chat Completions), `anthropic` (Messages) or
                 `gemini` (generateContent).
+            strict: Whether schemas are reduced to those that the API holds a model to: strict mode
+                of OpenAI and Anthropic, the `parameters` of Gemini. A rule that is lost goes into a
+                description. A tool whose schema can't be reduced is declared as without `strict`.
+            defer: Whether the model sees a search for tools, and then those that it finds: `openai`
+                and `anthropic` have one.
             timeout: Seconds for each page of the list; `None` for no limit.
 
         Returns:
-            JSON objects. Names that an API does not accept are altered; `call_from` finds the tool.
+            JSON objects, with `notes` on what is lost. Names that an API does not accept are
+            altered; `call_from` finds the tool.
 
         Raises:
-            ValueError: The API is none of these.
+            ValueError: The API is none of these, or has no search for tools.
             RemoteError: The server answered with an error.
             RequestTimeoutError: No response in time.
         """
-        return await self._functions().declared(api, timeout)
+        return await self._functions().declared(api, strict, defer, timeout)
 
     async def call_from(
         self,

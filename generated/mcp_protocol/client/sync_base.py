@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ..apps import UiResource
     from .callbacks import Callback, OnLog
     from .client_middleware import ClientNext, ClientRequest
-    from .host import ModelApi
+    from .host import DeclaredTools, ModelApi
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -82,25 +82,40 @@ class SyncClientBase:
         """The negotiated session."""
         return self._base.session
 
-    def tools_for(self, api: ModelApi, *, timeout: float | None = None) -> list[Any]:
+    def tools_for(
+        self,
+        api: ModelApi,
+        *,
+        strict: bool = False,
+        defer: bool = False,
+        timeout: float | None = None,
+    ) -> DeclaredTools:
         """The server's tools as a model's API takes them in `tools`.
 
         Args:
             api: `openai` (Responses), `openai-chat` (Chat Completions), `anthropic` (Messages) or
                 `gemini` (generateContent).
+            strict: Whether schemas are reduced to those that the API holds a model to: strict mode
+                of OpenAI and Anthropic, the `parameters` of Gemini. A rule that is lost goes into a
+                description. A tool whose schema can't be reduced is declared as without `strict`.
+            defer: Whether the model sees a search for tools, and then those that it finds: `openai`
+                and `anthropic` have one.
             timeout: Seconds for each page of the list; `None` for no limit.
 
         Returns:
-            JSON objects. Names that an API does not accept are altered; `call_from` finds the tool.
+            JSON objects, with `notes` on what is lost. Names that an API does not accept are
+            altered; `call_from` finds the tool.
 
         Raises:
-            ValueError: The API is none of these.
+            ValueError: The API is none of these, or has no search for tools.
             RemoteError: The server answered with an error.
             RequestTimeoutError: No response in time.
         """
         return self._thread.run(
             lambda: self._base.tools_for(
                 api=api,
+                strict=strict,
+                defer=defer,
                 timeout=timeout,
             )
         )

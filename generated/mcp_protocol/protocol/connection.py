@@ -34,7 +34,7 @@ from ..facts import Method, Revision, Role
 from ..foreign_text import safe_repr
 from . import jsonrpc
 from .jsonrpc import Message
-from .lifecycle import RequestMetadata, Session, declared
+from .lifecycle import RequestMetadata, Session, State, declared
 from .receiver import Event, Ignored, Receiver, RequestFailed, RequestReceived
 from .request_meta import NO_META, with_meta
 from .requests import (
@@ -409,6 +409,13 @@ class Connection:
             The events, in order. Never raises on what the peer sent.
         """
         return self._receiver.receive(data, now)
+
+    def ready_session(self, identifier: RequestId) -> Session | None:
+        """The session, if it is ready for a request with an id."""
+        session, inbound = self._state.session, self._state.inbound
+        if session is None or session.state is not State.READY or identifier in inbound:
+            return None
+        return session
 
     def is_open(self, identifier: RequestId) -> bool:
         """Whether a request of the peer with this id has no response yet."""

@@ -65,7 +65,7 @@ EXPORTS = (
     _export(".client.callbacks", "client", "Callback", "LogMessage"),
     _export(".client.callbacks", "client", "StartedCall"),
     _export(".client.group", "groups", "ClientGroup"),
-    _export(".client.host", "groups", "safe_icons"),
+    _export(".client.host", "groups", "DeclaredTools", "safe_icons"),
     _export(
         ".client.listen",
         "subscriptions",
@@ -125,7 +125,14 @@ EXPORTS = (
     _export(".tool_results", "client", "Hints", "hints_of"),
     _export(".foreign_text", "client server", "safe_url"),
     _export(".revisions", "protocol", "REVISIONS"),
-    _export(".runtime.observability", "telemetry", "log_requests", "trace_requests"),
+    _export(
+        ".runtime.observability",
+        "telemetry",
+        "log_requests",
+        "measure_application",
+        "measure_requests",
+        "trace_requests",
+    ),
     _export(".runtime.request_context", "server", "Principal"),
     _export(".runtime.request_context", "client server", "RequestContext"),
     _export(
@@ -220,6 +227,13 @@ EXPORTS = (
         "Next",
         "limit_rate",
     ),
+    _export(
+        ".server.toolkit.result_middleware",
+        "middleware+server",
+        "cache_results",
+        "limit_results",
+    ),
+    _export(".server.toolkit.tool_discovery", "discovery", "ToolSearch"),
     _export(".server.toolkit.registry", "server", "CacheHint"),
     _export(".server.toolkit.resources", "server", "AnyPath"),
     _export(_SERVER, "server", "Server"),

@@ -102,6 +102,10 @@ FEATURES = (
         client_members=("middleware",),
     ),
     Feature(
+        "discovery",
+        frozenset({"server"}),
+    ),
+    Feature(
         "direct",
         frozenset({"server"}),
         server_members=(

@@ -6,12 +6,13 @@
 model asks for. Each API has a row in `_APIS`: how it declares a function, which media the result of
 a function may have, and the form of that result. All of them accept names of `_NAME`; another name
 is altered, and the tool is found again by the altered one. What an API does not accept is not
-dropped: rules of a schema go into the description, and content becomes a text that names it.
+dropped: rules of a schema go into the description, and content becomes a text that names it. What
+an API can hold a model to is the matter of `strict_schemas`.
 
 Source: basic/index#icons (2025-11-25, 2026-07-28).
-Sources of the APIs: platform.openai.com/docs/guides/function-calling; docs.claude.com (tool use:
-define tools, handle tool calls); ai.google.dev/api/caching#FunctionDeclaration and
-#FunctionResponse.
+Sources of the APIs: developers.openai.com/api/docs/guides/function-calling and tools-tool-search;
+platform.claude.com (tool use: define tools, strict tool use, tool search tool);
+ai.google.dev/api/caching#FunctionDeclaration and #FunctionResponse.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import hashlib
 import logging
 import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
@@ -31,6 +32,20 @@ from ..errors import InvalidParamsError, McpError
 from ..foreign_text import safe_repr
 from ..runtime.pending_requests import OnProgress
 from ..tool_results import plain_value, states_value, structured_value, texts
+
+
+class DeclaredTools(list[Any]):
+    """Tools as the API of a model takes them: a list of JSON objects.
+
+    Attributes:
+        notes: By name of a tool: what its declaration does not say as the tool's schema does, each
+            with its place. What is not said as a rule stands in a description where possible.
+    """
+
+    def __init__(self, tools: Iterable[Any], notes: Mapping[str, Sequence[str]]) -> None:
+        super().__init__(tools)
+        self.notes = notes
+
 
 ModelApi: TypeAlias = Literal["openai", "openai-chat", "anthropic", "gemini"]
 """The API of a model: OpenAI's Responses or Chat Completions, Anthropic's Messages, Gemini's
@@ -143,14 +158,62 @@ class ModelTools:
         self._requests = requests
         self._tools: dict[str, str] = {}  # names of tools by names of functions
         self._withheld: frozenset[str] = frozenset()  # names of tools that are not for models
+        # By API, and by name of a function that was declared with all members required: its schema.
+        self._all_required: dict[ModelApi, dict[str, Mapping[str, Any]]] = {}
 
-    async def declared(self, api: ModelApi, timeout: float | None) -> list[Any]:
+    async def declared(
+        self, api: ModelApi, strict: bool, defer: bool, timeout: float | None
+    ) -> DeclaredTools:
         """The tools as an API takes them; see `ClientBase.tools_for`."""
         if api not in _APIS:
             raise ValueError(f"expected one of {', '.join(_APIS)}, got {api!r}")
+        search = _SEARCH_TOOLS.get(api)
+        if defer and search is None:
+            raise ValueError(
+                f"defer: expected one of {', '.join(_SEARCH_TOOLS)}, got {api!r}, which has no "
+                "search for tools"
+            )
         tools = await self._listed(timeout)
-        functions = [_function(name, to_builtins(tool)) for name, tool in tools.items()]
-        return _APIS[api].declare(functions)
+        functions, notes = [], dict[str, Sequence[str]]()
+        self._all_required[api] = {}
+        for name, tool in tools.items():
+            function = _function(name, to_builtins(tool), defer)
+            if strict:
+                function = self._strict(api, function)
+            functions.append(function)
+            if function.notes:
+                notes[tool.name] = function.notes
+        declared = _APIS[api].declare(functions)
+        return DeclaredTools([search, *declared] if defer and declared else declared, notes)
+
+    def _strict(self, api: ModelApi, function: Function) -> Function:
+        """A function whose arguments the API holds to their schema, if it can say that schema."""
+        from . import strict_schemas  # few models are held to schemas
+
+        subset = strict_schemas.SUBSETS[api]
+        reduction = strict_schemas.Reduction(subset)
+        try:
+            parameters = reduction.of_arguments(function.parameters)
+        except strict_schemas.NotStrictError as error:
+            return replace(function, notes=[*function.notes, f"not strict: {error}"])
+        if subset.requires_all:
+            self._all_required[api][function.name] = function.parameters
+        notes = [*function.notes, *reduction.notes]
+        return replace(function, parameters=parameters, is_strict=True, notes=notes)
+
+    def _arguments(self, call: ToolCall) -> Mapping[str, Any]:
+        """The arguments of a call, without null for what is absent.
+
+        Raises:
+            InvalidParamsError: They are no JSON object.
+        """
+        arguments = call.decoded_arguments()
+        schema = self._all_required.get(call.api, {}).get(call.name)
+        if schema is None:
+            return arguments
+        from .strict_schemas import without_absent  # loaded already
+
+        return without_absent(arguments, schema)
 
     async def run(
         self,
@@ -164,7 +227,7 @@ class ModelTools:
         api = _APIS[call.api]
         try:
             name = await self._tool(call.name, timeout)
-            fields = {"name": name, "arguments": call.decoded_arguments()}
+            fields = {"name": name, "arguments": self._arguments(call)}
             result = await self._requests.call(_CALL, fields, meta, timeout, on_progress)
         except McpError as error:
             _logger.info("the model is told that %s failed: %s", safe_repr(call.name), error)
@@ -327,11 +390,20 @@ class Answer:
 
 @dataclass(frozen=True)
 class Function:
-    """A tool as a function: its name, its description and the JSON Schema of its arguments."""
+    """A tool as a function: its name, its description and the JSON Schema of its arguments.
+
+    Attributes:
+        is_deferred: Whether the model finds it by a search.
+        is_strict: Whether the schema is one to which the API holds the model.
+        notes: What is not said as the tool says it.
+    """
 
     name: str
     description: str
     parameters: Mapping[str, Any]
+    is_deferred: bool = False
+    is_strict: bool = False
+    notes: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -362,7 +434,7 @@ def _function_name(tool: str, taken: Mapping[str, str]) -> str:
     return cut
 
 
-def _function(name: str, tool: Mapping[str, Any]) -> Function:
+def _function(name: str, tool: Mapping[str, Any], is_deferred: bool) -> Function:
     """A function for a tool as wire object."""
     description: str = tool.get("description") or tool.get("title") or tool["name"]
     parameters = {key: value for key, value in tool["inputSchema"].items() if key != "$schema"}
@@ -371,7 +443,8 @@ def _function(name: str, tool: Mapping[str, Any]) -> Function:
     if moved:
         rule = msgspec.json.encode(moved).decode()
         description += f"\n\nThe arguments must also match this JSON Schema: {rule}"
-    return Function(name, description, parameters)
+    notes = [f"/: {', '.join(moved)} is in the description alone"] if moved else []
+    return Function(name, description, parameters, is_deferred, notes=notes)
 
 
 def _contents(result: Any) -> Iterator[str | Media]:
@@ -429,32 +502,45 @@ def _openai_chat_tools(functions: Sequence[Function]) -> list[Any]:
 
 
 def _openai_function(function: Function) -> dict[str, Any]:
-    """A declaration; `strict` is off, since it allows few of the schemas that tools have."""
+    """A declaration; it says `strict`, as the API may take that to be on."""
     return {
         "name": function.name,
         "description": function.description,
         "parameters": function.parameters,
-        "strict": False,
+        "strict": function.is_strict,
+        **_deferring(function),
     }
 
 
 def _anthropic_tools(functions: Sequence[Function]) -> list[Any]:
     return [
-        {"name": each.name, "description": each.description, "input_schema": each.parameters}
+        {
+            "name": each.name,
+            "description": each.description,
+            "input_schema": each.parameters,
+            **({"strict": True} if each.is_strict else {}),
+            **_deferring(each),
+        }
         for each in functions
     ]
 
 
+def _deferring(function: Function) -> dict[str, Any]:
+    return {"defer_loading": True} if function.is_deferred else {}
+
+
 def _gemini_tools(functions: Sequence[Function]) -> list[Any]:
     declarations = [
-        {
-            "name": function.name,
-            "description": function.description,
-            "parametersJsonSchema": function.parameters,
-        }
-        for function in functions
+        {"name": each.name, "description": each.description, **_gemini_parameters(each)}
+        for each in functions
     ]
     return [{"functionDeclarations": declarations}] if declarations else []
+
+
+def _gemini_parameters(function: Function) -> dict[str, Any]:
+    if not function.is_strict:
+        return {"parametersJsonSchema": function.parameters}
+    return {"parameters": function.parameters} if function.parameters["properties"] else {}
 
 
 def _openai_answer(call: ToolCall, answer: Answer) -> Any:
@@ -511,6 +597,12 @@ def _gemini_answer(call: ToolCall, answer: Answer) -> Any:
         ]
     return {"functionResponse": response}
 
+
+_SEARCH_TOOLS: Mapping[ModelApi, Mapping[str, str]] = {
+    "openai": {"type": "tool_search"},
+    "anthropic": {"type": "tool_search_tool_bm25_20251119", "name": "tool_search_tool_bm25"},
+}
+"""By API: the tool of its own with which a model searches deferred tools."""
 
 _APIS: Mapping[ModelApi, _Api] = {
     "openai": _Api(_openai_tools, _IMAGES | {_PDF}, _openai_answer),

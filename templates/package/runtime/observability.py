@@ -1,13 +1,15 @@
-"""Middleware for clients and servers: a log record, or an OpenTelemetry span, of each message.
+"""Middleware for clients and servers: a log record, a span or a measurement of each message.
 
     server.middleware(log_requests())
     client.middleware(trace_requests())
+    server.middleware(measure_requests())
 
 The client's span becomes the parent of the server's: the propagators that OpenTelemetry is set up
 with write the context to `_meta` and read it there, by default `traceparent`, `tracestate` and
 `baggage`. A span that is current on the server, such as one of the HTTP request, is linked.
 
-Neither records nor spans hold arguments, results or texts of errors, which may quote arguments.
+Neither records, spans nor measurements hold arguments, results or texts of errors, which may quote
+arguments.
 
 Source: OpenTelemetry semantic conventions for MCP; basic/index#_meta (2026-07-28, trace context).
 """
@@ -19,14 +21,22 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 from ..channel import RequestId
-from ..errors import MissingExtraError, ProtocolError, RemoteError, RequestTimeoutError
+from ..errors import (
+    InvalidParamsError,
+    MissingExtraError,
+    ProtocolError,
+    RemoteError,
+    RequestTimeoutError,
+)
 from ..facts import Role
 from .request_context import PRINCIPAL
 
 if TYPE_CHECKING:
+    from opentelemetry.metrics import CallbackOptions, MeterProvider, Observation
     from opentelemetry.trace import Link, Span, TracerProvider
 
 _PACKAGE = __name__.partition(".")[0]
@@ -218,6 +228,113 @@ def trace_requests(tracer_provider: TracerProvider | None = None) -> AnyMiddlewa
             return result
 
     return middleware
+
+
+_SECONDS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300)
+"""Bounds of the buckets of a duration, as the conventions have them."""
+
+_MEASURED = ("mcp.method.name", "mcp.protocol.version", "network.transport", *_NAMED.values())
+"""Attributes of a measurement: those of a span of which few values are expected."""
+
+
+def measure_requests(meter_provider: MeterProvider | None = None) -> AnyMiddleware:
+    """Middleware that measures each request and notification, by the meters of OpenTelemetry.
+
+    `mcp.server.operation.duration`, on a client `mcp.client.operation.duration`, is a histogram of
+    seconds, whose count is that of the messages; `error.type` is there for those that failed.
+    `mcp.server.active_operations` and `mcp.client.active_operations` are the messages that are
+    being handled. A tool or prompt is an attribute if the server knows it, so that clients can't
+    make up attributes. Without an SDK of OpenTelemetry that is set up, nothing is recorded.
+
+    Args:
+        meter_provider: Where the measurements go; the global provider by default.
+
+    Raises:
+        MissingExtraError: `opentelemetry-api` is not installed.
+    """
+    try:
+        from opentelemetry import metrics
+    except ImportError:
+        raise MissingExtraError("measuring requests", "opentelemetry-api") from None
+
+    meter = metrics.get_meter(_PACKAGE, meter_provider=meter_provider)
+    durations = {
+        role: meter.create_histogram(
+            f"mcp.{role}.operation.duration",
+            "s",
+            "Duration of requests and notifications",
+            explicit_bucket_boundaries_advisory=_SECONDS,
+        )
+        for role in ("client", "server")
+    }
+    active = {
+        role: meter.create_up_down_counter(
+            f"mcp.{role}.active_operations", "{operation}", "Messages that are being handled"
+        )
+        for role in ("client", "server")
+    }
+
+    async def middleware(request: Message, next: Callable[[Message], Awaitable[Any]]) -> Any:
+        attributes = {
+            name: value for name, value in _attributes(request).items() if name in _MEASURED
+        }
+        method = {"mcp.method.name": request.method}
+        started = time.perf_counter()
+        active[request.role].add(1, method)
+        try:
+            result = await next(request)
+            if getattr(result, "is_error", False):
+                attributes["error.type"] = "tool_error"
+            return result
+        except BaseException as error:
+            attributes["error.type"] = _error_type(error)
+            if isinstance(error, InvalidParamsError):  # the target may be one that nobody has
+                attributes = {k: v for k, v in attributes.items() if k not in _NAMED.values()}
+            raise
+        finally:
+            active[request.role].add(-1, method)
+            durations[request.role].record(time.perf_counter() - started, attributes)
+
+    return middleware
+
+
+class CountedApplication(Protocol):
+    """An application that counts what is open, as an `AsgiApplication` of a server does."""
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """How many `requests`, `sessions` and `streams` are open."""
+        ...
+
+
+def measure_application(
+    application: CountedApplication, meter_provider: MeterProvider | None = None
+) -> None:
+    """Measure what is open in a server over HTTP, by gauges of OpenTelemetry.
+
+    These are `mcp.server.open_requests`, `mcp.server.open_sessions` and `mcp.server.open_streams`.
+    They are read whenever the meter provider collects.
+
+    Args:
+        application: What `Server.asgi` returned; kept as long as the meter provider.
+        meter_provider: Where the measurements go; the global provider by default.
+
+    Raises:
+        MissingExtraError: `opentelemetry-api` is not installed.
+    """
+    try:
+        from opentelemetry import metrics
+    except ImportError:
+        raise MissingExtraError("measuring an application", "opentelemetry-api") from None
+
+    def observe(name: str, options: CallbackOptions) -> list[Observation]:
+        return [metrics.Observation(application.counts[name])]
+
+    meter = metrics.get_meter(_PACKAGE, meter_provider=meter_provider)
+    for name in ("requests", "sessions", "streams"):
+        meter.create_observable_gauge(
+            f"mcp.server.open_{name}", [partial(observe, name)], f"{{{name[:-1]}}}", f"Open {name}"
+        )
 
 
 @contextmanager

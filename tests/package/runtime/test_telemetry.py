@@ -8,12 +8,24 @@ from typing import Any
 import httpx2
 import pytest
 from opentelemetry import baggage, context
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
 
-from mcp_protocol import RemoteError, Server, ToolError, connect, connect_sync, trace_requests
+from mcp_protocol import (
+    RemoteError,
+    Server,
+    ToolError,
+    connect,
+    connect_sync,
+    measure_application,
+    measure_requests,
+    trace_requests,
+)
+from package.asgi_client import asgi
 from package.live import live
 from package.wire import HANDSHAKE, PER_REQUEST
 
@@ -181,3 +193,70 @@ def test_spans_of_a_blocking_client_have_the_span_of_the_caller(spans: Spans) ->
     agent, sent = spans.named("agent", SpanKind.INTERNAL), spans.named(CALL, SpanKind.CLIENT)
     assert parent(sent) == ids(agent)
     assert parent(spans.named(CALL, SpanKind.SERVER)) == ids(sent)
+
+
+@both
+async def test_requests_are_measured_on_both_sides_with_their_errors(
+    spans: Spans, revision: str
+) -> None:
+    reader = InMemoryMetricReader()
+    provider = MeterProvider([reader])
+    server = weather(spans)
+    server.middleware(measure_requests(provider))
+    async with connect(server, revision=revision) as client:
+        client.middleware(measure_requests(provider))
+        for _ in range(2):
+            await client.call_tool("forecast", {"city": SECRET})
+        await client.call_tool("fail", {"password": SECRET})
+        with pytest.raises(RemoteError):
+            await client.call_tool(f"made up {SECRET}", {})
+        await client.read_resource(f"weather://ann@oslo?token={SECRET}")
+    data: Any = reader.get_metrics_data()
+    (scope,) = data.resource_metrics[0].scope_metrics
+    metrics = {each.name: each.data.data_points for each in scope.metrics}
+    for role in ("client", "server"):
+        counts = {
+            (
+                point.attributes["mcp.method.name"],
+                point.attributes.get("gen_ai.tool.name"),
+                point.attributes.get("error.type"),
+            ): point.count
+            for point in metrics[f"mcp.{role}.operation.duration"]
+            if not point.attributes["mcp.method.name"].startswith("notifications/")
+        }
+        unknown = f"made up {SECRET}" if role == "client" else None
+        assert counts == {
+            ("tools/call", "forecast", None): 2,
+            ("tools/call", "fail", "tool_error"): 1,
+            ("tools/call", unknown, "-32602"): 1,
+            ("resources/read", None, None): 1,
+        }
+        active = metrics[f"mcp.{role}.active_operations"]
+        assert {point.value for point in active} == {0}
+    point = metrics["mcp.server.operation.duration"][0]
+    assert point.attributes["mcp.protocol.version"] == revision
+    assert point.explicit_bounds[0] == 0.01
+
+
+async def test_open_sessions_and_streams_of_an_application_are_measured(spans: Spans) -> None:
+    reader = InMemoryMetricReader()
+    application = weather(spans).asgi()
+    measure_application(application, MeterProvider([reader]))
+
+    def measured() -> dict[str, int]:
+        data: Any = reader.get_metrics_data()
+        metrics = data.resource_metrics[0].scope_metrics[0].metrics
+        return {each.name: each.data.data_points[0].value for each in metrics}
+
+    def expected(sessions: int, streams: int) -> dict[str, int]:
+        names = ("mcp.server.open_requests", "mcp.server.open_sessions", "mcp.server.open_streams")
+        return dict(zip(names, (0, sessions, streams), strict=True))
+
+    async with asgi(application) as http:
+        assert measured() == expected(0, 0)
+        await http.initialize(HANDSHAKE[-1])
+        assert measured() == expected(1, 0)
+        async with http.stream("GET") as stream:
+            assert stream.status == 200
+            assert measured() == expected(1, 1)
+    assert measured() == expected(0, 0)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import logging
 import traceback
-from collections.abc import Awaitable, Collection, MutableMapping
+from collections.abc import Awaitable, Collection, Mapping, MutableMapping
 from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
@@ -170,6 +170,17 @@ class AsgiApplication:
     def endpoint_path(self) -> str:
         """The path for clients to connect to."""
         return self.settings.path if self._paths else self.settings.sse_path or ""
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """How many `requests`, `sessions` and `streams` are open, over all event loops."""
+        states = [state for state in list(self._states.values()) if not state.over]
+        sessions = [len(each.sessions.registry) for each in states if each.sessions is not None]
+        return {
+            "requests": sum(each.quotas.in_flight for each in states),
+            "sessions": sum(sessions),
+            "streams": sum(len(each.quotas.streams) for each in states),
+        }
 
     def allow_hosts(self, names: Collection[str]) -> None:
         """Accept more values of `Host` unless the settings list them: names the server binds to."""
@@ -491,7 +502,9 @@ class LifespanState:
         endpoints: tuple[PlainEndpoint | None, ...] = (self.sessions, self.stateless)
         self.plain_endpoints = [each for each in endpoints if each is not None]
         self.sse = sse_endpoints(service, settings, self.quotas, self.bodies)
-        self.authenticator = authentication_of(service, settings.protected, settings.path)
+        self.authenticator = authentication_of(
+            service, settings.protected, settings.path, self.shared
+        )
         self.trace = trace_of("server", service.secret_names_of)
         if self.authenticator is not None:
             self.quotas.streams.deadline = self.authenticator.deadline

@@ -24,6 +24,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, MutableMap
 from functools import lru_cache
 from ipaddress import IPv6Address
 from typing import Any, Protocol, TypeAlias
+from weakref import WeakKeyDictionary
 
 import anyio
 from msgspec import UNSET, Struct
@@ -363,7 +364,7 @@ class RequestBodies:
         self._size = 0  # bytes of all bodies that are not short
         # Counted bytes of each incomplete body, the one longest without a new part first.
         self._incomplete: OrderedDict[anyio.CancelScope, int] = OrderedDict()
-        self._cancelled: dict[anyio.CancelScope, HttpResponse] = {}
+        self._cancelled: WeakKeyDictionary[anyio.CancelScope, HttpResponse] = WeakKeyDictionary()
         self._discarding: OrderedDict[anyio.CancelScope, None] = OrderedDict()
 
     @property
@@ -399,9 +400,6 @@ class RequestBodies:
                 waits = True
                 self._wait(scope)
                 body = await resumed(gathering, awaited)
-        except Disconnected:
-            self._cancelled.pop(scope, None)
-            raise
         finally:
             if self._incomplete and scope in self._incomplete:
                 self._size -= self._incomplete.pop(scope)
@@ -422,7 +420,7 @@ class RequestBodies:
 
     def timed_out(self, scope: anyio.CancelScope) -> RejectedBody:
         """The refusal of a body whose scope was cancelled before it arrived."""
-        return RejectedBody(self._cancelled.pop(scope, _TIMED_OUT))
+        return RejectedBody(self._cancelled.get(scope, _TIMED_OUT))
 
     async def refuse(
         self,

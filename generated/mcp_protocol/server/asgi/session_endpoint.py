@@ -43,12 +43,14 @@ from ..planned_calls import PlainCall, PlainRequest, session_of
 from ..serving import Service
 from . import http_response
 from . import request as http
+from .event_store import StoredEvents
 from .http_response import HttpResponse
-from .http_session import HttpSession, ResumableStream, SessionRegistry
+from .http_session import HttpSession, SessionRegistry
 from .plain_calls import Opened, PlainRequests, PlainService
 from .quotas import Quotas, decoded_size
 from .request import field_key
 from .response_writer import PostResponse, SseResponse
+from .resumable_stream import ResumableStream
 from .session_posts import PostsInFlight, SessionPost
 from .settings import ServerHttpSettings
 
@@ -472,15 +474,26 @@ class SessionEndpoint:
         """The stream of an event, resumed after that event; or the refusal."""
         name = self._facts.headers.last_event_id
         try:
-            stream = await session.stream_of(last_event_id)
-            resumed = stream is not None and await stream.resume(response, last_event_id)
+            stored = await session.stored_after(last_event_id)
+            stream = None
+            if stored is not None:
+                stream = await self._continue(session, stored, last_event_id, response)
         except Exception as error:
             logger.error("the event store failed: %r", error)
             text = f"{name}: what came after that event can't be had now"
             return http_response.unavailable(text)
-        if stream is None or not resumed:
+        if stream is None:
             text = f"{name}: {safe_repr(last_event_id)} is no event that more can come after"
             return http_response.refusal(self._facts.http.rejected, text)
+        return stream
+
+    async def _continue(
+        self, session: HttpSession, stored: StoredEvents, last_event_id: str, response: SseResponse
+    ) -> ResumableStream | None:
+        """The stream of events, resumed on a connection; `None` if nothing can come any more."""
+        stream = session.stream_of(stored)
+        if not await stream.resume(response, last_event_id):
+            return None
         if session.is_listening(stream):
             session.add_listening(stream)
         return stream

@@ -70,7 +70,7 @@ from .registry import (
     Registry,
 )
 from .signatures import Injected
-from .tools import Tool, ToolRunner
+from .tools import SchemaForm, Tool, ToolRunner
 
 if TYPE_CHECKING:  # loaded only if a server has some
     from .prompts import Completer, Prompt
@@ -114,6 +114,7 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
         logging: Whether log messages are sent.
         coerce: Whether texts in arguments of tools are converted to the types of the parameters.
         additional_properties: What generated input schemas say of unknown arguments, if anything.
+        schemas: Whether listed schemas have definitions in place of references, or references.
         show_errors: Whether results contain the text of unexpected exceptions of tools.
         capabilities: Capabilities to declare beyond those of registered features.
         overrides: Handlers that replace those of the toolkit, if there are any.
@@ -134,6 +135,7 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     logging: bool
     coerce: bool
     additional_properties: Literal[False] | None
+    schemas: SchemaForm
     show_errors: bool
     capabilities: Mapping[str, Any]
     overrides: Overrides | None
@@ -147,6 +149,8 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError("name: expected a server's name, got an empty string")
         if self.page_size is not None and self.page_size < 1:
             raise ValueError(f"page_size: expected at least 1, got {self.page_size}")
+        if self.schemas not in ("inline", "refs"):
+            raise ValueError(f"schemas: expected inline or refs, got {self.schemas!r}")
         if not self.validation_seconds > 0:
             raise ValueError(
                 f"validation_seconds: expected more than 0, got {self.validation_seconds}"

@@ -34,6 +34,7 @@ from .decorators import AbsentAttribute
 from .dispatcher import Dispatcher, ForbiddenItems, ServerSettings
 from .features import RequestStateSigner, StateKey, server_session
 from .registry import Cacheable, CacheHint, cache_hints
+from .tools import SchemaForm
 from .required_scopes import RequiredScopes
 
 if TYPE_CHECKING:
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
     from ..openapi.route_maps import RouteMap, RouteMapFunction
     from .direct_requests import DirectSession
     from .hosting import ServerRunner
+    from ...protocol import jsonrpc
+    from .tool_discovery import ToolSearch
     from ..shared.state import SharedState
     from ..shared.worker import ChangeAnnouncer
     from .middleware import MiddlewareFunction, MiddlewareRequest, Next
@@ -79,6 +82,9 @@ class Server(AppDecorators, MethodDecorator, Overriding):
         additional_properties: With `False`, input schemas of tools that are made from signatures
             and OpenAPI documents have `additionalProperties: false`. Some clients fail to read
             that; unknown arguments are refused either way.
+        schemas: How schemas of signatures and OpenAPI documents have their definitions: `inline`,
+            in place of each reference, as several clients drop `$defs`; `refs`, by references,
+            which is shorter where one is used often. Recursive definitions stay references.
         show_errors: Whether results contain the text of a tool's unexpected exception; by default
             only the log does. The text of a `ToolError` is always sent.
         lifespan: Returns a context manager that is entered once per client, over HTTP once for all
@@ -87,6 +93,8 @@ class Server(AppDecorators, MethodDecorator, Overriding):
             functions. Request states in their results are not signed.
         capabilities: Further capabilities to declare, such as `{"experimental": {...}}`.
         middleware: Registered in order, as by `Server.middleware`.
+        discovery: `search`, or a `ToolSearch`: clients list the tools `search_tools` and
+            `call_tool`, by which a model finds and calls the others; `None` lists all tools.
         cache: Cache hints of lists and of the server's description: one hint for all, or one for
             each of `tools`, `prompts`, `resources`, `templates` and `discover`.
         state_key: Key for signing request states and for sealing sessions into their ids, at least
@@ -109,7 +117,7 @@ class Server(AppDecorators, MethodDecorator, Overriding):
     Raises:
         TypeError: An argument is unknown, or an icon is malformed.
         ValueError: The name is empty, a limit is not positive, a key is too short, or the
-            identifier of an extension is invalid.
+            form of schemas or the identifier of an extension is invalid.
     """
 
     def __init__(
@@ -128,11 +136,13 @@ class Server(AppDecorators, MethodDecorator, Overriding):
         logging: bool = True,
         coerce: bool = True,
         additional_properties: Literal[False] | None = None,
+        schemas: SchemaForm = "inline",
         show_errors: bool = False,
         lifespan: Lifespan | None = None,
         handlers: Sequence[RevisionHandlers] = (),
         capabilities: Mapping[str, Any] | None = None,
         middleware: Sequence[MiddlewareFunction] = (),
+        discovery: Literal["search"] | ToolSearch | None = None,
         cache: CacheHint | Mapping[Cacheable, CacheHint] | None = None,
         state_key: StateKey | None = None,
         state_seconds: float = 1800.0,
@@ -167,6 +177,7 @@ class Server(AppDecorators, MethodDecorator, Overriding):
             logging=logging,
             coerce=coerce,
             additional_properties=additional_properties,
+            schemas=schemas,
             show_errors=show_errors,
             capabilities=dict(capabilities or {}),
             overrides=LowLevelHandlers(handlers) if handlers else None,
@@ -185,6 +196,11 @@ class Server(AppDecorators, MethodDecorator, Overriding):
             dispatcher.application = self
         for function in middleware:
             self.middleware(function)
+        self._discovers = discovery is not None
+        if discovery is not None:
+            from .tool_discovery import add_discovery  # few servers have so many tools
+
+            add_discovery(self, discovery)
 
     @classmethod
     def from_openapi(
@@ -703,13 +719,22 @@ class Server(AppDecorators, MethodDecorator, Overriding):
             lifespan=dispatcher.lifespans,
             use_state=dispatcher.use_state,
             max_concurrent_requests=self._max_concurrent_requests,
-            required_scopes=RequiredScopes(dispatcher.registries, dispatcher.method_scopes).of,
+            required_scopes=self._required_scopes(),
             param_headers_of=dispatcher.param_headers_of,
             secret_names_of=dispatcher.secret_names_of,
             on_subscription=dispatcher.subscription_listener(),
             admit=next((admit for admit in admits if admit is not None), None),
             shared_keys=dispatcher.settings.signer.shared_keys,
         )
+
+    def _required_scopes(self) -> Callable[[jsonrpc.Message], Collection[str]]:
+        dispatcher = self._dispatcher
+        required = RequiredScopes(dispatcher.registries, dispatcher.method_scopes).of
+        if self._discovers:
+            from .tool_discovery import of_inner_calls  # loaded already
+
+            return of_inner_calls(required)
+        return required
 
 
 def _keyword_error(call: str, names: Iterable[str]) -> TypeError:

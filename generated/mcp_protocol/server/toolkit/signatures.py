@@ -27,7 +27,7 @@ import re
 import types
 import typing
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import suppress
 from functools import cached_property, partial
 from typing import Annotated, Any, Optional, Protocol, TypeAlias, Union
@@ -71,18 +71,11 @@ class Injector(ABC):
     """A note in the annotation of a parameter, or its default, by which its value is provided."""
 
     @abstractmethod
-    def provider(
-        self,
-        annotation: Any,
-        name: str,
-        default: Any,
-        label: str,
-        names: Mapping[str, Any] | None,
-    ) -> Any:
-        """The provider of the value of a parameter.
+    def placed(self, annotation: Any, name: str, default: Any, label: str) -> Injector:
+        """The note that counts for a parameter.
 
         Raises:
-            TypeError: The place of the note has no meaning, or the value can't be provided.
+            TypeError: The place of the note has no meaning.
         """
 
     @abstractmethod
@@ -90,9 +83,24 @@ class Injector(ABC):
         self,
         function: Callable[..., Awaitable[Any]],
         context: str | None,
-        providers: Mapping[str, Any],
+        injectors: Mapping[str, Any],
+        given: Collection[str],
+        label: str,
+        names: Mapping[str, Any] | None,
     ) -> Injected:
-        """A function with its providers, by parameter; it may have a parameter for a context."""
+        """A function that is called with what its notes provide.
+
+        Args:
+            function: The function, as coroutine function.
+            context: Name of its parameter for the context, if there is one.
+            injectors: Its notes, by parameter.
+            given: Names of its other parameters, which are arguments of a call.
+            label: Its name in error texts.
+            names: Further names that annotations may use.
+
+        Raises:
+            TypeError: A value can't be provided.
+        """
 
 
 class Parameter(msgspec.Struct, frozen=True, gc=False):
@@ -250,6 +258,8 @@ def read(
     label: str,
     names: Mapping[str, Any] | None = None,
     context_name: str | None = None,
+    *,
+    threads: bool = True,
 ) -> Signature:
     """The signature of a function that is being registered.
 
@@ -258,6 +268,7 @@ def read(
         label: Its name in error texts.
         names: Further names that its annotations may use, such as the caller's locals.
         context_name: Name of a parameter that gets the context without an annotation, if any.
+        threads: Whether a plain function runs in a worker thread, or else in the event loop.
 
     Raises:
         TypeError: The signature can't be served: `*args`, positional-only parameters, a generator,
@@ -277,8 +288,7 @@ def read(
     parameters: dict[str, Parameter] = {}
     fields: list[Field] = []
     contexts: list[str] = []
-    injector: Injector | None = None
-    providers: dict[str, Any] = {}
+    injectors: dict[str, Injector] = {}
     has_kwargs = False
     for name, parameter in signature.parameters.items():
         if parameter.kind is parameter.VAR_KEYWORD:
@@ -290,22 +300,22 @@ def read(
             contexts.append(name)
             continue
         default = parameter.default
-        for note in (*_notes_in(annotation), default):
-            if isinstance(note, Injector):
-                injector = note
-                providers[name] = note.provider(annotation, name, default, label, names)
-                break
-        if name in providers:
+        notes = (each for each in (*_notes_in(annotation), default) if isinstance(each, Injector))
+        if (note := next(notes, None)) is not None:
+            injectors[name] = note.placed(annotation, name, default, label)
             continue
         parameters[name], field = _field(name, annotation, default, descriptions.get(name))
         fields.append(field)
     if len(contexts) > 1:
         raise TypeError(f"{label}: expected one Context parameter, got {', '.join(contexts)}")
     context = contexts[0] if contexts else None
-    call = _without_blocking(function, context)
+    call = _without_blocking(function, context) if threads else _in_event_loop(function)
     dependencies: Injected | None = None
-    if injector is not None:
-        dependencies = call = injector.call(call, context, providers)
+    if injectors:
+        injector = next(iter(injectors.values()))
+        dependencies = call = injector.call(
+            call, context, injectors, tuple(parameters), label, names
+        )
         context = dependencies.context
     return Signature(
         label=label,
@@ -368,6 +378,17 @@ def _without_blocking(
         return await result if inspect.isawaitable(result) else result
 
     return call_in_thread
+
+
+def _in_event_loop(function: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
+    """A coroutine function itself; for a plain function, one that calls it."""
+    if is_coroutine_function(function):
+        return function
+
+    async def call_in_event_loop(**arguments: Any) -> Any:
+        return function(**arguments)
+
+    return call_in_event_loop
 
 
 def _field(

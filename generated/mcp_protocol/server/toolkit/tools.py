@@ -31,6 +31,9 @@ from .registry import Respond
 FromSignature: TypeAlias = Literal["from signature"]
 FROM_SIGNATURE: FromSignature = "from signature"
 
+SchemaForm: TypeAlias = Literal["inline", "refs"]
+"""Whether listed schemas have definitions in place of references, or references to `$defs`."""
+
 _NAME = r"[A-Za-z0-9_.\-]{1,128}"
 _ADDITIONAL = "additionalProperties"
 _NO_ARGUMENTS: Mapping[str, Any] = {}
@@ -63,10 +66,12 @@ class Tool:
         names: Further names that the annotations may use.
         coerce: Whether texts are converted to the types of the parameters.
         additional_properties: What a generated input schema says of unknown arguments, if anything.
+        schemas: Whether listed schemas have definitions in place of references, or references.
         show_errors: Whether results contain the text of unexpected exceptions.
         validation_seconds: Time limit for validating arguments, and then the result, against a
             user-defined schema. Validation moves to a worker thread after some milliseconds.
         timeout: Seconds that the function and its dependencies may take; `None` for no limit.
+        threads: Whether a plain function runs in a worker thread, or else in the event loop.
 
     Attributes:
         param_headers: By path of an argument: the HTTP header that repeats the argument.
@@ -97,9 +102,11 @@ class Tool:
         names: Mapping[str, Any] | None,
         coerce: bool,
         additional_properties: Literal[False] | None = None,
+        schemas: SchemaForm = "inline",
         show_errors: bool,
         validation_seconds: float,
         timeout: float | None = None,
+        threads: bool = True,
     ) -> None:
         self.scopes: frozenset[str] = frozenset()
         self.tags: frozenset[str] = frozenset()
@@ -108,7 +115,7 @@ class Tool:
         self.name = name if name is not None else signatures.source_name(function)
         self.label = f"tool {self.name!r}"
         check_tool_name(self.name, self.label)
-        self.signature = signatures.read(function, self.label, names)
+        self.signature = signatures.read(function, self.label, names, threads=threads)
         self.dependencies = self.signature.dependencies
         self.function: Callable[..., Awaitable[Any]] = self.signature.call
         if timeout is not None:
@@ -120,10 +127,11 @@ class Tool:
         schema = self._input_schema(input_schema, additional_properties)
         self.param_headers = param_headers_of(schema)
         self._output = self._output_of(output_schema, structured)
+        own_output = None if isinstance(output_schema, str) else output_schema
         self._wire = present(
             name=self.name,
-            inputSchema=schema,
-            outputSchema=self._output.schema,
+            inputSchema=_listed(schema, input_schema, schemas),
+            outputSchema=_listed(self._output.schema, own_output, schemas),
             **{"description": self.signature.description, **members},
         )
 
@@ -329,6 +337,18 @@ def _limited(
         raise ToolError(f"{label} timed out after {seconds:g} seconds")
 
     return call_in_time
+
+
+def _listed(
+    schema: Mapping[str, Any] | None, own: Mapping[str, Any] | None, form: SchemaForm
+) -> Mapping[str, Any] | None:
+    """A schema as it is listed: one of the user's own as it is, another one in a form."""
+    is_own = own is not None and not isinstance(own, CheckedSchema)
+    if schema is None or is_own or form == "refs" or "$defs" not in schema:
+        return schema
+    from ...values.type_schemas import inlined  # few schemas have definitions
+
+    return inlined(schema)
 
 
 def _object_schema(schema: object, label: str) -> dict[str, Any]:

@@ -78,7 +78,7 @@ def run_workers(
     application = runner.asgi(path, **options)
     limits = list(runner.process_limits)
     auth = options.get("auth")
-    if auth is not None:
+    if auth is not None and options.get("shared") is None:
         from ..asgi.protection import protected_by  # only protected servers need it
 
         limits += protected_by(auth).process_limits()

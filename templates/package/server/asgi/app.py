@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 import traceback
-from collections.abc import Awaitable, Collection, MutableMapping
+from collections.abc import Awaitable, Collection, Mapping, MutableMapping
 from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
@@ -165,6 +165,17 @@ class AsgiApplication:
     def endpoint_path(self) -> str:
         """The path for clients to connect to."""
         return self.settings.path if self._paths else self.settings.sse_path or ""
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """How many `requests`, `sessions` and `streams` are open, over all event loops."""
+        states = [state for state in list(self._states.values()) if not state.over]
+        sessions = [len(each.sessions.registry) for each in states if each.sessions is not None]
+        return {
+            "requests": sum(each.quotas.in_flight for each in states),
+            "sessions": sum(sessions),
+            "streams": sum(len(each.quotas.streams) for each in states),
+        }
 
     def allow_hosts(self, names: Collection[str]) -> None:
         """Accept more values of `Host` unless the settings list them: names the server binds to."""

@@ -99,6 +99,7 @@ class Decorators:
         structured: bool = True,
         scopes: Collection[str] = (),
         timeout: float | None = None,
+        threads: bool = True,
         tags: Collection[str] = (),
         runner: ToolRunner | None = None,
         **others: Unpack[ToolOptions],
@@ -121,6 +122,7 @@ class Decorators:
         structured: bool = True,
         scopes: Collection[str] = (),
         timeout: float | None = None,
+        threads: bool = True,
         tags: Collection[str] = (),
         runner: ToolRunner | None = None,
         **others: Unpack[ToolOptions],
@@ -146,6 +148,9 @@ class Decorators:
                 answers to requests of the tool included; then the function is cancelled, and the
                 result is a tool error that says so. A plain function can't be cancelled: the call
                 ends, and its thread runs on.
+            threads: Whether a plain function runs in a worker thread. With `False` it runs in the
+                event loop, which saves the thread, and holds up all other requests meanwhile; the
+                methods of its context can't be awaited there.
             tags: Names for `enable` and `disable`; they are not sent.
             runner: Runs the calls, such as `Tasks`; `None` for the tasks of their requests.
 
@@ -176,9 +181,11 @@ class Decorators:
                 names=names,
                 coerce=settings.coerce,
                 additional_properties=settings.additional_properties,
+                schemas=settings.schemas,
                 show_errors=settings.show_errors,
                 validation_seconds=settings.validation_seconds,
                 timeout=timeout,
+                threads=threads,
             )
             tool.scopes, tool.tags, tool.runner = required, checked_tags(tags), runner
             self._registries.tools.add(tool.name, tool)

@@ -13,7 +13,15 @@ from __future__ import annotations
 import inspect
 import types
 import typing
-from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import (
+    Awaitable,
+    Callable,
+    Collection,
+    Generator,
+    Iterable,
+    Iterator,
+    Mapping,
+)
 from contextlib import (
     AbstractAsyncContextManager,
     AbstractContextManager,
@@ -55,6 +63,7 @@ class Provider(msgspec.Struct, frozen=True):
         kind: What `open` returns.
         context: Name of the parameter that gets the `Context`, if there is one.
         parameters: The providers of its other parameters.
+        arguments: Names of parameters that get the arguments of the call with these names.
     """
 
     function: Function
@@ -62,6 +71,7 @@ class Provider(msgspec.Struct, frozen=True):
     kind: Kind
     context: str | None
     parameters: Mapping[str, Provider]
+    arguments: tuple[str, ...] = ()
 
     def functions(self) -> Generator[Function]:
         """The function, and those of the providers it depends on."""
@@ -77,9 +87,11 @@ class Dependencies:
         call: The function, as coroutine function.
         context: Name of the function's own parameter for the `Context`, if there is one.
         providers: By name of the parameter that gets the value.
+        arguments: Names of the function's other parameters, which providers may have too.
 
     Attributes:
         context: Name of the argument of `__call__` that is the `Context`.
+        arguments: As passed.
     """
 
     def __init__(
@@ -87,8 +99,10 @@ class Dependencies:
         call: Callable[..., Awaitable[Any]],
         context: str | None,
         providers: Mapping[str, Provider],
+        arguments: Collection[str],
     ) -> None:
         self.context = context or _NO_CONTEXT_PARAMETER
+        self.arguments = arguments
         self._call = call
         self._providers = providers
         self._replacements: dict[Function, Provider] = {}
@@ -107,9 +121,10 @@ class Dependencies:
         failures: list[BaseException] = []
         async with AsyncExitStack() as stack:
             values: dict[Function, Any] = {}
+            given = dict(arguments)
             try:
                 for name, provider in self._providers.items():
-                    arguments[name] = await self._value(provider, context, values, stack)
+                    arguments[name] = await self._value(provider, context, given, values, stack)
                 result = await self._call(**arguments)
             except BaseException as error:
                 failures.append(error)
@@ -137,17 +152,18 @@ class Dependencies:
         self,
         provider: Provider,
         context: Context[Any],
+        given: Mapping[str, Any],
         values: dict[Function, Any],
         stack: AsyncExitStack,
     ) -> Any:
         provider = self._replacements.get(provider.function, provider)
         if provider.function in values:
             return values[provider.function]
-        arguments: dict[str, Any] = {}
+        arguments = {name: given[name] for name in provider.arguments}
         if provider.context is not None:
             arguments[provider.context] = context
         for name, inner in provider.parameters.items():
-            arguments[name] = await self._value(inner, context, values, stack)
+            arguments[name] = await self._value(inner, context, given, values, stack)
         value = await _opened(provider, arguments, stack)
         values[provider.function] = value
         return value
@@ -225,6 +241,7 @@ def provider_of(
     function: Function,
     label: str,
     names: Mapping[str, Any] | None,
+    given: Collection[str],
     callers: tuple[Function, ...] = (),
 ) -> Provider:
     """A function as provider, with the providers of its own parameters.
@@ -233,6 +250,7 @@ def provider_of(
         function: As passed to `Depends`.
         label: The registered function in error texts.
         names: Further names that annotations may use.
+        given: Names of the arguments of the registered function.
         callers: The providers that need this one.
 
     Raises:
@@ -249,26 +267,29 @@ def provider_of(
     hints = resolved_hints(annotated, where, names)
     context: str | None = None
     parameters: dict[str, Provider] = {}
+    arguments: list[str] = []
     for name, parameter in signature.parameters.items():
         annotation = hints.get(name, Any)
         dependency = _dependency_of(annotation, name, parameter.default, where)
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             continue
         if dependency is not None and parameter.kind is not parameter.POSITIONAL_ONLY:
-            inner = provider_of(dependency.function, label, names, (*callers, function))
+            inner = provider_of(dependency.function, label, names, given, (*callers, function))
             parameters[name] = inner
         elif is_context(annotation) and parameter.kind is not parameter.POSITIONAL_ONLY:
             if context is not None:
                 raise TypeError(f"{where}: expected one Context parameter, got {context}, {name}")
             context = name
         elif parameter.default is parameter.empty:
-            raise TypeError(
-                f"{where}: parameter {name!r}: expected a Context, Annotated[<type>, "
-                "Depends(...)] or a default value; arguments of the call go to the registered "
-                "function only"
-            )
+            if name not in given or parameter.kind is parameter.POSITIONAL_ONLY:
+                known = f", one of the arguments {', '.join(given)}" if given else ""
+                raise TypeError(
+                    f"{where}: parameter {name!r}: expected a Context, Annotated[<type>, "
+                    f"Depends(...)]{known} or a default value"
+                )
+            arguments.append(name)
     opening, kind = _opening(function, hints.get("return"))
-    return Provider(function, opening, kind, context, parameters)
+    return Provider(function, opening, kind, context, parameters, tuple(arguments))
 
 
 def _opening(function: Function, returns: Any) -> tuple[Function, Kind]:
@@ -317,8 +338,8 @@ def _replaced(
         name = source_name(function)
         raise LookupError(f"nothing that is registered depends on {name!r}")
     label = f"override of {source_name(function)!r}"
-    provider = provider_of(replacement, label, names)
-    before = [each.replace(function, provider) for each in concerned]
+    providers = [provider_of(replacement, label, names, each.arguments) for each in concerned]
+    before = [each.replace(function, own) for each, own in zip(concerned, providers, strict=True)]
     try:
         yield
     finally:
@@ -344,26 +365,25 @@ class Dependency(Injector):
             raise TypeError(f"Depends: expected a function, got {function!r}")
         self.function = function
 
-    def provider(
-        self,
-        annotation: Any,
-        name: str,
-        default: Any,
-        label: str,
-        names: Mapping[str, Any] | None,
-    ) -> Provider:
+    def placed(self, annotation: Any, name: str, default: Any, label: str) -> Dependency:
         """See `Injector`."""
-        dependency = _dependency_of(annotation, name, default, label) or self
-        return provider_of(dependency.function, label, names)
+        return _dependency_of(annotation, name, default, label) or self
 
     def call(
         self,
         function: Callable[..., Awaitable[Any]],
         context: str | None,
-        providers: Mapping[str, Any],
+        injectors: Mapping[str, Any],
+        given: Collection[str],
+        label: str,
+        names: Mapping[str, Any] | None,
     ) -> Dependencies:
         """See `Injector`."""
-        return Dependencies(function, context, providers)
+        providers = {
+            name: provider_of(each.function, label, names, given)
+            for name, each in injectors.items()
+        }
+        return Dependencies(function, context, providers, given)
 
 
 def Depends(function: Callable[..., Any]) -> Any:  # noqa: N802 - annotations name it like a class
@@ -372,7 +392,8 @@ def Depends(function: Callable[..., Any]) -> Any:  # noqa: N802 - annotations na
     `db: Db = Depends(open_db)` says the same.
 
     The parameter is not part of the schema. The function is called once per call, however many
-    parameters need its value, and may take a `Context` and dependencies of its own. What it opens
+    parameters need its value, and may take a `Context`, dependencies of its own, and arguments of
+    the call: a parameter without a default that is named like one gets it, converted. What it opens
     is closed at the end of the call, if it is a generator, a function decorated by
     `contextlib.contextmanager` or `asynccontextmanager`, a function with the return annotation
     `AbstractContextManager[...]` or `AbstractAsyncContextManager[...]`, or a class of context

@@ -259,6 +259,46 @@ async def test_a_dependency_of_a_completer_can_be_overridden() -> None:
             assert result.completion.values == ["afake"]
 
 
+@pytest.mark.parametrize("revision", ALL)
+async def test_a_provider_reads_arguments_of_the_call_converted(revision: str) -> None:
+    server = Server("library")
+
+    def shelf(row: int, ctx: Context, step: int = 1) -> str:  # has a default: it stays that
+        return f"{row + 1} {type(row).__name__} {step}"
+
+    async def room(row: int, shelf: Annotated[str, Depends(shelf)]) -> str:
+        return f"{row} in {shelf}"
+
+    @server.tool()
+    async def find(
+        row: int, room: Annotated[str, Depends(room)], step: int = 7, title: str = "any"
+    ) -> str:
+        return f"{title}: {room}, {step}"
+
+    @server.resource("book://{row}")
+    async def book(row: int, room: Annotated[str, Depends(room)]) -> str:
+        return room
+
+    @server.prompt()
+    async def ask(row: int, room: Annotated[str, Depends(room)]) -> str:
+        return room
+
+    async with connected(server, revision=revision) as pair:
+        client = pair.client
+        result = await client.call_tool("find", {"row": "4", "step": 8})
+        assert result.content[0].text == "any: 4 in 5 int 1, 8"
+        assert (await client.read_resource("book://3")).contents[0].text == "3 in 4 int 1"
+        assert (await client.get_prompt("ask", {"row": "2"})).messages[0].content.text == (
+            "2 in 3 int 1"
+        )
+        with server.override(shelf, lambda row: f"test {row}"):
+            result = await client.call_tool("find", {"row": 4})
+        assert result.content[0].text == "any: 4 in test 4, 7"
+    replaced = server.override(shelf, lambda floor: floor)
+    with pytest.raises(TypeError, match=r"parameter 'floor': expected a Context.*arguments row"):
+        replaced.__enter__()
+
+
 def test_overriding_what_nothing_depends_on_is_an_error() -> None:
     server = Server("shop")
     replaced = server.override(plain, coroutine)

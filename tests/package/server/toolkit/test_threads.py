@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -78,3 +79,26 @@ async def test_a_plain_function_logs_reports_and_asks_without_await(revision: st
         assert await client.call_tool("elsewhere", returns=str) == "raised: True"
     assert guest.logs == ["without await", "from a thread"]
     assert steps == [(1, 2, "half")]
+
+
+@two
+async def test_a_plain_function_runs_in_the_event_loop_if_asked_to(revision: str) -> None:
+    server = Server("loop")
+
+    @server.tool(threads=False)
+    def here(ctx: Context) -> str:
+        return f"{threading.current_thread().name} {ctx.revision}"
+
+    @server.tool()
+    def elsewhere() -> str:
+        return threading.current_thread().name
+
+    @server.tool(threads=False)
+    async def coroutine() -> str:
+        return threading.current_thread().name
+
+    name = threading.current_thread().name
+    async with connect(server, revision=revision) as client:
+        assert await client.call_tool("here", returns=str) == f"{name} {revision}"
+        assert await client.call_tool("coroutine", returns=str) == name
+        assert await client.call_tool("elsewhere", returns=str) != name

@@ -1,0 +1,144 @@
+"""Middleware on results: those of some requests are kept for a time, those of tools have a size."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Collection
+from typing import Any
+
+from ..._wire import UNSET, encode, replace, to_builtins
+from ...errors import ToolError
+from .middleware import MiddlewareFunction, MiddlewareRequest, Next
+
+KEPT_RESULTS = 1_000
+"""Most results that `cache_results` keeps, unless it is told otherwise; the oldest go first."""
+
+_USES = frozenset({"tools/call", "resources/read", "prompts/get"})
+_OF_ONE_REQUEST = ("_meta", "inputResponses", "requestState")
+
+
+def cache_results(
+    seconds: float,
+    targets: Collection[str],
+    *,
+    size: int = KEPT_RESULTS,
+    clock: Callable[[], float] = time.monotonic,
+) -> MiddlewareFunction:
+    """Middleware that keeps results of tools, prompts and resources, and returns them again.
+
+        server.middleware(cache_results(60, ["forecast", "city://oslo/now"]))
+
+    Another request of the same method, params, revision and principal gets the kept result. Errors
+    and questions to the client are not kept. What a function depends on beyond these, such as a
+    session or a header field, is not looked at.
+
+    Args:
+        seconds: How long a result is kept.
+        targets: Names of tools and prompts, and URIs of resources.
+        size: Most results that are kept.
+        clock: The time in seconds.
+
+    Raises:
+        TypeError: One string instead of a collection.
+        ValueError: A number is not positive.
+    """
+    if not seconds > 0 or size < 1:
+        raise ValueError(f"expected positive numbers, got {size} results for {seconds} seconds")
+    kept: OrderedDict[bytes, tuple[float, Any]] = OrderedDict()
+    names = _checked(targets, "targets")
+
+    async def middleware(request: MiddlewareRequest, next: Next) -> Any:
+        if request.method not in _USES or request.target not in names or _continues(request):
+            return await next(request)
+        key, now = _key(request), clock()
+        until, result = kept.get(key, (now, None))
+        if now < until:
+            return result
+        result = await next(request)
+        if _is_whole(result):
+            kept[key] = now + seconds, result
+            kept.move_to_end(key)
+            if len(kept) > size:
+                kept.popitem(last=False)
+        return result
+
+    return middleware
+
+
+def limit_results(characters: int, tools: Collection[str] | None = None) -> MiddlewareFunction:
+    """Middleware that cuts long texts of tools' results.
+
+        server.middleware(limit_results(20_000))
+
+    A text that goes beyond what is left is cut, and says so. A result whose structured value is too
+    long becomes an error that tells the model to ask for less: cut, it would break its schema.
+
+    Args:
+        characters: Most characters of the texts of a result together.
+        tools: Names of the tools; all by default.
+
+    Raises:
+        TypeError: One string instead of a collection.
+        ValueError: Less than one character.
+    """
+    if characters < 1:
+        raise ValueError(f"characters: expected at least 1, got {characters}")
+    names = None if tools is None else _checked(tools, "tools")
+
+    async def middleware(request: MiddlewareRequest, next: Next) -> Any:
+        result = await next(request)
+        if request.method != "tools/call" or (names is not None and request.target not in names):
+            return result
+        structured = getattr(result, "structured_content", None)
+        has_value = structured is not None and structured is not UNSET
+        if has_value and (length := len(encode(structured))) > characters:
+            raise ToolError(
+                f"the result has {length:,} characters, more than {characters:,}: ask for less"
+            )
+        return _cut(result, characters)
+
+    return middleware
+
+
+def _cut(result: Any, characters: int) -> Any:
+    """A result whose texts have so many characters at most."""
+    content, left, is_cut = [], characters, False
+    for block in getattr(result, "content", ()):
+        text = getattr(block, "text", None)
+        if isinstance(text, str) and len(text) > left:
+            text = f"{text[:left]}\n[cut: {left:,} of {len(text):,} characters]"
+            block, is_cut, left = replace(block, text=text), True, 0
+        elif isinstance(text, str):
+            left -= len(text)
+        content.append(block)
+    return replace(result, content=content) if is_cut else result
+
+
+def _checked(names: Collection[str], label: str) -> frozenset[str]:
+    if isinstance(names, str):
+        raise TypeError(f"{label}: expected a collection of names, got {names!r}")
+    return frozenset(names)
+
+
+def _continues(request: MiddlewareRequest) -> bool:
+    """Whether a request answers questions of an earlier one."""
+    return getattr(request.params, "request_state", None) is not None
+
+
+def _key(request: MiddlewareRequest) -> bytes:
+    """Identifies equal requests."""
+    params: dict[str, Any] = to_builtins(request.params)
+    rest = {name: value for name, value in params.items() if name not in _OF_ONE_REQUEST}
+    principal = request.principal
+    owner = None if principal.is_anonymous else [*principal.identity, sorted(principal.scopes)]
+    return encode([request.method, request.revision, owner, rest])
+
+
+def _is_whole(result: Any) -> bool:
+    """Whether a result is one of success, which neither asks for input nor stands for a task."""
+    if getattr(result, "result_type", None) not in (None, "complete"):
+        return False
+    members = ("content", "contents", "messages")
+    has_value = any(getattr(result, name, None) is not None for name in members)
+    return has_value and not getattr(result, "is_error", False)

@@ -1,0 +1,319 @@
+"""Servers whose tools are found by a search: what is listed, found and called."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from mcp_protocol import (
+    ClientHandlers,
+    Context,
+    Principal,
+    RemoteError,
+    Server,
+    ToolError,
+    ToolSearch,
+    connect,
+)
+from mcp_protocol.server.toolkit.tool_discovery import KEPT_INDEXES, QUERY_WORDS
+from mcp_protocol.testing import connected
+from package.asgi_client import asgi
+from package.server.auth.guarded import challenge_in, protected
+from package.server.auth.issuer import bearer, token_of
+from package.wire import ALL, PER_REQUEST, SESSIONS
+
+pytestmark = pytest.mark.anyio
+
+every = pytest.mark.parametrize("revision", ALL)
+newest = pytest.mark.parametrize("revision", PER_REQUEST[-1:])
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+def city(search: Any = "search", **settings: Any) -> Server:
+    server = Server("city", discovery=search, **settings)
+
+    @server.tool(tags=["weather", "outdoor"])
+    def get_forecast(city: str, days: int = 1) -> str:
+        """The weather of the next days."""
+        if city == "Atlantis":
+            raise ToolError("no such city")
+        return f"{city}: {days} x sun"
+
+    @server.tool(name="openGate", tags=["outdoor"])
+    def open_gate(number: int) -> str:
+        """Let a train leave."""
+        return f"gate {number}"
+
+    @server.tool(scopes=["money"])
+    def pay_bill(amount: int) -> int:
+        """Pay an invoice."""
+        return amount
+
+    return server
+
+
+async def names(client: Any) -> list[str]:
+    return [tool.name for tool in await client.list_tools()]
+
+
+async def search(client: Any, query: str, **options: Any) -> list[str]:
+    """Names of the tools that a search finds."""
+    result = await client.call_tool("search_tools", {"query": query, **options})
+    assert not getattr(result, "is_error", False), result
+    return [tool["name"] for tool in json.loads(result.content[0].text)]
+
+
+async def call(client: Any, name: str, **arguments: Any) -> Any:
+    return await client.call_tool("call_tool", {"name": name, "arguments": arguments})
+
+
+@every
+async def test_a_client_lists_two_tools_and_calls_what_it_finds(revision: str) -> None:
+    async with connect(city(), revision=revision) as client:
+        assert await names(client) == ["search_tools", "call_tool"]
+        result = await client.call_tool("search_tools", {"query": "weather of tomorrow"})
+        (found,) = json.loads(result.content[0].text)
+        assert set(found) == {"name", "description", "inputSchema"}
+        assert found["inputSchema"]["required"] == ["city"]
+        called = await call(client, found["name"], city="Oslo", days=2)
+        assert called == await client.call_tool("get_forecast", {"city": "Oslo", "days": 2})
+        assert called.content[0].text == "Oslo: 2 x sun"
+
+
+QUERIES = {
+    "forecasts": ["get_forecast"],
+    "get-forecast": ["get_forecast"],
+    "gate": ["openGate"],
+    "LEAVING": ["openGate"],
+    "amounts": ["pay_bill"],
+    "city gate": ["openGate", "get_forecast"],
+    "nothing like that": [],
+    '" *': ["get_forecast", "openGate", "pay_bill"],
+    "": ["get_forecast", "openGate", "pay_bill"],
+    "x " * QUERY_WORDS + "gate": ["openGate"],
+    " ".join(f"x{number}" for number in range(QUERY_WORDS)) + " gate": [],
+}
+
+
+@newest
+@pytest.mark.parametrize("query", QUERIES, ids=lambda query: query[:20])
+async def test_tools_are_found_by_name_description_and_arguments(revision: str, query: str) -> None:
+    async with connect(city(), revision=revision) as client:
+        assert sorted(await search(client, query)) == sorted(QUERIES[query])
+
+
+@newest
+async def test_the_best_tool_comes_first_and_few_are_returned(revision: str) -> None:
+    server = Server("many", discovery=ToolSearch(results=3))
+    for number in range(40):
+        server.add_tool(lambda: "", name=f"t{number}", description="Reads one of many files.")
+    server.add_tool(lambda: "", name="file_reader", description="Reads.")
+    async with connect(server, revision=revision) as client:
+        assert await search(client, "file") == ["file_reader", "t0", "t1"]
+        assert await search(client, "file", limit=1) == ["file_reader"]
+        assert len(await search(client, "file", limit=30)) == 3
+
+
+@newest
+async def test_a_search_may_be_limited_to_tags(revision: str) -> None:
+    async with connect(city(), revision=revision) as client:
+        assert await search(client, "", tags=["outdoor"]) == ["get_forecast", "openGate"]
+        assert await search(client, "", tags=["outdoor", "weather"]) == ["get_forecast"]
+        assert await search(client, "gate", tags=["weather"]) == []
+        refused = await client.call_tool("search_tools", {"query": "", "tags": ["rail"]})
+    assert refused.content[0].text == "no tool has the tags rail; tags: outdoor, weather"
+
+
+@newest
+async def test_tools_may_be_listed_beside_by_name_and_tag(revision: str) -> None:
+    async with connect(city(ToolSearch(listed=["weather", "openGate"])), revision=revision) as one:
+        assert await names(one) == ["search_tools", "call_tool", "get_forecast", "openGate"]
+
+
+async def outcome(client: Any, name: str, arguments: dict[str, Any], *, directly: bool) -> Any:
+    """What a call comes to: a result, or the text of an error."""
+    try:
+        if directly:
+            return await client.call_tool(name, arguments)
+        return await call(client, name, **arguments)
+    except RemoteError as error:
+        return error.code, str(error)
+
+
+@every
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("get_forecast", {"cit": "Oslo"}),
+        ("get_forecast", {"city": "Atlantis"}),
+        ("openGate", {"number": "seven"}),
+        ("pay_bill", {"amount": 1}),
+        ("nothing", {}),
+    ],
+)
+async def test_a_call_is_checked_as_one_by_the_name_of_the_tool(
+    revision: str, name: str, arguments: dict[str, Any]
+) -> None:
+    async with connect(city(), revision=revision) as client:
+        ends = [await outcome(client, name, arguments, directly=each) for each in (True, False)]
+    assert ends[0] == ends[1]
+    assert isinstance(ends[0], tuple) or ends[0].is_error
+
+
+@newest
+async def test_a_malformed_call_says_what_is_wrong(revision: str) -> None:
+    async with connect(city(), revision=revision) as client:
+        result = await client.call_tool("call_tool", {"tool": "openGate", "arguments": [1]})
+        assert result.is_error
+        assert "argument 'name': required, but missing" in result.content[0].text
+        assert (await client.call_tool("call_tool", {"name": "openGate"})).is_error
+        text = json.dumps({"number": 7})  # as models send objects at times
+        result = await client.call_tool("call_tool", {"name": "openGate", "arguments": text})
+        assert result.content[0].text == "gate 7"
+        for name in ("call_tool", "search_tools"):
+            with pytest.raises(RemoteError, match="unknown tool"):
+                await call(client, name, query="")
+
+
+@newest
+async def test_a_hidden_tool_is_neither_found_nor_called(revision: str) -> None:
+    server = city(forbidden_items="hidden")
+    server.disable("openGate")
+    poor, rich = Principal("a", scopes=["x"]), Principal("b", scopes=["money"])
+    async with connected(server, revision=revision, principal=poor) as pair:
+        assert await search(pair.client, "") == ["get_forecast"]
+        for name in ("openGate", "pay_bill"):
+            with pytest.raises(RemoteError, match="unknown tool"):
+                await call(pair.client, name, number=1, amount=1)
+    async with connected(server, revision=revision, principal=rich) as pair:
+        assert await search(pair.client, "invoice") == ["pay_bill"]
+        assert (await call(pair.client, "pay_bill", amount=2)).content[0].text == "2"
+
+
+@newest
+async def test_a_tool_of_a_user_interface_is_not_for_models(revision: str) -> None:
+    server = city()
+    server.add_tool(lambda: "fresh", name="refresh", visibility=["app"])
+    async with connect(server, revision=revision) as client:
+        assert await search(client, "refresh") == []
+        with pytest.raises(RemoteError, match="unknown tool"):
+            await call(client, "refresh")
+        assert (await client.call_tool("refresh")).content[0].text == "fresh"
+
+
+@pytest.mark.parametrize("revision", SESSIONS[-1:])
+async def test_a_session_finds_what_it_is_shown(revision: str) -> None:
+    server = city()
+    server.disable("openGate")
+
+    @server.tool()
+    async def unlock(ctx: Context) -> str:
+        await ctx.enable_components("openGate")
+        return "unlocked"
+
+    async with connect(server, revision=revision) as one, connect(server, revision=revision) as two:
+        await call(one, "unlock")
+        assert await search(one, "gate") == ["openGate"]
+        assert (await call(one, "openGate", number=1)).content[0].text == "gate 1"
+        assert await search(two, "gate") == []
+
+
+@newest
+async def test_tools_that_come_and_go_are_found_as_they_are(revision: str) -> None:
+    server = city()
+    async with connect(server, revision=revision) as client:
+        server.add_tool(lambda: "", name="new_gate")
+        assert await search(client, "gate") == ["new_gate", "openGate"]
+        server.remove_tool("openGate")
+        assert await search(client, "gate") == ["new_gate"]
+        for number in range(2 * KEPT_INDEXES):
+            server.add_tool(lambda: "", name=f"gate{number}x")
+            assert await search(client, f"gate{number}x") == [f"gate{number}x"]
+
+
+@every
+async def test_tools_of_mounted_and_proxied_servers_are_found(revision: str) -> None:
+    git, far = Server("git"), Server("far")
+    git.add_tool(lambda: "clean", name="status", description="What has changed.", tags=["git"])
+    far.add_tool(lambda: "here", name="where", description="The place of the office.")
+    server = city()
+    server.mount(git, prefix="git")
+    server.mount(Server.proxy(far), prefix="far")
+    async with connect(server, revision=revision) as client:
+        assert await names(client) == ["search_tools", "call_tool"]
+        assert await search(client, "changed") == ["git_status"]
+        assert await search(client, "", tags=["git"]) == ["git_status"]
+        assert await search(client, "office") == ["far_where"]
+        assert (await call(client, "git_status")).content[0].text == "clean"
+        assert (await call(client, "far_where")).content[0].text == "here"
+
+
+@every
+async def test_a_called_tool_asks_its_client(revision: str) -> None:
+    class Handlers(ClientHandlers):
+        async def list_roots(self, params: Any, ctx: Any) -> Any:
+            return {"roots": [{"uri": "file:///work"}]}
+
+    server = city()
+
+    @server.tool()
+    async def look(ctx: Context) -> str:
+        return str((await ctx.list_roots())[0].uri)
+
+    async with connect(server, revision=revision, handlers=Handlers()) as client:
+        assert (await call(client, "look")).content[0].text == "file:///work"
+
+
+@pytest.mark.parametrize("revision", [SESSIONS[-1], PER_REQUEST[-1]])
+async def test_a_call_without_scopes_gets_the_challenge_of_the_tool(revision: str) -> None:
+    params = {"name": "call_tool", "arguments": {"name": "pay_bill", "arguments": {"amount": 3}}}
+    async with asgi(city(), auth=protected()) as http:
+        http.fields["authorization"] = bearer(token_of(scope="mcp:read"))
+        if revision in SESSIONS:
+            await http.initialize(revision)
+        reply = await http.ask(revision, "tools/call", params)
+        assert reply.status == 403
+        assert "money" in challenge_in(reply).parameters["scope"].split()
+        http.fields["authorization"] = bearer(token_of(scope="mcp:read money"))
+        reply = await http.ask(revision, "tools/call", params)
+        assert reply.status == 200
+
+
+@newest
+async def test_secret_arguments_of_a_called_tool_are_masked(
+    revision: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "trace.jsonl"
+    monkeypatch.setenv("MCP_TRACE", str(file))
+    server = city()
+
+    @server.tool()
+    def unlock(answer: SecretStr) -> int:
+        return len(answer.get_secret_value())
+
+    async with connect(server, revision=revision) as client:
+        assert (await call(client, "unlock", answer="swordfish")).content[0].text == "9"
+    recorded = map(json.loads, file.read_text("utf-8").splitlines())
+    of_server = [each for each in recorded if each["channel"] == "server"]
+    assert of_server
+    assert "swordfish" not in json.dumps(of_server)
+
+
+def test_a_search_is_declared_as_it_can_be() -> None:
+    unknown: Any = "semantic"
+    with pytest.raises(ValueError, match="discovery: expected 'search' or a ToolSearch"):
+        Server("city", discovery=unknown)
+    with pytest.raises(ValueError, match="results: expected at least 1, got 0"):
+        ToolSearch(results=0)
+    with pytest.raises(TypeError, match="expected a collection of strings"):
+        ToolSearch(listed="weather")
+    with pytest.raises(ValueError, match="tool 'search_tools' is registered already"):
+        city().add_tool(lambda: "", name="search_tools")

@@ -1,0 +1,209 @@
+"""Middleware that keeps results for a time, and that cuts long ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from mcp_protocol import (
+    Accepted,
+    Context,
+    Image,
+    Principal,
+    Server,
+    ToolError,
+    cache_results,
+    limit_results,
+)
+from mcp_protocol.r2026_07_28.client import ClientHandlers
+from mcp_protocol.server.toolkit.result_middleware import KEPT_RESULTS
+from mcp_protocol.testing import connected
+from package.wire import ALL, HANDSHAKE, PER_REQUEST
+
+pytestmark = pytest.mark.anyio
+
+every = pytest.mark.parametrize("revision", ALL)
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+class Clock:
+    """The time, as a test sets it."""
+
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@dataclass
+class Seat:
+    row: int
+
+
+def shop() -> Server:
+    """A server whose results count the calls."""
+    server = Server("shop")
+    server_calls: list[str] = []
+
+    def count(name: str) -> str:
+        server_calls.append(name)
+        return f"{name} {len(server_calls)}"
+
+    @server.tool()
+    async def price(item: str) -> str:
+        if item == "nothing":
+            count(item)
+            raise ToolError(f"failed {len(server_calls)}")
+        return count(item)
+
+    @server.tool()
+    async def order(item: str) -> str:
+        return count(item)
+
+    @server.tool()
+    async def seat(ctx: Context) -> str:
+        answer = await ctx.elicit("Which row?", Seat, key="row")
+        return count(str(answer.content.row if isinstance(answer, Accepted) else 0))
+
+    @server.resource("shop://items")
+    async def items() -> str:
+        return count("items")
+
+    @server.prompt()
+    async def greet(name: str) -> str:
+        return count(name)
+
+    return server
+
+
+async def text(client: Any, tool: str, **arguments: Any) -> str:
+    result = await client.call_tool(tool, arguments)
+    value: str = result.content[0].text
+    return value
+
+
+@every
+async def test_a_result_is_kept_for_its_target_and_params(revision: str) -> None:
+    server, clock = shop(), Clock()
+    server.middleware(cache_results(60, ["price", "shop://items", "greet"], clock=clock))
+    async with connected(server, revision=revision) as pair:
+        client: Any = pair.client
+        client.cache.clear()
+        assert await text(client, "price", item="pear") == "pear 1"
+        assert await text(client, "price", item="pear") == "pear 1"
+        assert await text(client, "price", item="apple") == "apple 2"
+        assert await text(client, "order", item="pear") == "pear 3"
+        assert await text(client, "order", item="pear") == "pear 4"
+        for _ in range(2):
+            client.cache.clear()
+            assert (await client.read_resource("shop://items")).contents[0].text == "items 5"
+            prompt = await client.get_prompt("greet", {"name": "Ann"})
+            assert prompt.messages[0].content.text == "Ann 6"
+        clock.now += 60
+        assert await text(client, "price", item="pear") == "pear 7"
+
+
+@every
+async def test_a_failure_is_not_kept(revision: str) -> None:
+    server = shop()
+    server.middleware(cache_results(60, ["price"]))
+    async with connected(server, revision=revision) as pair:
+        assert await text(pair.client, "price", item="nothing") == "failed 1"
+        assert await text(pair.client, "price", item="nothing") == "failed 2"
+
+
+async def test_principals_and_revisions_share_no_results() -> None:
+    server = shop()
+    server.middleware(cache_results(60, ["price"]))
+    ann, bob = Principal("ann"), Principal("bob")
+    texts: list[str] = []
+    for principal, revision in ((ann, ALL[-1]), (bob, ALL[-1]), (ann, ALL[0]), (ann, ALL[-1])):
+        async with connected(server, revision=revision, principal=principal) as pair:
+            texts.append(await text(pair.client, "price", item="pear"))
+    assert texts == ["pear 1", "pear 2", "pear 3", "pear 1"]
+
+
+class Guest(ClientHandlers):
+    async def elicit(self, params: Any, ctx: Any) -> Any:
+        return {"action": "accept", "content": {"row": 12}}
+
+
+@pytest.mark.parametrize("revision", [HANDSHAKE[-1], PER_REQUEST[-1]])
+async def test_questions_are_asked_though_results_are_kept(revision: str) -> None:
+    server = shop()
+    server.middleware(cache_results(60, ["seat"]))
+    async with connected(server, revision=revision, handlers=Guest()) as pair:
+        assert await text(pair.client, "seat") == "12 1"
+
+
+async def test_so_many_results_are_kept() -> None:
+    server = shop()
+    server.middleware(cache_results(60, ["price"], size=2))
+    async with connected(server, revision=ALL[-1]) as pair:
+        for item in "abc":
+            await text(pair.client, "price", item=item)
+        assert await text(pair.client, "price", item="c") == "c 3"
+        assert await text(pair.client, "price", item="a") == "a 4"
+    assert KEPT_RESULTS > 2
+
+
+def writer() -> Server:
+    server = Server("writer")
+
+    @server.tool(structured=False)
+    async def write(*, lengths: list[int]) -> list[Any]:
+        return [*("x" * length for length in lengths), Image(data=b"PNG", mime_type="image/png")]
+
+    @server.tool()
+    async def count(upto: int) -> list[int]:
+        return list(range(upto))
+
+    return server
+
+
+@every
+async def test_long_texts_are_cut_and_say_so(revision: str) -> None:
+    server = writer()
+    server.middleware(limit_results(10))
+    async with connected(server, revision=revision) as pair:
+        result = await pair.client.call_tool("write", {"lengths": [8, 5, 1]})
+        *texts, image = result.content
+        assert [each.text for each in texts] == [
+            "x" * 8,
+            "xx\n[cut: 2 of 5 characters]",
+            "\n[cut: 0 of 1 characters]",
+        ]
+        assert image.mime_type == "image/png"
+        short = await pair.client.call_tool("write", {"lengths": [10]})
+        assert short.content[0].text == "x" * 10
+
+
+@pytest.mark.parametrize("revision", ["2025-06-18", ALL[-1]])
+async def test_a_structured_value_that_is_too_long_is_an_error(revision: str) -> None:
+    server = writer()
+    server.middleware(limit_results(100, tools=["count"]))
+    async with connected(server, revision=revision) as pair:
+        assert not (await pair.client.call_tool("count", {"upto": 9})).is_error
+        failed = await pair.client.call_tool("count", {"upto": 90})
+        assert failed.is_error
+        assert "characters, more than 100: ask for less" in failed.content[0].text
+        assert (
+            len((await pair.client.call_tool("write", {"lengths": [200]})).content[0].text) == 200
+        )
+
+
+def test_numbers_and_names_of_middleware_are_checked() -> None:
+    with pytest.raises(ValueError, match="expected positive numbers, got 1000 results for 0"):
+        cache_results(0, ["a"])
+    with pytest.raises(TypeError, match="targets: expected a collection of names, got 'a'"):
+        cache_results(1, "a")
+    with pytest.raises(ValueError, match="characters: expected at least 1, got 0"):
+        limit_results(0)
+    with pytest.raises(TypeError, match="tools: expected a collection of names, got 'a'"):
+        limit_results(1, "a")
