@@ -122,12 +122,18 @@ LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 # Compiled when they are first used.
 _URI = r"[A-Za-z][A-Za-z0-9+.\-]*:[^\s<>\"{}|\\^`\x00-\x1f\x7f]+"
 _DRIVE = r"[A-Za-z]:"
+_SCOPE = r"[\x21\x23-\x5b\x5d-\x7e]+"
 _BROKEN_PERCENT = r"%(?![0-9A-Fa-f]{2})"
 
 
 def is_uri(text: str) -> bool:
     """Whether a text is an absolute URI (RFC 3986), letters beyond ASCII let through."""
     return bool(re.fullmatch(_URI, text)) and not re.search(_BROKEN_PERCENT, text)
+
+
+def is_scope(text: str) -> bool:
+    """Whether a text is a scope of OAuth (RFC 6749, section 3.3)."""
+    return re.fullmatch(_SCOPE, text) is not None
 
 
 def safe_url(url: str, schemes: Collection[str] = WEB_SCHEMES) -> bool:

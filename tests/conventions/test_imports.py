@@ -36,7 +36,7 @@ GENERATOR_LAYERS: Layers = (
 
 PACKAGE_LAYERS: Layers = (
     ("sdk_names",),
-    ("foreign_text", "method_facts", "scopes", "_unions"),
+    ("foreign_text", "method_facts", "_unions"),
     ("_structs",),
     ("revision_facts",),
     ("command_masking",),

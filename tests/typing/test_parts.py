@@ -23,8 +23,8 @@ from generator.selections import LAST_WITH_SESSIONS, MIDDLE, NEWEST, PAIRWISE, m
 pytestmark = [pytest.mark.typing, pytest.mark.timeout(900)]
 
 ALL, NONE = ("all",), ("none",)
-SOME = ("auth", "mount", "inspector", "elicitation", "direct")
-OTHERS = ("groups", "proxy", "openapi", "telemetry", "restart", "migration")
+SOME = ("auth", "mount", "inspector", "elicitation", "direct", "methods", "reload")
+OTHERS = ("groups", "proxy", "openapi", "telemetry", "restart", "migration", "dependencies")
 CHOICES: tuple[tuple[str, str, tuple[str, ...], str, tuple[str, ...]], ...] = (
     *((*choice, "", ALL) for choice in PAIRWISE),
     ("all", "all", (MIDDLE, NEWEST), "pydantic", ALL),

@@ -3,7 +3,9 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""Identifiers of resources and issuers: canonical form, and the well-known URLs of their metadata.
+"""Identifiers of resources and issuers, and lists of scopes.
+
+Of identifiers: canonical form, and the well-known URLs of their metadata.
 
 Resource identifiers, issuers and request URLs are compared in canonical form, in which only scheme,
 host and a path of a single slash are normalized. All other text is kept, because identifiers are
@@ -11,17 +13,24 @@ sent and compared as they were written.
 
 Source: basic/authorization (canonical server URI, protected resource metadata discovery,
 authorization server metadata discovery); RFC 3986, section 6.2; RFC 8414, section 3.1; RFC 9728,
-section 3.1; OpenID Connect Discovery 1.0, section 4.
+section 3.1; OpenID Connect Discovery 1.0, section 4; RFC 6749, section 3.3 (scopes).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 from urllib.parse import urlsplit, urlunsplit
+
+from ..foreign_text import is_scope
 
 PROTECTED_RESOURCE = "/.well-known/oauth-protected-resource"
 AUTHORIZATION_SERVER = "/.well-known/oauth-authorization-server"
 OPENID = "/.well-known/openid-configuration"
+
+OFFLINE_ACCESS = "offline_access"
+"""The scope that requests a refresh token. It concerns client and authorization server only, so
+resource servers do not list it. Source: OpenID Connect Core, section 11."""
 
 _DEFAULT_PORTS = {"http": ":80", "https": ":443"}
 
@@ -138,3 +147,13 @@ def _split(uri: str) -> tuple[str, str, str]:
     scheme, _, behind = uri.partition("://")
     end = min((at for at in map(behind.find, "/?#") if at >= 0), default=len(behind))
     return scheme, behind[:end], behind[end:]
+
+
+def parse_scopes(text: str) -> tuple[str, ...]:
+    """The scopes of a `scope` parameter, in order. Malformed scopes are ignored."""
+    return union_of_scopes(text.split(" "))
+
+
+def union_of_scopes(*several: Iterable[str]) -> tuple[str, ...]:
+    """The union of lists of scopes, in order of first occurrence. Malformed scopes are ignored."""
+    return tuple(dict.fromkeys(scope for scopes in several for scope in scopes if is_scope(scope)))

@@ -21,9 +21,9 @@ import msgspec
 
 from ..errors import AuthorizationError, OAuthError
 from ..foreign_text import safe_text
-from ..scopes import parse_scopes, union
 from .address_rules import is_loopback
 from .discovery import AuthorizationServer, FlowContext
+from .identifiers import parse_scopes, union_of_scopes
 from .json_documents import finite_number
 from .jwt_signing import PrivateKey
 from .steps import Fetch, Fetched, Flow, Load, Save
@@ -299,7 +299,7 @@ def _registration_request(
         "response_types": ["code"] if for_code else [],
         "token_endpoint_auth_method": _registered_method(profile, server),
     }
-    if registered := union(scopes, server.scopes_supported or ()):
+    if registered := union_of_scopes(scopes, server.scopes_supported or ()):
         request["scope"] = " ".join(registered)
     if server.revision.facts.authorization.application_type:
         local = redirect_uri is None or is_loopback(urlsplit(redirect_uri).hostname or "")
@@ -353,4 +353,4 @@ def _register(
 def _registered_scopes(requested: object, registered: object) -> tuple[str, ...] | None:
     """The scopes that a client may request; `None` if neither side named any."""
     named = [parse_scopes(each) for each in (requested, registered) if isinstance(each, str)]
-    return union(*named) if named else None
+    return union_of_scopes(*named) if named else None

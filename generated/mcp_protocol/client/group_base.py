@@ -85,8 +85,6 @@ class GroupBase(ListenCalls["GroupSubscription"], ClientCalls, Generic[AnyClient
             """
             if name == "_servers":  # not yet made
                 raise AttributeError(name)
-            from .handler_checks import absent_from_group
-
             raise absent_from_group(self, self.servers.values(), name)
 
     @property
@@ -312,3 +310,19 @@ async def open_group(
     async with beside(group.hold, group.end):
         await group.opened()
         yield group
+
+
+def absent_from_group(group: object, clients: Iterable[object], name: str) -> AttributeError:
+    """The error for an attribute that a client of several servers lacks.
+
+    Args:
+        group: The client of several servers.
+        clients: The clients of its servers, which may have the attribute.
+        name: The attribute.
+    """
+    text = f"{type(group).__name__!r} object has no attribute {name!r}"
+    if not name.startswith("_") and any(hasattr(client, name) for client in clients):
+        whole = name.removesuffix("_page")
+        all_pages = f"{whole}() has the items of all servers; " if whole != name else ""
+        text += f"; {all_pages}the client of a server has it: client.servers[name].{name}"
+    return AttributeError(text, name=name, obj=group)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any
 
@@ -169,22 +169,6 @@ def absent_attribute(owner: object, revision: Revision, name: str) -> AttributeE
     if method is None or method in _BY_ITSELF or name.startswith("_") or _has(revision, method):
         return attribute_error(owner, "Client", name)
     return _error(revision, method, f"{name}() ({method})")
-
-
-def absent_from_group(group: object, clients: Iterable[object], name: str) -> AttributeError:
-    """The error for an attribute that a client of several servers lacks.
-
-    Args:
-        group: The client of several servers.
-        clients: The clients of its servers, which may have the attribute.
-        name: The attribute.
-    """
-    text = f"{type(group).__name__!r} object has no attribute {name!r}"
-    if not name.startswith("_") and any(hasattr(client, name) for client in clients):
-        whole = name.removesuffix("_page")
-        all_pages = f"{whole}() has the items of all servers; " if whole != name else ""
-        text += f"; {all_pages}the client of a server has it: client.servers[name].{name}"
-    return AttributeError(text, name=name, obj=group)
 
 
 def _error(revision: Revision, method: str, shown: str) -> AbsentMethodError:

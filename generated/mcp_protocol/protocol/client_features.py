@@ -48,18 +48,6 @@ def content_complaint(schema: Schema, content: Mapping[str, Any]) -> str | None:
     return None
 
 
-def form_complaint(schema: Schema) -> str | None:
-    """What is wrong with a form itself, or `None` if nothing is."""
-    properties: Mapping[str, Schema] = schema.get("properties", {})
-    for name in schema.get("required", ()):
-        if name not in properties:
-            return f"required: there is no field {safe_repr(name)}"
-    for name, field in properties.items():
-        if "default" in field and (wrong := field_complaint(field, field["default"])):
-            return f"{safe_text(name)}: default: {wrong}"
-    return None
-
-
 def field_complaint(field: Schema, value: Any) -> str | None:
     """What is wrong with the value of one field, or `None` if nothing is."""
     check = _CHECKS.get(field.get("type", ""))

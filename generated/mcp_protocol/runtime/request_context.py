@@ -22,8 +22,8 @@ from msgspec import Raw
 
 from ..channel import RequestId
 from ..facts import Method, Revision
+from ..foreign_text import is_scope
 from ..protocol.receiver import NotificationReceived, RequestReceived
-from ..scopes import checked_scopes
 from .pending_requests import OnProgress, PendingRequests
 
 Identity: TypeAlias = tuple[str | None, str, str | None]
@@ -32,6 +32,24 @@ states are bound to."""
 
 _NO_SCOPES: frozenset[str] = frozenset()
 _NOTHING: Mapping[str, Any] = {}
+
+
+def checked_scopes(scopes: Collection[str]) -> frozenset[str]:
+    """Configured scopes, as a set.
+
+    Raises:
+        TypeError: One string instead of a collection.
+        ValueError: A scope contains a character that scopes cannot contain.
+    """
+    if isinstance(scopes, str):
+        raise TypeError(f"scopes: expected a collection of strings, got {scopes!r}")
+    for scope in scopes:
+        if not is_scope(scope):
+            raise ValueError(
+                f"scopes: expected visible ASCII without spaces, quotes and backslashes, "
+                f"got {scope!r}"
+            )
+    return frozenset(scopes)
 
 
 @dataclass(frozen=True, repr=False)

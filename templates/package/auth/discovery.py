@@ -15,17 +15,19 @@ from typing import Any, TypeGuard
 from ..errors import AuthorizationError
 from ..facts import Revision
 from ..foreign_text import safe_text
-from ..scopes import OFFLINE_ACCESS, parse_scopes, union
 from .address_rules import AddressCheck
 from .challenges import Challenge
 from .identifiers import (
     AUTHORIZATION_SERVER,
+    OFFLINE_ACCESS,
     ProtectedResourceUrl,
     authorization_server_urls,
     canonical_resource,
     canonical_uri,
     origin_of,
+    parse_scopes,
     protected_resource_urls,
+    union_of_scopes,
 )
 from .json_documents import parse_object
 from .jwt_signing import ProofKey
@@ -287,7 +289,7 @@ def initial_scopes(
     named = listed if challenged is None else parse_scopes(challenged)
     if server.revision.facts.authorization.offline_access and not _lists_offline_access(server):
         named = tuple(scope for scope in named if scope != OFFLINE_ACCESS)
-    return union(named, configured)
+    return union_of_scopes(named, configured)
 
 
 def step_up_scopes(
@@ -302,7 +304,7 @@ def step_up_scopes(
     """
     scopes = initial_scopes(challenges, server, configured)
     return (
-        union(requested, scopes)
+        union_of_scopes(requested, scopes)
         if server.revision.facts.authorization.step_up == "union"
         else scopes
     )
@@ -311,7 +313,7 @@ def step_up_scopes(
 def with_offline_access(scopes: tuple[str, ...], server: AuthorizationServer) -> tuple[str, ...]:
     """Scopes, with `offline_access` if the authorization server supports that scope."""
     if server.revision.facts.authorization.offline_access and _lists_offline_access(server):
-        return union(scopes, [OFFLINE_ACCESS])
+        return union_of_scopes(scopes, [OFFLINE_ACCESS])
     return scopes
 
 

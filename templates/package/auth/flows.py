@@ -19,8 +19,8 @@ from typing import Any, TypeAlias
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from ..errors import AuthorizationError, OAuthError
-from ..scopes import OFFLINE_ACCESS
 from .discovery import AuthorizationServer, FlowContext
+from .identifiers import OFFLINE_ACCESS
 from .json_documents import finite_number
 from .jwt_signing import base64url_sha256, random_base64url
 from .registration import (

@@ -21,8 +21,8 @@ import msgspec
 
 from ..errors import AuthorizationError, OAuthError
 from ..framing.http_headers import is_visible_ascii
-from ..scopes import parse_scopes
 from .discovery import AuthorizationServer, FlowContext, read_object
+from .identifiers import parse_scopes
 from .json_documents import finite_number
 from .jwt_signing import USE_NONCE, PrivateKey, random_base64url
 from .steps import Fetch, Fetched, Flow

@@ -216,7 +216,12 @@ def _is_path(kind: type[Any]) -> bool:
     return pure_path is not None and issubclass(kind, pure_path)
 
 
-def _custom_schema(kind: Any, *, use: Use) -> Schema:
+def custom_schema(kind: Any, *, use: Use) -> Schema:
+    """The JSON Schema of a type that msgspec does not know.
+
+    Raises:
+        TypeError: It has no JSON form.
+    """
     if isinstance(kind, _Custom):
         return kind.make_schema(use)
     if _is_path(kind):
@@ -251,7 +256,7 @@ def _readable(annotation: Any) -> Any:
     """A type as msgspec reads it: its own constraints, tagged unions, formats of times."""
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is Annotated:
-        notes = [each for note in arguments[1:] for each in _as_msgspec(note)]
+        notes = [each for note in arguments[1:] for each in as_msgspec(note)]
         kind = _readable(arguments[0])
         for note in notes:
             kind = Annotated[kind, note]
@@ -300,7 +305,7 @@ def _union(members: Sequence[Any], annotation: Any) -> Any:
 def _raw_schema(kind: Any, use: Use) -> Schema:
     """The schema of a type as msgspec makes it, with its own definitions."""
     (root,), definitions = msgspec.json.schema_components(
-        [kind], ref_template=REFERENCE, schema_hook=partial(_custom_schema, use=use)
+        [kind], ref_template=REFERENCE, schema_hook=partial(custom_schema, use=use)
     )
     return {**root, "$defs": {**root.get("$defs", {}), **definitions}}
 
@@ -455,54 +460,7 @@ def _never(*_: object) -> bool:
     return False
 
 
-def model_struct(model: Any) -> type[msgspec.Struct] | None:
-    """A Struct with the fields of a pydantic model or dataclass; `None` for any other type.
-
-    Raises:
-        TypeError: A field has a constraint that msgspec can't express.
-    """
-    if not isinstance(model, type) or not is_pydantic_class(model):
-        return None
-    fields: Mapping[str, Any] | None = getattr(model, "__pydantic_fields__", None)
-    if fields is None:
-        return None
-    wire_names = {name: field.alias for name, field in fields.items() if field.alias is not None}
-    return msgspec.defstruct(
-        model.__name__,
-        [(name, _field_kind(field), _struct_default(field)) for name, field in fields.items()],
-        rename=wire_names,
-        kw_only=True,
-    )
-
-
-def _field_kind(field: Any) -> Any:
-    kind = field.annotation
-    if isinstance(kind, type) and is_pydantic_class(kind):
-        schema = _pydantic_schema(_adapter_of(kind), "validation")
-        if schema.pop("type", None) == "string":
-            schema.pop("minLength", None)  # of a URL: it says nothing beside the format
-            kind = Annotated[str, msgspec.Meta(extra_json_schema=schema)]
-    for note in [each for constraint in field.metadata for each in _as_msgspec(constraint)]:
-        if not isinstance(note, msgspec.Meta):
-            raise TypeError(f"{note!r} can't be expressed")
-        kind = Annotated[kind, note]
-    shown = {
-        name: value
-        for name in ("title", "description", "examples")
-        if (value := getattr(field, name)) is not None
-    }
-    return Annotated[kind, msgspec.Meta(**shown)] if shown else kind
-
-
-def _struct_default(field: Any) -> Any:
-    if field.is_required():
-        return msgspec.NODEFAULT
-    if field.default_factory is not None:
-        return msgspec.field(default_factory=field.default_factory)
-    return msgspec.field(default_factory=lambda: field.default)
-
-
-def _as_msgspec(note: Any) -> Iterator[Any]:
+def as_msgspec(note: Any) -> Iterator[Any]:
     """A constraint of `annotated_types` as constraints of msgspec, any other note as it is.
 
     Raises:

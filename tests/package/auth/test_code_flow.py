@@ -20,11 +20,11 @@ from mcp_protocol.auth.flows import (
     finish_code_flow,
     new_verifier,
 )
+from mcp_protocol.auth.identifiers import OFFLINE_ACCESS
 from mcp_protocol.auth.jwt_signing import base64url
 from mcp_protocol.auth.registration import ClientProfile
 from mcp_protocol.auth.token_endpoint import Grant
 from mcp_protocol.errors import AuthorizationError, OAuthError
-from mcp_protocol.scopes import OFFLINE_ACCESS
 from package.auth.answers import (
     AS_URL,
     ISSUER,

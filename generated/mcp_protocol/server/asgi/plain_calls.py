@@ -36,7 +36,6 @@ from typing import Any, Protocol, TypeAlias
 
 import anyio
 import msgspec
-from msgspec import UNSET
 
 from ..._wire import UNREADABLE
 from ...facts import Method, Revision
@@ -139,11 +138,6 @@ class PlainRequests:
         except (*UNREADABLE, RecursionError):
             return None
         return PlainRequest(message.id, method, params, raw, NO_META, session.metadata)
-
-    def stated(self, call: PlainCall) -> RequestMetadata | None:
-        """The metadata of a call whose `_meta` was read before, byte for byte; `None` otherwise."""
-        raw = call.params.meta
-        return None if raw is UNSET else self._meta.reader.known(bytes(raw))
 
     def encode(self, request: PlainRequest, result: Any) -> bytes | None:
         """The success response to a request; `None` if a connection has to refuse the result."""

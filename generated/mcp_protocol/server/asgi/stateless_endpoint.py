@@ -17,6 +17,7 @@ from functools import partial
 from typing import Any
 
 import anyio
+from msgspec import UNSET
 
 from ...channel import Channel, OutgoingMessage, RequestId
 from ...errors import (
@@ -79,7 +80,9 @@ class StatelessEndpoint:
         self._http = facts.http
         self._calls = _WaitingCalls(settings.keep_alive)
         quotas.find_disconnected.append(self._calls.watch_all)
-        self.requests = PlainRequests(service.describe, self.headers.meta_cache)
+        meta = self.headers.meta_cache
+        self._known = meta.reader.known
+        self.requests = PlainRequests(service.describe, meta)
 
     async def watch(self) -> None:
         """Watch the clients of calls that wait for long, until cancelled."""
@@ -139,7 +142,8 @@ class StatelessEndpoint:
         self, request: http.HttpRequest, call: PlainCall
     ) -> tuple[RequestMetadata, None] | None:
         """The metadata of a call; see `PlainEndpoint`."""
-        stated = self.requests.stated(call)
+        raw = call.params.meta
+        stated = None if raw is UNSET else self._known(bytes(raw))
         if stated is None or not self.headers.agree(
             request, stated.revision, call.method, call.params
         ):

@@ -39,8 +39,7 @@ from ...errors import InternalError, InvalidParamsError, MethodNotFoundError
 from ...facts import Method, Revision, Revisions
 from ...protocol.lifecycle import CAPABILITY
 from ...protocol.request_meta import check_extensions, is_made_of, recast
-from ...runtime.request_context import RequestContext
-from ...scopes import checked_scopes
+from ...runtime.request_context import RequestContext, checked_scopes
 from ...values.value_types import to_json, value_type
 from . import signatures
 from .context import Context

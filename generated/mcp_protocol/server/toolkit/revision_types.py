@@ -16,16 +16,9 @@ from ..._wire import (
     STRUCTS,
     StructType,
     Untagged,
-    ValidationError,
-    convert,
-    error_text,
     fields,
-    is_many,
-    is_object,
     tag_of,
-    to_builtins,
 )
-from ...foreign_text import safe_repr
 
 
 def structs_in(annotation: Any) -> Iterator[StructType]:
@@ -74,28 +67,3 @@ def content_types(annotation: Any) -> dict[str, StructType]:
     """The content blocks that a type admits, by their `type` on the wire; empty for any value."""
     tagged = ((tag_of(struct), struct) for struct in structs_in(annotation))
     return {tag[1]: struct for tag, struct in tagged if tag is not None}
-
-
-def mismatch(wire: Any, kind: Any) -> str | None:
-    """Why a type can't hold a wire object with all its members, or `None` if it can."""
-    try:
-        converted = to_builtins(convert(wire, kind))
-    except ValidationError as error:
-        return error_text(error)
-    return _lost_member(wire, converted, "")
-
-
-def _lost_member(value: Any, converted: Any, path: str) -> str | None:
-    """The first member that a conversion dropped, as a text."""
-    if is_object(value) and is_object(converted):
-        for name, member in value.items():
-            here = f"{path}.{name}" if path else name
-            if name not in converted:
-                return f"there is no {safe_repr(here)}"
-            if lost := _lost_member(member, converted[name], here):
-                return lost
-    elif is_many(value) and is_many(converted):
-        for at, (item, kept) in enumerate(zip(value, converted, strict=True)):
-            if lost := _lost_member(item, kept, f"{path}[{at}]"):
-                return lost
-    return None

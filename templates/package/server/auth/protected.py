@@ -12,8 +12,13 @@ from typing import Any
 
 from ...auth.address_rules import checked_https_url
 from ...auth.challenges import Challenge, format_challenge
-from ...auth.identifiers import comparable_uri, protected_resource_url
-from ...scopes import OFFLINE_ACCESS, checked_scopes, union
+from ...auth.identifiers import (
+    OFFLINE_ACCESS,
+    comparable_uri,
+    protected_resource_url,
+    union_of_scopes,
+)
+from ...runtime.request_context import checked_scopes
 from ..serving import ProcessLimit
 from .dpop_validation import DpopValidation
 from .verifiers import TokenVerifier, TrustedIssuers, VerifyToken
@@ -126,7 +131,7 @@ class Protected:
     @property
     def first_scopes(self) -> tuple[str, ...]:
         """The scopes to request at first: those of every request, and those of a whole session."""
-        return union(self.scopes, self.session_scopes)
+        return union_of_scopes(self.scopes, self.session_scopes)
 
     @property
     def trusted(self) -> TrustedIssuers:

@@ -21,8 +21,7 @@ from ..._wire import is_many
 from ...apps import MIME_TYPE, UI, VISIBILITIES, Csp, Permission, tool_ui, ui_wire
 from ...foreign_text import is_uri
 from ...protocol.lifecycle import CAPABILITY, settings_of
-from ...runtime.request_context import RequestContext
-from ...scopes import checked_scopes
+from ...runtime.request_context import RequestContext, checked_scopes
 from .content import present
 from .decorators import Decorators
 from .dispatcher import Dispatcher

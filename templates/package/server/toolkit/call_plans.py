@@ -10,6 +10,7 @@ A plan refuses nothing. What it can't do is done by the handlers of the server.
 
 from __future__ import annotations
 
+import re
 import secrets
 import types
 import typing
@@ -160,7 +161,7 @@ class ToolCallPlan:
         asks = context is not None and context.questions is not None
         if type(value) is str and self._text is not None and not (asks or served.observed):
             try:
-                return self._text % {b"text": _write(value), b"id": _write(identifier)}
+                return self._text(_write(value), _write(identifier))
             except ValueError:  # half of a surrogate pair
                 pass
         end = partial(outcome, value, error)
@@ -185,14 +186,25 @@ class ToolCallPlan:
         except Exception:
             return None
 
-    def _text_response(self) -> bytes | None:
-        """The response around a text and an id, as a format of these two."""
+    def _text_response(self) -> Callable[[bytes, bytes], bytes] | None:
+        """What puts a text and an id, both as JSON, into a response that was encoded once."""
         text, identifier = secrets.token_hex(), secrets.token_hex()
         data = self._respond(identifier, partial(outcome, text, None))
         if data is None:
             return None
-        data = data.replace(b"%", b"%%").replace(encode(text), b"%(text)b")
-        return data.replace(encode(identifier), b"%(id)b")
+        own_text, own_id = encode(text), encode(identifier)
+        parts = re.split(b"(%b|%b)" % (own_text, own_id), data)
+        texts = [at for at, part in enumerate(parts) if part == own_text]
+        id_at = parts.index(own_id)
+
+        def respond(text: bytes, identifier: bytes) -> bytes:
+            response = parts.copy()
+            for at in texts:
+                response[at] = text
+            response[id_at] = identifier
+            return b"".join(response)
+
+        return respond
 
 
 def _has_plan(tool: Tool) -> bool:

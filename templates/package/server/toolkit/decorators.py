@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, Unpack, 
 from ...facts import Revisions
 from ...protocol.server_connection import Admit
 from ...revisions import REVISIONS
-from ...scopes import checked_scopes
+from ...runtime.request_context import checked_scopes
 from ..serving import ProcessLimit
 from .content import Annotations, Icon, ToolAnnotations, present, wire_of
 from .dispatcher import Announce, Dispatcher, Handler

@@ -42,9 +42,14 @@ from ...protocol.requests import (
 from ...runtime.pending_requests import OnProgress
 from ...runtime.request_context import RequestContext
 from .client_features.input_required import InputRequired
-from .client_features.multi_round_trip import MultiRoundTrip, Question, askable, check_params
+from .client_features.multi_round_trip import (
+    MultiRoundTrip,
+    Question,
+    askable,
+    check_params,
+    mismatch,
+)
 from .context import Context
-from .revision_types import mismatch
 from .task_store import TaskRecord, TaskStore
 
 _logger = logging.getLogger(__name__)

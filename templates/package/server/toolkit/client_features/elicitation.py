@@ -26,14 +26,15 @@ from msgspec import UNSET, Meta, inspect
 from ...._wire import error_text, is_object, to_builtins
 from ....errors import INVALID_PARAMS, LocalProtocolError, RemoteProtocolError
 from ....facts import Method, Revision
-from ....foreign_text import LOOPBACK, WEB_SCHEMES, safe_repr, url_complaint
-from ....protocol.client_features import FORMATS, content_complaint, form_complaint
+from ....foreign_text import LOOPBACK, WEB_SCHEMES, safe_repr, safe_text, url_complaint
+from ....protocol.client_features import FORMATS, content_complaint, field_complaint
 from ....runtime.request_context import RequestContext
 from ....values import value_types
+from ....values.type_schemas import is_pydantic_class
 from ..content import present
-from ..revision_types import field_type, mismatch, struct_with, structs_in
+from ..revision_types import field_type, struct_with, structs_in
 from .input_required import InputRequired, OpenURLElicitations, URLElicitationRequiredError
-from .multi_round_trip import MultiRoundTrip, Question, askable
+from .multi_round_trip import MultiRoundTrip, Question, askable, mismatch
 
 METHOD = "elicitation/create"
 _CAPABILITY = "elicitation"
@@ -168,7 +169,7 @@ class Form:
         schema = self._schema or _object_schema(
             {field.name: field.fitted(row, revision) for field in self._fields}, self._fields
         )
-        error = mismatch(schema, _form_type(row)) or form_complaint(schema)
+        error = mismatch(schema, _form_type(row)) or _form_complaint(schema)
         if error:
             raise LocalProtocolError(f"{METHOD}: no form in {revision.name}: {error}")
         self._by_revision[revision.name] = schema
@@ -376,7 +377,7 @@ def fields_of(kind: Any) -> tuple[FormField, ...]:
     """
     name = getattr(kind, "__name__", repr(kind))
     try:
-        kind = value_types.model_struct(kind) or kind
+        kind = _model_struct(kind) or kind
         node = inspect.type_info(kind)
     except (TypeError, NameError) as error:
         raise TypeError(f"form {name}: {' '.join(str(error).split())}") from error
@@ -574,3 +575,64 @@ _BUILDERS: Mapping[type, Callable[[Any, Mapping[str, str]], list[FieldSchema]]] 
     inspect.LiteralType: _choice,
     **dict.fromkeys(_LISTS, _choices),
 }
+
+
+def _form_complaint(schema: Mapping[str, Any]) -> str | None:
+    """What is wrong with a form itself, or `None` if nothing is."""
+    properties: Mapping[str, Mapping[str, Any]] = schema.get("properties", {})
+    for name in schema.get("required", ()):
+        if name not in properties:
+            return f"required: there is no field {safe_repr(name)}"
+    for name, field in properties.items():
+        if "default" in field and (wrong := field_complaint(field, field["default"])):
+            return f"{safe_text(name)}: default: {wrong}"
+    return None
+
+
+def _model_struct(model: Any) -> type[msgspec.Struct] | None:
+    """A Struct with the fields of a pydantic model or dataclass; `None` for any other type.
+
+    Raises:
+        TypeError: A field has a constraint that msgspec can't express.
+    """
+    if not isinstance(model, type) or not is_pydantic_class(model):
+        return None
+    fields: Mapping[str, Any] | None = getattr(model, "__pydantic_fields__", None)
+    if fields is None:
+        return None
+    wire_names = {name: field.alias for name, field in fields.items() if field.alias is not None}
+    return msgspec.defstruct(
+        model.__name__,
+        [(name, _field_kind(field), _struct_default(field)) for name, field in fields.items()],
+        rename=wire_names,
+        kw_only=True,
+    )
+
+
+def _field_kind(field: Any) -> Any:
+    kind = field.annotation
+    if isinstance(kind, type) and is_pydantic_class(kind):
+        schema = value_types.custom_schema(kind, use="validation")
+        if schema.pop("type", None) == "string":
+            schema.pop("minLength", None)  # of a URL: it says nothing beside the format
+            kind = Annotated[str, Meta(extra_json_schema=schema)]
+    for note in [
+        each for constraint in field.metadata for each in value_types.as_msgspec(constraint)
+    ]:
+        if not isinstance(note, msgspec.Meta):
+            raise TypeError(f"{note!r} can't be expressed")
+        kind = Annotated[kind, note]
+    shown = {
+        name: value
+        for name in ("title", "description", "examples")
+        if (value := getattr(field, name)) is not None
+    }
+    return Annotated[kind, msgspec.Meta(**shown)] if shown else kind
+
+
+def _struct_default(field: Any) -> Any:
+    if field.is_required():
+        return msgspec.NODEFAULT
+    if field.default_factory is not None:
+        return msgspec.field(default_factory=field.default_factory)
+    return msgspec.field(default_factory=lambda: field.default)

@@ -26,7 +26,7 @@ import anyio
 import anyio.lowlevel
 import msgspec
 
-from ...._wire import encode, to_builtins
+from ...._wire import ValidationError, convert, encode, error_text, is_many, is_object, to_builtins
 from ....errors import (
     INVALID_PARAMS,
     InvalidParamsError,
@@ -35,9 +35,9 @@ from ....errors import (
     RemoteProtocolError,
 )
 from ....facts import Method, Revision
+from ....foreign_text import safe_repr
 from ....protocol.lifecycle import missing
 from ....runtime.request_context import PRINCIPAL, RequestContext
-from ..revision_types import mismatch
 from .input_required import InputPending, InputRequired, RequestStateSigner
 
 _KEY_DIGITS = 16
@@ -347,3 +347,28 @@ async def gather(questions: tuple[Awaitable[Any], ...]) -> list[Any]:
     if is_pending:
         raise InputPending
     return answers
+
+
+def mismatch(wire: Any, kind: Any) -> str | None:
+    """Why a type can't hold a wire object with all its members, or `None` if it can."""
+    try:
+        converted = to_builtins(convert(wire, kind))
+    except ValidationError as error:
+        return error_text(error)
+    return _lost_member(wire, converted, "")
+
+
+def _lost_member(value: Any, converted: Any, path: str) -> str | None:
+    """The first member that a conversion dropped, as a text."""
+    if is_object(value) and is_object(converted):
+        for name, member in value.items():
+            here = f"{path}.{name}" if path else name
+            if name not in converted:
+                return f"there is no {safe_repr(here)}"
+            if lost := _lost_member(member, converted[name], here):
+                return lost
+    elif is_many(value) and is_many(converted):
+        for at, (item, kept) in enumerate(zip(value, converted, strict=True)):
+            if lost := _lost_member(item, kept, f"{path}[{at}]"):
+                return lost
+    return None
