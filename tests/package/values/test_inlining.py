@@ -144,7 +144,7 @@ class Place:
 
 
 @pytest.mark.parametrize("revision", PER_REQUEST[-1:])
-async def test_listed_tools_have_no_references_unless_a_setting_says_so(revision: str) -> None:
+async def test_listed_tools_have_no_references_unless_they_shall(revision: str) -> None:
     listed: dict[str, Any] = {}
     server = Server("weather")
     for form in ("refs", "inline"):
