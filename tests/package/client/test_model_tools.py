@@ -554,6 +554,23 @@ async def test_schemas_of_other_servers_are_reduced(
         assert declarations(api, tools)["f"][PARAMETERS[api]]["properties"]["a"] == reduced
 
 
+def nested(levels: int) -> dict[str, Any]:
+    """Lists within lists."""
+    return {"type": "array", "items": nested(levels - 1)} if levels else {"type": "string"}
+
+
+@newest
+async def test_a_strict_schema_of_openai_has_ten_levels(revision: str) -> None:
+    tools = [
+        {"name": str(n), "inputSchema": {"type": "object", "properties": {"a": nested(n)}}}
+        for n in (8, 9)
+    ]
+    async with scripted(revision, {"tools": tools, "ttlMs": 0, "cacheScope": "private"}) as (c, _):
+        declared = await c.tools_for("openai", strict=True)
+    assert [tool["strict"] for tool in declared] == [True, False]
+    assert declared.notes["9"][-1].endswith("more than 10 levels")
+
+
 ODD: list[Any] = [
     {},
     True,

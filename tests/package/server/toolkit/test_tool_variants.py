@@ -84,6 +84,20 @@ async def test_arguments_of_a_variant_are_checked(
 
 
 @newest
+async def test_the_source_sees_a_call_of_its_own(revision: str) -> None:
+    server = Server("library")
+
+    @server.tool()
+    def look(q: str, ctx: Context) -> str:
+        return bytes(ctx.raw_params or b"").decode()
+
+    server.add_tool_variant("look", "see", rename={"q": "title"})
+    async with connect(server, revision=revision) as client:
+        seen = json.loads(await text(client, "see", title="Emma"))
+    assert (seen["name"], seen["arguments"]) == ("look", {"q": "Emma"})
+
+
+@newest
 async def test_the_source_may_be_disabled_and_comes_and_goes(revision: str) -> None:
     server = library()
     server.disable(tags=["raw"])
