@@ -469,7 +469,7 @@ ATTRIBUTES: Mapping[str, Mapping[str, str]] = {
         "add_extension": "server.method(name), and capabilities= of Server",
         "add_provider": "server.mount(other, prefix=...)",
         "add_template": "server.add_resource(function, uri)",
-        "add_tool_transformation": "server.add_tool(function, name, description=...)",
+        "add_tool_transformation": "server.add_tool_variant(source, name, rename=..., fix=...)",
         "add_transform": "server.mount(other, prefix=...) or server.middleware(function)",
         "as_proxy": "Server.proxy(target)",
         "from_client": "Server.proxy(target)",

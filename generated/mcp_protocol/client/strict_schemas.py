@@ -27,7 +27,7 @@ from typing import Any
 import msgspec
 
 from .._wire import is_many, is_object
-from ..values.type_schemas import definitions_of, inlined
+from ..json_schema.inlining import definitions_of, inlined
 
 _PROSE = frozenset({"title", "description", "$schema", "$comment"})
 _SILENT = frozenset({"$schema", "$comment", "$defs", "definitions"})
