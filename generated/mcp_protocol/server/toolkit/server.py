@@ -199,7 +199,7 @@ class Server(AppDecorators):
         if discovery is not None:
             from .tool_discovery import add_discovery  # few servers have so many tools
 
-            add_discovery(self, discovery)
+            add_discovery(self, dispatcher, discovery)
 
     @classmethod
     def from_openapi(
@@ -391,17 +391,15 @@ class Server(AppDecorators):
                 of its schema, such as `anyOf`, may name arguments.
         """
         from .registry import checked_tags
-        from .tool_variants import ToolVariant, checked_changes  # few servers have some
+        from .tool_variants import ToolVariant  # few servers have some
 
-        changes = {} if rename is None else rename, {} if fix is None else fix
-        checked_changes(*changes)
         variant = ToolVariant(
             self._dispatcher,
             source,
             name=name,
             members=present(title=title, description=description),
-            rename=changes[0],
-            fix=changes[1],
+            rename=rename,
+            fix=fix,
             tags=checked_tags(tags),
         )
         self._dispatcher.registries.tools.add(name, variant)

@@ -90,7 +90,7 @@ class CallTool(Tool):
         self.respond = self._respond
 
     @property
-    def secret_names(self) -> frozenset[str]:
+    def secret_names(self) -> frozenset[str]:  # pyright: ignore[reportIncompatibleVariableOverride] - not cached, as tools come and go
         """Names of secret arguments of all tools, as those of one are within its own."""
         others = (each for each in self._dispatcher.registries.tools.all() if each is not self)
         return frozenset(name for each in others for name in each.secret_names)
@@ -249,8 +249,15 @@ def _words(text: str) -> str:
     return " ".join(_WORD.findall(_HUMP.sub(" ", text)))
 
 
-def add_discovery(server: Decorators, search: ToolSearch | Literal["search"]) -> None:
+def add_discovery(
+    server: Decorators, dispatcher: Dispatcher, search: ToolSearch | Literal["search"]
+) -> None:
     """Give a server the two tools, in place of the list of all its tools.
+
+    Args:
+        server: Registers tools.
+        dispatcher: Handles its requests.
+        search: How tools are found.
 
     Raises:
         ValueError: Not a known form of discovery.
@@ -264,7 +271,6 @@ def add_discovery(server: Decorators, search: ToolSearch | Literal["search"]) ->
         _index(())
     except sqlite3.OperationalError as error:
         raise RuntimeError(f"discovery: this Python's SQLite has no FTS5: {error}") from None
-    dispatcher = server._dispatcher
     discovery = Discovery(dispatcher, search)
 
     async def search_tools(

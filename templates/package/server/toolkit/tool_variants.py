@@ -52,6 +52,7 @@ class ToolVariant:
         runner: `None`: that of the source runs its calls.
 
     Raises:
+        TypeError: `rename` or `fix` is no mapping.
         LookupError: There is no such tool.
         ValueError: The name is invalid, the source has no such argument, two arguments would have
             one name, or a rule of the schema may name arguments.
@@ -64,8 +65,8 @@ class ToolVariant:
         *,
         name: str,
         members: Mapping[str, Any],
-        rename: Mapping[str, str],
-        fix: Mapping[str, Any],
+        rename: Mapping[str, str] | None,
+        fix: Mapping[str, Any] | None,
         tags: frozenset[str],
     ) -> None:
         self.name = name
@@ -74,7 +75,8 @@ class ToolVariant:
         self._dispatcher = dispatcher
         self._source = source
         self._members = members
-        self._rename, self._fix = dict(rename), dict(fix)
+        self._rename: dict[str, str] = _changes("rename", rename)
+        self._fix = _changes("fix", fix)
         item = dispatcher.registries.tools.find(source)
         if item is None:
             raise LookupError(f"there is no tool {source!r}")
@@ -128,7 +130,8 @@ class ToolVariant:
     @property
     def secret_names(self) -> frozenset[str]:
         """See `Tool`."""
-        return frozenset(self._rename.get(name, name) for name in self._current().secret_names)
+        names: frozenset[str] = self._current().secret_names
+        return frozenset(self._rename.get(name, name) for name in names)
 
     def respond(self, request: RequestContext) -> Coroutine[Any, Any, Any]:
         """The response of the source.
@@ -168,12 +171,13 @@ class ToolVariant:
         return self._item
 
 
-def checked_changes(rename: object, fix: object) -> None:
-    """Check the changes of arguments.
+def _changes(label: str, changes: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Changes of arguments, once they are checked.
 
     Raises:
-        TypeError: They are no mappings.
+        TypeError: They are no mapping.
     """
-    for label, changes in (("rename", rename), ("fix", fix)):
-        if not is_object(changes):
-            raise TypeError(f"{label}: expected a mapping by names of arguments, got {changes!r}")
+    given: object = {} if changes is None else changes
+    if not is_object(given):
+        raise TypeError(f"{label}: expected a mapping by names of arguments, got {given!r}")
+    return dict(given)
