@@ -9,7 +9,8 @@ The members are those of Claude Code, Cursor and VS Code: `mcpServers` (or `serv
 for each server, a process (`command`, `args`, `env`, `envFile`, `cwd`) or a URL (`url`, `type`,
 `headers`). In texts, `${NAME}` stands for a variable of the environment, as do `${NAME:-default}`
 and `${env:NAME}`; `${input:id}` stands for a value that the caller of `connect` has, or asks the
-user for. A member that has no meaning here is named in a warning.
+user for. A document of the registry (`server.json`) is a configuration of one server. A member that
+has no meaning here is named in a warning.
 
 Any text of a configuration may be a secret, and one of a malformed configuration may be anywhere.
 Errors have names of members, with what looks like a secret masked, and kinds of values.
@@ -26,7 +27,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import msgspec
 
@@ -36,8 +37,12 @@ from ..foreign_text import safe_list
 from .callbacks import in_thread
 from .client_settings import ConfigInput
 
+if TYPE_CHECKING:
+    from .registry_document import RegistryDocument
+
 Config: TypeAlias = Mapping[str, Any] | PathLike[str]
-"""A configuration of servers: `{"mcpServers": {...}}`, or the path of a JSON file with it."""
+"""A configuration of servers: `{"mcpServers": {...}}`, or a document of the registry, or the path
+of a JSON file with one of them."""
 
 
 Inputs: TypeAlias = Mapping[str, str] | Callable[[ConfigInput], str | Awaitable[str | None] | None]
@@ -95,6 +100,7 @@ class _Document:
         key: The member with the servers.
         entries: The servers by name.
         inputs: The declared inputs by id.
+        registered: The document of the registry that it is, if it is one.
     """
 
     place: str
@@ -102,6 +108,15 @@ class _Document:
     key: str
     entries: Mapping[str, Any]
     inputs: Mapping[str, ConfigInput]
+    registered: RegistryDocument | None = None
+
+    def entry_of(self, name: str, values: Mapping[str, object]) -> Any:
+        """An entry, of a document of the registry for these values of inputs.
+
+        Raises:
+            ValueError: The document needs a value that is not there.
+        """
+        return self.entries[name] if self.registered is None else self.registered.present(values)
 
     def place_of(self, name: str) -> str:
         """The place of an entry."""
@@ -140,6 +155,7 @@ class _Document:
             "workspaceFolderBasename": self.folder.name,
             "pathSeparator": os.sep,
             "/": os.sep,
+            "$": "$",
         }
         for each in used:
             value = values.get(each.id, each.default)
@@ -195,7 +211,8 @@ def _servers(
     servers: dict[str, ServerEntry | Exception | None] = dict.fromkeys(document.entries)
     for name in enabled:
         try:
-            servers[name] = _entry(document.entries[name], texts, document.place_of(name))
+            entry = document.entry_of(name, values)
+            servers[name] = _entry(entry, texts, document.place_of(name))
         except (ValueError, MissingExtraError) as error:
             servers[name] = error
     return servers
@@ -223,8 +240,9 @@ async def read_server(config: Config, name: str, inputs: Inputs | None = None) -
             f"{document.place}: {document.key}: expected the name of a server "
             f"({_names(names)}), got {_shown(name)!r}"
         )
-    texts = document.texts([name], await document.answers([name], inputs))
-    return _entry(document.entries[name], texts, document.place_of(name))
+    values = await document.answers([name], inputs)
+    texts = document.texts([name], values)
+    return _entry(document.entry_of(name, values), texts, document.place_of(name))
 
 
 def _document(config: Config) -> _Document:
@@ -245,6 +263,9 @@ def _document(config: Config) -> _Document:
             raise ValueError(f"{place}: expected JSON: {error}") from None
     members: Mapping[str, Any] = content if is_object(content) else {}
     key = next((key for key in _KEYS if key in members), None)
+    if key is None and (registered := _registered(members, place)) is not None:
+        entries = {registered.name: registered.entry}
+        return _Document(place, folder, "server", entries, registered.inputs, registered)
     if key is None:
         raise ValueError(
             f"{place}: expected a member mcpServers, got {_names(members) or _kind(content)}"
@@ -257,6 +278,17 @@ def _document(config: Config) -> _Document:
         raise ValueError(f"{place}: inputs: expected a list, got {_kind(declared)}")
     inputs = [_input(each, f"{place}: inputs") for each in declared]
     return _Document(place, folder, key, entries, {each.id: each for each in inputs})
+
+
+def _registered(members: Mapping[str, Any], place: str) -> RegistryDocument | None:
+    """The document of the registry that an object is; `None` if it is none.
+
+    Raises:
+        ValueError: Nothing of it can be used.
+    """
+    from .registry_document import RegistryDocument, is_registry_document  # few configurations are
+
+    return RegistryDocument(members, place) if is_registry_document(members) else None
 
 
 def _input(declared: Any, place: str) -> ConfigInput:

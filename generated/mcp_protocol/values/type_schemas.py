@@ -10,15 +10,11 @@ times get their format, and nested `anyOf` and repeated descriptions are removed
 
 pydantic is not imported: a type has a part of pydantic only if the user's program imported it.
 
-A schema is listed without references, for clients that read none: each is replaced by its
-definition. A definition that contains itself, at any depth, stays one, as do references with rules
-beside them, which older and newer JSON Schema read differently.
-
 Members that a schema declares secret are `writeOnly`, or have the format `password`, as those of
 `SecretStr` and `SecretBytes` of pydantic do.
 
-Source: basic/index#json-schema-usage; JSON Schema core 8.2 (references), validation 9.4
-(writeOnly); OpenAPI 3.1, format registry (password).
+Source: basic/index#json-schema-usage; JSON Schema validation 9.4 (writeOnly); OpenAPI 3.1, format
+registry (password).
 """
 
 from __future__ import annotations
@@ -158,10 +154,8 @@ REFERENCE = "#/$defs/{name}"
 FORMATS: Mapping[Any, str] = {datetime: "date-time", time: "time"}
 """Formats that msgspec leaves out, since a time may lack its zone."""
 
-_NO_SUBSCHEMA = frozenset({"default", "const", "enum", "examples", "example", "required"})
-_SCHEMA_MAPS = frozenset(
-    {"properties", "$defs", "patternProperties", "dependentSchemas", "definitions"}
-)
+_NO_SUBSCHEMA = frozenset({"default", "const", "enum", "examples", "required"})
+_SCHEMA_MAPS = frozenset({"properties", "$defs", "patternProperties"})
 _MEMBER_OF_ANY_OF = frozenset({"anyOf", "description"})
 
 
@@ -304,130 +298,6 @@ def _mentions(value: object, reference: str) -> bool:
             _mentions(inner, reference) for inner in value.values()
         )
     return is_many(value) and any(_mentions(inner, reference) for inner in value)
-
-
-INLINED_PARTS = 2_000
-"""Most objects of a schema without references; one that would have more keeps its references."""
-
-_ANNOTATIONS = frozenset(
-    {"title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly"}
-)
-_PLACES = ("$defs", "definitions")
-_OTHER_NAMES = frozenset({"$id", "id", "$anchor", "$dynamicRef", "$dynamicAnchor", "$recursiveRef"})
-"""Keywords by which a reference means something else than a place in the document."""
-
-
-class _StaysError(Exception):
-    """The schema can't be written without its references."""
-
-
-def inlined(schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A schema with its definitions in place of references; the same one if that is impossible."""
-    definitions = definitions_of(schema)
-    if not definitions:
-        return schema
-    try:
-        return _Inlining(definitions).root(schema)
-    except (_StaysError, RecursionError):
-        return schema
-
-
-def definitions_of(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The definitions of a schema, by the references to them."""
-    return {
-        _pointer(place, name): node
-        for place in _PLACES
-        if is_object(held := schema.get(place))
-        for name, node in held.items()
-    }
-
-
-def references(node: Any) -> Iterator[str]:
-    """The references within a schema.
-
-    Raises:
-        _StaysError: A name within it changes what references mean.
-    """
-    if not is_object(node):
-        return
-    for key, value in node.items():
-        if key in _OTHER_NAMES and isinstance(value, str):
-            raise _StaysError
-        if key == "$ref" and isinstance(value, str):
-            yield value
-        elif key in _SCHEMA_MAPS and is_object(value):
-            for each in value.values():
-                yield from references(each)
-        elif key not in _NO_SUBSCHEMA:
-            for each in value if is_many(value) else (value,):
-                yield from references(each)
-
-
-def _pointer(place: str, name: str) -> str:
-    """The reference to a definition."""
-    return f"#/{place}/{name.replace('~', '~0').replace('/', '~1')}"
-
-
-class _Inlining:
-    """The definitions of a schema, and those that stay."""
-
-    def __init__(self, definitions: Mapping[str, Any]) -> None:
-        self._definitions = definitions
-        self._uses = {name: set(references(node)) for name, node in definitions.items()}
-        self._parts = 0
-        self._kept: set[str] = set()
-        self._recursive = {name for name in definitions if name in self._reached(name)}
-
-    def _reached(self, name: str) -> set[str]:
-        """The definitions that one leads to."""
-        reached: set[str] = set()
-        ahead = list(self._uses[name])
-        while ahead:
-            use = ahead.pop()
-            if use not in reached:
-                reached.add(use)
-                ahead += self._uses.get(use, ())
-        return reached
-
-    def root(self, schema: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The whole schema, with the definitions that references are left to."""
-        rest = {key: value for key, value in schema.items() if key not in _PLACES}
-        result: dict[str, Any] = self._schema(rest)
-        done: dict[str, Any] = {}
-        while ahead := self._kept - done.keys():
-            name = min(ahead)
-            done[name] = self._schema(self._definitions[name])
-        for place in _PLACES:
-            names = [name for name in schema.get(place, ()) if _pointer(place, name) in done]
-            kept = {name: done[_pointer(place, name)] for name in names}
-            if kept:
-                result[place] = kept
-        return result
-
-    def _schema(self, node: Any) -> Any:
-        if not is_object(node):
-            return node
-        self._parts += 1
-        if self._parts > INLINED_PARTS:
-            raise _StaysError
-        reference = node.get("$ref")
-        if isinstance(reference, str) and reference != "#":
-            if reference not in self._definitions:
-                raise _StaysError
-            beside = {key: value for key, value in node.items() if key != "$ref"}
-            definition = self._definitions[reference]
-            is_plain = is_object(definition) and _ANNOTATIONS.issuperset(beside)
-            if is_plain and reference not in self._recursive:
-                return {**self._schema(definition), **beside}
-            self._kept.add(reference)
-        return {key: self._value(key, value) for key, value in node.items()}
-
-    def _value(self, key: str, value: Any) -> Any:
-        if key in _SCHEMA_MAPS and is_object(value):
-            return {name: self._schema(each) for name, each in value.items()}
-        if key in _NO_SUBSCHEMA:
-            return value
-        return [self._schema(each) for each in value] if is_many(value) else self._schema(value)
 
 
 MASK = "***"

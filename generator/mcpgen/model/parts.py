@@ -140,6 +140,11 @@ FEATURES = (
         server_members=("mount",),
     ),
     Feature(
+        "variants",
+        frozenset({"server"}),
+        server_members=("add_tool_variant",),
+    ),
+    Feature(
         "proxy",
         frozenset({"client", "server"}),
         brings=("mount", "subscriptions"),

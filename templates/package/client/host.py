@@ -174,7 +174,8 @@ class ModelTools:
                 "search for tools"
             )
         tools = await self._listed(timeout)
-        functions, notes = [], dict[str, Sequence[str]]()
+        functions: list[Function] = []
+        notes: dict[str, Sequence[str]] = {}
         self._all_required[api] = {}
         for name, tool in tools.items():
             function = _function(name, to_builtins(tool), defer)

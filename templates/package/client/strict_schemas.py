@@ -22,7 +22,7 @@ from typing import Any
 import msgspec
 
 from .._wire import is_many, is_object
-from ..values.type_schemas import definitions_of, inlined
+from ..json_schema.inlining import definitions_of, inlined
 
 _PROSE = frozenset({"title", "description", "$schema", "$comment"})
 _SILENT = frozenset({"$schema", "$comment", "$defs", "definitions"})
@@ -294,9 +294,9 @@ def _type_of(node: Mapping[str, Any], place: str) -> str:
     kind = node.get("type")
     if isinstance(kind, str) and kind in _OF_TYPE:
         return kind
-    values = [node["const"]] if "const" in node else node.get("enum")
+    values: Any = [node["const"]] if "const" in node else node.get("enum")
     if is_many(values):
-        kinds = {_JSON_TYPES.get(type(each), "object") for each in values}
+        kinds = {_json_type(each) for each in values}
         if len(kinds) == 1:
             return kinds.pop()
     if "properties" in node:
@@ -311,6 +311,10 @@ _JSON_TYPES: Mapping[type, str] = {
     float: "number",
     type(None): "null",
 }
+
+
+def _json_type(value: object) -> str:
+    return _JSON_TYPES.get(type(value), "object")
 
 
 def _described(node: Mapping[str, Any], dropped: Mapping[str, Any]) -> dict[str, Any]:

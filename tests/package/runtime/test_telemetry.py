@@ -238,7 +238,7 @@ async def test_requests_are_measured_on_both_sides_with_their_errors(
     assert point.explicit_bounds[0] == 0.01
 
 
-async def test_open_sessions_and_streams_of_an_application_are_measured(spans: Spans) -> None:
+async def test_open_sessions_and_streams_are_measured(spans: Spans) -> None:
     reader = InMemoryMetricReader()
     application = weather(spans).asgi()
     measure_application(application, MeterProvider([reader]))

@@ -108,7 +108,8 @@ def limit_results(characters: int, tools: Collection[str] | None = None) -> Midd
 
 def _cut(result: Any, characters: int) -> Any:
     """A result whose texts have so many characters at most."""
-    content, left, is_cut = [], characters, False
+    content: list[Any] = []
+    left, is_cut = characters, False
     for block in getattr(result, "content", ()):
         text = getattr(block, "text", None)
         if isinstance(text, str) and len(text) > left:

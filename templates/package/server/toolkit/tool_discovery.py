@@ -22,7 +22,6 @@ from msgspec import Raw
 
 from ..._wire import encode, is_many, is_object, replace
 from ...errors import InvalidParamsError, ToolError
-from ...facts import Method
 from ...foreign_text import safe_repr
 from ...protocol import jsonrpc
 from ...runtime.request_context import RequestContext
@@ -86,7 +85,7 @@ class CallTool(Tool):
         self.respond = self._respond
 
     @property
-    def secret_names(self) -> frozenset[str]:
+    def secret_names(self) -> frozenset[str]:  # pyright: ignore[reportIncompatibleVariableOverride] - not cached, as tools come and go
         """Names of secret arguments of all tools, as those of one are within its own."""
         others = (each for each in self._dispatcher.registries.tools.all() if each is not self)
         return frozenset(name for each in others for name in each.secret_names)
@@ -109,7 +108,7 @@ class CallTool(Tool):
         members: dict[str, Any] = {"name": name, "arguments": bound["arguments"] or {}}
         raw: dict[str, Any] = msgspec.json.decode(request.raw_params or b"{}", type=dict[str, Raw])
         params = replace(request.params, **members)
-        inner = _renewed(request, request.method, params, Raw(encode({**raw, **members})))
+        inner = request.with_params(params, Raw(encode({**raw, **members})))
         return self._dispatcher.item_handlers[request.method.name](inner)
 
 
@@ -161,7 +160,17 @@ class Discovery:
         self, request: RequestContext
     ) -> list[tuple[dict[str, Any], frozenset[str]]]:
         """The tools that a request may find, each with its tags."""
-        listing = _renewed(request, request.revision.client_requests["tools/list"], None, None)
+        listing = RequestContext(
+            request.peer,
+            request.revision.client_requests["tools/list"],
+            None,
+            None,
+            request.meta,
+            request.revision,
+            request.request_id,
+            request.peer_info,
+            request.peer_capabilities,
+        )
         tools: Mapping[str, Listed] = self._tools.visible_items(listing)
         if self._tools.sources:
             tools = await self._tools.listed_now(tools, listing)
@@ -173,23 +182,6 @@ class Discovery:
             for wire, item in found
             if _is_for_models(wire)
         ]
-
-
-def _renewed(
-    request: RequestContext, method: Method, params: Any, raw_params: Raw | None
-) -> RequestContext:
-    """Another message of the same client, in the place of a request."""
-    return RequestContext(
-        request.peer,
-        method,
-        params,
-        raw_params,
-        request.meta,
-        request.revision,
-        request.request_id,
-        request.peer_info,
-        request.peer_capabilities,
-    )
 
 
 def _unknown(structured_content: str) -> Mapping[str, Any]:
@@ -252,8 +244,15 @@ def _words(text: str) -> str:
     return " ".join(_WORD.findall(_HUMP.sub(" ", text)))
 
 
-def add_discovery(server: Decorators, search: ToolSearch | Literal["search"]) -> None:
+def add_discovery(
+    server: Decorators, dispatcher: Dispatcher, search: ToolSearch | Literal["search"]
+) -> None:
     """Give a server the two tools, in place of the list of all its tools.
+
+    Args:
+        server: Registers tools.
+        dispatcher: Handles its requests.
+        search: How tools are found.
 
     Raises:
         ValueError: Not a known form of discovery.
@@ -267,7 +266,6 @@ def add_discovery(server: Decorators, search: ToolSearch | Literal["search"]) ->
         _index(())
     except sqlite3.OperationalError as error:
         raise RuntimeError(f"discovery: this Python's SQLite has no FTS5: {error}") from None
-    dispatcher = server._dispatcher
     discovery = Discovery(dispatcher, search)
 
     async def search_tools(

@@ -10,7 +10,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from mcp_protocol import Server, connect
-from mcp_protocol.values.type_schemas import INLINED_PARTS, inlined
+from mcp_protocol.json_schema.inlining import INLINED_PARTS, inlined
 from package.wire import PER_REQUEST
 
 TEXT: dict[str, Any] = {"type": "string"}
@@ -144,7 +144,7 @@ class Place:
 
 
 @pytest.mark.parametrize("revision", PER_REQUEST[-1:])
-async def test_tools_are_listed_without_references_unless_a_setting_says_so(revision: str) -> None:
+async def test_listed_tools_have_no_references_unless_they_shall(revision: str) -> None:
     listed: dict[str, Any] = {}
     server = Server("weather")
     for form in ("refs", "inline"):

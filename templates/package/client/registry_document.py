@@ -1,0 +1,231 @@
+"""A document of the registry (`server.json`) as a configuration with one server.
+
+A remote is taken before a package, since it runs nothing here, and otherwise the first package that
+a known command starts over standard streams. What the document leaves to its user is an input of
+the configuration: header fields, variables of the environment, arguments, and parts of these in
+braces. An optional input without a value leaves out what it is in.
+
+Texts of the document stay as they are: `${NAME}` in one is no variable of the environment, which a
+document of somebody else must not read.
+
+Source: static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from .._wire import is_many, is_object
+from ..foreign_text import safe_list, safe_repr, safe_text
+from .client_settings import ConfigInput
+
+_BRACE = re.compile(r"[{}]")
+_PLACEHOLDER = re.compile(r"\{([^{}]+)\}")
+
+_RUNNERS: Mapping[str, tuple[str, Sequence[str]]] = {
+    "npm": ("npx", ("-y",)),
+    "pypi": ("uvx", ()),
+    "oci": ("docker", ("run", "-i", "--rm")),
+    "nuget": ("dnx", ("--yes",)),
+}
+"""By type of registry: the command that starts its packages, and the arguments that it needs."""
+
+_REMOTES = frozenset({"streamable-http", "sse"})
+
+
+def is_registry_document(members: Mapping[str, Any]) -> bool:
+    """Whether an object is a document of the registry."""
+    return is_many(members.get("packages")) or is_many(members.get("remotes"))
+
+
+class RegistryDocument:
+    """One server, as the registry describes it.
+
+    Args:
+        members: The document.
+        place: Its name in errors.
+
+    Attributes:
+        name: The name of the server, without its namespace.
+        entry: Its entry in a configuration; an item of `args` may be a list of words.
+        inputs: What its user gives, by id.
+        required: Ids of the inputs that need a value.
+
+    Raises:
+        ValueError: No remote and no package of it can be used.
+    """
+
+    def __init__(self, members: Mapping[str, Any], place: str) -> None:
+        self._place = place
+        self.name = str(members.get("name") or "server").rpartition("/")[2]
+        self.inputs: dict[str, ConfigInput] = {}
+        self.required: list[str] = []
+        self.entry: Mapping[str, Any] = self._entry(members)
+
+    def present(self, values: Mapping[str, object]) -> dict[str, Any]:
+        """The entry without the parts whose optional inputs have no value.
+
+        Raises:
+            ValueError: A required input has none; the text names all inputs.
+        """
+        given = {
+            name for name, each in self.inputs.items() if values.get(name, each.default) is not None
+        }
+        if any(name not in given for name in self.required):
+            raise ValueError(f"{self._place}: {self.needs()}; inputs= of connect() gives them")
+        absent = {f"${{input:{name}}}" for name in self.inputs.keys() - given}
+
+        def is_whole(part: Any) -> bool:
+            text = "\0".join(part) if is_many(part) else part
+            return not any(each in text for each in absent)
+
+        entry = dict(self.entry)
+        for key in ("env", "headers"):
+            entry[key] = {name: each for name, each in self.entry[key].items() if is_whole(each)}
+        if "command" in entry:
+            del entry["headers"]
+            groups = [each for each in self.entry["args"] if is_whole(each)]
+            entry["args"] = [
+                word for each in groups for word in (each if is_many(each) else [each])
+            ]
+        else:
+            del entry["env"]
+        return entry
+
+    def needs(self) -> str:
+        """The values that its user gives, in one line."""
+        texts = [
+            f"{safe_text(each.id)} ({self._kind(each)})"
+            + (f": {safe_text(each.description)}" if each.description else "")
+            for each in self.inputs.values()
+        ]
+        return f"it needs {'; '.join(texts) or 'no values'}"
+
+    def _kind(self, declared: ConfigInput) -> str:
+        words = ["required" if declared.id in self.required else "optional"]
+        words += ["secret"] if declared.password else []
+        words += [f"one of {safe_list(declared.options)}"] if declared.options else []
+        shown = declared.default is not None and not declared.password
+        return ", ".join([*words, *([f"default {safe_repr(declared.default)}"] if shown else [])])
+
+    def _entry(self, members: Mapping[str, Any]) -> Mapping[str, Any]:
+        for remote in _objects(members.get("remotes")):
+            if remote.get("type") in _REMOTES:
+                url = self._filled(str(remote.get("url", "")), remote.get("variables"))
+                self.required += [name for name in self.inputs if name not in self.required]
+                return {
+                    "type": remote["type"],
+                    "url": url,
+                    "headers": self._named(remote.get("headers")),
+                    "env": {},
+                }
+        packages = [*_objects(members.get("packages"))]
+        for package in packages:
+            if (command := self._command(package)) is not None:
+                return command
+        kinds = [str(each.get("registryType")) for each in packages]
+        raise ValueError(
+            f"{self._place}: expected a remote, or a package of {', '.join(_RUNNERS)} that is"
+            f" served over stdio, got {safe_list(kinds) or 'none'}"
+        )
+
+    def _command(self, package: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """The entry for a package; `None` if nothing here starts it."""
+        kind = str(package.get("registryType"))
+        transport = package.get("transport")
+        over_stdio = is_object(transport) and transport.get("type") == "stdio"
+        if kind not in _RUNNERS or not over_stdio:
+            return None
+        command, own = _RUNNERS[kind]
+        if package.get("runtimeHint") not in (None, command):
+            return None
+        version = package.get("version")
+        name = str(package.get("identifier", ""))
+        if name.startswith("-"):  # an option of the command
+            return None
+        if version is not None:
+            name = f"{name}{':' if kind == 'oci' else '@'}{version}"
+        env = self._named(package.get("environmentVariables"))
+        passed = [["-e", each] for each in env] if kind == "oci" else []
+        arguments: list[Any] = [
+            *own,
+            *passed,
+            *self._arguments(package.get("runtimeArguments")),
+            _literal(name),
+            *self._arguments(package.get("packageArguments")),
+        ]
+        return {"command": command, "args": arguments, "env": env, "headers": {}}
+
+    def _named(self, values: Any) -> dict[str, str]:
+        """Header fields, or variables of the environment."""
+        named: dict[str, str] = {}
+        for each in _objects(values):
+            text = self._value(each, str(each.get("name")))
+            if text is not None:
+                named[str(each.get("name"))] = text
+        return named
+
+    def _arguments(self, values: Any) -> Iterator[list[str]]:
+        """Arguments of a command, each as its words."""
+        for each in _objects(values):
+            name = str(each.get("name", ""))
+            words = [_literal(name)] if each.get("type") == "named" else []
+            takes_value = not words or any(
+                key in each for key in ("value", "default", "valueHint", "choices", "format")
+            )
+            if not takes_value:
+                yield words
+                continue
+            text = self._value(each, str(each.get("valueHint") or name.lstrip("-") or "argument"))
+            if text is not None:
+                yield [*words, text]
+
+    def _value(self, declared: Mapping[str, Any], name: str) -> str | None:
+        """A text of the document, or a reference to an input."""
+        value = declared.get("value")
+        if isinstance(value, str):
+            return self._filled(value, declared.get("variables"))
+        return self._input(declared, name)
+
+    def _filled(self, text: str, variables: Any) -> str:
+        """A text with references in place of its variables."""
+        known: Mapping[str, Any] = variables if is_object(variables) else {}
+        parts = _PLACEHOLDER.split(text)
+        return "".join(
+            self._input(known[part], part, is_part=True)
+            if number % 2 and is_object(known.get(part))
+            else _literal(f"{{{part}}}" if number % 2 else part)
+            for number, part in enumerate(parts)
+        )
+
+    def _input(self, declared: Mapping[str, Any], name: str, *, is_part: bool = False) -> str:
+        """A reference to an input, which is declared with it."""
+        fixed = declared.get("value")
+        if is_part and isinstance(fixed, str):
+            return _literal(fixed)
+        name = _BRACE.sub("_", name)
+        identifier, number = name, 2
+        while identifier in self.inputs:
+            identifier, number = f"{name}_{number}", number + 1
+        default, choices = declared.get("default"), declared.get("choices")
+        self.inputs[identifier] = ConfigInput(
+            identifier,
+            description=str(declared.get("description", "")),
+            default=default if isinstance(default, str) else None,
+            options=tuple(map(str, choices if is_many(choices) else ())),
+            password=declared.get("isSecret") is True,
+        )
+        if declared.get("isRequired") is True:
+            self.required.append(identifier)
+        return f"${{input:{identifier}}}"
+
+
+def _objects(values: Any) -> Iterator[Mapping[str, Any]]:
+    yield from (each for each in (values if is_many(values) else ()) if is_object(each))
+
+
+def _literal(text: str) -> str:
+    """A text in which a configuration finds no variables."""
+    return text.replace("$", "${$}")
