@@ -691,7 +691,8 @@ class Server(AppDecorators):
 
     def _service(self) -> serving.Service:
         dispatcher = self._dispatcher
-        admits = (each.admit for each in dispatcher.all_servers())
+        servers = dispatcher.all_servers()
+        admits = (each.admit for each in servers)
         return serving.Service(
             application=dispatcher.application,
             revisions=self.revisions,
@@ -707,6 +708,7 @@ class Server(AppDecorators):
             secret_names_of=dispatcher.secret_names_of,
             on_subscription=dispatcher.subscription_listener(),
             admit=next((admit for admit in admits if admit is not None), None),
+            share=[share for each in servers for share in each.shares],
             shared_keys=dispatcher.settings.signer.shared_keys,
         )
 

@@ -485,29 +485,6 @@ async def test_more_tasks_than_the_limit_are_refused() -> None:
         assert "at most 2 running tasks" in response["error"]["message"]
 
 
-@pytest.mark.requirement(
-    "tasks.transitions-from-working",
-    "tasks.transitions-from-input-required",
-    "tasks.terminal-is-final",
-    revisions=(REVISION,),
-)
-@pytest.mark.parametrize("end", ["completed", "failed", "cancelled"])
-async def test_a_store_keeps_the_end_of_a_task_and_its_versions(end: Any) -> None:
-    store = MemoryTaskStore()
-    first = TaskRecord(
-        task_id="t", owner="", created=0.0, updated=0.0, ttl_ms=None, poll_interval_ms=1
-    )
-    await store.create(first)
-    asking = first.changed(status="input_required")
-    assert await store.change(asking)
-    assert not await store.change(first.changed(status="completed"))  # of an older version
-    last = asking.changed(status=end)
-    assert await store.change(last)
-    for status in ("working", "input_required", "completed", "failed", "cancelled"):
-        assert not await store.change(last.changed(status=status))
-    assert await store.load("t") == last
-
-
 async def test_a_task_that_was_ended_elsewhere_is_stopped() -> None:
     store = MemoryTaskStore()
     work = Work(store=store)
