@@ -435,9 +435,9 @@ class _Place(NamedTuple):
 
     @property
     def record(self) -> TaskRecord:
-        """The record as it was loaded or stored last."""
-        own = None if self.call is None else self.call.record
-        return self.elsewhere.record if own is None else own
+        """The newest version of the record: another process may have stored it."""
+        own, stored = None if self.call is None else self.call.record, self.elsewhere.record
+        return stored if own is None or own.version < stored.version else own
 
 
 def _process_limits(store: TaskStore) -> Sequence[ProcessLimit]:
