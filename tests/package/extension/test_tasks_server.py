@@ -181,7 +181,7 @@ async def test_processes_with_one_store_serve_each_other_s_tasks(pkg: Any) -> No
             await elsewhere.request("tasks/update", params)
             with anyio.fail_after(5):
                 while key in ((await store.load(task_id)).input_requests or {}):
-                    await anyio.sleep(0.01)
+                    await anyio.lowlevel.checkpoint()
         completed = await got(elsewhere, task_id, "completed")
         assert completed.result["content"][0]["text"] == "Ada and Bob"
         task_id = await created(client, "waits")

@@ -157,8 +157,8 @@ class World:
         }
         async with AsyncExitStack() as stack:
             for worker in self.workers:
-                state = SharedState(**{name: Slow(part, worker) for name, part in shared.items()})
-                app = self.server().asgi(shared=state)
+                slow: dict[str, Any] = {name: Slow(part, worker) for name, part in shared.items()}
+                app = self.server().asgi(shared=SharedState(**slow))
                 self.each.append(await stack.enter_async_context(asgi(_paused(app, worker))))
             await self.each[0].initialize(REVISION)
             for http in self.each:
@@ -227,9 +227,8 @@ class World:
         if is_cancelled:
             await anyio.sleep(self.random.uniform(0.0, 3.0))
             await self.ask("tasks/cancel", {"taskId": task_id})
-        results = [None]
-        while results[-1] is None:
-            results.append(await self.ask("tasks/result", {"taskId": task_id}))
+        while await self.ask("tasks/result", {"taskId": task_id}) is None:
+            pass  # another worker is asked
         seen = [await self.ask_until(http, "tasks/get", task_id) for http in self.each]
         statuses = {each["result"]["status"] for each in seen}
         assert len(statuses) == 1, statuses
