@@ -21,9 +21,9 @@ NONE = ("none",)
 
 SIZES = {
     ("server", "stdio"): (71, 20_050),
-    ("server", "http"): (89, 26_150),
+    ("server", "http"): (90, 26_400),
     ("client", "all"): (86, 22_000),
-    ("all", "all"): (134, 38_150),
+    ("all", "all"): (135, 38_350),
 }
 """The most files and lines of a package of one revision without features, headers included."""
 

@@ -168,9 +168,10 @@ class TaskCall:
                     raise
                 except BaseException as error:
                     self.error = error
-            if self.record is not None:
-                with anyio.CancelScope(shield=True):
-                    await self._end()
+            while self.record is not None:
+                if await self._end():
+                    break
+                await anyio.sleep(POLL_SECONDS)  # until the store can be reached again
         finally:
             self._tasks.ended(self)
             self.settled.set()
@@ -338,15 +339,25 @@ class TaskCall:
         self._news.set()
         self._news = anyio.Event()
 
-    async def _end(self) -> None:
-        """Store the end of the task; what the store has no room for fails it."""
-        try:
-            await self.change(**self._changes_at_end())
-        except InternalError as error:
-            failure = {"code": error.code, "message": error.message}
-            await self.change(
-                status="failed", input_requests=None, error=failure, message=error.message
-            )
+    async def _end(self) -> bool:
+        """Store the end of the task; what the store has no room for fails it.
+
+        Returns:
+            `False` if the store can't be reached.
+        """
+        changes = self._changes_at_end()
+        with anyio.CancelScope(shield=True):
+            try:
+                try:
+                    await self.change(**changes)
+                except InternalError as error:
+                    failure = {"code": error.code, "message": error.message}
+                    changes = {"status": "failed", "input_requests": None, "error": failure}
+                    await self.change(**changes, message=error.message)
+            except TransportError as error:
+                _logger.debug("the end of a task is not stored yet: %s", error)
+                return False
+        return True
 
     def _changes_at_end(self) -> dict[str, Any]:
         """How the end of the call changes the record."""

@@ -339,7 +339,7 @@ class Tasks:
                     try:
                         await call.renew()
                     except Exception as error:
-                        _logger.warning("the lease of a task is not renewed: %r", error)
+                        _logger.debug("the lease of a task is not renewed: %r", error)
         finally:
             self._is_renewing = False
 

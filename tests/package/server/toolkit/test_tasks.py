@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol import MemoryTaskStore, Server, TaskRecord, Tasks, decoder
+from mcp_protocol import MemoryTaskStore, Server, TaskRecord, Tasks, TransportError, decoder
 from mcp_protocol.r2025_11_25.models import ListTasksResult, Task
 from package.requestor import (
     ACCEPTED,
@@ -483,6 +483,24 @@ async def test_more_tasks_than_the_limit_are_refused() -> None:
         params = {"name": "waits", "arguments": {}, "task": {}}
         response = await client.ask("tools/call", params)
         assert "at most 2 running tasks" in response["error"]["message"]
+
+
+async def test_a_result_waits_for_a_store_that_can_not_be_reached() -> None:
+    class Unreachable(MemoryTaskStore):
+        failures = 2
+
+        async def change(self, record: TaskRecord) -> bool:
+            if self.failures:
+                self.failures -= 1
+                raise TransportError("not now")
+            return await super().change(record)
+
+    work = Work(store=Unreachable())
+    async with requestor("memory", work.server) as client:
+        task_id = (await client.start("waits"))["taskId"]
+        work.go.set()
+        response = await client.ask("tasks/result", {"taskId": task_id})
+        assert response["result"]["content"][0]["text"] == "done"
 
 
 async def test_a_task_that_was_ended_elsewhere_is_stopped() -> None:
