@@ -67,7 +67,7 @@ ON_INSTALLED = (
     *("server/asgi/test_sessions.py", "server/asgi/test_stateless.py"),
 )
 """Tests of what a package on an installed runtime has of its own, and hands to the runtime."""
-RECORDS = ("tests", "rest-generator", "rest-package")
+RECORDS = ("tests", "rest-generator", "rest-package", "shared")
 """Sessions that record which requirements their tests prove; `requirements` judges all of them."""
 MEASURED = ("--cov", "--cov-report=", "--cov-fail-under=0")
 OLDEST_PYTHON = (3, 11)
@@ -296,24 +296,28 @@ def rest_generator(session: nox.Session) -> None:
 @measured
 def rest_package(session: nox.Session) -> None:
     """Slow and costly tests of the package, trio, older revisions; `-- --every` takes no sample."""
-    run_rest(session, "tests/package")
+    run_rest(session, "tests/package", "--ignore=tests/package/server/shared")
 
 
-def run_rest(session: nox.Session, place: str) -> None:
-    """Run the tests in some place that `tests` leaves out."""
+@measured
+def shared(session: nox.Session) -> None:
+    """Processes that share an engine; tests of sessions, each request at a random one of three."""
     enter(session, "test")
-    selected = ("-m", f"(slow or trio or costly or older) and {WITHOUT_SESSION}", place)
+    words = ("-m", "not trio and not one_process", "--sample", *session.posargs, *ON_ALL_CORES)
+    run_tests(session, "--shared", "tests/package/server", *words, *recorded(session))
+
+
+def run_rest(session: nox.Session, *places: str) -> None:
+    """Run the tests in some places that `tests` leaves out."""
+    enter(session, "test")
+    selected = ("-m", f"(slow or trio or costly or older) and {WITHOUT_SESSION}", *places)
     words = (*selected, "--sample", *session.posargs)
     run_tests(session, *words, *recorded(session), *ON_ALL_CORES)
 
 
 @measured
 def models_pydantic(session: nox.Session) -> None:
-    """The tests of a package on models of pydantic: one case of each function, on asyncio.
-
-    Left out are slow tests, and those of what knows no models: bytes, sockets and processes. With
-    words of pytest after `--`, these take the place of both choices.
-    """
+    """The tests of a package on models of pydantic: one case of each function, on asyncio."""
     enter(session, "test")
     without = [*SOON, "--no-processes", "--once", *(f"--ignore={path}" for path in BYTES)]
     selected = (*(session.posargs or without), "tests/package")
@@ -322,10 +326,7 @@ def models_pydantic(session: nox.Session) -> None:
 
 @measured
 def installed(session: nox.Session) -> None:
-    """The tests of a package on an installed runtime, in memory and over HTTP, and its types.
-
-    Each test runs on its newest revision, on asyncio. Words of pytest after `--` choose others.
-    """
+    """The tests of a package on an installed runtime, in memory and over HTTP, and its types."""
     enter(session, "lint")
     folder = session.cache_dir.resolve() / "installed"
     session.run("python", "tests/installed.py", f"{folder}")
@@ -446,10 +447,7 @@ def record_reach(session: nox.Session) -> None:
 
 @nox.session
 def changed(session: nox.Session) -> None:
-    """Tests that a change against `main` concerns, by the last `map`; `-- --base REV` for another.
-
-    Without a map, the tests of `quick`.
-    """
+    """Tests that a change against `main` concerns, by the last `map`; or `-- --base REV`."""
     enter(session, "test")
     recorded_map = map_of(session)
     if not recorded_map.is_file():

@@ -122,6 +122,15 @@ NOT_QUICK = (
 files that take more than two CPU seconds with one case of each function.
 """
 
+WITH_SHARED = (
+    "package/server/shared/",
+    *(f"package/server/asgi/test_{name}" for name in ("listen", "resuming", "sessions.py")),
+    "package/server/asgi/test_streams",
+)
+"""Beginnings of the paths of tests of state that processes share, and of those that servers of
+three workers pass too.
+"""
+
 SAMPLED = 3
 """Of so many cases of a function on trio or on an older revision, `--sample` takes one."""
 
@@ -146,6 +155,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--sample", action="store_true", help=text)
     text = "requests over HTTP go the whole way, those that could go the plain way too"
     parser.addoption("--whole-way", action="store_true", help=text)
+    text = "schedules of workers that share a state, on a virtual clock"
+    parser.addoption("--schedules", type=int, default=100, help=text)
     text = "servers over HTTP have three workers and an engine; each request reaches a random one"
     parser.addoption("--shared", action="store_true", help=text)
     text = "what the models of the tested package are written for"
@@ -238,6 +249,8 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     path = collection_path.relative_to(TESTS).as_posix()
     if config.getoption("--quick") and path.startswith(NOT_QUICK):
         return True
+    if config.getoption("--shared") and collection_path.is_file():
+        return not path.startswith(WITH_SHARED)
     if config.getoption("--quick") or config.getoption("--no-processes"):
         return path.startswith((*OVER_PROCESSES, *COSTLY, *WITH_SESSIONS)) or None
     if path in COSTLY and "not costly" in config.option.markexpr:

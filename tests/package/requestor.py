@@ -23,7 +23,7 @@ from mcp_protocol import (
 from mcp_protocol.channel import OutgoingMessage
 from mcp_protocol.runtime.request_context import ANONYMOUS, PRINCIPAL
 from mcp_protocol.transports.memory import memory_pair
-from package.asgi_client import asgi
+from package.asgi_client import Http, asgi
 from package.asgi_stream import SECONDS, Stream
 from package.wire import INITIALIZED, encoded, initialize
 
@@ -242,8 +242,16 @@ async def _over_http(
     server: Server, subject: str | None, revision: str
 ) -> AsyncIterator[Requestor]:
     auth: Any = StaticTokens({f"token-{subject}": subject}) if subject else None
-    async with asgi(server, auth=auth) as http, anyio.create_task_group() as tasks:
+    async with asgi(server, auth=auth) as http:
         http.fields["authorization"] = f"Bearer token-{subject}" if subject else None
+        async with requesting(http, revision) as client:
+            yield client
+
+
+@asynccontextmanager
+async def requesting(http: Http, revision: str = REVISION) -> AsyncIterator[Requestor]:
+    """A session over a client, with a stream that it holds open by GET."""
+    async with anyio.create_task_group() as tasks:
 
         async def post(message: Any) -> None:
             tasks.start_soon(send, "POST", message)

@@ -162,6 +162,35 @@ async def test_answers_may_come_singly_and_unknown_keys_are_ignored(pkg: Any) ->
         assert completed.result["content"][0]["text"] == "a and d"
 
 
+@pytest.mark.requirement("tasks-ext.update-ack-empty", revisions=SPOKEN)
+async def test_processes_with_one_store_serve_each_other_s_tasks(pkg: Any) -> None:
+    store = pkg.root.MemoryTaskStore()
+    near, far = (Work(pkg, store=store) for _ in range(2))
+    async with (
+        near.client(pkg, handlers=person(pkg)) as client,
+        far.client(pkg, handlers=person(pkg)) as elsewhere,
+    ):
+        task_id = await created(client, "asks")
+        for name in ("Ada", "Bob"):
+            (key,) = (await got(elsewhere, task_id, "input_required")).input_requests
+            with pytest.raises(pkg.root.RemoteError):
+                params = {"taskId": task_id, "inputResponses": {key: {"action": "dance"}}}
+                await elsewhere.request("tasks/update", params)
+            answer = {"action": "accept", "content": {"name": name}}
+            params = {"taskId": task_id, "inputResponses": {key: answer, "zzz": {"no": "answer"}}}
+            await elsewhere.request("tasks/update", params)
+            with anyio.fail_after(5):
+                while key in ((await store.load(task_id)).input_requests or {}):
+                    await anyio.lowlevel.checkpoint()
+        completed = await got(elsewhere, task_id, "completed")
+        assert completed.result["content"][0]["text"] == "Ada and Bob"
+        task_id = await created(client, "waits")
+        await elsewhere.request("tasks/cancel", {"taskId": task_id})
+        assert (await store.load(task_id)).status == "cancelled"
+        with anyio.fail_after(5):
+            await near.ended.wait()
+
+
 async def test_a_malformed_answer_is_refused_and_the_question_stays(pkg: Any) -> None:
     async with Work(pkg).client(pkg, handlers=person(pkg)) as client:
         task_id = await created(client, "asks")

@@ -14,6 +14,7 @@ import msgspec
 
 from ..asgi.event_store import EventStore, MemoryEventStore
 from ..asgi.used_ids import MemoryUsedIds, UsedIds
+from ..toolkit.task_store import MemoryTaskStore, TaskStore
 from .bus import Bus
 from .session_store import SessionStore
 
@@ -29,6 +30,7 @@ class SharedState(msgspec.Struct, frozen=True):
         sessions: Stores the records of sessions.
         events: Stores the events of streams.
         used: Stores the ids of DPoP proofs that were used, and of sealed sessions that were ended.
+        tasks: Stores the records of tasks.
         opened: Makes the context manager in which both are used; each event loop enters one.
     """
 
@@ -36,6 +38,7 @@ class SharedState(msgspec.Struct, frozen=True):
     sessions: SessionStore
     opened: Callable[[], AbstractAsyncContextManager[object]] = nullcontext
     events: EventStore = msgspec.field(default_factory=MemoryEventStore)
+    tasks: TaskStore = msgspec.field(default_factory=MemoryTaskStore)
     used: UsedIds = msgspec.field(default_factory=lambda: MemoryUsedIds(USED_IDS))
 
 
@@ -60,11 +63,14 @@ def state_of(name: str, shared: SharedState | str) -> SharedState:
         RedisUsedIds,
     )
 
+    from .redis_tasks import RedisTaskStore
+
     engine = RedisEngine(shared, name)
     return SharedState(
         RedisBus(engine),
         RedisSessionStore(engine),
         engine.opened,
-        RedisEventStore(engine),
-        RedisUsedIds(engine),
+        events=RedisEventStore(engine),
+        tasks=RedisTaskStore(engine),
+        used=RedisUsedIds(engine),
     )

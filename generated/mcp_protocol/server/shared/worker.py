@@ -166,6 +166,8 @@ class SharedWorker:
         self.handler: SharedSessions | None = None
         self.is_reading = False
         self._announcer = service.announcer
+        for share in service.share:
+            share(state)
         self._pending: dict[tuple[str, str], Announcement] = {}
         self._added = anyio.Event()
         self._thread = threading.get_ident()

@@ -370,9 +370,10 @@ class Decorators:
         self,
         handlers: Mapping[str, Handler],
         admit: Admit,
-        process_limit: ProcessLimit,
+        process_limits: Sequence[ProcessLimit],
         capabilities: Mapping[str, Any],
         runner: ToolRunner,
+        share: Callable[[Any], None],
     ) -> Announce:
         """Handle requests by wire name; returns what announces their notifications.
 
@@ -385,7 +386,8 @@ class Decorators:
         if taken := handlers.keys() & dispatcher.handlers.keys():
             raise ValueError(f"{', '.join(sorted(taken))}: registered already")
         dispatcher.admit, dispatcher.default_runner = admit, runner
-        dispatcher.process_limits.append(process_limit)
+        dispatcher.process_limits += process_limits
+        dispatcher.shares.append(share)
         dispatcher.declare(capabilities)
         dispatcher.serve(handlers)
         return dispatcher.announcer.announce

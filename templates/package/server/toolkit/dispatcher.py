@@ -196,6 +196,7 @@ class Dispatcher:
         capabilities: Declared beyond those of the rows.
         admit: See `Decorators.handle_requests`.
         process_limits: See there.
+        shares: Take over the state that processes share; see `Service.share`.
         default_runner: Runs the calls of tools without a runner.
         state: What the lifespan yielded.
         url_elicitations: Those that are open.
@@ -230,6 +231,7 @@ class Dispatcher:
         self.capabilities = dict(settings.capabilities)
         self.admit: Admit | None = None
         self.process_limits: list[ProcessLimit] = []
+        self.shares: list[Callable[[Any], None]] = []
         self.default_runner: ToolRunner | None = None
         self.state: ContextVar[Any] = ContextVar("state", default=None)
         self.url_elicitations = OpenURLElicitations()

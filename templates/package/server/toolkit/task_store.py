@@ -4,6 +4,10 @@ A record does not depend on the design of tasks: those of 2025-11-25, and the ex
 2026-07-28, show it in their own words. Whoever changes a record names the version that the change
 replaces, so that of two writers one is refused; a record that has ended is never changed.
 
+The process that runs a task has a lease on it, which it renews. If that has run out, another one
+may claim the task. The fence of the record grows with each claim, so a process that was paused for
+so long, and goes on, changes nothing.
+
 Source: basic/utilities/tasks (2025-11-25), ext-tasks/specification/draft/tasks.
 """
 
@@ -34,6 +38,9 @@ RECORD_BYTES = 128 * 1024 * 1024
 SMALL_RECORD = 4096
 """Bytes of a record that only the number of records bounds: its end can always be stored."""
 
+LEASE_SECONDS = 3.0
+"""Seconds after its creation, claim or last renewal for which a task belongs to its process."""
+
 _NO_RESULT: Mapping[str, Any] = {}
 
 
@@ -46,6 +53,8 @@ class TaskRecord(msgspec.Struct, frozen=True, kw_only=True):
         client: Identifies the client whose share of a store it takes: the principal, else the
             network address, else the connection.
         version: Number of changes, its creation included.
+        worker: The process that runs it.
+        fence: Number of processes that it has belonged to.
         status: Its status. The call of a tool whose result has `isError` is completed.
         created: When it was created, in seconds since the epoch.
         updated: When it changed last, in seconds since the epoch.
@@ -53,6 +62,7 @@ class TaskRecord(msgspec.Struct, frozen=True, kw_only=True):
         poll_interval_ms: Milliseconds between polls that clients are asked to keep.
         message: A description of its state.
         input_requests: The open input requests by key, as wire objects.
+        input_responses: Answers by key that the process which runs it has not taken yet.
         result: The result of a completed task, as wire object.
         error: The JSON-RPC error of a failed task.
     """
@@ -61,6 +71,8 @@ class TaskRecord(msgspec.Struct, frozen=True, kw_only=True):
     owner: str
     client: str = ""
     version: int = 1
+    worker: str = ""
+    fence: int = 1
     status: TaskStatus = "working"
     created: float
     updated: float
@@ -68,6 +80,7 @@ class TaskRecord(msgspec.Struct, frozen=True, kw_only=True):
     poll_interval_ms: int
     message: str | None = None
     input_requests: Mapping[str, Any] | None = None
+    input_responses: Mapping[str, Any] | None = None
     result: Mapping[str, Any] | None = None
     error: Mapping[str, Any] | None = None
 
@@ -151,7 +164,7 @@ class TaskStore(Protocol):
     """
 
     async def create(self, record: TaskRecord) -> None:
-        """Store the first version of a record.
+        """Store the first version of a record, with a lease.
 
         Raises:
             InternalError: There is no room for it.
@@ -166,11 +179,27 @@ class TaskStore(Protocol):
         """Store a record in place of the version before.
 
         Returns:
-            `False`, and nothing was written, if the stored version is not the one before, if the
-            stored record has ended, or if there is none.
+            `False`, and nothing was written, if the stored version is not the one before, or has
+            another fence, if the stored record has ended, or if there is none.
 
         Raises:
             InternalError: There is no room for it. What was stored before stays.
+        """
+        ...
+
+    async def claim(self, task_id: str, worker: str) -> TaskRecord | None:
+        """Take a task whose lease has run out, with a lease and the next fence.
+
+        Returns:
+            `None` if the lease has not run out, the task has ended, or there is none.
+        """
+        ...
+
+    async def renew(self, record: TaskRecord) -> int | None:
+        """Renew the lease of a task; gives the stored version.
+
+        Returns:
+            `None` if it is another process's now, has ended, or there is none.
         """
         ...
 
@@ -225,6 +254,7 @@ class _Stored(NamedTuple):
         owner: See `TaskRecord`.
         client: See `TaskRecord`.
         version: See `TaskRecord`.
+        fence: See `TaskRecord`.
         is_terminal: Whether it has ended.
     """
 
@@ -233,6 +263,7 @@ class _Stored(NamedTuple):
     owner: str
     client: str
     version: int
+    fence: int
     is_terminal: bool
 
     @property
@@ -264,6 +295,7 @@ class MemoryTaskStore:
         self._last = 0  # number of tasks that were created
         self._records: dict[str, _Stored] = {}  # in the order of creation
         self._expiries: list[tuple[float, str]] = []  # a heap
+        self._leases: dict[str, float] = {}  # when they run out
 
     def __len__(self) -> int:
         """Number of records that have not expired."""
@@ -282,6 +314,7 @@ class MemoryTaskStore:
             raise self._full()
         self._store(record, self._last + 1)
         self._last += 1
+        self._lease(record.task_id)
         self._shares.take(record.client)
         if record.ttl_ms is not None:
             heapq.heappush(self._expiries, (record.expires, record.task_id))
@@ -300,10 +333,38 @@ class MemoryTaskStore:
         """
         self._discard_expired()
         before = self._records.get(record.task_id)
-        if before is None or before.is_terminal or before.version != record.version - 1:
+        if before is None or before.is_terminal or before.fence != record.fence:
+            return False
+        if before.version != record.version - 1:
             return False
         self._store(record, before.number)
+        if record.is_terminal:
+            self._leases.pop(record.task_id, None)
         return True
+
+    async def claim(self, task_id: str, worker: str) -> TaskRecord | None:
+        """See `TaskStore.claim`."""
+        self._discard_expired()
+        before = self._records.get(task_id)
+        has_lease = self._leases.get(task_id, 0.0) > self._clock()
+        if before is None or before.is_terminal or has_lease:
+            return None
+        record = _decode(before.data).changed(worker=worker, fence=before.fence + 1)
+        self._store(record, before.number)
+        self._lease(task_id)
+        return record
+
+    async def renew(self, record: TaskRecord) -> int | None:
+        """See `TaskStore.renew`."""
+        self._discard_expired()
+        stored = self._records.get(record.task_id)
+        if stored is None or stored.is_terminal or stored.fence != record.fence:
+            return None
+        self._lease(record.task_id)
+        return stored.version
+
+    def _lease(self, task_id: str) -> None:
+        self._leases[task_id] = self._clock() + LEASE_SECONDS
 
     async def page(self, owner: str, cursor: str | None, limit: int) -> TaskPage:
         """See `TaskStore.page`."""
@@ -336,6 +397,7 @@ class MemoryTaskStore:
             record.owner,
             client,
             record.version,
+            record.fence,
             record.is_terminal,
         )
         before = self._records.get(record.task_id)
@@ -357,6 +419,7 @@ class MemoryTaskStore:
         while self._expiries and self._expiries[0][0] <= now:
             _, task_id = heapq.heappop(self._expiries)
             stored = self._records.pop(task_id)
+            self._leases.pop(task_id, None)
             self._shares.take(stored.client, -1)
             self._bytes.take(stored.client, -stored.counted)
 

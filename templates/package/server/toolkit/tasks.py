@@ -3,8 +3,8 @@
 The call of such a tool runs in the background and survives its request. What `Context` asks the
 client becomes an input request of the task, and the function waits for the answer: other than in a
 request, it is not run again. The record of a task lies in a `TaskStore`; the work itself belongs to
-the process that began it, so that `tasks/result`, `tasks/update` and `tasks/cancel` have to reach
-this process (in 2026-07-28 the header `Mcp-Name` is the id of the task).
+the process that began it. Where processes share a store, any of them serves any task, and fails
+one whose process is gone.
 
 The same tools serve both designs. In 2025-11-25 the client asks for a task by `params.task`, and
 each tool says in `execution.taskSupport` whether it may. In the extension the server decides, for
@@ -15,13 +15,15 @@ Source: basic/utilities/tasks (2025-11-25), ext-tasks/specification/draft/tasks.
 
 from __future__ import annotations
 
+import logging
 import secrets
 import time
 from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import nullcontext
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 from weakref import WeakKeyDictionary
 
+import anyio
 import msgspec
 
 from ..._wire import to_builtins
@@ -40,7 +42,7 @@ from ...runtime.task_scope import TaskScope, running_loop
 from ..serving import ProcessLimit
 from .context import Context
 from .decorators import Decorators
-from .task_calls import TaskCall
+from .task_calls import POLL_SECONDS, TaskCall, TaskElsewhere
 from .task_store import MemoryTaskStore, Shares, TaskRecord, TaskStore
 
 IDENTIFIER = "io.modelcontextprotocol/tasks"
@@ -54,6 +56,11 @@ RUNNING = 1000
 
 PAGE_SIZE = 50
 """Most tasks of a page of `tasks/list`."""
+
+_RENEW_SECONDS = 1.0  # between two renewals of a lease
+_WORKER_BYTES = 6
+
+_logger = logging.getLogger(__name__)
 
 _CAPABILITIES: Mapping[str, Any] = {"tasks": {"requests": {"tools": {"call": {}}}}}
 
@@ -73,14 +80,15 @@ class Tasks:
     Args:
         server: The server, which then declares tasks, and the extension, in revisions that have
             them.
-        store: Stores the records; a `MemoryTaskStore` if `None`.
+        store: Stores the records; if `None`, that of the state which the processes share by
+            `Server.asgi(shared=...)`, else a `MemoryTaskStore`.
         ttl: Seconds from its creation for which a task can be got, unless the client asks for
             less. A task that still works then is stopped. `None` for no limit.
         poll_interval: Seconds between polls that clients are asked to keep.
         limit: Most tasks that run at a time, of one client a half; further calls are refused.
 
     Attributes:
-        store: As passed.
+        store: Stores the records.
 
     Raises:
         ValueError: A number is not positive, or the server has tasks already.
@@ -103,6 +111,9 @@ class Tasks:
         self._poll_interval_ms = max(1, round(poll_interval * 1000))
         self._limit = limit
         self._slots = Shares(limit)
+        self._is_own = store is None
+        self._worker = secrets.token_hex(_WORKER_BYTES)
+        self._is_renewing = False
         self._connections = WeakKeyDictionary[PendingRequests, str]()
         self._calls: dict[Context, TaskCall] = {}
         self._running: dict[str, TaskCall] = {}
@@ -117,9 +128,10 @@ class Tasks:
                 LIST: self._list,
             },
             self._admitted,
-            _process_limit(self.store),
+            _process_limits(self.store),
             _CAPABILITIES,
             TaskMode(self, "forbidden"),
+            self._share,
         )
 
     @property
@@ -187,9 +199,9 @@ class Tasks:
         """
         call = TaskCall(self, context, related)
         try:
+            scope = await self._background()
             if at_once:
                 await call.begin()
-            scope = await self._background()
         except BaseException:
             coroutine.close()
             raise
@@ -227,6 +239,7 @@ class Tasks:
         return TaskRecord(
             task_id=secrets.token_urlsafe(24),
             owner=_owner(),
+            worker=self._worker,
             client=client,
             created=now,
             updated=now,
@@ -243,6 +256,9 @@ class Tasks:
         except BaseException:
             self._leave(record)
             raise
+        if self._scope is not None and not self._is_renewing:
+            self._is_renewing = True
+            self._scope.start_soon(self._renew)
 
     def changed(self, call: TaskCall, record: TaskRecord) -> None:
         """Notify the clients that want to know of a change, without waiting.
@@ -302,32 +318,58 @@ class Tasks:
         await self._scope.start()
         return self._scope
 
+    def _share(self, state: Any) -> None:
+        """Store the records where the processes share them, unless the user said otherwise."""
+        if self._is_own and state.tasks is not None:
+            self.store = state.tasks
+
+    async def _renew(self) -> None:
+        """Renew the leases of the tasks that run here, while there are some."""
+        try:
+            while self._running:
+                await anyio.sleep(POLL_SECONDS)
+                for call in list(self._running.values()):
+                    if not (call.has_questions or call.needs_renewal(_RENEW_SECONDS)):
+                        continue
+                    try:
+                        await call.renew()
+                    except Exception as error:
+                        _logger.debug("the lease of a task is not renewed: %r", error)
+        finally:
+            self._is_renewing = False
+
     async def _get(self, request: RequestContext) -> Mapping[str, Any]:
-        record = await self._record(request)
+        place = await self._place(request)
+        record = place.record
         return record.core_wire() if _is_core(request) else record.wire()
 
     async def _update(self, request: RequestContext) -> None:
-        call = self._running_call(await self._record(request))
-        if call is not None:
-            await call.answer(to_builtins(request.params.input_responses))
+        place = await self._place(request)
+        responses = to_builtins(request.params.input_responses)
+        if place.call is not None:
+            await place.call.answer(responses)
+        else:
+            await place.elsewhere.answer(request, responses)
 
     async def _cancel(self, request: RequestContext) -> Mapping[str, Any] | None:
-        record = await self._record(request)
-        call = self._running_call(record)
-        is_cancelled = call is not None and await call.cancel()
+        place = await self._place(request)
+        is_cancelled = await (place.call or place.elsewhere).cancel()
         if not _is_core(request):
             return None
-        if call is None or call.record is None or not is_cancelled:
-            got = record.core_wire()["status"]
+        if not is_cancelled:
+            got = place.record.core_wire()["status"]
             raise InvalidParamsError(f"taskId: expected a task that has not ended, got one {got}")
-        return call.record.core_wire()
+        return place.record.core_wire()
 
     async def _result(self, request: RequestContext) -> Mapping[str, Any]:
         """What the call would have returned or raised; waits until the task has ended."""
-        record = await self._record(request)
-        call = self._running_call(record)
-        if call is not None:
-            record = await call.wait(request)
+        place = await self._place(request)
+        task_id = place.record.task_id
+        related: dict[Any, Any] = {request.revision.facts.meta.related_task: {"taskId": task_id}}
+        if place.call is not None:
+            record = await place.call.wait(request)
+        else:
+            record = await place.elsewhere.wait(request, related)
         if record.status == "cancelled":
             raise InvalidParamsError("taskId: the task was cancelled, so it has no result")
         if record.error is not None:
@@ -335,7 +377,6 @@ class Tasks:
             data = {"data": error["data"]} if "data" in error else {}
             raise ProtocolError(error["message"], code=error["code"], **data)
         result = record.result or {}
-        related = {request.revision.facts.meta.related_task: {"taskId": record.task_id}}
         return {**result, "_meta": {**result.get("_meta", {}), **related}}
 
     async def _list(self, request: RequestContext) -> Mapping[str, Any]:
@@ -366,26 +407,40 @@ class Tasks:
             )
         return record
 
-    def _running_call(self, record: TaskRecord) -> TaskCall | None:
-        """The call of a task; `None` if it has ended.
-
-        Raises:
-            InternalError: Another process runs it, or did before it ended.
-        """
+    async def _place(self, request: RequestContext) -> _Place:
+        """Where the task that a request names runs, or ran."""
+        record = await self._record(request)
         call = self._running.get(record.task_id)
-        if call is None and not record.is_terminal:
-            raise InternalError(f"task {record.task_id} does not run in this process")
-        return call
+        elsewhere = TaskElsewhere(self.store, record, self._worker)
+        if call is None:
+            await elsewhere.check()
+        return _Place(call, elsewhere)
 
 
-def _process_limit(store: TaskStore) -> ProcessLimit:
+class _Place(NamedTuple):
+    """Where a task runs, or ran.
+
+    Attributes:
+        call: Its call, if that runs in this process.
+        elsewhere: The task as another process has it.
+    """
+
+    call: TaskCall | None
+    elsewhere: TaskElsewhere
+
+    @property
+    def record(self) -> TaskRecord:
+        """The newest version of the record: another process may have stored it."""
+        own, stored = None if self.call is None else self.call.record, self.elsewhere.record
+        return stored if own is None or own.version < stored.version else own
+
+
+def _process_limits(store: TaskStore) -> Sequence[ProcessLimit]:
     """What tasks lack where several processes serve together."""
-    if isinstance(store, MemoryTaskStore):
-        text = "tasks: expected a TaskStore that the processes share, got a MemoryTaskStore"
-        return ProcessLimit(f"{text}; pass Tasks(server, store=...)", is_refused=True)
-    return ProcessLimit(
-        f"{RESULT}, {UPDATE} and {CANCEL} fail in a worker that does not run the task"
-    )
+    if not isinstance(store, MemoryTaskStore):
+        return ()
+    text = "tasks: expected a TaskStore that the processes share, got a MemoryTaskStore"
+    return (ProcessLimit(f"{text}; pass Tasks(server, store=...)", is_refused=True),)
 
 
 class TaskMode:

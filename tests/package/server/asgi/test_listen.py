@@ -256,6 +256,7 @@ async def test_the_form_of_answers_is_not_that_of_subscriptions(revision: str) -
         assert (await stream.message())["method"] == ACKNOWLEDGED
 
 
+@pytest.mark.one_process
 async def test_there_may_be_so_many_subscriptions_and_no_more(revision: str) -> None:
     params = wants(toolsListChanged=True)
     async with (

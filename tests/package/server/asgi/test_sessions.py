@@ -343,6 +343,7 @@ async def test_a_session_with_an_open_stream_is_in_use_however_long() -> None:
             assert (await one.ask("2025-06-18", "ping")).result == {}
 
 
+@pytest.mark.one_process
 async def test_one_session_too_many_ends_the_one_that_was_idle_longest() -> None:
     async with asgi(server_of(), limits=Limits(sessions=2)) as http:
         ids = [(await http.post(initialize("2025-06-18"))).fields[SESSION] for _ in range(2)]
@@ -355,6 +356,7 @@ async def test_one_session_too_many_ends_the_one_that_was_idle_longest() -> None
         assert [await ping(each) for each in ids] == [200, 404, 200]
 
 
+@pytest.mark.one_process
 async def test_a_session_in_use_makes_no_room_for_another() -> None:
     async with asgi(server_of(), limits=Limits(sessions=1)) as http:
         await http.initialize("2025-06-18")
@@ -365,6 +367,7 @@ async def test_a_session_in_use_makes_no_room_for_another() -> None:
             assert (await http.ask("2025-06-18", "ping")).result == {}
 
 
+@pytest.mark.one_process
 async def test_requests_over_the_session_limit_wait_but_answers_do_not() -> None:
     server = server_of()
     asked = anyio.Event()

@@ -210,6 +210,7 @@ async def test_a_ping_is_answered(revision: str) -> None:
         assert (await http.ask(revision, "ping", id="p")).json["result"] == {}
 
 
+@pytest.mark.one_process
 @sessions
 async def test_an_id_in_use_is_refused_and_its_first_use_answered(
     revision: str,

@@ -95,6 +95,7 @@ async def test_a_get_is_not_allowed_where_no_revision_has_streams() -> None:
         assert reply.fields["allow"] == "POST"
 
 
+@pytest.mark.one_process
 @pytest.mark.requirement(
     "http.stream-messages-relate", "http.get-stream-unrelated", "http.get-stream-no-response"
 )
@@ -128,6 +129,7 @@ async def test_each_message_takes_the_stream_that_it_belongs_to(revision: str) -
             assert await unread(opened) == []
 
 
+@pytest.mark.one_process
 @pytest.mark.requirement("http.no-broadcast", "http.multiple-streams")
 @sessions
 async def test_of_two_open_streams_one_gets_each_message(revision: str) -> None:
@@ -163,6 +165,7 @@ async def test_when_a_stream_ends_another_that_is_open_takes_its_place(revision:
                 assert (await one.message())["method"] == LIST_CHANGED
 
 
+@pytest.mark.one_process
 @pytest.mark.parametrize("streams", [0, 1], ids=["first", "next"])
 @sessions
 async def test_announcements_wait_once_for_a_stream_to_be_opened(
@@ -260,6 +263,7 @@ async def test_the_end_of_a_session_ends_its_streams(revision: str) -> None:
             await two.end()
 
 
+@pytest.mark.one_process
 async def test_there_are_only_so_many_streams_in_a_session() -> None:
     async with asgi(Kept().server, limits=Limits(per_session=2)) as http:
         await http.initialize("2025-06-18")

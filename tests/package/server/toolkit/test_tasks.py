@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol import MemoryTaskStore, Server, TaskRecord, Tasks, decoder
+from mcp_protocol import MemoryTaskStore, Server, TaskRecord, Tasks, TransportError, decoder
 from mcp_protocol.r2025_11_25.models import ListTasksResult, Task
 from package.requestor import (
     ACCEPTED,
@@ -485,27 +485,22 @@ async def test_more_tasks_than_the_limit_are_refused() -> None:
         assert "at most 2 running tasks" in response["error"]["message"]
 
 
-@pytest.mark.requirement(
-    "tasks.transitions-from-working",
-    "tasks.transitions-from-input-required",
-    "tasks.terminal-is-final",
-    revisions=(REVISION,),
-)
-@pytest.mark.parametrize("end", ["completed", "failed", "cancelled"])
-async def test_a_store_keeps_the_end_of_a_task_and_its_versions(end: Any) -> None:
-    store = MemoryTaskStore()
-    first = TaskRecord(
-        task_id="t", owner="", created=0.0, updated=0.0, ttl_ms=None, poll_interval_ms=1
-    )
-    await store.create(first)
-    asking = first.changed(status="input_required")
-    assert await store.change(asking)
-    assert not await store.change(first.changed(status="completed"))  # of an older version
-    last = asking.changed(status=end)
-    assert await store.change(last)
-    for status in ("working", "input_required", "completed", "failed", "cancelled"):
-        assert not await store.change(last.changed(status=status))
-    assert await store.load("t") == last
+async def test_a_result_waits_for_a_store_that_can_not_be_reached() -> None:
+    class Unreachable(MemoryTaskStore):
+        failures = 2
+
+        async def change(self, record: TaskRecord) -> bool:
+            if self.failures:
+                self.failures -= 1
+                raise TransportError("not now")
+            return await super().change(record)
+
+    work = Work(store=Unreachable())
+    async with requestor("memory", work.server) as client:
+        task_id = (await client.start("waits"))["taskId"]
+        work.go.set()
+        response = await client.ask("tasks/result", {"taskId": task_id})
+        assert response["result"]["content"][0]["text"] == "done"
 
 
 async def test_a_task_that_was_ended_elsewhere_is_stopped() -> None:

@@ -1,0 +1,182 @@
+"""Records of tasks in an engine that speaks the protocol of Redis.
+
+task:ID        a string: version, fence, and whether it has ended, then the record
+lease:ID       there as long as a process has the lease: its name and its fence
+tasks:OWNER    a sorted set: the tasks of an owner in the order of their creation
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+
+import msgspec
+
+from ...errors import InternalError, InvalidParamsError
+from ...foreign_text import safe_repr
+from ..toolkit.task_store import LEASE_SECONDS, TaskPage, TaskRecord
+from .redis_engine import RedisEngine
+
+RECORD_BYTES = 4 * 2**20
+"""Most bytes of a record. A result beyond fails its task."""
+
+_HEAD = struct.Struct(">QQ?")
+_LEASE_MS = round(LEASE_SECONDS * 1000)
+_INDEX_MS = 30 * 86_400_000  # for which the tasks of an owner are listed after the last one
+_CLEANED = 2  # members of the oldest tasks that each new one looks at
+
+_CHANGE = """
+if redis.call('GETRANGE', KEYS[1], 0, 16) ~= ARGV[1] then return 0 end
+redis.call('SET', KEYS[1], ARGV[2], 'KEEPTTL')
+return 1
+"""
+"""Stores the next version of a record, if the version before it is stored."""
+
+_RENEW = """
+local head, lease = redis.call('GETRANGE', KEYS[1], 0, 16), redis.call('GET', KEYS[2])
+if string.sub(head, 9) ~= ARGV[1] or (lease and lease ~= ARGV[2]) then return false end
+redis.call('SET', KEYS[2], ARGV[2], 'PX', ARGV[3])
+return string.sub(head, 1, 8)
+"""
+"""Renews a lease that no other process has, of a task that has the fence and has not ended."""
+
+
+class RedisTaskStore:
+    """Records in an engine. See `TaskStore`.
+
+    Args:
+        engine: The engine.
+    """
+
+    def __init__(self, engine: RedisEngine) -> None:
+        self._engine = engine
+
+    async def create(self, record: TaskRecord) -> None:
+        """Set a string and its lease, and add the task to those of its owner."""
+        expiry = () if record.ttl_ms is None else ("PX", record.ttl_ms)
+        commands: list[tuple[str | bytes | int, ...]] = [
+            ("SET", self._key(record.task_id), _value_of(record), *expiry),
+            ("SET", self._lease_key(record.task_id), _lease_of(record), "PX", _LEASE_MS),
+        ]
+        if record.owner:
+            tasks = self._tasks_of(record.owner)
+            lasts = record.ttl_ms is not None and record.ttl_ms <= _INDEX_MS
+            commands += [
+                ("ZADD", tasks, 0, _member_of(record)),
+                ("PEXPIRE", tasks, _INDEX_MS) if lasts else ("PERSIST", tasks),
+                ("ZRANGE", tasks, 0, _CLEANED - 1),
+            ]
+        replies = await self._engine.call_all(*commands)
+        if record.owner:
+            await self._present(self._tasks_of(record.owner), replies[-1])
+
+    async def load(self, task_id: str) -> TaskRecord | None:
+        """Get a string."""
+        return _record_in(await self._engine.call("GET", self._key(task_id)))
+
+    async def change(self, record: TaskRecord) -> bool:
+        """Compare the head of a string, and set the string."""
+        return await self._change(record, record.fence)
+
+    async def claim(self, task_id: str, worker: str) -> TaskRecord | None:
+        """Set the lease, unless there is one, and then the string."""
+        before = await self.load(task_id)
+        if before is None or before.is_terminal:
+            return None
+        record = before.changed(worker=worker, fence=before.fence + 1)
+        lease = self._lease_key(task_id)
+        taken = await self._engine.call("SET", lease, _lease_of(record), "PX", _LEASE_MS, "NX")
+        if taken is None or not await self._change(record, before.fence):
+            return None
+        return record
+
+    async def renew(self, record: TaskRecord) -> int | None:
+        """Set the lease, unless another process has it."""
+        head: bytes | None = await self._engine.call(
+            "EVAL",
+            _RENEW,
+            2,
+            self._key(record.task_id),
+            self._lease_key(record.task_id),
+            _HEAD.pack(0, record.fence, False)[8:],
+            _lease_of(record),
+            _LEASE_MS,
+        )
+        return None if head is None else int.from_bytes(head, "big")
+
+    async def page(self, owner: str, cursor: str | None, limit: int) -> TaskPage:
+        """Read a part of a sorted set, and the strings; those that expired are taken out."""
+        tasks = self._tasks_of(owner)
+        begin = b"-" if cursor is None else b"[" + _checked(cursor)
+        members: list[bytes] = await self._engine.call(
+            "ZRANGEBYLEX", tasks, begin, "+", "LIMIT", 0, limit + 1
+        )
+        values = await self._present(tasks, members)
+        records = [record for value in values[:limit] if (record := _record_in(value)) is not None]
+        next_cursor = members[limit].decode() if len(members) > limit else None
+        return TaskPage(tuple(records), next_cursor)
+
+    async def _present(self, tasks: str, members: list[bytes]) -> list[bytes | None]:
+        """The strings of members of a sorted set; members that have none are taken out."""
+        if not members:
+            return []
+        keys = [self._key(member[_TIME_DIGITS:].decode()) for member in members]
+        values: list[bytes | None] = await self._engine.call("MGET", *keys)
+        gone = [member for member, value in zip(members, values, strict=True) if value is None]
+        if gone:
+            await self._engine.call("ZREM", tasks, *gone)
+        return values
+
+    async def _change(self, record: TaskRecord, fence: int) -> bool:
+        before = _HEAD.pack(record.version - 1, fence, False)
+        key = self._key(record.task_id)
+        return bool(await self._engine.call("EVAL", _CHANGE, 1, key, before, _value_of(record)))
+
+    def _key(self, task_id: str) -> str:
+        return self._engine.key("task", task_id)
+
+    def _lease_key(self, task_id: str) -> str:
+        return self._engine.key("lease", task_id)
+
+    def _tasks_of(self, owner: str) -> str:
+        return self._engine.key("tasks", hashlib.sha256(owner.encode()).hexdigest())
+
+
+_TIME_DIGITS = 16
+_CURSOR_CHARACTERS = 200
+
+_decode = msgspec.json.Decoder(TaskRecord).decode
+
+
+def _value_of(record: TaskRecord) -> bytes:
+    data = msgspec.json.encode(record)
+    if len(data) > RECORD_BYTES:
+        raise InternalError(f"expected a task of at most {RECORD_BYTES} bytes, got {len(data)}")
+    return _HEAD.pack(record.version, record.fence, record.is_terminal) + data
+
+
+def _record_in(value: bytes | None) -> TaskRecord | None:
+    return None if value is None else _decode(value[_HEAD.size :])
+
+
+def _lease_of(record: TaskRecord) -> str:
+    return f"{record.worker} {record.fence}"
+
+
+def _member_of(record: TaskRecord) -> str:
+    """What sorts by time: microseconds in hexadecimal digits, then the id."""
+    return f"{round(record.created * 1e6):0{_TIME_DIGITS}x}{record.task_id}"
+
+
+def _checked(cursor: str) -> bytes:
+    """The bytes of a cursor.
+
+    Raises:
+        InvalidParamsError: No page has this cursor.
+    """
+    digits = cursor[:_TIME_DIGITS]
+    is_time = len(digits) == _TIME_DIGITS and not set(digits) - set("0123456789abcdef")
+    if not is_time or not cursor.isascii() or len(cursor) > _CURSOR_CHARACTERS:
+        text = f"cursor: expected the nextCursor of a page, got {safe_repr(cursor)}"
+        raise InvalidParamsError(text)
+    return cursor.encode()

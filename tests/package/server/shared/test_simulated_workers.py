@@ -1,0 +1,299 @@
+"""Workers that share a state under many schedules, on a virtual clock.
+
+A schedule decides how long each operation on the state takes, when workers are paused and for how
+long, when clients leave, and which worker each request reaches. A worker that is paused for more
+than its lease counts as dead, wakes, and goes on. So all that a worker does after it was taken for
+dead is part of a schedule.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import AsyncExitStack, contextmanager
+from random import Random
+from typing import Any
+
+import anyio
+import pytest
+
+from mcp_protocol import (
+    Context,
+    MemoryBus,
+    MemoryEventStore,
+    MemorySessionStore,
+    MemoryTaskStore,
+    Server,
+    SharedState,
+    TaskRecord,
+    Tasks,
+)
+from package.asgi_client import SESSION, Http, asgi
+from package.client.simulation import simulate
+from package.wire import request
+
+REVISION = "2025-11-25"
+LAST = "last-event-id"
+LOST = "may have been acted on"
+DELAYS = (0.0, 0.0, 0.001, 0.05, 0.25)
+
+
+class Worker:
+    """One of the workers: how slow it is, and whether it is paused.
+
+    Args:
+        random: Decides how long operations take.
+
+    Attributes:
+        was_paused: Whether it was paused for long enough to count as dead.
+    """
+
+    def __init__(self, random: Random) -> None:
+        self.was_paused = False
+        self._random = random
+        self._runs = anyio.Event()
+        self._runs.set()
+
+    async def step(self) -> None:
+        """Take a while, and do nothing while paused."""
+        await anyio.sleep(self._random.choice(DELAYS))
+        await self._runs.wait()
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Pause it while the block runs."""
+        self._runs = anyio.Event()
+        try:
+            yield
+        finally:
+            self._runs.set()
+
+
+class Slow:
+    """A part of a state as one worker reaches it: each operation is slow, there and back."""
+
+    def __init__(self, part: Any, worker: Worker) -> None:
+        self._part = part
+        self._worker = worker
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        method = getattr(self._part, name)
+
+        async def slowed(*arguments: Any, **more: Any) -> Any:
+            await self._worker.step()
+            result = await method(*arguments, **more)
+            await self._worker.step()
+            return result
+
+        return slowed
+
+
+class Recorded(MemoryTaskStore):
+    """A store of tasks that records all versions.
+
+    Attributes:
+        written: The versions, in the order in which they were stored.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(clock=anyio.current_time)
+        self.written: list[TaskRecord] = []
+
+    async def change(self, record: TaskRecord) -> bool:
+        is_stored = await super().change(record)
+        if is_stored:
+            self.written.append(record)
+        return is_stored
+
+    async def claim(self, task_id: str, worker: str) -> TaskRecord | None:
+        record = await super().claim(task_id, worker)
+        if record is not None:
+            self.written.append(record)
+        return record
+
+
+class World:
+    """Three workers, and clients of one session, by a schedule.
+
+    Args:
+        seed: The schedule.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self.random = Random(seed)
+        self.workers = [Worker(self.random) for _ in range(3)]
+        self.tasks = Recorded()
+        self.each: list[Http] = []
+        self.ended: list[str] = []
+        self.ids = iter(range(1, 1000))
+
+    def server(self) -> Server:
+        """The server of one worker."""
+        server = Server("tester")
+        tasks = Tasks(server)
+
+        @server.tool
+        async def count(most: int, ctx: Context) -> str:
+            for number in range(most):
+                await anyio.sleep(self.random.choice((0.0, 0.1, 2.0)))
+                await ctx.info(number)
+            return "over"
+
+        @server.tool(runner=tasks)
+        async def work(name: str) -> str:
+            await anyio.sleep(self.random.choice((0.0, 0.5, 4.0)))
+            self.ended.append(name)
+            return name
+
+        return server
+
+    async def run(self) -> None:
+        """Open a session; call, resume, pause and look at tasks."""
+        shared: dict[str, Any] = {
+            "bus": MemoryBus(),
+            "sessions": MemorySessionStore(),
+            "events": MemoryEventStore(),
+            "tasks": self.tasks,
+        }
+        async with AsyncExitStack() as stack:
+            for worker in self.workers:
+                slow: dict[str, Any] = {name: Slow(part, worker) for name, part in shared.items()}
+                app = self.server().asgi(shared=SharedState(**slow))
+                self.each.append(await stack.enter_async_context(asgi(_paused(app, worker))))
+            await self.each[0].initialize(REVISION)
+            for http in self.each:
+                http.fields |= self.each[0].fields
+            async with anyio.create_task_group() as tasks:
+                for _ in range(self.random.choice((1, 2))):
+                    tasks.start_soon(self.call)
+                tasks.start_soon(self.use_task)
+                tasks.start_soon(self.pause)
+            assert self.each[0].fields[SESSION]
+
+    async def pause(self) -> None:
+        """Pause workers, some for longer than their leases last."""
+        for _ in range(self.random.choice((0, 1, 2))):
+            await anyio.sleep(self.random.uniform(0.0, 3.0))
+            worker, seconds = self.random.choice(self.workers), self.random.choice((1.0, 5.0, 9.0))
+            worker.was_paused = worker.was_paused or seconds > 1.0
+            with worker.paused():
+                await anyio.sleep(seconds)
+
+    async def call(self) -> None:
+        """Call a tool, come back to its stream until there is a response, and read it once more."""
+        most = self.random.choice((0, 1, 3))
+        arguments = {"name": "count", "arguments": {"most": most}}
+        fields = {"accept": "text/event-stream"}
+        first = last = ""
+        got: list[Any] = []
+        message: Any = request(REVISION, "tools/call", arguments, id=next(self.ids))
+        while not got or "method" in got[-1]:
+            http = self.random.choice(self.each)
+            method, body = ("GET", None) if last else ("POST", message)
+            own = {**fields, LAST: last} if last else fields
+            try:
+                async with http.stream(method, body, fields=own) as stream:
+                    assert stream.status == 200, (stream.status, stream.raw)
+                    for _ in range(self.random.choice((1, 2, 50))):
+                        event = await stream.event()
+                        last = event.id or last
+                        first = first or last
+                        if event.data:
+                            got.append(json.loads(event.data))
+            except (TimeoutError, EOFError):
+                if not last:
+                    return  # nobody knows what became of it
+        *logged, response = got
+        assert [each["params"]["data"] for each in logged] == list(range(len(logged)))
+        if "error" in response:
+            assert LOST in response["error"]["message"]
+            assert any(worker.was_paused for worker in self.workers)
+        else:
+            assert len(logged) == most
+        again = None
+        while again is None:
+            again = await self.answer("GET", None, {**fields, LAST: first})
+        assert again.status == 200
+        assert [each for each in again.messages if each] == got
+
+    async def use_task(self) -> None:
+        """Begin a task, look at it, perhaps cancel it, and compare what all workers say of it."""
+        call = {"name": "work", "arguments": {"name": "task"}, "task": {}}
+        created = await self.ask("tools/call", call)
+        if created is None:
+            return
+        task_id = created["result"]["task"]["taskId"]
+        is_cancelled = self.random.random() < 0.3
+        if is_cancelled:
+            await anyio.sleep(self.random.uniform(0.0, 3.0))
+            await self.ask("tasks/cancel", {"taskId": task_id})
+        while await self.ask("tasks/result", {"taskId": task_id}) is None:
+            pass  # another worker is asked
+        seen = [await self.ask_until(http, "tasks/get", task_id) for http in self.each]
+        statuses = {each["result"]["status"] for each in seen}
+        assert len(statuses) == 1, statuses
+        [status] = statuses
+        own = [record for record in self.tasks.written if record.task_id == task_id]
+        assert [record.is_terminal for record in own].count(True) == 1
+        assert own[-1].status == status
+        fences = [record.fence for record in own]
+        assert fences == sorted(fences)
+        assert {record.version for record in own} == {*range(2, len(own) + 2)}
+        if status == "completed":
+            assert "task" in self.ended
+        elif status == "failed":
+            assert any(worker.was_paused for worker in self.workers)
+        else:
+            assert is_cancelled
+
+    async def ask_until(self, http: Http, method: str, task_id: str) -> Any:
+        """The response of one worker, however long it is paused."""
+        while True:
+            response = await self.ask(method, {"taskId": task_id}, http)
+            if response is not None:
+                return response
+
+    async def ask(self, method: str, params: Any, http: Http | None = None) -> Any:
+        """The response to a request, at a random worker; `None` if there is none in time."""
+        message = request(REVISION, method, params, id=next(self.ids))
+        reply = await self.answer("POST", message, {}, http)
+        return None if reply is None else reply.messages[-1]
+
+    async def answer(self, method: str, message: Any, fields: Any, http: Http | None = None) -> Any:
+        """The reply to a request, at a random worker; `None` if there is none in time."""
+        try:
+            chosen = http or self.random.choice(self.each)
+            reply = await chosen.request(method, message, **fields)
+        except TimeoutError:
+            return None
+        assert reply.status == 200, (reply.status, reply.body)
+        return reply
+
+
+def _paused(app: Any, worker: Worker) -> Any:
+    """An application whose writes wait while its worker is paused."""
+
+    async def call(scope: Any, receive: Any, send: Any) -> None:
+        async def send_later(message: Any) -> None:
+            if scope["type"] == "http":
+                await worker.step()
+            await send(message)
+
+        await app(scope, receive, send_later)
+
+    return call
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_schedule_loses_or_repeats_anything(seed: int, pytestconfig: pytest.Config) -> None:
+    schedules: int = pytestconfig.getoption("--schedules") // 4
+    for number in range(seed * schedules, (seed + 1) * schedules):
+
+        async def main(number: int = number) -> None:
+            await World(number).run()
+
+        try:
+            simulate("asyncio", number, main)
+        except BaseException as error:
+            error.add_note(f"schedule {number}")
+            raise

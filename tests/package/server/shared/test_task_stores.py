@@ -1,0 +1,208 @@
+"""Stores of tasks, in memory and in an engine: versions, leases and fences, pages and expiry."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import msgspec
+import pytest
+
+from mcp_protocol import InvalidParamsError, MemoryTaskStore, TaskRecord, TaskStore
+from mcp_protocol.errors import InternalError
+from mcp_protocol.server.shared import redis_tasks
+from mcp_protocol.server.shared.state import state_of
+from mcp_protocol.server.toolkit import task_store
+from package.server.shared.engine import Engine
+
+REVISION = "2025-11-25"
+kinds = pytest.mark.parametrize("kind", ["memory", "redis"])
+
+
+@asynccontextmanager
+async def store_of(kind: str, engine: Engine) -> AsyncIterator[TaskStore]:
+    """A store of a kind."""
+    if kind == "memory":
+        yield MemoryTaskStore()
+        return
+    state = state_of("tester", engine.url)
+    async with state.opened():
+        yield state.tasks
+
+
+def record_of(task_id: str = "t", **members: Any) -> TaskRecord:
+    """A new record."""
+    now = time.time()
+    members = {"owner": "", "ttl_ms": 60_000, "worker": "one", **members}
+    return TaskRecord(task_id=task_id, created=now, updated=now, poll_interval_ms=1, **members)
+
+
+@pytest.fixture
+def short_leases(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leases that run out at once."""
+    monkeypatch.setattr(task_store, "LEASE_SECONDS", 0.05)
+    monkeypatch.setattr(redis_tasks, "_LEASE_MS", 50)
+
+
+@pytest.mark.requirement(
+    "tasks.transitions-from-working",
+    "tasks.transitions-from-input-required",
+    "tasks.terminal-is-final",
+    revisions=(REVISION,),
+)
+@kinds
+@pytest.mark.parametrize("end", ["completed", "failed", "cancelled"])
+async def test_a_task_ends_once(kind: str, end: Any, engine: Engine) -> None:
+    async with store_of(kind, engine) as store:
+        first = record_of()
+        await store.create(first)
+        asking = first.changed(status="input_required", input_requests={"a": {"method": "x"}})
+        assert await store.change(asking)
+        assert not await store.change(first.changed(status="completed"))  # of an older version
+        last = asking.changed(status=end, result={"content": []})
+        assert await store.change(last)
+        for status in ("working", "input_required", "completed", "failed", "cancelled"):
+            assert not await store.change(last.changed(status=status))
+        assert await store.renew(last) is None
+        assert await store.claim("t", "two") is None
+        assert await store.load("t") == last
+
+
+@kinds
+async def test_of_writers_at_once_one_ends_a_task(kind: str, engine: Engine) -> None:
+    ended: list[bool] = []
+    async with store_of(kind, engine) as store:
+        record = record_of()
+        await store.create(record)
+        async with anyio.create_task_group() as tasks:
+
+            async def end(number: int) -> None:
+                changed = record.changed(status="completed", result={"number": number})
+                ended.append(await store.change(changed))
+
+            for number in range(20):
+                tasks.start_soon(end, number)
+    assert sorted(ended) == [False] * 19 + [True]
+
+
+@kinds
+async def test_a_task_is_claimed_once_its_lease_ran_out(
+    kind: str, engine: Engine, short_leases: None
+) -> None:
+    async with store_of(kind, engine) as store:
+        before = record_of()
+        await store.create(before)
+        assert await store.claim("t", "two") is None
+        assert await store.renew(before) == 1
+        assert await store.claim("never", "two") is None
+        claimed = None
+        with anyio.fail_after(5):
+            while claimed is None:
+                claimed = await store.claim("t", "two")
+        assert (claimed.worker, claimed.fence, claimed.version) == ("two", 2, 2)
+        assert await store.claim("t", "three") is None
+        # The process that had it wakes, and changes nothing.
+        assert await store.renew(before) is None
+        assert not await store.change(before.changed(status="completed"))
+        stale = msgspec.structs.replace(before, version=3, status="completed")
+        assert not await store.change(stale)
+        assert await store.renew(claimed) == 2
+        assert await store.change(claimed.changed(status="failed"))
+
+
+@kinds
+async def test_of_many_that_claim_a_task_one_gets_it(
+    kind: str, engine: Engine, short_leases: None
+) -> None:
+    got: list[TaskRecord] = []
+    async with store_of(kind, engine) as store:
+        await store.create(record_of())
+        async with anyio.create_task_group() as tasks:
+
+            async def claim(number: int) -> None:
+                with anyio.fail_after(5):
+                    while not got:
+                        claimed = await store.claim("t", str(number))
+                        got.extend([claimed] if claimed else [])
+                        await anyio.lowlevel.checkpoint()
+
+            for number in range(20):
+                tasks.start_soon(claim, number)
+    [claimed] = got
+    assert claimed.fence == 2
+
+
+async def test_a_lease_that_nobody_took_can_be_renewed_late(engine: Engine) -> None:
+    async with store_of("redis", engine) as store:
+        record = record_of()
+        await store.create(record)
+        engine.ask("DEL", "mcp:{tester}:lease:t")
+        assert await store.renew(record) == 1
+        assert await store.claim("t", "two") is None
+
+
+@pytest.mark.requirement("tasks.ttl-expiry-delete", "tasks.cleanup", revisions=(REVISION,))
+@kinds
+async def test_the_time_to_live_ends_everything(kind: str, engine: Engine) -> None:
+    async with store_of(kind, engine) as store:
+        record = record_of(owner="ada", ttl_ms=50)
+        await store.create(record)
+        with anyio.fail_after(5):
+            while await store.load("t") is not None:
+                await anyio.lowlevel.checkpoint()
+        assert not await store.change(record.changed(status="completed"))
+        assert await store.renew(record) is None
+        assert (await store.page("ada", None, 10)).records == ()
+
+
+@pytest.mark.requirement("tasks.list-own-only", revisions=(REVISION,))
+@kinds
+async def test_pages_have_the_tasks_of_an_owner_in_order(kind: str, engine: Engine) -> None:
+    async with store_of(kind, engine) as store:
+        for number in range(25):
+            owner = "bob" if number % 5 == 4 else "ada"
+            await store.create(record_of(f"t{number}", owner=owner))
+        ids: list[str] = []
+        cursor = None
+        sizes: list[int] = []
+        while True:
+            page = await store.page("ada", cursor, 8)
+            ids += [each.task_id for each in page.records]
+            sizes.append(len(page.records))
+            cursor = page.next_cursor
+            if cursor is None:
+                break
+        assert ids == [f"t{number}" for number in range(25) if number % 5 != 4]
+        assert sizes == [8, 8, 4]
+        for garbage in ("garbage", "", "\u0661", "x" * 5000, "0" * 15):
+            if kind == "redis" or garbage != "0" * 15:
+                with pytest.raises(InvalidParamsError):
+                    await store.page("ada", garbage, 8)
+
+
+async def test_a_record_that_is_too_large_is_refused(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(redis_tasks, "RECORD_BYTES", 1000)
+    async with store_of("redis", engine) as store:
+        record = record_of()
+        await store.create(record)
+        with pytest.raises(InternalError, match="at most 1000 bytes"):
+            await store.change(record.changed(status="completed", result={"a": "b" * 1000}))
+        assert await store.change(record.changed(status="failed"))
+
+
+async def test_tasks_that_expired_leave_the_list_of_their_owner(engine: Engine) -> None:
+    async with store_of("redis", engine) as store:
+        await store.create(record_of("old", owner="ada", ttl_ms=1))
+        with anyio.fail_after(5):
+            while await store.load("old") is not None:
+                await anyio.lowlevel.checkpoint()
+        await store.create(record_of("new", owner="ada"))
+        [key] = [each for each in engine.ask("KEYS", "*tasks*").split() if "tasks" in each]
+        assert engine.ask("ZCARD", key) == ":1\r\n"
+        assert int(engine.ask("PTTL", key).strip(":\r\n")) > 0
