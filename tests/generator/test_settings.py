@@ -81,7 +81,8 @@ HOOKS = "[tool.mcpgen]\nrevisions = ['all']\noutput = 'a'\nhooks = "
 WRONG = {
     HOOKS + "[['black', '{output}'], []]": "/hooks/1: expected a program and its arguments",
     HOOKS + "[['', 'a']]": "/hooks/0: expected a program and its arguments",
-    HOOKS + "[['black', 'a{outputs}']]": '/hooks/0: expected no placeholder but {output}, got "{outp',
+    HOOKS
+    + "[['black', 'a{outputs}']]": '/hooks/0: expected no placeholder but {output}, got "{outp',
     "[tool.mcpgen]\nrevision = ['all']\noutput = 'a'": "/revision: expected one of the keys",
     "[tool.mcpgen]\nrevison = ['all']\noutput = 'a'": "the nearest being revisions, got",
     "[tool.mcpgen]\nrevisions = 'all'\noutput = 'a'": '/revisions: expected an array, got "all"',
