@@ -59,6 +59,10 @@ def stream(*parts: bytes, then: Exception | float | None = None) -> httpx2.Respo
     return httpx2.Response(200, headers=STREAM, content=content())
 
 
+def always(response: httpx2.Response) -> Callable[[httpx2.Request], httpx2.Response]:
+    return lambda request: response
+
+
 def event(message: Any, end: bytes = b"\n") -> bytes:
     return b"data: %b%b%b" % (json.dumps(message).encode(), end, end)
 
@@ -139,7 +143,7 @@ async def test_events_are_read_in_any_pieces_with_any_line_ends(end: bytes) -> N
     text = b"id: a%b%b" % (end, end) + b"id:b%b" % end + event(ANSWER, end)
     for size in (1, 2, 7, len(text)):
         parts = [text[at : at + size] for at in range(0, len(text), size)]
-        reply = await Server(lambda request, parts=parts: stream(*parts)).send(1)
+        reply = await Server(always(stream(*parts))).send(1)
         assert [(each.event_id, each.message) for each in reply.received] == [
             ("a", None),
             ("b", ANSWER),
