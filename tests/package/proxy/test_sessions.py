@@ -13,7 +13,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from mcp_protocol import Context, Restart, Server
+from mcp_protocol import Context, Protected, Restart, Server, StaticTokens
 from mcp_protocol.errors import RemoteError
 from mcp_protocol.proxy import upstream_pool
 from mcp_protocol.testing import connected
@@ -209,6 +209,26 @@ async def test_an_ended_session_is_reopened_by_the_next_request(near: str, far: 
         behind.end()
         await until(lambda: not behind.open)
         assert text_of(await client.call_tool("number")) == "3"
+
+
+async def test_a_shared_session_belongs_to_no_user_of_the_proxy() -> None:
+    behind = Counted()
+    users: list[str] = []
+
+    @behind.server.tool()
+    async def who(ctx: Context[int]) -> None:
+        users.append(ctx.principal.subject)
+
+    token = "x" * 32
+    auth = Protected(verifier=StaticTokens({token: "ann"}))
+    async with asgi(Server.proxy(behind, revision=NEWEST), auth=auth) as http:
+        http.fields["authorization"] = f"Bearer {token}"
+        for _ in range(2):
+            reply = await http.ask(NEWEST, "tools/call", {"name": "who", "arguments": {}})
+            assert "result" in reply.messages[-1]
+            behind.end()
+            await until(lambda: not behind.open)
+    assert users == ["", ""]
 
 
 @far_side
