@@ -16,6 +16,7 @@ from mcpgen.check_server.http_connection import HttpConnection
 
 pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("anyio_backend", ["asyncio"])]
 
+OPEN = "open"
 URL = "https://h.example/mcp"
 ANSWER = {"jsonrpc": "2.0", "id": 1, "result": {}}
 PING = {"jsonrpc": "2.0", "id": "s", "method": "ping"}
@@ -46,15 +47,16 @@ class Server:
         return await self.connection.send(b"{}", awaited, **options)
 
 
-def stream(*parts: bytes, then: Exception | float | None = None) -> httpx2.Response:
-    """A stream of events, which then ends, breaks off or stays open for some seconds."""
+def stream(*parts: bytes, then: Exception | str = "") -> httpx2.Response:
+    """A stream of events, which then ends, breaks off or stays open."""
 
     async def content() -> AsyncIterator[bytes]:
         for part in parts:
             yield part
         if isinstance(then, Exception):
             raise then
-        await anyio.sleep(then or 0)
+        if then:
+            await anyio.sleep_forever()
 
     return httpx2.Response(200, headers=STREAM, content=content())
 
@@ -97,7 +99,7 @@ async def test_a_redirect_on_the_same_host_is_followed(
     assert {request.content for request in server.asked} == {b"{}"}
 
 
-async def test_later_header_fields_replace_earlier_ones_or_leave_them_out() -> None:
+async def test_later_header_fields_replace_or_leave_out_earlier_ones() -> None:
     server = Server(lambda request: httpx2.Response(200, json=ANSWER), ACCEPT="a", x="1", y="1")
     server.connection.fields = {"X": "2", "z": "2"}
     await server.send(1, fields={"Z": "3", "Content-Type": None})
@@ -115,7 +117,7 @@ async def test_later_header_fields_replace_earlier_ones_or_leave_them_out() -> N
         (lambda: stream(event(PING)), "the stream ended without the response"),
         (lambda: stream(b"data: 1", then=httpx2.ReadError("gone")), "the response broke off: gone"),
         (lambda: stream(then=httpx2.ReadError("")), "the response broke off: no reason"),
-        (lambda: stream(then=9.0), "no answer in 0.2 s"),
+        (lambda: stream(then=OPEN), "no answer in 0.2 s"),
     ],
 )
 async def test_a_reply_without_an_answer_says_why(
@@ -130,7 +132,7 @@ async def test_a_request_that_fails_or_hangs_says_why() -> None:
         raise httpx2.ConnectError("refused")
 
     async def hang(request: httpx2.Request) -> httpx2.Response:
-        await anyio.sleep(9)
+        await anyio.sleep_forever()
         raise AssertionError
 
     refused, hung = await Server(refuse).send(1), await Server(hang).send(1)
@@ -157,7 +159,7 @@ async def test_a_stream_is_read_up_to_the_answers_or_to_its_end(
     monkeypatch.setattr(http_connection, "_END_SECONDS", 0.05)
     second = {**ANSWER, "id": 2}
     body = (event(ANSWER), event(second), event(PING))
-    server = Server(lambda request: stream(*body, then=9.0))
+    server = Server(lambda request: stream(*body, then=OPEN))
     first = await server.send(1)
     both = await server.send(1, 2)
     assert [len(reply.received) for reply in (first, both)] == [1, 2]
@@ -204,7 +206,7 @@ async def test_messages_and_bytes_of_a_response_are_bounded(
 
 
 async def test_other_verbs_read_no_stream_and_listening_one_message() -> None:
-    server = Server(lambda request: stream(b"id: 0\n\n", event(PING), event(ANSWER), then=9.0))
+    server = Server(lambda request: stream(b"id: 0\n\n", event(PING), event(ANSWER), then=OPEN))
     head = await server.connection.head("DELETE", {"x": "y"})
     assert (head.status, head.received, server.asked[0].method) == (200, [], "DELETE")
     heard = await server.connection.listen(b"{}", 7, None)
