@@ -80,17 +80,29 @@ def test_a_program_that_is_not_there_is_named(project: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("end", ["", "; sys.exit(1)"], ids=["succeeds", "fails too"])
-def test_a_hook_that_changes_the_package_fails_and_is_undone(end: str, project: Path) -> None:
-    edit = "(p / '_wire.py').write_text('x'); (p / '__init__.py').unlink(); (p / 'own.py').touch()"
-    code = f"import pathlib, sys; p = pathlib.Path(sys.argv[1]); {edit}{end}"
+EDITS = "(p / '_wire.py').write_text('x'); (p / '__init__.py').unlink(); (p / 'own.py').touch()"
+
+
+@pytest.mark.parametrize(
+    ("edit", "came"),
+    [
+        (EDITS, "got another __init__.py, _wire.py; what"),
+        (f"{EDITS}; sys.exit(1)", "expected exit code 0, got 1"),
+        ("r.write_text('{}')", "got another mcpgen.json; what"),
+        ("r.write_text(r.read_text() + ' ')", "got another mcpgen.json; what"),
+        ("r.unlink(); r.symlink_to('no')", "got another mcpgen.json; what"),
+    ],
+)
+def test_a_hook_that_changes_the_package_fails_and_is_undone(
+    edit: str, came: str, project: Path
+) -> None:
+    code = f"import pathlib, sys; p = pathlib.Path(sys.argv[1]); r = p / 'mcpgen.json'; {edit}"
     with_hooks(project, python(code, "{output}"))
     done = run()
     assert done.code == 1
-    came = "expected exit code 0, got 1" if end else "got another __init__.py, _wire.py; what"
     assert came in done.err
     assert run("check", "-q").code == 0
-    assert (project / "src" / "pkg" / "own.py").exists()
+    assert (project / "src" / "pkg" / "own.py").exists() == (EDITS in edit)
 
 
 def test_formatters_leave_the_package_as_it_is(project: Path) -> None:

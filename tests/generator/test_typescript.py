@@ -20,6 +20,7 @@ from mcpgen.schema import facts
 from mcpgen.schema.typescript import Fidelity
 from mcpgen.schema.typescript.comments import read_comment
 from mcpgen.schema.typescript.parse import parse
+from mcpgen.schema.typescript.syntax import Alias
 
 CAT, DOG, PET, LEVEL = ({"$ref": f"#/$defs/{name}"} for name in ("Cat", "Dog", "Pet", "Level"))
 STRING, INTEGER, BOOLEAN = ({"type": name} for name in ("string", "integer", "boolean"))
@@ -486,3 +487,29 @@ export interface Thing{0} extends Base {{
 def test_equal_text_gives_equal_declarations() -> None:
     one, two = (parse((DECLARED + gap).encode(), "s.ts") for gap in ("", "\n"))
     assert one.types == two.types
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "string",
+        "'a'",
+        "Ref<string>",
+        "typeof ONE",
+        "keyof Ref",
+        "Ref['a']",
+        "`a${string}`",
+        "{ a?: string; [key: string]: unknown }",
+        "string[]",
+        "[string, number?, ...boolean[]]",
+        "string | null",
+        "Ref & { a: string }",
+    ],
+)
+def test_types_are_equal_wherever_they_stand(text: str) -> None:
+    module = parse(f"type A = {text};\n\n  type B = {text};\n".encode(), "a.ts")
+    one, two = module.types["A"], module.types["B"]
+    assert isinstance(one, Alias)
+    assert isinstance(two, Alias)
+    assert one.type == two.type
+    assert one.type.at != two.type.at

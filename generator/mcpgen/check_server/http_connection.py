@@ -257,26 +257,20 @@ def _check_size(size: int) -> None:
 
 async def _events(chunks: AsyncIterator[bytes]) -> AsyncIterator[tuple[bytes, str | None]]:
     """Data and id of each server-sent event."""
-    tail = b""
+    tail, is_after_return = b"", False
     lines: list[bytes] = []
-    async for chunk in chunks:
-        tail += chunk
+    async for received in chunks:
+        chunk = received.removeprefix(b"\n") if is_after_return else received
+        is_after_return = received.endswith(b"\r")
+        text = (tail + chunk).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        *complete, tail = text.split(b"\n")
         _check_size(len(tail) + sum(map(len, lines)))
-        complete, tail = _lines(tail)
         for line in complete:
             if line:
                 lines.append(line)
             elif lines:
                 yield _event(lines)
                 lines = []
-
-
-def _lines(text: bytes) -> tuple[list[bytes], bytes]:
-    """Complete lines, and the rest; a carriage return at the end may belong to a line feed."""
-    held = text.endswith(b"\r")
-    body = text[:-1] if held else text
-    *complete, tail = body.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
-    return complete, tail + (b"\r" if held else b"")
 
 
 def _event(lines: Sequence[bytes]) -> tuple[bytes, str | None]:

@@ -39,7 +39,8 @@ def run(console: Console, hooks: Sequence[Sequence[str]], directory: Path, proje
     if not hooks:
         return
     before = directories.texts(directory)
-    before[manifest.NAME] = (directory / manifest.NAME).read_text(encoding="utf-8")
+    record = directory / manifest.NAME
+    before[manifest.NAME] = record.read_text(encoding="utf-8")
     for hook in hooks:
         words = [word.replace("{output}", str(directory.resolve())) for word in hook]
         shown = safe_text(shlex.join(word.replace("{output}", str(directory)) for word in hook))
@@ -47,14 +48,27 @@ def run(console: Console, hooks: Sequence[Sequence[str]], directory: Path, proje
             with console.progress(f"hook: {shown}"):
                 _run(words, shown, project)
         finally:
+            records = [record.name] if _puts_back(record, before[manifest.NAME]) else []
             put_back = output.write(directory, before, force=True)
-        if put_back.changed:
-            paths = ", ".join((*put_back.created, *put_back.updated))
+        if put_back.changed or records:
+            paths = ", ".join((*put_back.created, *put_back.updated, *records))
             raise HookError(
                 f"hook {shown}: expected no change of the package, got another"
                 f" {safe_text(paths)}; what mcpgen wrote was put back"
             )
         console.summary(f"hook: {shown}: ok")
+
+
+def _puts_back(file: Path, text: str) -> bool:
+    """Whether a file had another text, which is undone."""
+    try:
+        if file.read_text(encoding="utf-8") == text:
+            return False
+    except (OSError, ValueError):
+        pass
+    file.unlink(missing_ok=True)  # perhaps a link
+    file.write_text(text, encoding="utf-8")
+    return True
 
 
 def _run(words: Sequence[str], shown: str, project: Path) -> None:

@@ -553,7 +553,7 @@ def test_errors_of_both_endpoints_reach_the_caller(at: str, revision: str) -> No
 
 
 @pytest.mark.parametrize("member", [{"issued_token_type": "other"}, {"access_token": None}])
-def test_an_identity_provider_that_gives_another_token_ends_the_flow(
+def test_another_token_of_an_identity_provider_ends_the_flow(
     member: dict[str, str | None],
 ) -> None:
     world = World({"POST https://idp.example/token": said({**JAG, **member})})

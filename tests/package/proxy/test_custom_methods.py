@@ -69,6 +69,8 @@ async def test_custom_methods_do_not_pass_a_mounted_proxy() -> None:
 class Raw:
     """A server that asks `com.example/who` of its client when it is asked `com.example/hello`.
 
+    It logs the params of `com.example/log`.
+
     Attributes:
         heard: The notifications that it got.
     """
@@ -93,8 +95,14 @@ class Raw:
                 case {"method": "initialize", "id": identifier}:
                     own = {"name": "raw", "version": "1"}
                     version = message["params"]["protocolVersion"]
-                    result = {"protocolVersion": version, "capabilities": {}, "serverInfo": own}
+                    result = {
+                        "protocolVersion": version,
+                        "capabilities": {"logging": {}},
+                        "serverInfo": own,
+                    }
                     await send({"id": identifier, "result": result})
+                case {"method": "com.example/log"}:
+                    await send({"method": "notifications/message", "params": message["params"]})
                 case {"method": "com.example/hello", "id": identifier}:
                     asked = identifier
                     await send({"method": "com.example/news", "params": {"name": "rain"}})
@@ -119,6 +127,14 @@ async def test_custom_messages_of_the_server_reach_the_client(near: str) -> None
         answer = {"jsonrpc": "2.0", "id": question["id"], "result": {"name": "Ann"}}
         await client.send(answer)
         assert (await client.receive())["result"] == {"who": {"name": "Ann"}}
+
+
+async def test_a_log_message_about_no_call_reaches_the_only_client() -> None:
+    async with speaking_to(Server.proxy(Raw(), revision=SESSION), SESSION) as client:
+        said = {"level": "error", "data": "rain"}
+        await client.send({"jsonrpc": "2.0", "method": "com.example/log", "params": said})
+        message = await client.receive()
+        assert (message["method"], message["params"]) == ("notifications/message", said)
 
 
 async def test_what_a_client_without_server_requests_misses_is_logged(

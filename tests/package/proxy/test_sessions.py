@@ -13,7 +13,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from mcp_protocol import Context, Restart, Server
+from mcp_protocol import Context, Protected, Restart, Server, StaticTokens
 from mcp_protocol.errors import RemoteError
 from mcp_protocol.proxy import upstream_pool
 from mcp_protocol.testing import connected
@@ -211,6 +211,26 @@ async def test_an_ended_session_is_reopened_by_the_next_request(near: str, far: 
         assert text_of(await client.call_tool("number")) == "3"
 
 
+async def test_a_shared_session_belongs_to_no_user_of_the_proxy() -> None:
+    behind = Counted()
+    users: list[str] = []
+
+    @behind.server.tool()
+    async def who(ctx: Context[int]) -> None:
+        users.append(ctx.principal.subject)
+
+    token = "x" * 32
+    auth = Protected(verifier=StaticTokens({token: "ann"}))
+    async with asgi(Server.proxy(behind, revision=NEWEST), auth=auth) as http:
+        http.fields["authorization"] = f"Bearer {token}"
+        for _ in range(2):
+            reply = await http.ask(NEWEST, "tools/call", {"name": "who", "arguments": {}})
+            assert "result" in reply.messages[-1]
+            behind.end()
+            await until(lambda: not behind.open)
+    assert users == ["", ""]
+
+
 @far_side
 @pytest.mark.parametrize("near", [SESSION, NEWEST])
 async def test_log_messages_go_on_in_the_next_session(near: str, far: str) -> None:
@@ -300,8 +320,10 @@ async def test_restart_of_connect_is_in_force_instead(tmp_path: Path) -> None:
         assert text_of(await client.call_tool("number")) == "2"
         with pytest.raises(RemoteError, match="started again"):
             await client.call_tool("crash")
-        with pytest.raises(RemoteError, match="the limit of Restart"):
-            await client.call_tool("number")
+        for _ in range(2):
+            with pytest.raises(RemoteError, match="the limit of Restart"):
+                await client.call_tool("number")
+    assert starts.read_text().split() == ["start"] * 2
 
 
 async def test_a_server_that_stays_away_is_tried_again_after_a_pause(

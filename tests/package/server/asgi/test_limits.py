@@ -198,6 +198,9 @@ async def test_one_body_may_have_the_bytes_of_all(revision: str, size: int, stat
         for _ in range(2):
             body = echo(revision, size)
             assert (await http.post(body, **fields_of(revision, body))).status == status
+            async with half(http, revision, size) as stream:
+                await anyio.wait_all_tasks_blocked()
+                assert stream.status == (0 if status == 200 else 503)
 
 
 @pytest.mark.parametrize(

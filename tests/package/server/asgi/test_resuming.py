@@ -10,7 +10,9 @@ import pytest
 
 from mcp_protocol import Context, Server
 from mcp_protocol.channel import RequestId
+from mcp_protocol.server.asgi import resumable_stream
 from mcp_protocol.server.asgi.event_store import MemoryEventStore
+from mcp_protocol.server.asgi.settings import Limits
 from package.asgi_client import SESSION, asgi
 from package.asgi_stream import Stream
 from package.live import live, text_of
@@ -229,6 +231,30 @@ async def test_a_resumed_stream_is_taken_from_its_old_connection(revision: str) 
                         steps.end()
                         assert await said(third) == ["over"]
                 assert await first.messages() == []
+
+
+@sessions
+async def test_a_connection_that_nobody_reads_delays_no_resumption(
+    revision: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resumable_stream, "_WRITE_SECONDS", 0.02)
+    steps = Steps()
+    async with (
+        asgi(steps.server, limits=Limits(send_seconds=600)) as http,
+        anyio.create_task_group() as tasks,
+    ):
+        await http.initialize(revision)
+        tasks.start_soon(steps.say)
+        async with http.stream("POST", call(revision)) as first:
+            await first.message()
+            first.stop_reading()
+            tasks.start_soon(steps.say)
+            await anyio.wait_all_tasks_blocked()
+            with anyio.fail_after(5):
+                last = {LAST: first.decoder.last_id}
+                async with http.stream("GET", fields=last) as second:
+                    steps.end()
+                    assert await said(second) == [2, "over"]
 
 
 @pytest.mark.requirement("http.loss-mitigation")

@@ -201,6 +201,8 @@ async def test_an_application_that_drains_keeps_no_idle_session(revision: str) -
         await anyio.wait_all_tasks_blocked()
         assert (await http.ask(revision, "tools/list")).status == 404
         assert (await http.another().post(initialize(revision))).status == 503
+        with anyio.fail_after(5):
+            await app.drain()  # again
         tasks.cancel_scope.cancel()
 
 

@@ -24,7 +24,9 @@ from mcp_protocol.errors import (
     RemoteProtocolError,
     ResponseLostError,
 )
+from mcp_protocol.runtime.time_limits import HTTP_TIMEOUTS
 from mcp_protocol.transports.http.aiohttp_library import FRAMING_LIMIT
+from mcp_protocol.transports.http.event_stream import EventStream
 from mcp_protocol.transports.http.http_client import (
     POSTED,
     REDIRECTS,
@@ -71,6 +73,28 @@ async def requests_to(
                 yield requests, server.url, server
         finally:
             await requests.close()
+
+
+async def test_an_event_that_is_too_long_ends_its_request_alone(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def answer(asked: Asked, reply: Reply) -> None:
+        await reply.stream()
+        for text in (b"x" * (LIMIT + 1), b"{}"):
+            await reply.part(b"data: %b\n\n" % text)
+        await reply.end()
+
+    async def hear(message: bytes) -> None:
+        heard.append(message)
+
+    heard: list[bytes] = []
+    async with requests_to(answer) as (requests, url, _):
+        for id, error in ((1, FrameError), (None, ResponseLostError)):
+            stream = EventStream(requests, None, hear, id, HTTP_TIMEOUTS)
+            with pytest.raises(error):
+                await stream.follow(await requests.open("GET", url, {}))
+            assert heard == ([] if id else [b"{}"])
+    assert "an event without a request was dropped" in caplog.text
 
 
 ENDLESS_HEADS = {
