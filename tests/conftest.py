@@ -169,9 +169,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
     With `--models`, give them the package of that library in place of the committed one, too.
     """
-    if config.getoption("--quick"):
-        settings.load_profile("quick")
     if config.getoption("--quick") or config.getoption("--once"):
+        settings.load_profile("quick")
         config.option.warn_unused_snapshots = True  # those of the cases that are left out
     is_first = not hasattr(config, "workerinput")
     if is_first:

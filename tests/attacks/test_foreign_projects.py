@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -112,11 +113,19 @@ def edit_manifest(package: Path, change: Callable[[dict[str, Any]], None]) -> No
     (package / manifest.NAME).write_text(json.dumps(record))
 
 
-def published(root: Path, folder: Path, line: str) -> Path:
-    """A package whose record says that it was made with a template of this line."""
+@pytest.fixture(scope="module")
+def rendered(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a package, and with the template that it was made with; tests copy it."""
+    folder = tmp_path_factory.mktemp("rendered")
     run(root, folder, "templates", "copy", TEMPLATE, "own")
     words = ("-q", "-r", OLDEST, "--parts", "types", "--templates", "own", "-o", "pkg")
     assert run(root, folder, *words).returncode == 0
+    return folder
+
+
+def publish(rendered: Path, folder: Path, line: str) -> None:
+    """Copy a package whose record says that it was made with a template of this line."""
+    shutil.copytree(rendered, folder, dirs_exist_ok=True)
     template = folder / "own" / TEMPLATE
     template.write_text(f"{line}\n{template.read_text()}")
     digest = hashlib.sha256(template.read_bytes()).hexdigest()
@@ -125,13 +134,14 @@ def published(root: Path, folder: Path, line: str) -> Path:
     )
     with (folder / "pkg" / MODULE).open("a") as module:
         module.write("\n# edited, so that it is rendered for comparison\n")
-    return folder / "pkg"
 
 
 @pytest.mark.parametrize("command", ["check", "patch", "update"])
-def test_a_template_of_others_runs_no_code(command: str, root: Path, tmp_path: Path) -> None:
+def test_a_template_of_others_runs_no_code(
+    command: str, root: Path, tmp_path: Path, rendered: Path
+) -> None:
     code = "cycler.__init__.__globals__.os.mkdir('ran')"
-    published(root, tmp_path, "{% set _ = " + code + " %}")
+    publish(rendered, tmp_path, "{% set _ = " + code + " %}")
     words = ("--force",) if command == "update" else ()
     expect_refusal(run(root, tmp_path, command, "pkg", *words), f"own/{TEMPLATE}:1: ")
     assert not (tmp_path / "ran").exists()
@@ -140,17 +150,26 @@ def test_a_template_of_others_runs_no_code(command: str, root: Path, tmp_path: P
 @pytest.mark.parametrize(
     "line", ["{% include '../../outside' %}", "{% include 'package/../../outside' %}"]
 )
-def test_a_template_includes_no_file_outside(line: str, root: Path, tmp_path: Path) -> None:
+def test_a_template_includes_no_file_outside(
+    line: str, root: Path, tmp_path: Path, rendered: Path
+) -> None:
     (tmp_path / "outside").write_text(SECRET)
-    published(root, tmp_path, line)
+    publish(rendered, tmp_path, line)
     expect_refusal(run(root, tmp_path, "check", "pkg"), "there is no template")
 
 
-def package(root: Path, folder: Path) -> Path:
-    """A package of types."""
+@pytest.fixture(scope="module")
+def written(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A package of types; tests change copies of it."""
+    folder = tmp_path_factory.mktemp("written")
     words = ("-q", "-r", OLDEST, "--parts", "types", "-o", "pkg")
     assert run(root, folder, *words).returncode == 0
     return folder / "pkg"
+
+
+def copied(package: Path, folder: Path) -> Path:
+    """The copy of a package in a folder."""
+    return Path(shutil.copytree(package, folder / "pkg"))
 
 
 EDITS = {
@@ -164,9 +183,9 @@ EDITS = {
 
 @pytest.mark.parametrize("case", EDITS)
 def test_hostile_edits_are_kept_as_they_are_or_refused(
-    case: str, root: Path, tmp_path: Path
+    case: str, root: Path, tmp_path: Path, written: Path
 ) -> None:
-    folder = package(root, tmp_path)
+    folder = copied(written, tmp_path)
     with (folder / MODULE).open("a") as module:
         module.write(f"\n\n{EDITS[case]}\n")
     edited = (folder / MODULE).read_bytes()
@@ -195,8 +214,8 @@ PATCHES = {
 
 
 @pytest.mark.parametrize("case", PATCHES)
-def test_hostile_patches_are_refused(case: str, root: Path, tmp_path: Path) -> None:
-    folder = package(root, tmp_path)
+def test_hostile_patches_are_refused(case: str, root: Path, tmp_path: Path, written: Path) -> None:
+    folder = copied(written, tmp_path)
     before = (folder / MODULE).read_bytes()
     (tmp_path / "own.patch").write_text(PATCHES[case])
     words = ("update", "pkg", "--force", "--patch", "own.patch")
@@ -213,9 +232,9 @@ def test_hostile_patches_are_refused(case: str, root: Path, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("path", ["../outside.py", "/tmp/outside.py", "mcpgen.json"])
 def test_a_patch_reaches_modules_of_the_package_alone(
-    path: str, root: Path, tmp_path: Path
+    path: str, root: Path, tmp_path: Path, written: Path
 ) -> None:
-    package(root, tmp_path)
+    copied(written, tmp_path)
     outside = tmp_path / "outside.py"
     outside.write_text("a = 1\n")
     (tmp_path / "own.patch").write_text(hunk(path, "a = 1"))
@@ -225,11 +244,13 @@ def test_a_patch_reaches_modules_of_the_package_alone(
     assert outside.read_text() == "a = 1\n"
 
 
-def test_a_patch_is_written_nowhere_that_only_a_record_names(root: Path, tmp_path: Path) -> None:
+def test_a_patch_is_written_nowhere_that_only_a_record_names(
+    root: Path, tmp_path: Path, written: Path
+) -> None:
     inner = tmp_path / "checkout"
     inner.mkdir()
     (tmp_path / "far.patch").write_text("")
-    folder = package(root, inner)
+    folder = copied(written, inner)
     run(root, inner, "update", "pkg", "--patch", "../far.patch")
     with (folder / MODULE).open("a") as module:
         module.write("\n\ndef added() -> None:\n    pass\n")

@@ -80,7 +80,7 @@ def test_four_runs_at_once_write_one_after_another(tmp_path: Path, root: Path) -
 def test_two_commands_at_once_leave_the_package_of_one_of_them(tmp_path: Path, root: Path) -> None:
     target = tmp_path / "pkg"
     runs = [
-        start(root, ["-m", "mcpgen", "-q", "--revision", OLDEST, "-o", target, *words])
+        start(root, ["-m", "mcpgen", "-q", "-r", OLDEST, "--parts", "types", "-o", target, *words])
         for words in ((), ("--no-errata",))
     ]
     assert [run.communicate() for run in runs] == [(b"", b"")] * 2

@@ -11,6 +11,7 @@ import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -99,10 +100,15 @@ def url_of() -> Iterator[Callable[[str], str]]:
         yield url
 
 
+def kept_in(folder: Path) -> dict[str, str]:
+    """What gateways run with that keep their files in a folder."""
+    return {**ENVIRONMENT, "HOME": str(folder), "MCP_REMOTE_CONFIG_DIR": str(folder)}
+
+
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
     """What gateways run with: they keep files in a folder of the test."""
-    return {**ENVIRONMENT, "HOME": str(tmp_path), "MCP_REMOTE_CONFIG_DIR": str(tmp_path)}
+    return kept_in(tmp_path)
 
 
 def to_http(gateway: str, url: str) -> list[str]:
@@ -162,11 +168,23 @@ async def test_the_official_client_meets_our_server_behind_a_gateway(
         await visit_officially(client)
 
 
-@pytest.fixture(params=TO_STDIO)
-def gateway_to_ours(request: pytest.FixtureRequest, environment: dict[str, str]) -> Iterator[Any]:
-    """A gateway to our server over pipes: its name, and where clients find it."""
-    with serving_stdio(request.param, OURS, environment) as url:
-        yield request.param, url
+@pytest.fixture(scope="module", params=TO_STDIO)
+def gateway_to_ours(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[str, Callable[[], str]]]:
+    """A gateway to our server over pipes: its name, and what says where a test finds it.
+
+    One gateway serves all tests, unless it ends when a second client comes.
+    """
+    name: str = request.param
+    environment = kept_in(tmp_path_factory.mktemp("gateway"))
+    with ExitStack() as running:
+
+        def start() -> str:
+            url: str = running.enter_context(serving_stdio(name, OURS, environment))
+            return url
+
+        yield name, start if name in ONE_CLIENT else cache(start)
 
 
 def serving_stdio(gateway: str, server: Sequence[str], environment: dict[str, str]) -> Any:
@@ -180,9 +198,10 @@ def path_of(gateway: str) -> str:
 
 
 async def test_clients_take_turns_with_our_stdio_server_by_a_gateway(
-    gateway_to_ours: tuple[str, str],
+    gateway_to_ours: tuple[str, Callable[[], str]],
 ) -> None:
-    gateway, url = gateway_to_ours
+    gateway, url_now = gateway_to_ours
+    url = url_now()
     for revision in [None] if gateway in ONE_CLIENT else [None, *SPOKEN[gateway.split()[2]]]:
         async with connect(url + path_of(gateway), revision=revision) as client:
             assert client.revision in (revision or (HANDSHAKE[-1], STATELESS))
@@ -190,9 +209,10 @@ async def test_clients_take_turns_with_our_stdio_server_by_a_gateway(
 
 
 async def test_the_official_client_uses_our_stdio_server_by_a_gateway(
-    gateway_to_ours: tuple[str, str],
+    gateway_to_ours: tuple[str, Callable[[], str]],
 ) -> None:
-    gateway, url = gateway_to_ours
+    gateway, url_now = gateway_to_ours
+    url = url_now()
     way = sse_client if gateway.endswith("sse") else streamable_http_client
     async with mcp.Client(way(url + path_of(gateway)), mode="legacy", cache=None) as client:
         await visit_officially(client)

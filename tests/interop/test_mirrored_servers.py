@@ -6,7 +6,6 @@ import importlib
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -39,19 +38,25 @@ def made(side: str, name: str, command: list[str], folder: Path) -> tuple[Path, 
     return folder / name, done.stdout
 
 
-@pytest.fixture
-def on_path(tmp_path: Path) -> Iterator[Path]:
-    """A folder for projects; whatever is put on the path of imports is taken off again."""
-    before = list(sys.path)
-    yield tmp_path
-    sys.path[:] = before
+@pytest.fixture(scope="module")
+def visitor(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """A client of the server of npm, and what mcpgen says of it."""
+    return made("client", "visitor", EVERYTHING, tmp_path_factory.mktemp("visitor"))
 
 
-async def test_a_client_calls_a_real_server_by_typed_calls(on_path: Path) -> None:
-    project, printed = made("client", "visitor", EVERYTHING, on_path)
+@pytest.fixture(scope="module")
+def parrot(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A server like that of npm."""
+    return made("server", "parrot", EVERYTHING, tmp_path_factory.mktemp("parrot"))[0]
+
+
+async def test_a_client_calls_a_real_server_by_typed_calls(
+    visitor: tuple[Path, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project, printed = visitor
     notes = [line for line in printed.splitlines() if line.startswith("note: ")]
     assert all(note.endswith("listed without /execution") for note in notes), notes
-    sys.path.insert(0, str(project / "src"))
+    monkeypatch.syspath_prepend(project / "src")
     mirror: Any = importlib.import_module("visitor.mirror")
     protocol: Any = importlib.import_module("visitor.protocol")
     async with protocol.connect(EVERYTHING) as client:
@@ -71,9 +76,10 @@ async def test_a_client_calls_a_real_server_by_typed_calls(on_path: Path) -> Non
             await calls.gzip_file_as_resource(data="nothing")
 
 
-async def test_a_server_lists_the_same_tools_as_the_real_one(on_path: Path) -> None:
-    project, _ = made("server", "parrot", EVERYTHING, on_path)
-    sys.path.insert(0, str(project / "src"))
+async def test_a_server_lists_the_same_tools_as_the_real_one(
+    parrot: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(parrot / "src")
     server: Any = importlib.import_module("parrot.server").server
     protocol: Any = importlib.import_module("parrot.protocol")
     testing: Any = importlib.import_module("parrot.protocol.testing")
@@ -85,8 +91,8 @@ async def test_a_server_lists_the_same_tools_as_the_real_one(on_path: Path) -> N
         assert len(ours) > 10
 
 
-def test_tools_with_odd_schemas_take_a_dict_and_are_named(on_path: Path) -> None:
-    project, printed = made("server", "files", [*FILES, str(on_path)], on_path)
+def test_tools_with_odd_schemas_take_a_dict_and_are_named(tmp_path: Path) -> None:
+    project, printed = made("server", "files", [*FILES, str(tmp_path)], tmp_path)
     notes = [line for line in printed.splitlines() if "its arguments are a dict" in line]
     assert len(notes) >= 8
     module = (project / "src/files/mirror/__init__.py").read_text()

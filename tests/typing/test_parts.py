@@ -1,7 +1,8 @@
 """Packages of a few parts, transports and features, under both type checkers in strict mode.
 
 All packages lie in one folder, and each checker runs once: most of its time goes into what all of
-them import.
+them import. Mypy sees all modules. Pyright sees those that it has not seen in another package: of
+another text, or that import a module of another text.
 """
 
 from __future__ import annotations
@@ -12,13 +13,15 @@ import re
 import subprocess
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
 import pytest
 
-from generator.selections import LAST_WITH_SESSIONS, MIDDLE, NEWEST, PAIRWISE, made, written
+import mcp_protocol
+from generator.selections import LAST_WITH_SESSIONS, MIDDLE, NEWEST, PAIRWISE, rendered, written
+from mcpgen.render.closure import imported_files
 
 pytestmark = [pytest.mark.typing, pytest.mark.timeout(900)]
 
@@ -42,6 +45,7 @@ OF_THE_NEWEST = [
 """Packages that pyright sees too. The modules of older revisions are in the committed package,
 which it sees whole, and a name that a selection lacks is an error of mypy as well.
 """
+COMMITTED = Path(mcp_protocol.__file__).parent
 WRONG = "wrong"
 ERROR_OF_MYPY = re.compile(r"^(?P<package>\w+)[/\\].*: error: .*$", re.MULTILINE)
 
@@ -64,9 +68,28 @@ def run_mypy(folder: Path) -> dict[str, list[str]]:
     return errors
 
 
+def modules_in(package: Path) -> dict[str, str]:
+    """The texts of modules and stubs by their paths in a package."""
+    files = (path for path in package.rglob("*.py*") if path.suffix in (".py", ".pyi"))
+    return {path.relative_to(package).as_posix(): path.read_text("utf-8") for path in files}
+
+
+def unseen(folder: Path) -> Iterator[str]:
+    """Modules of packages that pyright has not seen, in the committed package or those before."""
+    seen: set[tuple[str, ...]] = set()
+    for package in (COMMITTED, *(folder / name for name in OF_THE_NEWEST)):
+        modules = modules_in(package)
+        for path, text in modules.items():
+            imported = sorted({*imported_files(path, text, modules)})
+            row = (path, text, *(part for each in imported for part in (each, modules[each])))
+            if row not in seen and package != COMMITTED:
+                yield f"{package.relative_to(folder) / path}"
+            seen.add(row)
+
+
 def run_pyright(folder: Path) -> dict[str, list[str]]:
     """The errors of each package."""
-    names = [*OF_THE_NEWEST, WRONG]
+    names = [*unseen(folder), WRONG]
     settings = {"include": names, "typeCheckingMode": "strict", "reportPrivateUsage": False}
     (folder / "pyrightconfig.json").write_text(json.dumps(settings))
     output = run(folder, "pyright", "--outputjson", "--pythonpath", sys.executable)
@@ -80,10 +103,10 @@ def run_pyright(folder: Path) -> dict[str, list[str]]:
 
 @pytest.fixture(scope="module")
 def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with every package."""
+    """A folder with every package, as it is rendered: layout means nothing to type checkers."""
     folder = tmp_path_factory.mktemp("packages").resolve()
     for name, choice in PACKAGES.items():
-        written(made(*choice), folder, name)
+        written(rendered(*choice), folder, name)
     return written({"__init__.py": "number: int = 'text'\n"}, folder, WRONG)
 
 

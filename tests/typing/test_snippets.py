@@ -114,16 +114,23 @@ def test_a_checker_finds_the_wrong_lines_and_no_others(snippet: Path, errors: ob
     assert expected - found.keys() == set()
 
 
+@pytest.fixture(scope="module")
+def documents(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the documents' Python, and with the packages that it needs."""
+    folder = tmp_path_factory.mktemp("documents")
+    assert document_examples(folder) > 50
+    return folder
+
+
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     "checker", [("mypy",), ("pyright", "--pythonpath", sys.executable, "-p")], ids=lambda c: c[0]
 )
 def test_the_documents_pass_with_the_package_of_all_revisions(
-    tmp_path: Path, checker: tuple[str, ...]
+    documents: Path, checker: tuple[str, ...]
 ) -> None:
-    assert document_examples(tmp_path) > 50
     done = subprocess.run(
-        [sys.executable, "-m", *checker, str(tmp_path)], cwd=ROOT, capture_output=True, text=True
+        [sys.executable, "-m", *checker, str(documents)], cwd=ROOT, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stdout
 
