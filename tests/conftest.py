@@ -122,6 +122,11 @@ NOT_QUICK = (
 files that take more than two CPU seconds with one case of each function.
 """
 
+COLLECTED_AFTER = (20_000, 20, 50)
+"""Thresholds of garbage collection while tests run: those of Python took a tenth of the time of
+files that build packages, since what is left out of it does not count as old.
+"""
+
 SAMPLED = 3
 """Of so many cases of a function on trio or on an older revision, `--sample` takes one."""
 
@@ -213,6 +218,7 @@ def pytest_collection() -> Generator[None, object, object]:
         return (yield)
     finally:
         gc.freeze()
+        gc.set_threshold(*COLLECTED_AFTER)
         gc.enable()
 
 
