@@ -176,7 +176,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def fork(folder: Path) -> Iterator[Forks]:
     """A process that has done what most examples do."""
-    with forks(folder, SESSION.format(package="pkg")) as warm:
+    with forks(folder, SESSION) as warm:
         yield warm
 
 
@@ -384,7 +384,7 @@ NEED_MORE = {
 def test_a_file_of_the_documents_runs_as_it_is_printed(
     fork: Forks, folder: Path, name: str
 ) -> None:
-    fork.printed(name, folder=folder, environment=activated())
+    fork.printed(name, folder, activated())
 
 
 NEED_A_SIGN_IN = {"docs/authorization.md"}
@@ -395,7 +395,7 @@ authorization server. The set may only shrink."""
 @pytest.mark.parametrize("block", snippets(), ids=lambda block: block.place)
 def test_a_block_of_python_runs_as_it_is_printed(block: Block, fork: Forks, folder: Path) -> None:
     (folder / "block.py").write_text(block.text, "utf-8")
-    fork.printed("block.py", folder=folder, environment=activated())
+    fork.printed("block.py", folder, activated())
 
 
 @pytest.mark.parametrize("block", snippets(), ids=lambda block: block.place)
