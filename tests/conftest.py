@@ -127,7 +127,7 @@ COLLECTED_AFTER = (20_000, 20, 50)
 files that build packages, since what is left out of it does not count as old.
 """
 
-SAMPLED = 3
+SAMPLED = 6
 """Of so many cases of a function on trio or on an older revision, `--sample` takes one."""
 
 WITH_SESSIONS = ("attacks/", "browser/", "history/", "interop/", "proxies/", "typing/")
@@ -147,7 +147,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--once", action="store_true", help=text)
     text = "all names and schedules where tests take a sample"
     parser.addoption("--every", action="store_true", help=text)
-    text = "of the cases of a function on trio or on an older revision, each third, but for --every"
+    text = "of the cases of a function on trio or on an older revision, each sixth, but for --every"
     parser.addoption("--sample", action="store_true", help=text)
     text = "requests over HTTP go the whole way, those that could go the plain way too"
     parser.addoption("--whole-way", action="store_true", help=text)
@@ -375,7 +375,7 @@ def older_cases(items: Iterable[pytest.Item | Case]) -> set[str]:
 def beyond_sample(items: Iterable[pytest.Item]) -> set[str]:
     """Ids of cases on trio or on older revisions that differ from others in their data alone.
 
-    Of those of a function with the same loop, revisions and claims, each third runs. All cases with
+    Of those of a function with the same loop, revisions and claims, each sixth runs. All cases with
     snapshots do: one that is not compared counts as unused.
     """
     alike: defaultdict[tuple[object, ...], list[pytest.Item]] = defaultdict(list)

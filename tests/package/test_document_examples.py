@@ -163,7 +163,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, text in examples().items():
         (folder / name).write_text(text, "utf-8")
     package = Path(mcp_protocol.__file__).parent
-    shutil.copytree(package, folder / "pkg", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(package, folder / "pkg")  # and what was compiled
     types_only = parts.selection(("types",), ())
     files = tree.render_package([spec_of("2025-06-18")], "acme_types", types_only)
     for path, text in files.items():
