@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import re
 import subprocess
 from collections.abc import Iterable, Iterator
 from functools import cache
@@ -38,6 +39,9 @@ OTHERS = {
     "": ("tests/conventions",),
 }
 """Tests by the beginning of a path; the first that fits counts."""
+
+NAME = re.compile(r"[\w./-]{1,100}")
+"""A text that may name a file or a module."""
 
 
 def changed_files(base: str) -> list[str]:
@@ -145,7 +149,7 @@ def uses_of(file: Path) -> Iterator[str]:
                     yield from files_of(place, ".".join(filter(None, (module, alias.name))))
                 if module:
                     yield from files_of(place, module)
-            case ast.Constant(value=str() as text) if len(text) < 100:
+            case ast.Constant(value=str() as text) if NAME.fullmatch(text):
                 yield from files_of(PurePosixPath("tests"), text)
                 yield f"{folder / text}"
 

@@ -29,6 +29,7 @@ MAX_BYTES = 32 * 1024 * 1024
 _is_disabled: ContextVar[bool] = ContextVar("is_disabled", default=False)
 _DIGEST = hashlib.sha256().digest_size
 _SUFFIX = ".entry"
+_LEVEL = 1  # of compression: the default takes 50 ms more for a package, and a fifth less space
 
 
 def folder() -> Path:
@@ -78,7 +79,7 @@ def write(kind: str, key: str, content: bytes) -> None:
     with suppress(OSError):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:
-            part.write_bytes(hashlib.sha256(content).digest() + zlib.compress(content))
+            part.write_bytes(hashlib.sha256(content).digest() + zlib.compress(content, _LEVEL))
             part.replace(path)
         finally:
             part.unlink(missing_ok=True)

@@ -15,6 +15,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -234,9 +235,13 @@ def built(texts: Texts, folder: Path, package: str) -> dict[str, str]:
     )
 
 
-def shape(source: str) -> list[str]:
-    """What a module is made of: every node of its syntax tree by its kind, in order."""
-    return [type(node).__name__ for node in ast.walk(ast.parse(source))]
+@cache
+def shape(source: str) -> tuple[str, ...]:
+    """What a module is made of: every node of its syntax tree by its kind, in order.
+
+    Most modules are the same in packages of other texts.
+    """
+    return tuple(type(node).__name__ for node in ast.walk(ast.parse(source)))
 
 
 @contextmanager

@@ -21,7 +21,7 @@ _numbers = count()
 
 
 @cache
-def harmless_shapes() -> dict[str, list[str]]:
+def harmless_shapes() -> dict[str, tuple[str, ...]]:
     """What each module is made of when its texts mean nothing."""
     with TemporaryDirectory() as folder:
         files = built(HARMLESS, Path(folder), "harmless")

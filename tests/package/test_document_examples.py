@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import types
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from mcp_protocol.errors import HttpStatusError, RemoteError
 from mcp_protocol.testing import connected
 from mcpgen.model import parts
 from mcpgen.render import tree
+from package.forks import SESSION, Forks, forks
 from package.respondent import refusal_code
 from package.rules import holding
 from package.server.auth.guarded import protected
@@ -161,7 +163,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, text in examples().items():
         (folder / name).write_text(text, "utf-8")
     package = Path(mcp_protocol.__file__).parent
-    shutil.copytree(package, folder / "pkg", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(package, folder / "pkg")  # and what was compiled
     types_only = parts.selection(("types",), ())
     files = tree.render_package([spec_of("2025-06-18")], "acme_types", types_only)
     for path, text in files.items():
@@ -171,15 +173,26 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def fork(folder: Path) -> Iterator[Forks]:
+    """A process that has done what most examples do."""
+    with forks(folder, SESSION) as warm:
+        yield warm
+
+
+def activated() -> dict[str, str]:
+    """The environment in which `python` is the one of the tests, as `activate` makes it."""
+    path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
+    return {**os.environ, "PATH": path}
+
+
 def printed(folder: Path, *words: str) -> str:
     """What Python prints, run in a folder."""
-    path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
-    environment = {**os.environ, "PATH": path}  # as `activate` does
     command = [sys.executable, *words]
     done = subprocess.run(
         command,
         cwd=folder,
-        env=environment,
+        env=activated(),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -368,8 +381,10 @@ NEED_MORE = {
 @pytest.mark.parametrize(
     "name", sorted({name for name in examples() if name.endswith(".py")} - NEED_MORE)
 )
-def test_a_file_of_the_documents_runs_as_it_is_printed(folder: Path, name: str) -> None:
-    printed(folder, name)
+def test_a_file_of_the_documents_runs_as_it_is_printed(
+    fork: Forks, folder: Path, name: str
+) -> None:
+    fork.printed(name, folder, activated())
 
 
 NEED_A_SIGN_IN = {"docs/authorization.md"}
@@ -378,9 +393,9 @@ authorization server. The set may only shrink."""
 
 
 @pytest.mark.parametrize("block", snippets(), ids=lambda block: block.place)
-def test_a_block_of_python_runs_as_it_is_printed(block: Block, folder: Path) -> None:
+def test_a_block_of_python_runs_as_it_is_printed(block: Block, fork: Forks, folder: Path) -> None:
     (folder / "block.py").write_text(block.text, "utf-8")
-    printed(folder, "block.py")
+    fork.printed("block.py", folder, activated())
 
 
 @pytest.mark.parametrize("block", snippets(), ids=lambda block: block.place)

@@ -40,7 +40,7 @@ _KIND = "formatted"
 _KEPT = 4_000  # characters of a source that is worth an entry of the cache
 _ROWS = 1_000  # pieces in an entry: those of several packages with a module of the same path
 _KNOWN = 8_000  # pieces that a process remembers
-_SHARED = 60_000  # characters of sources that are worth a second process
+_SHARED = 200_000  # characters of sources that are worth a second process, which starts for 0.3 s
 _WHOLE = re.compile(r"[\r\f]|# *(fmt|yapf):")
 """Signs that the form of a piece depends on others, or that lines differ from those of Python."""
 _DEFINITION = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)

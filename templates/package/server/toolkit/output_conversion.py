@@ -29,6 +29,7 @@ import binascii
 import types
 import typing
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Annotated, Any, Literal, TypeAlias, Union
 
 import msgspec
@@ -413,8 +414,9 @@ class ValueResultBuilder:
 ToolResultBuilder: TypeAlias = ContentResultBuilder | ValueResultBuilder
 
 
+@cache
 def tool_result_builder(result: Any, structured_content: str) -> ToolResultBuilder:
-    """The builder for results of `tools/call` in one revision.
+    """The builder for results of `tools/call` in one revision, which all servers share.
 
     Args:
         result: Type of the result as in the method table, other kinds of result included.
