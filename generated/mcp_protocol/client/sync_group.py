@@ -66,7 +66,7 @@ class SyncClientGroup(Generic[AnySyncClient]):
             """
             if name == "_servers":  # not yet made
                 raise AttributeError(name)
-            from ..client.handler_checks import absent_from_group
+            from ..client.group_base import absent_from_group
 
             raise absent_from_group(self, self.servers.values(), name)
 

@@ -210,20 +210,25 @@ class RequestContext:
         """On whose behalf it is served; `ANONYMOUS` without authentication."""
         return PRINCIPAL.get()
 
-    def with_params(self, params: Any) -> RequestContext:
-        """The same message with other typed params; `raw_params` stay as received."""
-        return self._with(params, self.meta)
+    def with_params(self, params: Any, raw_params: Raw | None = None) -> RequestContext:
+        """The same message with other typed params.
+
+        Args:
+            params: In the type of the revision.
+            raw_params: The same encoded; as received by default.
+        """
+        return self._with(params, raw_params or self.raw_params, self.meta)
 
     def with_meta(self, meta: Mapping[str, Any]) -> RequestContext:
         """The same message with more members in `_meta`."""
-        return self._with(self.params, {**self.meta, **meta})
+        return self._with(self.params, self.raw_params, {**self.meta, **meta})
 
-    def _with(self, params: Any, meta: Mapping[str, Any]) -> RequestContext:
+    def _with(self, params: Any, raw_params: Raw | None, meta: Mapping[str, Any]) -> RequestContext:
         return RequestContext(
             self.peer,
             self.method,
             params,
-            self.raw_params,
+            raw_params,
             meta,
             self.revision,
             self.request_id,

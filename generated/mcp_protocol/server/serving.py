@@ -263,6 +263,7 @@ class Service(msgspec.Struct, frozen=True):
         on_subscription: Told the resources to whose updates a stream subscribes.
         admit: Which subjects of a subscription to a notification of an extension are admitted.
         call_plan: The plan of a tool in a revision; `None` if the application serves its calls.
+        share: Take over the state that processes share, a `SharedState`, before it is served.
         shared_keys: The keys that processes which serve together have, newest first.
     """
 
@@ -281,6 +282,7 @@ class Service(msgspec.Struct, frozen=True):
     on_subscription: OnSubscription | None = None
     admit: Admit | None = None
     call_plan: Callable[[Revision, str], CallPlan | None] = _no_plan
+    share: Sequence[Callable[[Any], None]] = ()
     shared_keys: Callable[[], Sequence[bytes]] = tuple[bytes, ...]
 
 

@@ -34,7 +34,7 @@ from ...auth.discovery import (
     step_up_scopes,
     with_offline_access,
 )
-from ...auth.identifiers import canonical_resource
+from ...auth.identifiers import canonical_resource, union_of_scopes
 from ...auth.jwt_signing import USE_NONCE, PrivateKey, ProofKey
 from ...auth.steps import Flow
 from ...auth.token_endpoint import (
@@ -48,7 +48,6 @@ from ...auth.token_endpoint import (
 from ...errors import AuthorizationError, TransportError
 from ...facts import Revision, Revisions
 from ...runtime.time_limits import paused
-from ...scopes import union
 from ...transports.http.http_libraries import same_origin
 from .flow_driver import AuthFetcher, FlowDriver
 from .interactions import Interaction, PromptLimit
@@ -344,7 +343,7 @@ class TokenAuthorizer:
         scopes = initial_scopes(challenges, server, self._settings.scopes)
         facts = server.revision.facts
         if grant is not None and same and facts.authorization.step_up == "union":
-            scopes = union(grant.requested, scopes)
+            scopes = union_of_scopes(grant.requested, scopes)
         await self._authorize(server, scopes)
         return True
 

@@ -80,7 +80,9 @@ class HttpRequest:
         root: str = scope.get("root_path", "")
         self.method: str = scope["method"]
         self.path: str = _below(scope["path"], root.rstrip("/")) if root else scope["path"] or "/"
-        pairs: list[tuple[bytes, bytes]] = list(scope["headers"])
+        pairs: list[tuple[bytes, bytes]] = scope["headers"]
+        if type(pairs) is not list:
+            pairs = list(pairs)
         self.count = len(pairs)
         headers: Mapping[bytes, bytes] = dict(pairs)
         self.headers: Mapping[bytes, bytes] = (
@@ -194,6 +196,7 @@ class AcceptedHeads:
     def __init__(self, limits: Limits, answers: Answers) -> None:
         self._limits = limits
         self._answers: Answers = answers
+        self._short = len(str(limits.body)) - 1  # digits of lengths that are certainly allowed
         self._accepted: dict[tuple[str | bytes | None, ...], bool] = {}
 
     def __len__(self) -> int:
@@ -209,11 +212,13 @@ class AcceptedHeads:
         if (
             request.count > limits.fields
             or not length.isdigit()
-            or len(length) > _LENGTH_DIGITS
-            or int(length) > limits.body
+            or (len(length) > self._short and not self._is_allowed(length))
         ):
             return None
         return self._accepted.get(request.deciding_fields())
+
+    def _is_allowed(self, length: bytes) -> bool:
+        return len(length) <= _LENGTH_DIGITS and int(length) <= self._limits.body
 
     def add(self, request: HttpRequest) -> None:
         """Keep a head that was accepted; a long one is not kept, and the oldest makes room."""

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, Unpack, 
 from ...facts import Revisions
 from ...protocol.server_connection import Admit
 from ...revisions import REVISIONS
-from ...scopes import checked_scopes
+from ...runtime.request_context import checked_scopes
 from ..serving import ProcessLimit
 from .content import Annotations, Icon, ToolAnnotations, present, wire_of
 from .dispatcher import Announce, Dispatcher, Handler
@@ -375,9 +375,10 @@ class Decorators:
         self,
         handlers: Mapping[str, Handler],
         admit: Admit,
-        process_limit: ProcessLimit,
+        process_limits: Sequence[ProcessLimit],
         capabilities: Mapping[str, Any],
         runner: ToolRunner,
+        share: Callable[[Any], None],
     ) -> Announce:
         """Handle requests by wire name; returns what announces their notifications.
 
@@ -390,7 +391,8 @@ class Decorators:
         if taken := handlers.keys() & dispatcher.handlers.keys():
             raise ValueError(f"{', '.join(sorted(taken))}: registered already")
         dispatcher.admit, dispatcher.default_runner = admit, runner
-        dispatcher.process_limits.append(process_limit)
+        dispatcher.process_limits += process_limits
+        dispatcher.shares.append(share)
         dispatcher.declare(capabilities)
         dispatcher.serve(handlers)
         return dispatcher.announcer.announce

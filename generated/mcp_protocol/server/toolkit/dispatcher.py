@@ -201,6 +201,7 @@ class Dispatcher:
         capabilities: Declared beyond those of the rows.
         admit: See `Decorators.handle_requests`.
         process_limits: See there.
+        shares: Take over the state that processes share; see `Service.share`.
         default_runner: Runs the calls of tools without a runner.
         state: What the lifespan yielded.
         url_elicitations: Those that are open.
@@ -235,6 +236,7 @@ class Dispatcher:
         self.capabilities = dict(settings.capabilities)
         self.admit: Admit | None = None
         self.process_limits: list[ProcessLimit] = []
+        self.shares: list[Callable[[Any], None]] = []
         self.default_runner: ToolRunner | None = None
         self.state: ContextVar[Any] = ContextVar("state", default=None)
         self.url_elicitations = OpenURLElicitations()
@@ -487,12 +489,17 @@ class Dispatcher:
     # registered item have a frame while the user's function runs.
 
     def _call_tool(self, request: RequestContext) -> Coroutine[Any, Any, Any]:
-        params, revision = request.params, request.revision
-        tool = self._tools.item_of(request, params.name)
+        name = request.params.name
+        tool = self._tools.item_of(request, name)
         if tool is not None and tool.scopes:
             tool = tool if is_permitted(tool, tool.label, self._forbidden) else None
         if tool is None:
-            raise InvalidParamsError(f"unknown tool: {safe_repr(params.name)}")
+            raise InvalidParamsError(f"unknown tool: {safe_repr(name)}")
+        return self.call_item(tool, request)
+
+    def call_item(self, tool: Tool, request: RequestContext) -> Coroutine[Any, Any, Any]:
+        """The result of a call of a tool that the request may use."""
+        params, revision = request.params, request.revision
         if tool.respond is not None and (response := tool.respond(request)) is not None:
             return response
         results = self._tool_results.get(revision.name)

@@ -200,7 +200,7 @@ class Server(AppDecorators, MethodDecorator, Overriding):
         if discovery is not None:
             from .tool_discovery import add_discovery  # few servers have so many tools
 
-            add_discovery(self, discovery)
+            add_discovery(self, dispatcher, discovery)
 
     @classmethod
     def from_openapi(
@@ -357,6 +357,53 @@ class Server(AppDecorators, MethodDecorator, Overriding):
         return function
 
     add_middleware = middleware
+
+    def add_tool_variant(
+        self,
+        source: str,
+        name: str,
+        *,
+        title: str | None = None,
+        description: str | None = None,
+        rename: Mapping[str, str] | None = None,
+        fix: Mapping[str, Any] | None = None,
+        tags: Collection[str] = (),
+    ) -> None:
+        """Register a tool that is another one with other arguments.
+
+            server.add_tool_variant("search", "find_books", rename={"q": "title"}, fix={"limit": 5})
+
+        A call is one of the other tool, which may be disabled, and has its scopes, checks and
+        results. Errors about arguments have the names of the other tool.
+
+        Args:
+            source: Name of the other tool; of a mounted one with its prefix.
+            name: Its own name.
+            title: A name for display; that of the other tool by default.
+            description: What it does; that of the other tool by default.
+            rename: New names of arguments, by those of the other tool.
+            fix: Values of arguments that clients neither see nor give.
+            tags: Names for `enable` and `disable`; they are not sent.
+
+        Raises:
+            TypeError: `rename` or `fix` is no mapping, or one string instead of several tags.
+            LookupError: There is no such tool.
+            ValueError: A name is invalid or taken, the other tool has no such argument, or a rule
+                of its schema, such as `anyOf`, may name arguments.
+        """
+        from .registry import checked_tags
+        from .tool_variants import ToolVariant  # few servers have some
+
+        variant = ToolVariant(
+            self._dispatcher,
+            source,
+            name=name,
+            members=present(title=title, description=description),
+            rename=rename,
+            fix=fix,
+            tags=checked_tags(tags),
+        )
+        self._dispatcher.registries.tools.add(name, variant)
 
     def mount(self, server: Server, prefix: str | None = None, **others: Unpack[NoOptions]) -> None:
         """Serve what another server has, under names with a prefix.
@@ -708,7 +755,8 @@ class Server(AppDecorators, MethodDecorator, Overriding):
 
     def _service(self) -> serving.Service:
         dispatcher = self._dispatcher
-        admits = (each.admit for each in dispatcher.all_servers())
+        servers = dispatcher.all_servers()
+        admits = (each.admit for each in servers)
         return serving.Service(
             application=dispatcher.application,
             revisions=self.revisions,
@@ -724,6 +772,7 @@ class Server(AppDecorators, MethodDecorator, Overriding):
             secret_names_of=dispatcher.secret_names_of,
             on_subscription=dispatcher.subscription_listener(),
             admit=next((admit for admit in admits if admit is not None), None),
+            share=[share for each in servers for share in each.shares],
             shared_keys=dispatcher.settings.signer.shared_keys,
         )
 

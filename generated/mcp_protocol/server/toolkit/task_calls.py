@@ -10,6 +10,10 @@ task until then. In the extension the client answers by `tasks/update`. In 2025-
 asks it by requests, on behalf of a `tasks/result` that is being served; of several the last one
 asks, since its client may have lost the others.
 
+Processes that share a store learn of each other by its records alone. The one that runs a task
+renews its lease, and so sees what others have changed: that the task was cancelled, or answers. A
+`tasks/result` elsewhere reads the record until the task has ended.
+
 Source: basic/utilities/tasks (2025-11-25), ext-tasks/specification/draft/tasks.
 """
 
@@ -17,7 +21,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Protocol
 
 import anyio
@@ -58,6 +62,9 @@ from .context import Context
 from .task_store import TaskRecord, TaskStore
 
 _logger = logging.getLogger(__name__)
+
+POLL_SECONDS = 0.2
+"""Seconds between two looks at the record of a task that another process runs."""
 
 
 class RunningTasks(Protocol):
@@ -115,6 +122,16 @@ class TaskCall:
         self._waiting: list[RequestContext] = []
         self._news = anyio.Event()
         self._saving = anyio.Lock()
+        self._renewed = anyio.current_time()
+
+    @property
+    def has_questions(self) -> bool:
+        """Whether it waits for the client."""
+        return bool(self._open)
+
+    def needs_renewal(self, seconds: float) -> bool:
+        """Whether the last renewal of its lease is so many seconds ago."""
+        return anyio.current_time() - self._renewed >= seconds
 
     @property
     def is_over(self) -> bool:
@@ -156,9 +173,10 @@ class TaskCall:
                     raise
                 except BaseException as error:
                     self.error = error
-            if self.record is not None:
-                with anyio.CancelScope(shield=True):
-                    await self._end()
+            while self.record is not None:
+                if await self._end():
+                    break
+                await anyio.sleep(POLL_SECONDS)  # until the store can be reached again
         finally:
             self._tasks.ended(self)
             self.settled.set()
@@ -177,12 +195,47 @@ class TaskCall:
                     self._wake()
                     self._tasks.changed(self, record)
                     return True
-                stored = await self._tasks.store.load(record.task_id)
-                self.record = stored if stored is not None else _expired(record)
-                if self.record.is_terminal:
-                    self._wake()
-                    self.scope.cancel()
+                await self._load(record)
         return False
+
+    async def renew(self) -> None:
+        """Renew the lease of the task, and take over what other processes have changed."""
+        store = self._tasks.store
+        if self.record is None or self.record.is_terminal:
+            return
+        begun = anyio.current_time()
+        version = await store.renew(self.record)
+        self._renewed = begun
+        settled: dict[str, _OpenQuestion] = {}
+        async with self._saving:
+            if version == self.record.version or self.record.is_terminal:
+                return
+            await self._load(self.record)
+            responses = self.record.input_responses or {}
+            if not self.record.is_terminal and responses:
+                rest = {key: each.wire for key, each in self._open.items() if key not in responses}
+                changes = _input_changes(rest)
+                record = self.record.changed(input_responses=None, **changes)
+                if await store.change(record):
+                    self.record = record
+                    settled = {key: self._open.pop(key) for key in responses if key in self._open}
+            for key, question in settled.items():
+                question.withdraw()
+                question.settle_wire(responses[key])
+            self._wake()
+            self._tasks.changed(self, self.record)
+
+    async def _load(self, record: TaskRecord) -> None:
+        """Take over the stored record; stop if the task has ended, or is another process's."""
+        stored = await self._tasks.store.load(record.task_id)
+        if stored is None:
+            stored = _failed(record, TOO_LONG)
+        elif stored.fence != record.fence:
+            stored = _failed(record, LOST)
+        self.record = stored
+        if stored.is_terminal:
+            self._wake()
+            self.scope.cancel()
 
     async def cancel(self) -> bool:
         """Cancel the task and stop the call; `False` if it has ended."""
@@ -284,24 +337,32 @@ class TaskCall:
                 await self._input_changed()
 
     async def _input_changed(self) -> None:
-        requests = {key: question.wire for key, question in self._open.items()}
-        status = "input_required" if requests else "working"
-        await self.change(status=status, input_requests=requests or None)
+        await self.change(**_input_changes({key: each.wire for key, each in self._open.items()}))
 
     def _wake(self) -> None:
         """Wake the requests that wait for news of the task."""
         self._news.set()
         self._news = anyio.Event()
 
-    async def _end(self) -> None:
-        """Store the end of the task; what the store has no room for fails it."""
-        try:
-            await self.change(**self._changes_at_end())
-        except InternalError as error:
-            failure = {"code": error.code, "message": error.message}
-            await self.change(
-                status="failed", input_requests=None, error=failure, message=error.message
-            )
+    async def _end(self) -> bool:
+        """Store the end of the task; what the store has no room for fails it.
+
+        Returns:
+            `False` if the store can't be reached.
+        """
+        changes = self._changes_at_end()
+        with anyio.CancelScope(shield=True):
+            try:
+                try:
+                    await self.change(**changes)
+                except InternalError as error:
+                    failure = {"code": error.code, "message": error.message}
+                    changes = {"status": "failed", "input_requests": None, "error": failure}
+                    await self.change(**changes, message=error.message)
+            except TransportError as error:
+                _logger.debug("the end of a task is not stored yet: %s", error)
+                return False
+        return True
 
     def _changes_at_end(self) -> dict[str, Any]:
         """How the end of the call changes the record."""
@@ -309,7 +370,7 @@ class TaskCall:
         if self.scope.cancelled_caught:
             if anyio.current_time() < self.scope.deadline:
                 return {"status": "cancelled", "input_requests": None}
-            error = InternalError(_TOO_LONG)
+            error = InternalError(TOO_LONG)
         elif error is None and isinstance(self.result, InputRequired):
             error = InternalError("a task asks by its context, not by its result")
         if error is None:
@@ -327,16 +388,123 @@ class TaskCall:
         }
 
 
-_TOO_LONG = "the task took longer than its time to live"
+TOO_LONG = "the task took longer than its time to live"
+LOST = "the process that ran the task is gone; it may have been acted on"
 
 
-def _expired(record: TaskRecord) -> TaskRecord:
-    """The end of a task that the store has no more."""
-    error = InternalError(_TOO_LONG)
+def _input_changes(requests: Mapping[str, Any]) -> dict[str, Any]:
+    """How the open questions change a record."""
+    status = "input_required" if requests else "working"
+    return {"status": status, "input_requests": requests or None}
+
+
+def _failed(record: TaskRecord, text: str) -> TaskRecord:
+    """The end of a task that its process can't go on with."""
+    error = InternalError(text)
     failure = {"code": error.code, "message": error.message}
     return record.changed(
         status="failed", input_requests=None, result=None, error=failure, message=error.message
     )
+
+
+class TaskElsewhere:
+    """A task that another process runs, or ran, as a request here sees it.
+
+    Args:
+        store: The store that the processes share.
+        record: The record of the task.
+        worker: This process.
+
+    Attributes:
+        record: The record as it was loaded last.
+    """
+
+    def __init__(self, store: TaskStore, record: TaskRecord, worker: str) -> None:
+        self.record = record
+        self._store = store
+        self._worker = worker
+
+    async def check(self) -> None:
+        """Fail the task if the process that ran it is gone."""
+        if not self.record.is_terminal:
+            claimed = await self._store.claim(self.record.task_id, self._worker)
+            if claimed is not None:
+                await self._store.change(_failed(claimed, LOST))
+                await self._load()
+
+    async def cancel(self) -> bool:
+        """Cancel the task; `False` if it has ended."""
+        return await self._change(lambda _: {"status": "cancelled", "input_requests": None})
+
+    async def answer(self, request: RequestContext, responses: Mapping[str, Any]) -> None:
+        """Hand answers to the process that waits for them; those to no open question are ignored.
+
+        Raises:
+            InvalidParamsError: An answer does not fit its question. None was handed on.
+        """
+        open_requests = self.record.input_requests or {}
+        fitting = {key: each for key, each in responses.items() if key in open_requests}
+        for key, answer in fitting.items():
+            name = open_requests[key]["method"]
+            revision = request.revision
+            row = revision.server_requests.get(name) or revision.input_requests[name]
+            if error := mismatch(answer, row.result):
+                raise InvalidParamsError(f"inputResponses.{safe_repr(key)}: {error}")
+        await self._hand_over({key: {"result": each} for key, each in fitting.items()})
+
+    async def wait(self, request: RequestContext, related: Mapping[str, Any]) -> TaskRecord:
+        """The record of the task when it has ended.
+
+        Args:
+            request: A `tasks/result`, on whose behalf the client is asked meanwhile.
+            related: `_meta` of what it is asked.
+        """
+        asked: set[str] = set()
+        async with anyio.create_task_group() as asking:
+            while not self.record.is_terminal:
+                for key, wire in (self.record.input_requests or {}).items():
+                    if key not in asked and key not in (self.record.input_responses or {}):
+                        asked.add(key)
+                        asking.start_soon(self._ask, key, wire, request, related)
+                await anyio.sleep(POLL_SECONDS)
+                await self._load()
+                await self.check()
+            asking.cancel_scope.cancel()
+        return self.record
+
+    async def _ask(
+        self, key: str, wire: Mapping[str, Any], request: RequestContext, related: Mapping[str, Any]
+    ) -> None:
+        params: Mapping[str, Any] = wire.get("params") or {}
+        meta = {**params.get("_meta", {}), **related}
+        try:
+            answer = await request.request(wire["method"], {**params, "_meta": meta})
+        except TransportError:
+            return
+        except McpError as error:
+            code = error.code if isinstance(error, ProtocolError) else InternalError("").code
+            await self._hand_over({key: {"error": {"code": code, "message": str(error)}}})
+        else:
+            await self._hand_over({key: {"result": to_builtins(answer)}})
+
+    async def _hand_over(self, responses: Mapping[str, Any]) -> None:
+        if responses:
+            await self._change(
+                lambda record: {"input_responses": {**(record.input_responses or {}), **responses}}
+            )
+
+    async def _change(self, changes: Callable[[TaskRecord], dict[str, Any]]) -> bool:
+        while not self.record.is_terminal:
+            changed = self.record.changed(**changes(self.record))
+            if await self._store.change(changed):
+                self.record = changed
+                return True
+            await self._load()
+        return False
+
+    async def _load(self) -> None:
+        stored = await self._store.load(self.record.task_id)
+        self.record = _failed(self.record, TOO_LONG) if stored is None else stored
 
 
 class _OpenQuestion:
@@ -367,6 +535,14 @@ class _OpenQuestion:
         """Set the answer, or the reason why there is none."""
         self.answer, self.failure = answer, failure
         self.answered.set()
+
+    def settle_wire(self, response: Mapping[str, Any]) -> None:
+        """Set the answer, or the reason, that another process was given."""
+        if "error" in response:
+            error = response["error"]
+            self.settle(failure=ProtocolError(error["message"], code=error["code"]))
+        else:
+            self.settle(response["result"])
 
     def withdraw(self) -> None:
         """Cancel the request that asks the client, if there is one."""

@@ -346,7 +346,7 @@ def _listed(
     is_own = own is not None and not isinstance(own, CheckedSchema)
     if schema is None or is_own or form == "refs" or "$defs" not in schema:
         return schema
-    from ...values.type_schemas import inlined  # few schemas have definitions
+    from ...json_schema.inlining import inlined  # few schemas have definitions
 
     return inlined(schema)
 

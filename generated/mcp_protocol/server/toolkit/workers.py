@@ -76,7 +76,7 @@ def run_workers(
     runner = make_runner()
     runner.share_state_key(key)
     application = runner.asgi(path, **options)
-    limits = list(runner.process_limits)
+    limits = list(runner.process_limits) if options.get("shared") is None else []
     auth = options.get("auth")
     if auth is not None and options.get("shared") is None:
         from ..asgi.protection import protected_by  # only protected servers need it
