@@ -300,8 +300,7 @@ def read(
             contexts.append(name)
             continue
         default = parameter.default
-        notes = (each for each in (*_notes_in(annotation), default) if isinstance(each, Injector))
-        if (note := next(notes, None)) is not None:
+        if (note := _injector(annotation, default)) is not None:
             injectors[name] = note.placed(annotation, name, default, label)
             continue
         parameters[name], field = _field(name, annotation, default, descriptions.get(name))
@@ -346,6 +345,12 @@ def _check_bound(function: Callable[..., Any], signature: inspect.Signature, lab
             f"{label}: expected a bound method, got a function with {first.name!r}; "
             "register the method of an object: server.add_tool(object.method)"
         )
+
+
+def _injector(annotation: Any, default: Any) -> Injector | None:
+    """The first note of the kind in an annotation, or the default that is one."""
+    notes = (*_notes_in(annotation), default)
+    return next((note for note in notes if isinstance(note, Injector)), None)
 
 
 def _notes_in(annotation: Any) -> list[Any]:
