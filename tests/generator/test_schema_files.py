@@ -15,7 +15,7 @@ from mcpgen import schema
 from mcpgen.package import manifest
 
 REVISIONS = tuple(row.name for row in schema.revisions())
-NEWEST = REVISIONS[-1]
+SMALLEST, NEWEST = REVISIONS[0], REVISIONS[-1]
 COMMANDS = {
     "check": (("update", "pkg"), ("check", "pkg")),
     "update": (("update", "pkg"), ("update", "pkg")),
@@ -74,10 +74,10 @@ def revisions() -> list[str]:
 @pytest.mark.parametrize(
     ("revision", "commands"),
     [
-        *((NEWEST, commands) for commands in COMMANDS.values()),
-        (REVISIONS[0], COMMANDS["update"]),
+        *((SMALLEST, commands) for commands in COMMANDS.values()),
+        (NEWEST, COMMANDS["update"]),
     ],
-    ids=[*COMMANDS, "oldest"],
+    ids=[*COMMANDS, "newest"],
 )
 def test_an_edited_copy_keeps_the_revision_it_was_recorded_as(
     revision: str, commands: tuple[tuple[str, ...], ...]
@@ -95,22 +95,22 @@ def test_an_edited_copy_keeps_the_revision_it_was_recorded_as(
 
 
 def test_a_patch_outlives_an_edit_of_the_schema_file() -> None:
-    copy(NEWEST)
+    copy(SMALLEST)
     generate()
-    text = models(NEWEST).read_text("utf-8")
+    text = models(SMALLEST).read_text("utf-8")
     first = text.index('"""', text.index("class Tool("))
-    models(NEWEST).write_text(f'{text[:first]}"""Ours: {text[first + 3 :]}', "utf-8")
+    models(SMALLEST).write_text(f'{text[:first]}"""Ours: {text[first + 3 :]}', "utf-8")
     assert run("-q", "patch", "pkg").code == 0
     edit()
     assert run("-q", "update", "pkg").code == 0
-    text = models(NEWEST).read_text("utf-8")
+    text = models(SMALLEST).read_text("utf-8")
     assert ('"""Ours: ' in text, "shade: " in text) == (True, True)
 
 
 def test_an_update_that_hand_edits_stop_names_patch() -> None:
-    copy(NEWEST)
+    copy(SMALLEST)
     generate()
-    models(NEWEST).write_text("mine = 1\n", "utf-8")
+    models(SMALLEST).write_text("mine = 1\n", "utf-8")
     edit()
     done = run("update", "pkg")
     assert done.code == 1
@@ -119,13 +119,13 @@ def test_an_update_that_hand_edits_stop_names_patch() -> None:
 
 
 def test_a_file_that_was_moved_takes_the_place_of_the_only_one() -> None:
-    copy(NEWEST)
+    copy(SMALLEST)
     generate()
     edit()
     Path("my.json").rename("other.json")
     assert run("-q", "update", "pkg").code == 2
     assert run("-q", "update", "pkg", "--schema", "other.json").code == 0
-    assert revisions() == [NEWEST]
+    assert revisions() == [SMALLEST]
 
 
 def test_each_of_several_edited_files_keeps_its_revision() -> None:
@@ -140,18 +140,18 @@ def test_each_of_several_edited_files_keeps_its_revision() -> None:
 
 
 def test_a_draft_that_becomes_a_revision_stays_in_its_folder() -> None:
-    copy(NEWEST)
+    copy(SMALLEST)
     edit()
     generate()
-    copy(NEWEST)
+    copy(SMALLEST)
     assert run("-q", "update", "pkg").code == 0
     assert revisions() == ["draft"]
 
 
 def test_a_file_that_became_another_revision_is_refused() -> None:
-    copy(REVISIONS[-2])
+    copy(REVISIONS[1])
     generate()
-    copy(NEWEST)
+    copy(SMALLEST)
     done = run("update", "pkg")
-    expected = f"expected the schema of revision {REVISIONS[-2]}, got {NEWEST}"
+    expected = f"expected the schema of revision {REVISIONS[1]}, got {SMALLEST}"
     assert (done.code, expected in done.err) == (2, True)

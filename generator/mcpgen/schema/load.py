@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -23,7 +23,7 @@ from mcpgen.schema import checks, keywords
 from mcpgen.schema import errata as corrections
 from mcpgen.schema.nearest import Nearest, known_document, nearest
 from mcpgen.schema.references import plain_references
-from mcpgen.schema.revisions import entry, revisions
+from mcpgen.schema.revisions import RevisionEntry, entry, revisions
 from mcpgen.schema.structure import digest, escape, prose, structure, subschemas, unescape
 
 if TYPE_CHECKING:
@@ -114,15 +114,23 @@ def load(revision: str, *, errata: bool = True) -> Schema:
         ErrataError: A correction does not fit.
     """
     row = entry(revision)
-    path = row.folder / "schema.json"
+    file = row.folder / "errata.toml"
+    stated = file.read_bytes() if errata and file.is_file() else b""
+    return _known(row, row.folder, stated, errata=errata)
+
+
+@lru_cache(maxsize=16)
+def _known(row: RevisionEntry, folder: Path, stated: bytes, *, errata: bool) -> Schema:
+    """The schema of a row, in its folder, with what its corrections are `stated` as."""
+    path = folder / "schema.json"
     document = known_document(row)
     actual = digest(document)
     if actual != row.digest:
         raise SchemaError(
             paths.shown_path(path), "", f"the digest {row.digest} of revisions.toml", actual
         )
-    entries = corrections.read_errata(row.folder / "errata.toml") if errata else ()
-    return _schema(SchemaFile(path, document, actual), revision, entries)
+    entries = corrections.read_errata(folder / "errata.toml") if errata else ()
+    return _schema(SchemaFile(path, document, actual), row.name, entries)
 
 
 def load_file(path: Path, *, revision: str | None = None, errata: bool = True) -> Schema:
