@@ -33,6 +33,28 @@ def test_a_manifest_is_ordered_and_has_no_time_and_no_place() -> None:
     assert text == manifest.new("pkg", manifest.Options(errata=True), {}, FILES).text()
 
 
+@pytest.mark.parametrize(
+    ("chosen", "more"),
+    [
+        ({}, set()),
+        ({"models": "pydantic"}, {"models"}),
+        ({"features": ()}, {"features"}),
+        ({"gitattributes": False}, {"gitattributes"}),
+        ({"runtime": "installed"}, {"runtime"}),
+    ],
+)
+def test_a_manifest_names_options_that_are_not_the_default(
+    chosen: dict[str, Any], more: set[str], tmp_path: Path
+) -> None:
+    written = manifest.new("pkg", manifest.Options(True, **chosen), {}, {})
+    document = json.loads(written.text())
+    assert set(document["options"]) == {"errata", "parts", "transports"} | more
+    members = {"mcpgen", "generator", "package", "options", "revisions", "files"}
+    assert set(document) - {"requires"} == members
+    (tmp_path / manifest.NAME).write_text(written.text())
+    assert manifest.read(tmp_path) == written
+
+
 def test_a_file_of_unknown_revision_takes_the_only_place(tmp_path: Path) -> None:
     drafted = replace(schema_sources.of_folder("2031-01-01"), revision=schema_sources.UNNAMED)
     origin = manifest.Origin("file", "structure", "inputs")

@@ -136,6 +136,22 @@ async def test_keys_in_use_stay_in_use_while_their_issuer_is_silent(
         assert len(issuer.requests) <= 3
 
 
+async def test_a_token_in_use_ends_with_its_key(issuer: LoopbackIssuer, clock: Clock) -> None:
+    auth = protected(
+        issuers=[issuer.url], verifier=JwtVerifier(jwks=f"{issuer.url}/jwks", max_age=100)
+    )
+    new = new_key("new")
+    used = token_of("ann", iss=issuer.url)
+    other = token_of("ann", iss=issuer.url, key=new)
+    async with asgi(Guarded().server, auth=auth) as http:
+        statuses = []
+        for token in (used, used, other, used):
+            statuses.append((await http.post(HELLO, Authorization=bearer(token))).status)
+            issuer.keys = [new]
+            clock.now += 99
+    assert statuses == [200, 200, 200, 401]
+
+
 async def test_requests_without_keys_wait_for_one_fetch_only(
     issuer: LoopbackIssuer, clock: Clock, silence: Silence
 ) -> None:
