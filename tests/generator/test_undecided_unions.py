@@ -72,7 +72,8 @@ def written(folder: Path, key: str, definitions: dict[str, Any], parts: tuple[st
     path = folder / "draft.json"
     path.write_text(json.dumps({key: definitions}))
     reported: list[str] = []
-    chosen = selection(parts, ())
+    features = ("methods",) if not parts or "server" in parts else ()
+    chosen = selection(parts, (), features=features)
     request = build_request.BuildRequest("pkg", (schema_sources.of_file(path),), selection=chosen)
     output.write(folder / "pkg", pipeline.build(request, reported.append, form=dict))
     return "\n".join(reported)
