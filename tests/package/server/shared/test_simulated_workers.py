@@ -283,9 +283,11 @@ class World:
         """The response to a request, at a random worker; `None` if there is none in time."""
         message = request(REVISION, method, params, id=next(self.ids))
         reply = await self.answer("POST", message, {}, http)
-        response = None if reply is None else reply.messages[-1]
-        is_failure = response is not None and response.get("error", {}).get("code") == -32603
-        return None if is_failure and LOST not in response["error"]["message"] else response
+        if reply is None:
+            return None
+        error = reply.messages[-1].get("error", {"code": 0, "message": ""})
+        is_failure = error["code"] == -32603 and LOST not in error["message"]
+        return None if is_failure else reply.messages[-1]
 
     async def answer(self, method: str, message: Any, fields: Any, http: Http | None = None) -> Any:
         """The reply to a request, at a random worker; `None` if there is none in time."""
