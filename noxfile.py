@@ -303,8 +303,9 @@ def rest_package(session: nox.Session) -> None:
 def shared(session: nox.Session) -> None:
     """Processes that share an engine; tests of sessions, each request at a random one of three."""
     enter(session, "test")
-    words = ("-m", "not trio and not one_process", "--sample", *session.posargs, *ON_ALL_CORES)
-    run_tests(session, "--shared", "tests/package/server", *words, *recorded(session))
+    words = ("--shared", "--schedules=400", "--sample", *session.posargs, *ON_ALL_CORES)
+    selected = ("-m", "not trio and not one_process", "tests/package/server")
+    run_tests(session, *words, *selected, *recorded(session))
 
 
 def run_rest(session: nox.Session, *places: str) -> None:

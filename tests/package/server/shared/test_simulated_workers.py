@@ -1,9 +1,9 @@
 """Workers that share a state under many schedules, on a virtual clock.
 
-A schedule decides how long each operation on the state takes, when workers are paused and for how
-long, when clients leave, and which worker each request reaches. A worker that is paused for more
-than its lease counts as dead, wakes, and goes on. So all that a worker does after it was taken for
-dead is part of a schedule.
+A schedule decides how long each operation on the state takes, which of them fail, when workers are
+paused and for how long, when clients leave, and which worker each request reaches. A worker that is
+paused for more than its lease counts as dead, wakes, and goes on. So all that a worker does after
+it was taken for dead is part of a schedule.
 """
 
 from __future__ import annotations
@@ -25,10 +25,11 @@ from mcp_protocol import (
     MemoryTaskStore,
     Server,
     SharedState,
+    SharedStateError,
     TaskRecord,
     Tasks,
 )
-from package.asgi_client import SESSION, Http, asgi
+from package.asgi_client import Http, asgi
 from package.client.simulation import simulate
 from package.wire import request
 
@@ -70,22 +71,35 @@ class Worker:
 
 
 class Slow:
-    """A part of a state as one worker reaches it: each operation is slow, there and back."""
+    """A part of a state as one worker reaches it: each operation is slow, there and back.
 
-    def __init__(self, part: Any, worker: Worker) -> None:
+    Args:
+        part: The part.
+        worker: The worker.
+        fails: Whether an operation fails, before it is done or after.
+    """
+
+    def __init__(self, part: Any, worker: Worker, fails: Callable[[], bool]) -> None:
         self._part = part
         self._worker = worker
+        self._fails = fails
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         method = getattr(self._part, name)
 
         async def slowed(*arguments: Any, **more: Any) -> Any:
             await self._worker.step()
+            self._fail()
             result = await method(*arguments, **more)
             await self._worker.step()
+            self._fail()
             return result
 
         return slowed
+
+    def _fail(self) -> None:
+        if self._fails():
+            raise SharedStateError("the engine can't be reached")
 
 
 class Recorded(MemoryTaskStore):
@@ -126,6 +140,12 @@ class World:
         self.each: list[Http] = []
         self.ended: list[str] = []
         self.ids = iter(range(1, 1000))
+        self.failing = 0.0
+        self.fails_at_times = self.random.random() < 0.5
+
+    def fails(self) -> bool:
+        """Whether an operation fails; those on events do not, since some would have no id."""
+        return self.random.random() < self.failing
 
     def server(self) -> Server:
         """The server of one worker."""
@@ -157,18 +177,22 @@ class World:
         }
         async with AsyncExitStack() as stack:
             for worker in self.workers:
-                slow: dict[str, Any] = {name: Slow(part, worker) for name, part in shared.items()}
+                slow: dict[str, Any] = {
+                    name: Slow(part, worker, self.fails if name != "events" else bool)
+                    for name, part in shared.items()
+                }
                 app = self.server().asgi(shared=SharedState(**slow))
                 self.each.append(await stack.enter_async_context(asgi(_paused(app, worker))))
             await self.each[0].initialize(REVISION)
             for http in self.each:
                 http.fields |= self.each[0].fields
+            self.failing = 0.03 if self.fails_at_times else 0.0
             async with anyio.create_task_group() as tasks:
                 for _ in range(self.random.choice((1, 2))):
                     tasks.start_soon(self.call)
                 tasks.start_soon(self.use_task)
                 tasks.start_soon(self.pause)
-            assert self.each[0].fields[SESSION]
+            self.failing = 0.0
 
     async def pause(self) -> None:
         """Pause workers, some for longer than their leases last."""
@@ -193,6 +217,8 @@ class World:
             own = {**fields, LAST: last} if last else fields
             try:
                 async with http.stream(method, body, fields=own) as stream:
+                    if stream.status == 503:
+                        continue
                     assert stream.status == 200, (stream.status, stream.raw)
                     for _ in range(self.random.choice((1, 2, 50))):
                         event = await stream.event()
@@ -207,7 +233,7 @@ class World:
         assert [each["params"]["data"] for each in logged] == list(range(len(logged)))
         if "error" in response:
             assert LOST in response["error"]["message"]
-            assert any(worker.was_paused for worker in self.workers)
+            assert self.fails_at_times or any(worker.was_paused for worker in self.workers)
         else:
             assert len(logged) == most
         again = None
@@ -242,7 +268,7 @@ class World:
         if status == "completed":
             assert "task" in self.ended
         elif status == "failed":
-            assert any(worker.was_paused for worker in self.workers)
+            assert self.fails_at_times or any(worker.was_paused for worker in self.workers)
         else:
             assert is_cancelled
 
@@ -257,7 +283,11 @@ class World:
         """The response to a request, at a random worker; `None` if there is none in time."""
         message = request(REVISION, method, params, id=next(self.ids))
         reply = await self.answer("POST", message, {}, http)
-        return None if reply is None else reply.messages[-1]
+        if reply is None:
+            return None
+        error = reply.messages[-1].get("error", {"code": 0, "message": ""})
+        is_failure = error["code"] == -32603 and LOST not in error["message"]
+        return None if is_failure else reply.messages[-1]
 
     async def answer(self, method: str, message: Any, fields: Any, http: Http | None = None) -> Any:
         """The reply to a request, at a random worker; `None` if there is none in time."""
@@ -266,8 +296,8 @@ class World:
             reply = await chosen.request(method, message, **fields)
         except TimeoutError:
             return None
-        assert reply.status == 200, (reply.status, reply.body)
-        return reply
+        assert reply.status in (200, 503), (reply.status, reply.body)
+        return None if reply.status == 503 else reply
 
 
 def _paused(app: Any, worker: Worker) -> Any:
