@@ -316,7 +316,15 @@ def test_every_alternative_exists() -> None:
     for name in re.findall(r"\b(?:[A-Z][a-z]+){2,}\b", TEXTS):
         assert name in ROOT | {"TypeError"}, name
     calls: tuple[Any, ...] = (
-        *(Server, Server.tool, Server.resource, Server.asgi, Server.run, Server.mount),
+        *(
+            Server,
+            Server.tool,
+            Server.add_tool_variant,
+            Server.resource,
+            Server.asgi,
+            Server.run,
+            Server.mount,
+        ),
         *(Server.from_openapi, Server.completion, Server.method, Context.elicit, Context.log),
         *(Server.run_workers, connect, mcp_protocol.Client.listen, mcp_protocol.Client.call_tool),
         *(Timeouts, ClientLimits, mcp_protocol.Protected, CacheHint),
