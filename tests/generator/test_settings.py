@@ -128,7 +128,7 @@ def test_mcpgen_without_a_word_generates_what_the_settings_say(tmp_path: Path) -
     assert first.code == 0
     assert re.match(r"src/acme/types: \d+ files created", first.out)
     record = json.loads((tmp_path / "src/acme/types" / manifest.NAME).read_text())
-    assert record["options"]["parts"] == ["types"]
+    assert (record["options"]["parts"], record["options"]["errata"]) == (["types"], True)
     (tmp_path / "src/acme/deep").mkdir()
     again = run("generate", cwd=tmp_path / "src/acme/deep")
     assert (again.code, "unchanged" in again.out) == (0, True)

@@ -279,6 +279,15 @@ async def test_a_refused_subscription_is_refused_each_time() -> None:
         assert behind.methods.count("resources/subscribe") == 2
 
 
+async def test_a_client_in_memory_ends_its_subscription_behind_a_proxy() -> None:
+    behind = Counted()
+    async with connected(Server.proxy(behind, revision=SESSION), revision=SESSION) as pair:
+        client: Any = pair.client
+        for method in ("resources/subscribe", "resources/unsubscribe"):
+            await client.request(method, {"uri": "memo://one"})
+        await until(lambda: "resources/unsubscribe" in behind.methods)
+
+
 async def test_the_last_of_several_subscribers_ends_the_updates() -> None:
     behind = Counted()
     uri = {"uri": "memo://one"}
