@@ -10,7 +10,7 @@ from pathlib import Path
 
 from generator.selections import MIDDLE, made, written
 
-MOST = 0.25
+MOST = 0.1
 """The part of the package that such a server may leave unused, in lines."""
 
 UNUSED: Mapping[str, str] = {
@@ -18,10 +18,6 @@ UNUSED: Mapping[str, str] = {
     "json_schema/checks.py": "schemas that a user writes",
     "models.py": "names of types, for annotations",
     "other_sdks.py": "errors about names of other SDKs",
-    "REVISION/server.py": "handlers and messages of a user",
-    "runtime/stubs.py": "handlers and messages of a user",
-    "server/asgi/routes.py": "routes of a user beside the endpoint",
-    "server/reloading.py": "serve --reload",
     "server/serve_command.py": "the command line",
     "server/toolkit/argument_errors.py": "arguments that are wrong",
     "server/toolkit/prompts.py": "prompts and completions",
@@ -73,7 +69,7 @@ print(json.dumps([Path(module.__file__).relative_to(FOLDER).as_posix() for modul
 """
 
 
-def test_a_running_server_imports_three_quarters_of_its_package(tmp_path: Path) -> None:
+def test_a_running_server_imports_nearly_all_of_its_package(tmp_path: Path) -> None:
     files = made("server", "http", (MIDDLE,), features=("none",))
     folder = written(files, tmp_path).resolve()
     program = f"FOLDER, REVISION = {str(folder / 'pkg')!r}, {MIDDLE!r}\n{SERVES}"
@@ -83,7 +79,5 @@ def test_a_running_server_imports_three_quarters_of_its_package(tmp_path: Path) 
     assert done.returncode == 0, done.stderr
     lines = {path: text.count("\n") for path, text in files.items() if path.endswith(".py")}
     unused = lines.keys() - set(json.loads(done.stdout.splitlines()[-1]))
-    assert {path.replace(f"r{MIDDLE.replace('-', '_')}", "REVISION") for path in unused} == {
-        *UNUSED
-    }
+    assert unused == {*UNUSED}
     assert sum(lines[path] for path in unused) <= MOST * sum(lines.values())
