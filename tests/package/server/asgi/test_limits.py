@@ -169,6 +169,22 @@ async def test_the_time_for_a_body_ends_with_the_body(revision: str) -> None:
         assert (stream.status, b'"inf"' in stream.raw) == (200, True)
 
 
+async def test_a_request_whose_body_has_come_is_cancelled_for_no_other(revision: str) -> None:
+    web = Web()
+    message = request(revision, "tools/call", {"name": "wait", "arguments": {}})
+    body, fields = encoded(message), fields_of(revision, message)
+    async with (
+        asgi(web.server, limits=Limits(reading=1)) as http,
+        http.stream("POST", parts=[body[:9]], unfinished=True, begun=False, fields=fields) as first,
+    ):
+        await anyio.wait_all_tasks_blocked()
+        first.upload(body[9:], last=True)
+        await anyio.wait_all_tasks_blocked()
+        async with half(http, revision):
+            await anyio.wait_all_tasks_blocked()
+            assert first.status == 0
+
+
 async def test_long_bodies_have_so_many_bytes_together(revision: str) -> None:
     web = Web()
     limits = Limits(bodies=200_000, body_seconds=60)
