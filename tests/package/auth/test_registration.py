@@ -341,7 +341,7 @@ def test_a_registration_without_an_id_is_an_error(identifier: object) -> None:
 
 def test_no_client_is_registered_that_could_not_authenticate() -> None:
     world = World()
-    supported = {"token_endpoint_auth_methods_supported": ["private_key_jwt"]}
+    supported: Any = {"token_endpoint_auth_methods_supported": ["private_key_jwt"]}
     with pytest.raises(AuthorizationError, match="supports no method for a registered client"):
         identity(world, ClientProfile(), **supported)
     assert (world.asked, world.records) == ([], {})
