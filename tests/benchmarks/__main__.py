@@ -18,6 +18,7 @@ from .processes import GENERATED
 
 sys.path.insert(0, str(GENERATED))
 
+from .application import application
 from .calls import CALLS, in_memory, over_pipes
 from .codec import codec
 from .http_calls import CALLS as HTTP_CALLS
@@ -40,6 +41,7 @@ SECTIONS: dict[str, tuple[Callable[[int], Iterable[Line]], int]] = {
     "many-tools": (many_tools, 9),
     "pydantic-models": (pydantic_calls, 9),
     "stdio": (over_pipes, 9),
+    "application": (application, 9),
     "http-cpu": (cpu_over_http, 9),
     "http": (over_http, 11),
     "http-memory": (memory_held, 1),

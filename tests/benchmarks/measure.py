@@ -57,16 +57,22 @@ class RateOf:
 
 @dataclass(frozen=True)
 class Within:
-    """A target: our time is at most so many seconds."""
+    """A target: our figure is at most this one.
 
-    seconds: float
+    Attributes:
+        figure: Seconds, or what else the row counts.
+        show: Writes it, where it is no time.
+    """
+
+    figure: float
+    show: Callable[[float], str] = field(default=lambda figure: shown(figure))
 
     def met(self, times: Mapping[str, float]) -> bool:
-        """Whether our time reaches the target."""
-        return times[OURS] <= self.seconds
+        """Whether our figure reaches the target."""
+        return times[OURS] <= self.figure
 
     def __str__(self) -> str:
-        return f"{shown(self.seconds)}"
+        return f"at most {self.show(self.figure)}"
 
 
 Target: TypeAlias = AtMost | RateOf | Within
