@@ -135,7 +135,8 @@ def read_again(body: bytes, stated: RequestMetadata) -> PlainRequest:
     assert message.params is not None
     method = stated.revision.client_requests[message.method]
     params = method.decode_params(message.params)
-    return PlainRequest(message.id, method, params, message.params, params.meta or NO_META, stated)
+    meta = getattr(params, "meta", None) or NO_META  # some drafts have no such member
+    return PlainRequest(message.id, method, params, message.params, meta, stated)
 
 
 def session_of(call: PlainCall, connection: Connection) -> RequestMetadata | None:

@@ -109,7 +109,7 @@ class AsgiApplication:
         check_sessions(service, self.settings)
         if routes is not None:
             sse_path, messages_path = self.settings.sse_path, self.settings.messages_path
-            own = set() if sse_path is None else {sse_path, messages_path}
+            own: set[str] = set() if sse_path is None else {sse_path, messages_path}
             routes.check(own | self._paths, settings.auth is not None)
         if settings.protected is not None and settings.protected.resource:
             self._validator.allow([urlsplit(settings.protected.resource).hostname or ""])

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
+from typing import Any
 
 import msgspec
 
 from ..asgi.event_store import EventStore, MemoryEventStore
 from ..asgi.used_ids import MemoryUsedIds, UsedIds
-from ..toolkit.task_store import MemoryTaskStore, TaskStore
 from .bus import Bus
 from .session_store import SessionStore
 
@@ -30,16 +30,19 @@ class SharedState(msgspec.Struct, frozen=True):
         sessions: Stores the records of sessions.
         events: Stores the events of streams.
         used: Stores the ids of DPoP proofs that were used, and of sealed sessions that were ended.
-        tasks: Stores the records of tasks.
-        opened: Makes the context manager in which both are used; each event loop enters one.
+        tasks: Stores the records of tasks, a `TaskStore`; `None` for the engine, or for a store of
+            each process where there is none.
+        opened: Makes the context manager in which all are used; each event loop enters one.
+        engine: The engine that the stores are in; `None` for others.
     """
 
     bus: Bus
     sessions: SessionStore
     opened: Callable[[], AbstractAsyncContextManager[object]] = nullcontext
     events: EventStore = msgspec.field(default_factory=MemoryEventStore)
-    tasks: TaskStore = msgspec.field(default_factory=MemoryTaskStore)
+    tasks: Any = None
     used: UsedIds = msgspec.field(default_factory=lambda: MemoryUsedIds(USED_IDS))
+    engine: Any = None
 
 
 def state_of(name: str, shared: SharedState | str) -> SharedState:
@@ -63,14 +66,12 @@ def state_of(name: str, shared: SharedState | str) -> SharedState:
         RedisUsedIds,
     )
 
-    from .redis_tasks import RedisTaskStore
-
     engine = RedisEngine(shared, name)
     return SharedState(
         RedisBus(engine),
         RedisSessionStore(engine),
         engine.opened,
         events=RedisEventStore(engine),
-        tasks=RedisTaskStore(engine),
         used=RedisUsedIds(engine),
+        engine=engine,
     )

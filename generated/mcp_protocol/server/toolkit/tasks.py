@@ -327,6 +327,10 @@ class Tasks:
         """Store the records where the processes share them, unless the user said otherwise."""
         if self._is_own and state.tasks is not None:
             self.store = state.tasks
+        elif self._is_own and state.engine is not None:
+            from ..shared.redis_tasks import RedisTaskStore  # few servers have an engine
+
+            self.store = RedisTaskStore(state.engine)
 
     async def _renew(self) -> None:
         """Renew the leases of the tasks that run here, while there are some."""

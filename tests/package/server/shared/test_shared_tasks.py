@@ -81,7 +81,8 @@ async def test_any_worker_serves_a_task(engine: Engine) -> None:
 
 
 async def test_tasks_pass_between_applications_in_memory() -> None:
-    async with working(SharedState(MemoryBus(), MemorySessionStore())) as (client, _):
+    state = SharedState(MemoryBus(), MemorySessionStore(), tasks=MemoryTaskStore())
+    async with working(state) as (client, _):
         task_id = (await client.start("asks"))["taskId"]
         waiting = await client.begin("tasks/result", {"taskId": task_id})
         for _ in range(2):

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
+from typing import Any
 
 import msgspec
 
 from ..asgi.event_store import EventStore, MemoryEventStore
 from ..asgi.used_ids import MemoryUsedIds, UsedIds
-{% if "tasks" in package.has.chosen %}
-from ..toolkit.task_store import MemoryTaskStore, TaskStore
-{% endif %}
 from .bus import Bus
 from .session_store import SessionStore
 
@@ -27,20 +25,19 @@ class SharedState(msgspec.Struct, frozen=True):
         sessions: Stores the records of sessions.
         events: Stores the events of streams.
         used: Stores the ids of DPoP proofs that were used, and of sealed sessions that were ended.
-{% if "tasks" in package.has.chosen %}
-        tasks: Stores the records of tasks.
-{% endif %}
-        opened: Makes the context manager in which both are used; each event loop enters one.
+        tasks: Stores the records of tasks, a `TaskStore`; `None` for the engine, or for a store of
+            each process where there is none.
+        opened: Makes the context manager in which all are used; each event loop enters one.
+        engine: The engine that the stores are in; `None` for others.
     """
 
     bus: Bus
     sessions: SessionStore
     opened: Callable[[], AbstractAsyncContextManager[object]] = nullcontext
     events: EventStore = msgspec.field(default_factory=MemoryEventStore)
-{% if "tasks" in package.has.chosen %}
-    tasks: TaskStore = msgspec.field(default_factory=MemoryTaskStore)
-{% endif %}
+    tasks: Any = None
     used: UsedIds = msgspec.field(default_factory=lambda: MemoryUsedIds(USED_IDS))
+    engine: Any = None
 
 
 def state_of(name: str, shared: SharedState | str) -> SharedState:
@@ -64,18 +61,12 @@ def state_of(name: str, shared: SharedState | str) -> SharedState:
         RedisUsedIds,
     )
 
-{% if "tasks" in package.has.chosen %}
-    from .redis_tasks import RedisTaskStore
-
-{% endif %}
     engine = RedisEngine(shared, name)
     return SharedState(
         RedisBus(engine),
         RedisSessionStore(engine),
         engine.opened,
         events=RedisEventStore(engine),
-{% if "tasks" in package.has.chosen %}
-        tasks=RedisTaskStore(engine),
-{% endif %}
         used=RedisUsedIds(engine),
+        engine=engine,
     )
