@@ -11,7 +11,7 @@ typed messages to the client, whose class depends on the revisions.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ...protocol.param_headers import param_headers_of
 from .client_features.input_required import (
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ...apps import ToolOptions as ToolOptions
     from ...runtime.request_context import RequestContext
     from ..server_session import ServerSession
+    from .task_store import TaskStore
 
 __all__ = [
     "ClientQuestions",
@@ -40,6 +41,7 @@ __all__ = [
     "URLElicitationRequiredError",
     "param_headers_of",
     "server_session",
+    "shared_task_store",
     "without_input_required",
 ]
 
@@ -49,3 +51,13 @@ def server_session(request: RequestContext) -> ServerSession:
     from ..server_session import ServerSession  # large, and used by few tools
 
     return ServerSession(request)
+
+
+def shared_task_store(state: Any) -> TaskStore | None:
+    """The store of tasks in the state that processes share; `None` for one of each process."""
+    if state.tasks is None and state.engine is not None:
+        from ..shared.redis_tasks import RedisTaskStore  # few servers have an engine
+
+        return RedisTaskStore(state.engine)
+    store: TaskStore | None = state.tasks
+    return store

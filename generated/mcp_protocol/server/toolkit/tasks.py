@@ -47,6 +47,7 @@ from ...runtime.task_scope import TaskScope, running_loop
 from ..serving import ProcessLimit
 from .context import Context
 from .decorators import Decorators
+from .features import shared_task_store
 from .task_calls import POLL_SECONDS, TaskCall, TaskElsewhere
 from .task_store import MemoryTaskStore, Shares, TaskRecord, TaskStore
 
@@ -325,12 +326,9 @@ class Tasks:
 
     def _share(self, state: Any) -> None:
         """Store the records where the processes share them, unless the user said otherwise."""
-        if self._is_own and state.tasks is not None:
-            self.store = state.tasks
-        elif self._is_own and state.engine is not None:
-            from ..shared.redis_tasks import RedisTaskStore  # few servers have an engine
-
-            self.store = RedisTaskStore(state.engine)
+        store = shared_task_store(state)
+        if self._is_own and store is not None:
+            self.store = store
 
     async def _renew(self) -> None:
         """Renew the leases of the tasks that run here, while there are some."""
