@@ -73,7 +73,7 @@ async def open_with_process(
                         more, cause = probe_advice(peer) if process.took_input else "", None
                         if first is not None:
                             more, cause = first.description, first.error
-                        raise explained(error, argv, round(whole.seconds, 1), more) from cause
+                        raise explained(error, argv, round(whole.seconds, 2), more) from cause
                     first = _FirstProcess(error, process.stderr_tail)
                     revisions = handshakes
                 else:
