@@ -228,6 +228,9 @@ class _Index:
             "INSERT INTO tools(rowid, name, description, arguments) VALUES (?, ?, ?, ?)", rows
         )
 
+    def __del__(self) -> None:
+        self._database.close()  # or Python warns of an open one
+
     def search(self, query: str) -> Iterator[int]:
         """The numbers of the tools with a word of a query, the best first; all without words."""
         words = dict.fromkeys(_words(query).split())
