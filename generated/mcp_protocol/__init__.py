@@ -55,6 +55,7 @@ _NAMES = {
         "replace",
     ),
     ".apps": ("Csp", "ToolUi", "UI_EXTENSION", "UiResource", "ui_of"),
+    ".skills": ("Skill", "SkillResource"),
     ".auth.address_rules": ("AddressRules",),
     ".auth.flows": ("IdentityProvider",),
     ".auth.jwt_signing": ("PrivateKey",),

@@ -21,6 +21,7 @@ from .apps import (
     UiResource as UiResource,
     ui_of as ui_of,
 )
+from .skills import Skill as Skill, SkillResource as SkillResource
 from .auth.address_rules import AddressRules as AddressRules
 from .auth.flows import IdentityProvider as IdentityProvider
 from .auth.jwt_signing import PrivateKey as PrivateKey

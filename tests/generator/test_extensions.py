@@ -403,7 +403,7 @@ def test_an_extension_with_a_name_needs_no_file(tmp_path: Path) -> None:
 
 def test_an_unknown_name_is_refused_with_the_known_ones(tmp_path: Path) -> None:
     done = generated(tmp_path, "taskz")
-    assert "expected the file of an extension, or one of tasks, ui, got taskz" in done.err
+    assert "expected the file of an extension, or one of tasks, ui, skills, got taskz" in done.err
     assert not (tmp_path / "pkg").exists()
 
 

@@ -16,6 +16,7 @@ from .client_middleware import MiddlewareCalls
 from .client_settings import ConfigInput
 from .model_calls import ModelCalls
 from .listen import ClientListenCalls as ClientListenCalls
+from .skill_calls import SkillCalls as SkillCalls
 from .tool_param_headers import ToolParamHeaders as ToolParamHeaders
 from .response_cache import ResponseCache as ResponseCache
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from .callbacks import Callback, OnLog
     from .client_middleware import ClientNext, ClientRequest
     from .host import DeclaredTools, ModelApi
+    from ..skills import Skill
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -258,6 +259,103 @@ class SyncClientBase:
         return self._thread.run(
             lambda: self._base.read_ui(
                 tool=tool,
+                timeout=timeout,
+            )
+        )
+
+    def list_skills(self, *, timeout: float | None = None) -> list[Skill]:
+        """The skills that the server lists. It may have others, which `get_skill` gets.
+
+        An entry that breaks a rule is left out, with a warning.
+
+        Args:
+            timeout: Seconds for each request; `None` for no limit.
+
+        Raises:
+            MissingCapabilityError: The server has no skills.
+            RemoteError: The server answered with an error.
+            RemoteProtocolError: The result is no list.
+            RequestTimeoutError: No response in time.
+        """
+        return self._thread.run(
+            lambda: self._base.list_skills(
+                timeout=timeout,
+            )
+        )
+
+    def get_skill(self, uri: str, *, timeout: float | None = None) -> Skill:
+        """One skill, whether it is listed or not, as it is now.
+
+        Args:
+            uri: The URI of its `SKILL.md`.
+            timeout: Seconds for the request; `None` for no limit.
+
+        Raises:
+            MissingCapabilityError: The server has no skills.
+            RemoteError: The server has no such skill.
+            RemoteProtocolError: The entry breaks a rule.
+            RequestTimeoutError: No response in time.
+        """
+        return self._thread.run(
+            lambda: self._base.get_skill(
+                uri=uri,
+                timeout=timeout,
+            )
+        )
+
+    def read_skill(
+        self,
+        skill: Skill,
+        path: str = "SKILL.md",
+        *,
+        allow_dynamic: bool = False,
+        timeout: float | None = None,
+    ) -> bytes:
+        """The bytes of a file of a skill, verified by size, digest and frontmatter.
+
+        They are foreign text for a model all the same: say whose they are, ignore `allowed-tools`,
+        and run nothing without the user's consent.
+
+        Args:
+            skill: Its entry.
+            path: Its path in the skill, such as `references/FORMS.md`.
+            allow_dynamic: Whether to read a skill without digests.
+            timeout: Seconds for the request; `None` for no limit.
+
+        Raises:
+            MissingExtraError: The file is `SKILL.md`, and PyYAML is not installed.
+            RemoteError: The server answered with an error.
+            RemoteProtocolError: The file is not as the entry says.
+            RequestTimeoutError: No response in time.
+            ValueError: The entry lists no such file, or no files at all.
+        """
+        return self._thread.run(
+            lambda: self._base.read_skill(
+                skill=skill,
+                path=path,
+                allow_dynamic=allow_dynamic,
+                timeout=timeout,
+            )
+        )
+
+    def read_directory(self, uri: str, *, timeout: float | None = None) -> list[Mapping[str, Any]]:
+        """The files and directories in a directory of a skill, as wire objects of resources.
+
+        What it lists beside the entry of the skill belongs to another state of the skill.
+
+        Args:
+            uri: The URI of the directory, such as `skill.root`.
+            timeout: Seconds for each request; `None` for no limit.
+
+        Raises:
+            MissingCapabilityError: The server lists no directories.
+            RemoteError: There is no such directory.
+            RemoteProtocolError: The result is no list.
+            RequestTimeoutError: No response in time.
+        """
+        return self._thread.run(
+            lambda: self._base.read_directory(
+                uri=uri,
                 timeout=timeout,
             )
         )

@@ -8,7 +8,7 @@ the same signature and docstring; a template adds the body.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Literal
@@ -28,6 +28,8 @@ _OF_FEATURES = {
     "apps": ("app_calls.py", "AppCalls"),
 }
 """By feature: the module and the class with the methods that it adds."""
+_OF_FEATURES_ALONE = {"skills": ("skill_calls.py", "SkillCalls")}
+"""The same for a client of one server."""
 _WITHOUT = frozenset(
     {"cache", "input_rounds", "seen_as", "close", "start_call", "servers", "hold", "end", "opened"}
 )
@@ -64,7 +66,8 @@ class BlockingMethod:
 def blocking_methods(features: frozenset[str]) -> tuple[BlockingMethod, ...]:
     """The blocking methods of every client, with those of some features."""
     of_client = _methods("base.py", _CLIENT)
-    return (*_of_features(features), *_methods("base.py", _SHARED), *of_client)
+    alone = _of_features(features, _OF_FEATURES_ALONE)
+    return (*_of_features(features), *alone, *_methods("base.py", _SHARED), *of_client)
 
 
 @cache
@@ -74,8 +77,10 @@ def blocking_group_methods(features: frozenset[str]) -> tuple[BlockingMethod, ..
     return (*_of_features(features), *_methods("base.py", _SHARED), *of_group)
 
 
-def _of_features(features: frozenset[str]) -> Iterator[BlockingMethod]:
-    for name, (module, class_name) in _OF_FEATURES.items():
+def _of_features(
+    features: frozenset[str], classes: Mapping[str, tuple[str, str]] = _OF_FEATURES
+) -> Iterator[BlockingMethod]:
+    for name, (module, class_name) in classes.items():
         if name in features:
             yield from _methods(module, class_name)
 

@@ -44,6 +44,7 @@ EXPORTS = (
     _export("._wire", "types", "replace"),
     _export(".apps", "apps", "Csp"),
     _export(".apps", "apps+client", "ToolUi", "UI_EXTENSION", "UiResource", "ui_of"),
+    _export(".skills", "skills+client", "Skill", "SkillResource"),
     _export(".auth.address_rules", "client+http", "AddressRules"),
     _export(".auth.flows", "auth+client", "IdentityProvider"),
     _export(".auth.jwt_signing", "auth+client", "PrivateKey"),

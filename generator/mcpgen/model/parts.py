@@ -30,6 +30,7 @@ _TASKS = "a revision or an extension with tasks"
 """The need of tasks, beside a client or a server."""
 _TASKS_EXTENSION = "io.modelcontextprotocol/tasks"
 _UI_EXTENSION = "io.modelcontextprotocol/ui"
+_SKILLS_EXTENSION = "io.modelcontextprotocol/skills"
 _ANY_EXTENSION = "*"
 
 
@@ -193,6 +194,13 @@ FEATURES = (
         server_members=("ui",),
         client_members=("read_ui",),
         extensions=frozenset({_UI_EXTENSION}),
+    ),
+    Feature(
+        "skills",
+        frozenset(),
+        server_members=("skills",),
+        client_members=("get_skill", "list_skills", "read_directory", "read_skill"),
+        extensions=frozenset({_SKILLS_EXTENSION}),
     ),
     Feature(
         "telemetry",

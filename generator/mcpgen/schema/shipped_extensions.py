@@ -22,7 +22,7 @@ class ExtensionEntry:
         status: Whether it may still change.
         version: The day of the published state that it was taken from, as `2026-08-21`.
         source: The official schema: its repository or package, and its path.
-        official: SHA-256 of that file.
+        official: SHA-256 of that file; empty if it is a page, whose types are not published apart.
     """
 
     name: str
@@ -30,7 +30,7 @@ class ExtensionEntry:
     status: Literal["final", "draft"]
     version: str
     source: str
-    official: str
+    official: str = ""
 
     @property
     def path(self) -> Path:

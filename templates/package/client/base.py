@@ -34,6 +34,7 @@ from .feature_calls import (
     ClientListenCalls,
     FeatureCalls,
     ResponseCache,
+    SkillCalls,
     ToolParamHeaders,
     task_calls,
 )
@@ -124,7 +125,7 @@ class ClientCalls(FeatureCalls):
             requests.connection.ask_for_logs(level)
 
 
-class ClientBase(ClientListenCalls, ClientCalls):
+class ClientBase(ClientListenCalls, SkillCalls, ClientCalls):
     """An open session with a server. Rendered subclasses have a coroutine for each request.
 
     Args:

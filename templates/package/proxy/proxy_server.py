@@ -41,6 +41,7 @@ from ..runtime.pending_requests import PendingRequests
 from ..runtime.request_context import RequestContext
 from ..server.serving import Announcer
 from ..server.toolkit.dispatcher import Dispatcher, Handler
+from ..server.toolkit.features import pass_skills_on
 from ..server.toolkit.mounting import NOTHING_OF_ITS_OWN, mount_server
 from .upstream import PassedMethods, Upstream
 from .upstream_pool import UpstreamPool
@@ -203,6 +204,7 @@ class Proxy(Dispatcher):
         if RESOURCE_UPDATED in notifications:
             handlers |= {SUBSCRIBE: self._follow, UNSUBSCRIBE: self._stop_following}
         self.serve(handlers, *notifications)
+        pass_skills_on(self, capabilities, self._pass_on)
         if client.instructions != self.settings.instructions:
             instructions = client.instructions
             self.settings = msgspec.structs.replace(self.settings, instructions=instructions)

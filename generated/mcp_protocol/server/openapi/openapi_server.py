@@ -19,10 +19,11 @@ from typing import Any, TypeAlias, TypeVar
 from ..._wire import is_many, is_object
 from ...errors import MissingExtraError
 from ...foreign_text import safe_repr, safe_text, url_complaint
+from ...yaml_text import DocumentTooLargeError
 from ..toolkit.content import ToolAnnotations
 from ..toolkit.decorators import Decorators
 from ..toolkit.registry import checked_tags
-from .document import Document, DocumentTooLargeError, Spec, object_member
+from .document import Document, Spec, object_member
 from .http_operation import (
     HttpClient,
     OperationOptions,

@@ -218,7 +218,7 @@ class File(EmbeddedResource, frozen=True, kw_only=True, tag="resource"):
         if self.format is not None:
             if self.mime_type:
                 raise ValueError("expected either mime_type or format, got both")
-            _set(self, mime_type=_guessed_mime_type(f"file.{self.format.lower()}"), format=None)
+            _set(self, mime_type=guessed_mime_type(f"file.{self.format.lower()}"), format=None)
         if (self.path is None) == (self.data is None):
             raise ValueError("expected either data or path")
         name = self.name or "file"
@@ -228,7 +228,7 @@ class File(EmbeddedResource, frozen=True, kw_only=True, tag="resource"):
         else:
             expect(self.data, bytes, "data")
             data = self.data or b""
-            mime_type = self.mime_type or _guessed_mime_type(name)
+            mime_type = self.mime_type or guessed_mime_type(name)
         from urllib.parse import quote  # loads slowly, and few tools return files
 
         uri = f"file:///{quote(name)}"
@@ -346,10 +346,11 @@ def _read_file(path: FilePath, mime_type: str) -> tuple[bytes, str]:
     """
     from pathlib import Path  # not every program has it loaded
 
-    return Path(path).read_bytes(), mime_type or _guessed_mime_type(os.fsdecode(path))
+    return Path(path).read_bytes(), mime_type or guessed_mime_type(os.fsdecode(path))
 
 
-def _guessed_mime_type(name: str) -> str:
+def guessed_mime_type(name: str) -> str:
+    """The MIME type of a file by the end of its name."""
     import mimetypes  # reads files of the system
 
     return mimetypes.guess_type(name, strict=False)[0] or _BINARY
@@ -358,7 +359,7 @@ def _guessed_mime_type(name: str) -> str:
 def _media_type(ending: str, kind: str) -> str:
     """The MIME type of files with an ending, of a kind such as `image/`."""
     ending = ending.lower().removeprefix(".")
-    guessed = _guessed_mime_type(f"file.{ending}")
+    guessed = guessed_mime_type(f"file.{ending}")
     return guessed if guessed.startswith(kind) else f"{kind}{ending}"
 
 

@@ -54,6 +54,7 @@ from .features import (
     OpenURLElicitations,
     RequestStateSigner,
     URLElicitationRequiredError,
+    feature_handlers,
     server_session,
 )
 from .output_conversion import PromptResultBuilder, ToolResultBuilder, tool_result_builder
@@ -265,6 +266,7 @@ class Dispatcher:
             SUBSCRIBE: self._subscribe,
             UNSUBSCRIBE: self._subscribe,
             "completion/complete": self._complete,
+            **feature_handlers(self),
         }
 
     def _new_registry(self, row: ItemList) -> Registry[Any]:

@@ -25,9 +25,12 @@ from .client_features.questions import ClientQuestions
 from .key_ring import StateKey
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ...apps import ToolOptions as ToolOptions
     from ...runtime.request_context import RequestContext
     from ..server_session import ServerSession
+    from .dispatcher import Dispatcher, Handler
     from .task_store import TaskStore
 
 __all__ = [
@@ -39,7 +42,9 @@ __all__ = [
     "StateKey",
     "ToolOptions",
     "URLElicitationRequiredError",
+    "feature_handlers",
     "param_headers_of",
+    "pass_skills_on",
     "server_session",
     "shared_task_store",
     "without_input_required",
@@ -61,3 +66,19 @@ def shared_task_store(state: Any) -> TaskStore | None:
         return RedisTaskStore(state.engine)
     store: TaskStore | None = state.tasks
     return store
+
+
+def feature_handlers(dispatcher: Dispatcher) -> Mapping[str, Handler]:
+    """Handlers of requests about registered items that no revision has, by name."""
+    from .skills import skill_handlers  # which imports what this module is imported by
+
+    return skill_handlers(dispatcher)
+
+
+def pass_skills_on(
+    dispatcher: Dispatcher, capabilities: Mapping[str, Any], handler: Handler
+) -> None:
+    """Serve the requests about skills by the handler of a proxy, if the server behind it does."""
+    from .skills import pass_skills_on
+
+    pass_skills_on(dispatcher, capabilities, handler)

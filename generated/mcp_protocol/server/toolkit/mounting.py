@@ -277,6 +277,7 @@ class _MethodFollower:
         changes = {RESOURCE_UPDATED}
         if server.is_open and own.settings.list_changed:
             changes.update(LIST_CHANGES)
+        own.custom |= {name: server.custom[name] for name in about_items & server.custom.keys()}
         own.serve_items(about_items, *server.notifications & changes)
         others = server.handlers.keys() - own.item_handlers.keys() - self._served
         self._served |= others

@@ -36,6 +36,7 @@ from .features import RequestStateSigner, StateKey, server_session
 from .registry import Cacheable, CacheHint, cache_hints
 from .tools import SchemaForm
 from .required_scopes import RequiredScopes
+from .skills import SkillDirectories
 
 if TYPE_CHECKING:
     from anyio.abc import TaskStatus
@@ -62,7 +63,7 @@ Lifespan: TypeAlias = Callable[[Any], AbstractAsyncContextManager[Any]]
 _T = TypeVar("_T")
 
 
-class Server(AppDecorators, MethodDecorator, Overriding):
+class Server(AppDecorators, MethodDecorator, Overriding, SkillDirectories):
     """An MCP server.
 
     Args:

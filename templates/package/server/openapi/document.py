@@ -8,9 +8,8 @@ Source: OpenAPI Specification 3.0.4, 3.1.1 and 3.2.0, Reference Object.
 
 from __future__ import annotations
 
-import importlib
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import unquote
@@ -18,8 +17,8 @@ from urllib.parse import unquote
 import msgspec
 
 from ..._wire import is_many, is_object
-from ...errors import MissingExtraError
 from ...foreign_text import safe_repr, safe_text
+from ...yaml_text import LEVELS, DocumentTooLargeError, read_yaml
 
 Spec: TypeAlias = Mapping[str, Any] | str | os.PathLike[str]
 """An OpenAPI document: decoded, as the text of JSON or YAML, or the path of such a file."""
@@ -38,10 +37,6 @@ DOCUMENT_TEXT = 256 * 1024 * 1024
 
 _REFERENCES = 32  # followed in a row
 _METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace", "query")
-_YAML_TYPES = ("null", "bool", "int", "float")  # no dates: JSON has none
-_NUMBER_CHARACTERS = 400  # longer numbers take long to read, and no double is longer
-_LEVELS = 200
-_YAML_WORDS = frozenset({"yes", "no", "on", "off"})
 
 
 class Document:
@@ -180,17 +175,13 @@ class Document:
         return node
 
 
-class DocumentTooLargeError(ValueError):
-    """The document is too large as a whole, which leaving out an operation does not help."""
-
-
 class _Sizes:
     """Characters of values as JSON, roughly; what occurs in many places is measured once."""
 
     def __init__(self) -> None:
         self._known: dict[int, tuple[object, int]] = {}
 
-    def of(self, value: Any, levels: int = _LEVELS) -> int:
+    def of(self, value: Any, levels: int = LEVELS) -> int:
         """The size of a value, with a copy for each place where a part of it occurs.
 
         Raises:
@@ -258,43 +249,15 @@ def _text_of(spec: str | os.PathLike[str]) -> tuple[bytes, bool]:
 
 def _decoded(data: bytes, is_json: bool) -> Mapping[str, Any]:
     try:
-        decoded = msgspec.json.decode(data) if is_json else _yaml(data)
+        if is_json:
+            decoded = msgspec.json.decode(data)
+        else:
+            decoded = read_yaml(data, "spec", DOCUMENT_BYTES, "an OpenAPI document in YAML")
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"spec: not JSON: {safe_text(str(error))}") from error
     except RecursionError:
         raise ValueError("spec: it is nested too deep") from None
     return _object(decoded, "spec")
-
-
-def _yaml(data: bytes) -> Any:
-    """A YAML document with the types of JSON: keys are texts, as in `200:`.
-
-    Raises:
-        MissingExtraError: PyYAML is not installed.
-        ValueError: Not YAML.
-    """
-    try:
-        library: Any = importlib.import_module("yaml")
-    except ImportError as error:
-        raise MissingExtraError("an OpenAPI document in YAML", "pyyaml") from error
-    base: Any = getattr(library, "CSafeLoader", library.SafeLoader)
-    resolvers = {
-        first: [(tag, pattern) for tag, pattern in rows if tag.rpartition(":")[2] in _YAML_TYPES]
-        for first, rows in base.yaml_implicit_resolvers.items()
-    }
-    loader: Any = type("JsonTypesLoader", (base,), {"yaml_implicit_resolvers": resolvers})
-    loader.add_constructor("tag:yaml.org,2002:map", _yaml_object)
-    loader.add_constructor("tag:yaml.org,2002:bool", _yaml_bool)
-    loader.add_constructor("tag:yaml.org,2002:int", _yaml_int)
-    loader.add_constructor("tag:yaml.org,2002:float", _yaml_float)
-    try:
-        events = library.parse(data, Loader=base)
-        _check_size(_expanded_size(events))
-        return library.load(data, Loader=loader)
-    except DocumentTooLargeError:
-        raise
-    except (library.YAMLError, ValueError, TypeError, LookupError, OverflowError) as error:
-        raise ValueError(f"spec: not YAML: {safe_text(' '.join(str(error).split()))}") from error
 
 
 def _check_size(size: int) -> None:
@@ -307,83 +270,3 @@ def _check_size(size: int) -> None:
         raise DocumentTooLargeError(
             f"spec: expected at most {DOCUMENT_BYTES} characters with a copy for each alias"
         )
-
-
-def _expanded_size(events: Iterable[Any]) -> int:
-    """Characters of YAML with a copy for each alias, from its events: nothing is made of it yet.
-
-    Keys that merge objects copy while a document is read, and operations copy its values.
-
-    Raises:
-        ValueError: It is within itself.
-        DocumentTooLargeError: It is nested so deep that composing it would overrun the stack.
-    """
-    anchors: dict[str, int] = {}
-    within: list[tuple[str | None, int]] = []
-    size = 0
-    for event in events:
-        kind = type(event).__name__
-        anchor: str | None = getattr(event, "anchor", None)
-        if kind.endswith("StartEvent"):
-            within.append((anchor, size))
-            if anchor is not None:
-                anchors[anchor] = -1
-            size += 2
-        elif kind.endswith("EndEvent"):
-            anchor, before = within.pop()
-            if anchor is not None:
-                anchors[anchor] = size - before
-        elif kind == "AliasEvent":
-            copied = anchors.get(anchor or "", 0)  # without an anchor it is no YAML
-            if copied < 0:
-                raise ValueError(f"the alias {safe_repr(anchor)} is within its own anchor")
-            size += copied
-        else:
-            size += len(event.value) + 2
-            if anchor is not None:
-                anchors[anchor] = len(event.value) + 2
-        if len(within) > _LEVELS:
-            raise DocumentTooLargeError("spec: it is nested too deep")
-    return size
-
-
-def _yaml_object(loader: Any, node: Any) -> Any:
-    if node.id != "mapping":
-        raise ValueError(f"expected a mapping, got a {node.id}")
-    loader.flatten_mapping(node)
-    if any(key.id != "scalar" for key, _ in node.value):
-        raise ValueError("expected texts as keys")
-    pairs = {str(key.value): value for key, value in node.value}
-    return {name: loader.construct_object(value, deep=True) for name, value in pairs.items()}
-
-
-def _yaml_bool(loader: Any, node: Any) -> Any:
-    """A boolean; `yes`, `no`, `on` and `off` are texts, as in YAML 1.2."""
-    text = _yaml_text(node)
-    return text if text.lower() in _YAML_WORDS else loader.construct_yaml_bool(node)
-
-
-def _yaml_int(loader: Any, node: Any) -> Any:
-    """An integer; digits with colons are a text, as in YAML 1.2."""
-    text = _yaml_text(node)
-    is_number = ":" not in text and len(text) <= _NUMBER_CHARACTERS
-    return loader.construct_yaml_int(node) if is_number else text
-
-
-def _yaml_float(loader: Any, node: Any) -> Any:
-    """A number; digits with colons are a text, as in YAML 1.2."""
-    text = _yaml_text(node)
-    is_number = ":" not in text and len(text) <= _NUMBER_CHARACTERS
-    return loader.construct_yaml_float(node) if is_number else text
-
-
-def _yaml_text(node: Any) -> str:
-    """The text of a scalar that is tagged as another type.
-
-    Raises:
-        ValueError: It is no scalar.
-    """
-    if node.id != "scalar":
-        raise ValueError(f"expected a scalar, got a {node.id}")
-    text: str = node.value
-    return text

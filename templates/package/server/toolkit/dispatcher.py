@@ -49,6 +49,7 @@ from .features import (
     OpenURLElicitations,
     RequestStateSigner,
     URLElicitationRequiredError,
+    feature_handlers,
     server_session,
 )
 from .output_conversion import PromptResultBuilder, ToolResultBuilder, tool_result_builder
@@ -260,6 +261,7 @@ class Dispatcher:
             SUBSCRIBE: self._subscribe,
             UNSUBSCRIBE: self._subscribe,
             "completion/complete": self._complete,
+            **feature_handlers(self),
         }
 
     def _new_registry(self, row: ItemList) -> Registry[Any]:

@@ -1,0 +1,340 @@
+"""Skills of a server: their directories, and the requests about them.
+
+What is listed follows from the resources: each `SKILL.md` of a directory of skills has the entry of
+its skill. Servers that are mounted are asked for theirs, whose URIs then are those from outside.
+
+The extension names no declaration of clients, so that the requests are served to all of them.
+
+Source: ext-skills/specification/stable/skills.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Collection, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeGuard
+from urllib.parse import unquote
+
+import msgspec
+
+from ..._wire import Raw, encode, is_many, is_object
+from ...errors import INVALID_PARAMS, METHOD_NOT_FOUND, InvalidParamsError, ProtocolError
+from ...facts import Method
+from ...foreign_text import is_uri, safe_repr
+from ...protocol.lifecycle import CAPABILITY, settings_of
+from ...runtime.request_context import RequestContext, checked_scopes
+from ...skills import (
+    DIRECTORY_READ,
+    DIRECTORY_TYPE,
+    GET,
+    LIST,
+    READ_DIRECTORY,
+    SKILLS,
+    Skill,
+    SkillResource,
+)
+from .registry import NO_CACHING, CacheHint, checked_tags, page_bounds
+from .revision_types import field_type, structs_in
+
+if TYPE_CHECKING:
+    from .dispatcher import Dispatcher, Handler
+
+_PAGES = 1000  # a server behind a proxy may name a next page forever
+
+_logger = logging.getLogger(__name__)
+
+
+def _row(name: str) -> Method:
+    return Method(
+        name=name,
+        kind="request",
+        sender="client",
+        params=dict[str, Any],
+        params_required=False,
+        result=Any,
+        capability=(CAPABILITY, SKILLS),
+        items=None,
+        python_name=name.replace("/", "_"),
+    )
+
+
+ROWS: Mapping[str, Method] = {name: _row(name) for name in (LIST, GET, READ_DIRECTORY)}
+"""The requests of the extension, in every revision."""
+
+
+class SkillDirectories:
+    """The method of servers that serves skills."""
+
+    _dispatcher: Dispatcher
+
+    def skills(
+        self,
+        directory: str | os.PathLike[str],
+        *,
+        cache: CacheHint = NO_CACHING,
+        scopes: Collection[str] = (),
+        tags: Collection[str] = (),
+    ) -> None:
+        """Serve the skills in a directory.
+
+            server.skills("skills")
+
+        Each directory below with a file `SKILL.md` is a skill, served at `skill://` and its path;
+        the directory itself may be one, served at its name. They are read now, and once: to serve
+        others, start anew. Files that begin with a dot are left out.
+
+        Args:
+            directory: Its path.
+            cache: The cache hint of files and entries; always private if scopes are needed.
+            scopes: Scopes that they need, besides those of every request.
+            tags: Names for `enable` and `disable`; they are not sent.
+
+        Raises:
+            OSError: Something can't be read.
+            ValueError: There are no skills, or one breaks a rule: it has a link, more than 512
+                files or 16 MiB, or another name than its directory. Nothing is served then.
+            MissingExtraError: PyYAML is not installed.
+        """
+        from .skill_directories import read_skills  # loaded only if a server has some
+
+        required, names = checked_scopes(scopes), checked_tags(tags)
+        files = read_skills(directory, CacheHint(cache.ttl_ms, "private") if required else cache)
+        registry = self._dispatcher.registries.resources
+        for each in files:
+            registry.check(each.uri)
+        for each in files:
+            each.scopes, each.tags = required, names
+            registry.add(each.uri, each)
+        serve_skills(self._dispatcher, {DIRECTORY_READ: True})
+
+
+def serve_skills(
+    dispatcher: Dispatcher, settings: Mapping[str, Any], handler: Handler | None = None
+) -> None:
+    """Serve the requests about skills, and declare the extension.
+
+    Args:
+        dispatcher: That of the server.
+        settings: What it declares.
+        handler: Handles the requests; by default what is registered.
+
+    Raises:
+        ValueError: One of the methods is registered already.
+    """
+    for name, row in ROWS.items():
+        if dispatcher.custom.setdefault(name, row) is not row:
+            raise ValueError(f"method {name!r} is registered already")
+    dispatcher.declare({CAPABILITY: {SKILLS: dict(settings)}})
+    if handler is None:
+        dispatcher.serve_items(ROWS.keys())
+    else:
+        dispatcher.serve(dict.fromkeys(ROWS, handler))
+
+
+def skill_handlers(dispatcher: Dispatcher) -> Mapping[str, Handler]:
+    """The handlers of the requests about skills, for what is registered and mounted."""
+    handlers = {LIST: _list, GET: _get, READ_DIRECTORY: _read_directory}
+    return {name: partial(handler, dispatcher) for name, handler in handlers.items()}
+
+
+def pass_skills_on(
+    dispatcher: Dispatcher, capabilities: Mapping[str, Any], handler: Handler
+) -> None:
+    """Serve the requests about skills by a handler, if another server with these capabilities does.
+
+    Args:
+        dispatcher: That of a proxy.
+        capabilities: Those of the server behind it.
+        handler: Passes a request on.
+    """
+    settings = settings_of(capabilities, SKILLS)
+    if settings is not None:
+        serve_skills(dispatcher, settings, handler)
+
+
+async def _list(dispatcher: Dispatcher, request: RequestContext) -> Any:
+    visible = dispatcher.registries.resources.visible_items(request)
+    entries: dict[str, Any] = {
+        uri: msgspec.to_builtins(skill) for uri, skill in _own_skills(visible).items()
+    }
+    for mount in _mounts(dispatcher, request):
+        for entry in await _entries_inside(mount, request):
+            uri: object = entry.get("uri")
+            if _is_shown(dispatcher, mount, visible, uri):
+                entries.setdefault(uri, entry)
+    return _result(request, _page(dispatcher, request, "skills", entries), NO_CACHING)
+
+
+async def _get(dispatcher: Dispatcher, request: RequestContext) -> Any:
+    uri = _uri_of(request)
+    visible = dispatcher.registries.resources.visible_items(request)
+    own = _own_skills(visible).get(uri)
+    if own is not None and _is_permitted(dispatcher, visible[uri]):
+        return _result(request, {"skill": msgspec.to_builtins(own)}, visible[uri].cache)
+    mount, result = await _asked(dispatcher, request, uri, visible)
+    return {**result, "skill": _moved_entry(mount, result.get("skill"))}
+
+
+async def _read_directory(dispatcher: Dispatcher, request: RequestContext) -> Any:
+    uri = _uri_of(request)
+    visible = dispatcher.registries.resources.visible_items(request)
+    children: dict[str, Any] = {}
+    for skill in _own_skills(visible).values():
+        if f"{uri}/".startswith(f"{skill.root}/"):
+            children |= _children(uri, skill, visible)
+    if children:
+        return _result(request, _page(dispatcher, request, "resources", children))
+    mount, result = await _asked(dispatcher, request, uri, visible)
+    inside: Any = result.get("resources")
+    moved = [_moved(mount, each) for each in inside] if is_many(inside) else inside
+    return {**result, "resources": moved}
+
+
+def _children(uri: str, skill: Skill, visible: Mapping[str, Any]) -> dict[str, Any]:
+    """The files and directories in a directory of a skill, as resources by URI."""
+    children: dict[str, Any] = {}
+    for each in skill.resources:
+        if isinstance(each, SkillResource) and each.uri.startswith(f"{uri}/"):
+            name, slash, _ = each.uri[len(uri) + 1 :].partition("/")
+            child = f"{uri}/{name}"
+            if slash:
+                directory = {"uri": child, "name": unquote(name), "mimeType": DIRECTORY_TYPE}
+                children[child] = directory
+            elif each.uri in visible:
+                children[child] = visible[each.uri].wire("any")
+    return children
+
+
+def _own_skills(visible: Mapping[str, Any]) -> dict[str, Skill]:
+    """The skills whose files are among resources by URI, those of mounted servers left out."""
+    skills = {uri: getattr(each, "skill", None) for uri, each in visible.items()}
+    return {uri: skill for uri, skill in skills.items() if isinstance(skill, Skill)}
+
+
+def _is_permitted(dispatcher: Dispatcher, item: Any) -> bool:
+    """Whether the principal may use an item; see `dispatcher.is_permitted`."""
+    from .dispatcher import is_permitted  # which imports this module
+
+    return is_permitted(item, item.label, dispatcher.settings.forbidden_items)
+
+
+def _mounts(dispatcher: Dispatcher, request: RequestContext) -> list[Any]:
+    """The mounted servers that handle a request, those with the longest prefix first."""
+    mounts: list[Any] = [*dispatcher.mounts]
+    having = [each for each in mounts if each.has_method(request.method.name)]
+    return sorted(having, key=lambda each: -len(each.prefix or ""))
+
+
+def _is_shown(
+    dispatcher: Dispatcher, mount: Any, visible: Mapping[str, Any], uri: object
+) -> TypeGuard[str]:
+    """Whether a skill or directory of a mounted server, by its URI from outside, is shown here."""
+    if not isinstance(uri, str):
+        return False
+    if mount.is_open:
+        return not dispatcher.registries.resources.is_disabled(uri)
+    return any(key == uri or key.startswith(f"{uri}/") for key in visible)
+
+
+async def _entries_inside(mount: Any, request: RequestContext) -> list[dict[str, Any]]:
+    """The entries that a mounted server lists, with their URIs from outside.
+
+    A server behind a proxy that does not answer has none, so that the others can be used.
+    """
+    entries: list[dict[str, Any]] = []
+    cursor: str | None = None
+    for _ in range(_PAGES):
+        try:
+            page = await _inside(mount, request, cursor=cursor)
+        except ProtocolError as error:
+            if not mount.is_open:
+                raise
+            _logger.warning("skills of server %r: %s", mount.server.name, error)
+            break
+        listed = page["skills"] if is_many(page.get("skills")) else ()
+        entries += [_moved_entry(mount, each) for each in listed if is_object(each)]
+        cursor = page.get("nextCursor")
+        if not isinstance(cursor, str):
+            break
+    return entries
+
+
+async def _asked(
+    dispatcher: Dispatcher, request: RequestContext, uri: str, visible: Mapping[str, Any]
+) -> tuple[Any, dict[str, Any]]:
+    """The first mounted server that has a URI from outside, and its result.
+
+    Raises:
+        InvalidParamsError: None has it.
+    """
+    for mount in _mounts(dispatcher, request):
+        inner = mount.inner_uri(uri)
+        if inner is not None and _is_shown(dispatcher, mount, visible, uri):
+            try:
+                return mount, await _inside(mount, request, uri=inner)
+            except ProtocolError as error:
+                if error.code not in (INVALID_PARAMS, METHOD_NOT_FOUND):
+                    raise
+    kind = "a directory" if request.method.name == READ_DIRECTORY else "a skill"
+    raise InvalidParamsError(f"uri: expected the URI of {kind}, got {safe_repr(uri)}")
+
+
+async def _inside(mount: Any, request: RequestContext, **members: Any) -> dict[str, Any]:
+    """The result of a mounted server as wire object; `None` among the params leaves one out."""
+    params = {**(request.params or {}), **members}
+    params = {name: value for name, value in params.items() if value is not None}
+    result = await mount.handle(request.with_params(params, Raw(encode(params))))
+    decoded: dict[str, Any] = msgspec.json.decode(encode(result))
+    return decoded
+
+
+def _moved_entry(mount: Any, entry: Any) -> Any:
+    """An entry with its URIs from outside."""
+    resources = entry.get("resources") if is_object(entry) else None
+    if is_many(resources):
+        entry = {**entry, "resources": [_moved(mount, each) for each in resources]}
+    return _moved(mount, entry)
+
+
+def _moved(mount: Any, value: Any) -> Any:
+    """An object with its `uri` from outside, if it has one."""
+    uri = value.get("uri") if is_object(value) else None
+    if not isinstance(uri, str) or not is_uri(uri):
+        return value
+    return {**value, "uri": mount.outer_uri(uri)}
+
+
+def _page(
+    dispatcher: Dispatcher, request: RequestContext, member: str, items: Mapping[str, Any]
+) -> dict[str, Any]:
+    """A page of a list, whose items have URIs as keys."""
+    cursor = (request.params or {}).get("cursor")
+    if cursor is not None and not isinstance(cursor, str):
+        raise InvalidParamsError(f"cursor: expected a text, got {safe_repr(cursor)}")
+    start, end, following = page_bounds(member, list(items), cursor, dispatcher.settings.page_size)
+    page: dict[str, Any] = {member: list(items.values())[start:end]}
+    return page if following is None else {**page, "nextCursor": following}
+
+
+def _uri_of(request: RequestContext) -> str:
+    """The URI that a request is about.
+
+    Raises:
+        InvalidParamsError: There is none.
+    """
+    uri = (request.params or {}).get("uri")
+    if not isinstance(uri, str):
+        raise InvalidParamsError(f"uri: expected a text, got {safe_repr(uri)}")
+    return uri
+
+
+def _result(
+    request: RequestContext, members: Mapping[str, Any], cache: CacheHint | None = None
+) -> dict[str, Any]:
+    """A result with those of `resultType` and the cache hint that results of the revision have."""
+    further = {"resultType": "complete", **({} if cache is None else cache.wire())}
+    kinds = [*structs_in(request.revision.client_requests["resources/list"].result)]
+    own = {name for name in further if any(field_type(each, name) for each in kinds)}
+    return {**members, **{name: value for name, value in further.items() if name in own}}

@@ -1,0 +1,145 @@
+"""YAML of strangers with the types of JSON: no dates, no tags, keys are texts; its size is bounded.
+
+As in YAML 1.2, `yes`, `no`, `on` and `off` are texts, and so are digits with colons.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable
+from typing import Any
+
+from .errors import MissingExtraError
+from .foreign_text import safe_repr, safe_text
+
+LEVELS = 200
+"""Most levels of a document."""
+
+_YAML_TYPES = ("null", "bool", "int", "float")  # no dates: JSON has none
+_NUMBER_CHARACTERS = 400  # longer numbers take long to read, and no double is longer
+_YAML_WORDS = frozenset({"yes", "no", "on", "off"})
+
+
+class DocumentTooLargeError(ValueError):
+    """The document is too large as a whole, which leaving out an operation does not help."""
+
+
+def read_yaml(data: bytes, label: str, limit: int, needed_by: str) -> Any:
+    """A YAML document with the types of JSON: keys are texts, as in `200:`.
+
+    Args:
+        data: Its bytes.
+        label: Its name in error texts.
+        limit: Most characters with a copy for each alias.
+        needed_by: What needs PyYAML, for the error.
+
+    Raises:
+        MissingExtraError: PyYAML is not installed.
+        DocumentTooLargeError: It is nested too deep, or too large with a copy for each alias.
+        ValueError: Not YAML.
+    """
+    try:
+        library: Any = importlib.import_module("yaml")
+    except ImportError as error:
+        raise MissingExtraError(needed_by, "pyyaml") from error
+    base: Any = getattr(library, "CSafeLoader", library.SafeLoader)
+    resolvers = {
+        first: [(tag, pattern) for tag, pattern in rows if tag.rpartition(":")[2] in _YAML_TYPES]
+        for first, rows in base.yaml_implicit_resolvers.items()
+    }
+    loader: Any = type("JsonTypesLoader", (base,), {"yaml_implicit_resolvers": resolvers})
+    loader.add_constructor("tag:yaml.org,2002:map", _yaml_object)
+    loader.add_constructor("tag:yaml.org,2002:bool", _yaml_bool)
+    loader.add_constructor("tag:yaml.org,2002:int", _yaml_int)
+    loader.add_constructor("tag:yaml.org,2002:float", _yaml_float)
+    try:
+        events = library.parse(data, Loader=base)
+        if _expanded_size(events, label) > limit:
+            raise DocumentTooLargeError(
+                f"{label}: expected at most {limit} characters with a copy for each alias"
+            )
+        return library.load(data, Loader=loader)
+    except DocumentTooLargeError:
+        raise
+    except (library.YAMLError, ValueError, TypeError, LookupError, OverflowError) as error:
+        raise ValueError(f"{label}: not YAML: {safe_text(' '.join(str(error).split()))}") from error
+
+
+def _expanded_size(events: Iterable[Any], label: str) -> int:
+    """Characters of YAML with a copy for each alias, from its events: nothing is made of it yet.
+
+    Keys that merge objects copy while a document is read, and operations copy its values.
+
+    Raises:
+        ValueError: It is within itself.
+        DocumentTooLargeError: It is nested so deep that composing it would overrun the stack.
+    """
+    anchors: dict[str, int] = {}
+    within: list[tuple[str | None, int]] = []
+    size = 0
+    for event in events:
+        kind = type(event).__name__
+        anchor: str | None = getattr(event, "anchor", None)
+        if kind.endswith("StartEvent"):
+            within.append((anchor, size))
+            if anchor is not None:
+                anchors[anchor] = -1
+            size += 2
+        elif kind.endswith("EndEvent"):
+            anchor, before = within.pop()
+            if anchor is not None:
+                anchors[anchor] = size - before
+        elif kind == "AliasEvent":
+            copied = anchors.get(anchor or "", 0)  # without an anchor it is no YAML
+            if copied < 0:
+                raise ValueError(f"the alias {safe_repr(anchor)} is within its own anchor")
+            size += copied
+        else:
+            size += len(event.value) + 2
+            if anchor is not None:
+                anchors[anchor] = len(event.value) + 2
+        if len(within) > LEVELS:
+            raise DocumentTooLargeError(f"{label}: it is nested too deep")
+    return size
+
+
+def _yaml_object(loader: Any, node: Any) -> Any:
+    if node.id != "mapping":
+        raise ValueError(f"expected a mapping, got a {node.id}")
+    loader.flatten_mapping(node)
+    if any(key.id != "scalar" for key, _ in node.value):
+        raise ValueError("expected texts as keys")
+    pairs = {str(key.value): value for key, value in node.value}
+    return {name: loader.construct_object(value, deep=True) for name, value in pairs.items()}
+
+
+def _yaml_bool(loader: Any, node: Any) -> Any:
+    """A boolean; `yes`, `no`, `on` and `off` are texts, as in YAML 1.2."""
+    text = _yaml_text(node)
+    return text if text.lower() in _YAML_WORDS else loader.construct_yaml_bool(node)
+
+
+def _yaml_int(loader: Any, node: Any) -> Any:
+    """An integer; digits with colons are a text, as in YAML 1.2."""
+    text = _yaml_text(node)
+    is_number = ":" not in text and len(text) <= _NUMBER_CHARACTERS
+    return loader.construct_yaml_int(node) if is_number else text
+
+
+def _yaml_float(loader: Any, node: Any) -> Any:
+    """A number; digits with colons are a text, as in YAML 1.2."""
+    text = _yaml_text(node)
+    is_number = ":" not in text and len(text) <= _NUMBER_CHARACTERS
+    return loader.construct_yaml_float(node) if is_number else text
+
+
+def _yaml_text(node: Any) -> str:
+    """The text of a scalar that is tagged as another type.
+
+    Raises:
+        ValueError: It is no scalar.
+    """
+    if node.id != "scalar":
+        raise ValueError(f"expected a scalar, got a {node.id}")
+    text: str = node.value
+    return text

@@ -1,0 +1,405 @@
+"""Skills: directories that servers serve, and clients that verify what they read (SEP-2640).
+
+Source: ext-skills/specification/stable/skills.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcp_protocol import (
+    CacheHint,
+    Client,
+    MissingCapabilityError,
+    RemoteError,
+    RemoteProtocolError,
+    Server,
+    Skill,
+    connect,
+)
+from mcp_protocol.client.sync_client import connect_sync
+from mcp_protocol.skills import FILES, SKILL_BYTES, SKILLS
+from package.wire import ALL
+
+pytestmark = pytest.mark.anyio
+
+every = pytest.mark.parametrize("revision", ALL)
+
+REFUNDS = "skill://acme/refunds/SKILL.md"
+TEXT = "---\nname: {}\ndescription: Gives money back\nlicense: MIT\nsince: 2026-01-01\n---\n# Do\n"
+PICTURE = b"\x89PNG\0\xff"
+
+
+def put(folder: Path, files: Mapping[str, bytes | str]) -> Path:
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return folder
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Two skills, one with files; and what is left out."""
+    return put(
+        tmp_path / "skills",
+        {
+            "acme/refunds/SKILL.md": TEXT.format("refunds"),
+            "acme/refunds/forms/a b.md": "Dear {name},\r\n",
+            "acme/refunds/logo.png": PICTURE,
+            "acme/refunds/.git/config": "secret",
+            "review/SKILL.md": TEXT.format("review"),
+            "README.md": "about",
+        },
+    )
+
+
+def serving(folder: Path, **settings: Any) -> Server:
+    server = Server("shop", **settings)
+    server.skills(folder)
+    return server
+
+
+@every
+async def test_skills_are_listed_with_all_files_and_digests(revision: str, folder: Path) -> None:
+    async with connect(serving(folder), revision=revision) as client:
+        assert client.server_capabilities["extensions"] == {SKILLS: {"directoryRead": True}}
+        refunds, review = await client.list_skills()
+        assert await client.get_skill(REFUNDS) == refunds
+    assert (refunds.uri, refunds.name, review.name) == (REFUNDS, "refunds", "review")
+    assert refunds.frontmatter == {
+        "name": "refunds",
+        "description": "Gives money back",
+        "license": "MIT",
+        "since": "2026-01-01",
+    }
+    assert refunds.resources != "dynamic"
+    assert [each.uri.removeprefix(refunds.root) for each in refunds.resources] == [
+        "/SKILL.md",
+        "/forms/a%20b.md",
+        "/logo.png",
+    ]
+    logo = refunds.resources[-1]
+    assert logo.digest == f"sha256:{hashlib.sha256(PICTURE).hexdigest()}"
+    assert logo.size == len(PICTURE)
+
+
+@every
+async def test_files_of_skills_are_ordinary_resources(revision: str, folder: Path) -> None:
+    async with connect(serving(folder), revision=revision) as client:
+        listed = {each.uri: each for each in await client.list_resources()}
+        skill = await client.get_skill(REFUNDS)
+        files = [await client.read_skill(skill, name) for name in ("forms/a b.md", "logo.png")]
+        assert await client.read_skill(skill) == TEXT.format("refunds").encode()
+    entry = listed[REFUNDS]
+    assert (entry.name, entry.description) == ("refunds", "Gives money back")
+    assert entry.mime_type == "text/markdown"
+    assert files == [b"Dear {name},\r\n", PICTURE]
+    assert not [uri for uri in listed if "git" in uri or "README" in uri]
+
+
+@every
+async def test_a_directory_has_its_direct_children(revision: str, folder: Path) -> None:
+    async with connect(serving(folder, page_size=2), revision=revision) as client:
+        children = await client.read_directory("skill://acme/refunds")
+        inside = await client.read_directory("skill://acme/refunds/forms")
+        for uri in ("skill://acme", REFUNDS, "skill://acme/refunds/", "skill://acme/ref"):
+            with pytest.raises(RemoteError) as caught:
+                await client.read_directory(uri)
+            assert caught.value.code == -32602
+    kinds = {each["name"]: each["mimeType"] for each in children}
+    assert kinds == {
+        "refunds": "text/markdown",
+        "forms": "inode/directory",
+        "logo.png": "image/png",
+    }
+    assert [each["uri"] for each in inside] == ["skill://acme/refunds/forms/a%20b.md"]
+
+
+async def test_results_are_complete_and_say_how_long_they_last(folder: Path) -> None:
+    server = Server("shop")
+    server.skills(folder, cache=CacheHint(5000, "public"))
+    async with connect(server, revision="2026-07-28") as client:
+        result = json.loads(bytes(await client.request_raw("skills/get", {"uri": REFUNDS})))
+        listed = json.loads(bytes(await client.request_raw("skills/list")))
+    assert (result["resultType"], result["ttlMs"], result["cacheScope"]) == (
+        "complete",
+        5000,
+        "public",
+    )
+    assert {"ttlMs", "cacheScope", "resultType"} <= listed.keys()
+
+
+async def test_pages_of_skills_are_followed(folder: Path) -> None:
+    async with connect(serving(folder, page_size=1)) as client:
+        first = await client.request("skills/list")
+        assert len(first["skills"]) == 1
+        assert [each.name for each in await client.list_skills()] == ["refunds", "review"]
+
+
+@every
+async def test_mounts_and_proxies_rewrite_the_uris_of_skills(revision: str, folder: Path) -> None:
+    outer = serving(put(folder.parent / "own", {"SKILL.md": TEXT.format("own")}))
+    outer.mount(serving(folder), prefix="a")
+    outer.mount(Server.proxy(serving(folder)), prefix="b")
+    async with connect(outer, revision=revision) as client:
+        skills = {each.uri: each for each in await client.list_skills()}
+        assert [*skills] == [
+            "skill://own/SKILL.md",
+            *(f"skill://{p}/{n}/SKILL.md" for p in "ab" for n in ("acme/refunds", "review")),
+        ]
+        for prefix in "ab":
+            skill = await client.get_skill(f"skill://{prefix}/acme/refunds/SKILL.md")
+            assert skill == skills[skill.uri]
+            assert await client.read_skill(skill, "logo.png") == PICTURE
+            [child] = await client.read_directory(f"{skill.root}/forms")
+            assert child["uri"] == f"{skill.root}/forms/a%20b.md"
+        with pytest.raises(RemoteError, match="expected the URI of a skill"):
+            await client.get_skill("skill://c/review/SKILL.md")
+
+
+async def test_a_proxy_passes_skills_on_as_they_are(folder: Path) -> None:
+    async with connect(Server.proxy(serving(folder))) as client:
+        assert [each.name for each in await client.list_skills()] == ["refunds", "review"]
+        assert await client.read_skill(await client.get_skill(REFUNDS), "logo.png") == PICTURE
+
+
+async def test_a_skill_that_is_disabled_is_not_listed(folder: Path) -> None:
+    inner, outer = Server("inner"), Server("outer")
+    inner.skills(folder / "acme", tags=["money"])
+    outer.mount(inner, prefix="in")
+    outer.skills(folder / "review")
+    async with connect(outer) as client:
+        assert len(await client.list_skills()) == 2
+        outer.disable(tags=["money"])
+        assert [each.uri for each in await client.list_skills()] == ["skill://review/SKILL.md"]
+        with pytest.raises(RemoteError, match="expected the URI of a skill"):
+            await client.get_skill("skill://in/refunds/SKILL.md")
+
+
+async def test_a_nested_skill_is_itself_and_part_of_its_outer_one(tmp_path: Path) -> None:
+    names = ("outer/SKILL.md", "outer/inner/SKILL.md", "outer/inner/x.txt")
+    put(tmp_path, {name: TEXT.format(Path(name).parent.name) for name in names})
+    async with connect(serving(tmp_path)) as client:
+        outer, inner = await client.list_skills()
+        assert (outer.name, inner.name) == ("outer", "inner")
+        assert {*inner.resources} < {*outer.resources}
+        assert len(outer.resources) == 3
+        assert await client.read_skill(outer, "inner/x.txt")
+
+
+def link(folder: Path) -> None:
+    (folder / "secret").symlink_to("/etc/hostname")
+
+
+def linked_directory(folder: Path) -> None:
+    (folder / "up").symlink_to(folder.parent)
+
+
+def pipe(folder: Path) -> None:
+    os.mkfifo(folder / "pipe")
+
+
+def name_that_climbs(folder: Path) -> None:
+    put(folder, {"a%2f..%2f..%2fsecret": "x"})
+
+
+def name_with_backslash(folder: Path) -> None:
+    put(folder, {"a\\..\\secret": "x"})
+
+
+def name_that_is_no_text(folder: Path) -> None:
+    (folder / os.fsdecode(b"\xff")).write_text("x")
+
+
+def huge_file(folder: Path) -> None:
+    with (folder / "huge").open("wb") as file:
+        file.truncate(SKILL_BYTES + 1)
+
+
+def many_files(folder: Path) -> None:
+    put(folder, {f"{number}.txt": "" for number in range(FILES)})
+
+
+def other_name(folder: Path) -> None:
+    put(folder, {"SKILL.md": TEXT.format("other")})
+
+
+def name_in_capitals(folder: Path) -> None:
+    put(folder.parent, {"Bad/SKILL.md": TEXT.format("Bad")})
+
+
+def no_frontmatter(folder: Path) -> None:
+    put(folder, {"SKILL.md": "# Do\n"})
+
+
+def no_description(folder: Path) -> None:
+    put(folder, {"SKILL.md": "---\nname: refunds\n---\n"})
+
+
+def frontmatter_that_grows(folder: Path) -> None:
+    lines = ["a0: &a0 [x, x]", *(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]" for n in range(1, 40))]
+    put(folder, {"SKILL.md": "---\nname: refunds\n" + "\n".join(lines) + "\n---\n"})
+
+
+def frontmatter_with_code(folder: Path) -> None:
+    code = "!!python/object/apply:os.system ['true']"
+    put(folder, {"SKILL.md": f"---\nname: refunds\ndescription: {code}\n---\n"})
+
+
+HOSTILE: Mapping[Callable[[Path], None], str] = {
+    link: "'acme/refunds/secret': expected a file or directory, got another kind",
+    linked_directory: "'acme/refunds/up': expected a file or directory, got another kind",
+    pipe: "'acme/refunds/pipe': expected a file or directory, got another kind",
+    name_that_climbs: "expected a name that can be part of a URI, got 'acme/refunds/a%2f..",
+    name_with_backslash: "expected a name that can be part of a URI, got 'acme/refunds/a",
+    name_that_is_no_text: "expected a name that can be part of a URI, got 'acme/refunds/",
+    huge_file: "skill acme/refunds: expected at most 16777216 bytes in all files together",
+    many_files: "skill acme/refunds: expected at most 512 files, got 515",
+    other_name: "skill acme/refunds: name: expected 'refunds', as its directory, got 'other'",
+    name_in_capitals: "skill acme/Bad: name: expected at most 64 characters a-z",
+    no_frontmatter: "SKILL.md: expected a frontmatter between two lines '---'",
+    no_description: "SKILL.md: description: expected a text, got None",
+    frontmatter_that_grows: "expected at most 65536 characters with a copy for each alias",
+    frontmatter_with_code: "SKILL.md: not YAML: could not determine a constructor",
+}
+
+
+@pytest.mark.parametrize("spoil", HOSTILE, ids=lambda each: each.__name__)
+async def test_a_hostile_directory_gives_nothing(
+    spoil: Callable[[Path], None], folder: Path
+) -> None:
+    spoil(folder / "acme/refunds")
+    server = Server("shop")
+    with pytest.raises(ValueError, match=re.escape(HOSTILE[spoil])):
+        server.skills(folder)
+    async with connect(server) as client:
+        assert not client.supports("resources")
+        with pytest.raises(MissingCapabilityError, match=f"extensions.{SKILLS}"):
+            await client.list_skills()
+
+
+def test_a_folder_without_skills_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"expected a directory with a SKILL\.md below it"):
+        Server("shop").skills(tmp_path)
+
+
+def served(entry: Mapping[str, Any], text: str) -> Server:
+    """A server that says of a skill what it wants."""
+    server = Server("other", capabilities={"extensions": {SKILLS: {}}})
+
+    @server.method("skills/list")
+    async def list_skills() -> dict[str, Any]:
+        return {"skills": [entry, {}]}
+
+    @server.method("skills/get")
+    async def get_skill(params: dict[str, Any]) -> dict[str, Any]:
+        return {"skill": entry}
+
+    @server.resource("skill://{+path}")
+    async def read(path: str) -> str:
+        return text
+
+    return server
+
+
+OURS = TEXT.format("refunds")
+DIGEST = f"sha256:{hashlib.sha256(OURS.encode()).hexdigest()}"
+FILE: dict[str, Any] = {"uri": REFUNDS, "digest": DIGEST, "size": len(OURS)}
+FRONTMATTER = {
+    "name": "refunds",
+    "description": "Gives money back",
+    "license": "MIT",
+    "since": "2026-01-01",
+}
+ENTRY: dict[str, Any] = {"uri": REFUNDS, "frontmatter": FRONTMATTER, "resources": [FILE]}
+
+
+async def read_by(client: Client, **options: Any) -> bytes:
+    skill: Skill = await client.get_skill(REFUNDS)
+    data: bytes = await client.read_skill(skill, **options)
+    return data
+
+
+@pytest.mark.parametrize(
+    ("changes", "text", "expected"),
+    [
+        ({}, OURS[:-1] + "x", f"expected {DIGEST}, got sha256:"),
+        ({}, OURS + "x", f"expected {len(OURS)} bytes, got {len(OURS) + 1}"),
+        ({"frontmatter": {**FRONTMATTER, "allowed-tools": "Bash"}}, OURS, "expected the frontm"),
+        ({"frontmatter": {**FRONTMATTER, "license": "X"}}, OURS, "got {'name': 'refunds'"),
+    ],
+)
+async def test_what_differs_from_the_entry_is_refused(
+    changes: Mapping[str, Any], text: str, expected: str
+) -> None:
+    async with connect(served({**ENTRY, **changes}, text)) as client:
+        with pytest.raises(RemoteProtocolError) as caught:
+            await read_by(client)
+    assert expected in str(caught.value)
+    assert str(caught.value).endswith("get_skill reads the entry anew")
+
+
+async def test_only_listed_files_within_the_skill_are_read() -> None:
+    async with connect(served(ENTRY, OURS)) as client:
+        assert await read_by(client) == OURS.encode()
+        for path in ("other.md", "../x", "/etc/passwd", "a/%2e%2e/x", ""):
+            with pytest.raises(ValueError, match="path: expected"):
+                await read_by(client, path=path)
+        with pytest.raises(MissingCapabilityError, match="directoryRead"):
+            await client.read_directory("skill://acme/refunds")
+
+
+async def test_a_dynamic_skill_is_read_only_if_asked_to() -> None:
+    async with connect(served({**ENTRY, "resources": "dynamic"}, OURS)) as client:
+        with pytest.raises(ValueError, match="expected one with digests, got a dynamic one"):
+            await read_by(client)
+        assert await read_by(client, allow_dynamic=True) == OURS.encode()
+
+
+OTHER = {**FILE, "uri": "skill://acme/refunds/a.md"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"uri": 1}, "uri: expected a URI"),
+        ({"uri": "skill://acme/refunds/x.md"}, "expected a URI that ends with /SKILL.md"),
+        ({"uri": "skill://acme/other/SKILL.md"}, "name: expected 'other', as in its URI"),
+        ({"frontmatter": {"name": "refunds"}}, "description: expected a text, got None"),
+        ({"resources": None}, "resources: expected an array or 'dynamic', got None"),
+        ({"resources": []}, "expected each file once, SKILL.md among them"),
+        ({"resources": [FILE, FILE]}, "expected each file once, SKILL.md among them"),
+        ({"resources": [FILE, {**OTHER, "uri": "skill://acme/a.md"}]}, "directory of the skill"),
+        ({"resources": [FILE, {**OTHER, "uri": f"{REFUNDS[:20]}/%2e%2e/a"}]}, "without '..'"),
+        ({"resources": [{**FILE, "digest": DIGEST.upper()}]}, "expected a digest sha256:..."),
+        ({"resources": [{**FILE, "size": -1}]}, "size: expected a number of bytes, got -1"),
+        ({"resources": [{**FILE, "size": SKILL_BYTES + 1}]}, "expected at most 16777216 bytes"),
+        ({"resources": [FILE] * (FILES + 1)}, "expected at most 512 files, got 513"),
+    ],
+)
+async def test_an_entry_that_breaks_a_rule_is_left_out_or_refused(
+    changes: Mapping[str, Any], expected: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with connect(served({**ENTRY, **changes}, OURS)) as client:
+        assert await client.list_skills() == []
+        with pytest.raises(RemoteProtocolError) as caught:
+            await client.get_skill(REFUNDS)
+    assert expected in str(caught.value)
+    assert expected in caplog.text
+
+
+def test_a_blocking_client_reads_skills_too(folder: Path) -> None:
+    with connect_sync(serving(folder)) as client:
+        [refunds, _] = client.list_skills()
+        assert client.get_skill(REFUNDS) == refunds
+        assert client.read_skill(refunds, "logo.png") == PICTURE
+        assert len(client.read_directory(refunds.root)) == 3
