@@ -362,6 +362,8 @@ class Tasks:
             return False
         try:
             await self._serve(ClaimedCall(claimed, request))
+        except TransportError:
+            raise  # it is claimed again once this lease has run out
         except McpError as error:
             _logger.warning("a task can't be run again: %s", error)
             return False
