@@ -33,6 +33,7 @@ from .protected_calls import CALLS as PROTECTED_CALLS
 from .protected_calls import protected_calls
 from .pydantic_calls import pydantic_calls
 from .serving import NPM_VARIABLE
+from .shared_state import shared_state
 
 SECTIONS: dict[str, tuple[Callable[[int], Iterable[Line]], int]] = {
     "imports": (imports, 9),
@@ -46,6 +47,7 @@ SECTIONS: dict[str, tuple[Callable[[int], Iterable[Line]], int]] = {
     "http": (over_http, 11),
     "http-memory": (memory_held, 1),
     "protected": (protected_calls, 9),
+    "shared": (shared_state, 9),
     "generation": (generation, 5),
 }
 """Each section of the table, with its rounds."""

@@ -17,6 +17,8 @@ from typing import Any
 
 import uvicorn
 
+from .serving import ENGINE_VARIABLE
+
 PATH = "/mcp"
 
 Message = MutableMapping[str, Any]
@@ -98,6 +100,10 @@ def application(contender: str) -> Any:
         from . import our_server
 
         return our_server.server.asgi(PATH)
+    if contender == "shared":
+        from . import our_server
+
+        return our_server.server.asgi(PATH, shared=os.environ[ENGINE_VARIABLE])
     if contender == "varied":
         from . import varied_server
 

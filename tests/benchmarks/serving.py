@@ -19,9 +19,12 @@ NPM_VARIABLE = "MCP_NPM_PEERS"
 
 OTHERS = {
     name: (sys.executable, "-m", f"{__package__}.http_server", name)
-    for name in ("protected", "varied")
+    for name in ("protected", "varied", "shared")
 }
-"""The commands of our servers that require an access token, or have tools that take more."""
+"""The commands of our servers that require an access token, have more tools, or share an engine."""
+
+ENGINE_VARIABLE = "MCP_ENGINE"
+"""Names the URL of the engine for servers that share one."""
 
 
 def contenders() -> dict[str, tuple[str, ...]]:

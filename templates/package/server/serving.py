@@ -258,7 +258,7 @@ class Service(msgspec.Struct, frozen=True):
         on_subscription: Told the resources to whose updates a stream subscribes.
         admit: Which subjects of a subscription to a notification of an extension are admitted.
         call_plan: The plan of a tool in a revision; `None` if the application serves its calls.
-        share: Take over the state that processes share, a `SharedState`, before it is served.
+        share: Take over what processes share from their `SharedWorker`, before it is served.
         shared_keys: The keys that processes which serve together have, newest first.
     """
 

@@ -124,10 +124,22 @@ class StreamFollowed(msgspec.Struct, frozen=True, array_like=True, tag=6):
     failure: bytes
 
 
+class TaskChanged(msgspec.Struct, frozen=True, array_like=True, tag=7):
+    """The record of a task has changed.
+
+    Attributes:
+        origin: The worker that has changed it.
+        task: Id of the task.
+    """
+
+    origin: str
+    task: str
+
+
 SessionLetter: TypeAlias = (
     SessionChanged | ClientMessage | ServerMessage | StreamTaken | StreamFollowed
 )
-Letter: TypeAlias = Announcement | SessionLetter
+Letter: TypeAlias = Announcement | TaskChanged | SessionLetter
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Letter).decode
@@ -157,6 +169,7 @@ class SharedWorker:
         id: Its id: random, of letters and digits.
         state: As passed.
         handler: Handles what concerns sessions; `None` if it has none.
+        on_task_changed: Called with the id of a task whose record another worker has changed.
         is_reading: Whether it hears of changes, as far as it knows.
     """
 
@@ -164,10 +177,11 @@ class SharedWorker:
         self.id = secrets.token_hex(_ID_BYTES)
         self.state = state
         self.handler: SharedSessions | None = None
+        self.on_task_changed: Callable[[str], None] | None = None
         self.is_reading = False
         self._announcer = service.announcer
         for share in service.share:
-            share(state)
+            share(self)
         self._pending: dict[tuple[str, str], Announcement] = {}
         self._added = anyio.Event()
         self._thread = threading.get_ident()
@@ -193,6 +207,14 @@ class SharedWorker:
             SharedStateError: The engine can't be reached.
         """
         await self.state.bus.publish(_FORMAT + _encode(letter))
+
+    async def publish_task(self, task: str) -> None:
+        """Tell the other workers that the record of a task has changed.
+
+        Raises:
+            SharedStateError: The engine can't be reached.
+        """
+        await self.publish(TaskChanged(self.id, task))
 
     async def send(self, worker: str, letter: Letter) -> bool:
         """Tell one worker; `False` if that is not alive.
@@ -297,6 +319,9 @@ class SharedWorker:
         if isinstance(letter, Announcement):
             if letter.origin != self.id:
                 self._announcer.deliver(letter.name, letter.params, letter.subject)
+        elif isinstance(letter, TaskChanged):
+            if letter.origin != self.id and self.on_task_changed is not None:
+                self.on_task_changed(letter.task)
         elif letter is not None and self.handler is not None:
             await self.handler.take(letter)
 

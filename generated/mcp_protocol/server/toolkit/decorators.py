@@ -13,13 +13,13 @@ Source: server/tools, server/resources, server/prompts, server/utilities/complet
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, Unpack, overload
 
 from ...facts import Revisions
 from ...protocol.server_connection import Admit
 from ...revisions import REVISIONS
-from ...runtime.request_context import checked_scopes
+from ...runtime.request_context import RequestContext, checked_scopes
 from ..serving import ProcessLimit
 from .content import Annotations, Icon, ToolAnnotations, present, wire_of
 from .dispatcher import Announce, Dispatcher, Handler
@@ -396,6 +396,14 @@ class Decorators:
         dispatcher.declare(capabilities)
         dispatcher.serve(handlers)
         return dispatcher.announcer.announce
+
+    def serve_request(self, request: RequestContext) -> Coroutine[Any, Any, Any]:
+        """The result of a request by its handler, past middleware and rights to the method.
+
+        Raises:
+            ProtocolError: It is refused.
+        """
+        return self._dispatcher.handle(request)
 
     def remove_tool(self, name: str) -> None:
         """Remove a tool, also for clients that are connected.

@@ -70,6 +70,7 @@ class TaskRecord(msgspec.Struct, frozen=True, kw_only=True):
         input_responses: Answers by key that the process which runs it has not taken yet.
         result: The result of a completed task, as wire object.
         error: The JSON-RPC error of a failed task.
+        call: Params of the call, as wire object, if another process may run it again.
     """
 
     task_id: str
@@ -88,6 +89,7 @@ class TaskRecord(msgspec.Struct, frozen=True, kw_only=True):
     input_responses: Mapping[str, Any] | None = None
     result: Mapping[str, Any] | None = None
     error: Mapping[str, Any] | None = None
+    call: Mapping[str, Any] | None = None
 
     @property
     def is_terminal(self) -> bool:

@@ -5,9 +5,10 @@ task until then. In the extension the client answers by `tasks/update`. In 2025-
 asks it by requests, on behalf of a `tasks/result` that is being served; of several the last one
 asks, since its client may have lost the others.
 
-Processes that share a store learn of each other by its records alone. The one that runs a task
-renews its lease, and so sees what others have changed: that the task was cancelled, or answers. A
-`tasks/result` elsewhere reads the record until the task has ended.
+Processes that share a store learn of each other by its records. The one that runs a task renews
+its lease, and so sees what others have changed: that the task was cancelled, or answers. A
+`tasks/result` elsewhere reads the record until the task has ended. Where they share a bus too, each
+says by it which task it has changed, so that the others look at once.
 
 Source: basic/utilities/tasks (2025-11-25), ext-tasks/specification/draft/tasks.
 """
@@ -16,7 +17,8 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Coroutine, Mapping
+import time
+from collections.abc import Coroutine, Mapping
 from typing import Any, Protocol
 
 import anyio
@@ -59,7 +61,7 @@ from .task_store import TaskRecord, TaskStore
 _logger = logging.getLogger(__name__)
 
 POLL_SECONDS = 0.2
-"""Seconds between two looks at the record of a task that another process runs."""
+"""Seconds between two looks at the record of a task that another process runs, without news."""
 
 
 class RunningTasks(Protocol):
@@ -67,12 +69,12 @@ class RunningTasks(Protocol):
 
     store: TaskStore
 
-    def new_record(self, request: RequestContext) -> TaskRecord:
+    def new_record(self, call: TaskCall) -> TaskRecord:
         """The record of a new task."""
         ...
 
     async def began(self, call: TaskCall, record: TaskRecord) -> None:
-        """Store the first record of a task."""
+        """Store the first record of a task, or the next one of a task that was claimed."""
         ...
 
     def changed(self, call: TaskCall, record: TaskRecord) -> None:
@@ -91,10 +93,12 @@ class TaskCall:
         tasks: The tasks of the server.
         context: The request.
         related: The member of `_meta` that names the task of a message; `None` for no such member.
+        restarts: Whether another process may run the call again.
 
     Attributes:
         context: As passed.
         related: As passed.
+        restarts: As passed.
         scope: Cancels the call.
         record: The record of its task; `None` before it has begun.
         settled: Set when the task has begun, or the call has ended without one.
@@ -103,9 +107,12 @@ class TaskCall:
         request: The request that made the call.
     """
 
-    def __init__(self, tasks: RunningTasks, context: Context, related: str | None) -> None:
+    def __init__(
+        self, tasks: RunningTasks, context: Context, related: str | None, *, restarts: bool
+    ) -> None:
         self.context = context
         self.related = related
+        self.restarts = restarts
         self.scope = anyio.CancelScope()
         self.record: TaskRecord | None = None
         self.settled = anyio.Event()
@@ -138,13 +145,16 @@ class TaskCall:
         own = (each for each in reversed(self._waiting) if each.peer is self.request.peer)
         return next(own, None)
 
-    async def begin(self) -> None:
-        """Make a task of the call."""
-        record = self._tasks.new_record(self.request)
+    async def begin(self, claimed: TaskRecord | None = None) -> None:
+        """Make a task of the call.
+
+        Args:
+            claimed: The record of a task that another process ran, and this one runs again.
+        """
+        record = self._tasks.new_record(self) if claimed is None else claimed
         await self._tasks.began(self, record)
         self.record = record
-        if record.ttl_ms is not None:
-            self.scope.deadline = anyio.current_time() + record.ttl_ms / 1000
+        self.scope.deadline = anyio.current_time() + record.expires - time.time()
         self.context.questions = _TaskQuestions(self, self.context.multi_round_trip())
         if self.related is not None:
             self.context.request_context = _TaskContext(self)
@@ -224,9 +234,9 @@ class TaskCall:
         """Take over the stored record; stop if the task has ended, or is another process's."""
         stored = await self._tasks.store.load(record.task_id)
         if stored is None:
-            stored = _failed(record, TOO_LONG)
+            stored = failed(record, TOO_LONG)
         elif stored.fence != record.fence:
-            stored = _failed(record, LOST)
+            stored = failed(record, LOST)
         self.record = stored
         if stored.is_terminal:
             self._wake()
@@ -393,113 +403,13 @@ def _input_changes(requests: Mapping[str, Any]) -> dict[str, Any]:
     return {"status": status, "input_requests": requests or None}
 
 
-def _failed(record: TaskRecord, text: str) -> TaskRecord:
+def failed(record: TaskRecord, text: str) -> TaskRecord:
     """The end of a task that its process can't go on with."""
     error = InternalError(text)
     failure = {"code": error.code, "message": error.message}
     return record.changed(
         status="failed", input_requests=None, result=None, error=failure, message=error.message
     )
-
-
-class TaskElsewhere:
-    """A task that another process runs, or ran, as a request here sees it.
-
-    Args:
-        store: The store that the processes share.
-        record: The record of the task.
-        worker: This process.
-
-    Attributes:
-        record: The record as it was loaded last.
-    """
-
-    def __init__(self, store: TaskStore, record: TaskRecord, worker: str) -> None:
-        self.record = record
-        self._store = store
-        self._worker = worker
-
-    async def check(self) -> None:
-        """Fail the task if the process that ran it is gone."""
-        if not self.record.is_terminal:
-            claimed = await self._store.claim(self.record.task_id, self._worker)
-            if claimed is not None:
-                await self._store.change(_failed(claimed, LOST))
-                await self._load()
-
-    async def cancel(self) -> bool:
-        """Cancel the task; `False` if it has ended."""
-        return await self._change(lambda _: {"status": "cancelled", "input_requests": None})
-
-    async def answer(self, request: RequestContext, responses: Mapping[str, Any]) -> None:
-        """Hand answers to the process that waits for them; those to no open question are ignored.
-
-        Raises:
-            InvalidParamsError: An answer does not fit its question. None was handed on.
-        """
-        open_requests = self.record.input_requests or {}
-        fitting = {key: each for key, each in responses.items() if key in open_requests}
-        for key, answer in fitting.items():
-            name = open_requests[key]["method"]
-            revision = request.revision
-            row = revision.server_requests.get(name) or revision.input_requests[name]
-            if error := mismatch(answer, row.result):
-                raise InvalidParamsError(f"inputResponses.{safe_repr(key)}: {error}")
-        await self._hand_over({key: {"result": each} for key, each in fitting.items()})
-
-    async def wait(self, request: RequestContext, related: Mapping[str, Any]) -> TaskRecord:
-        """The record of the task when it has ended.
-
-        Args:
-            request: A `tasks/result`, on whose behalf the client is asked meanwhile.
-            related: `_meta` of what it is asked.
-        """
-        asked: set[str] = set()
-        async with anyio.create_task_group() as asking:
-            while not self.record.is_terminal:
-                for key, wire in (self.record.input_requests or {}).items():
-                    if key not in asked and key not in (self.record.input_responses or {}):
-                        asked.add(key)
-                        asking.start_soon(self._ask, key, wire, request, related)
-                await anyio.sleep(POLL_SECONDS)
-                await self._load()
-                await self.check()
-            asking.cancel_scope.cancel()
-        return self.record
-
-    async def _ask(
-        self, key: str, wire: Mapping[str, Any], request: RequestContext, related: Mapping[str, Any]
-    ) -> None:
-        params: Mapping[str, Any] = wire.get("params") or {}
-        meta = {**params.get("_meta", {}), **related}
-        try:
-            answer = await request.request(wire["method"], {**params, "_meta": meta})
-        except TransportError:
-            return
-        except McpError as error:
-            code = error.code if isinstance(error, ProtocolError) else InternalError("").code
-            await self._hand_over({key: {"error": {"code": code, "message": str(error)}}})
-        else:
-            await self._hand_over({key: {"result": to_builtins(answer)}})
-
-    async def _hand_over(self, responses: Mapping[str, Any]) -> None:
-        if responses:
-            await self._change(
-                lambda record: {"input_responses": {**(record.input_responses or {}), **responses}}
-            )
-
-    async def _change(self, changes: Callable[[TaskRecord], dict[str, Any]]) -> bool:
-        while not self.record.is_terminal:
-            changed = self.record.changed(**changes(self.record))
-            if await self._store.change(changed):
-                self.record = changed
-                return True
-            await self._load()
-        return False
-
-    async def _load(self) -> None:
-        stored = await self._store.load(self.record.task_id)
-        self.record = _failed(self.record, TOO_LONG) if stored is None else stored
 
 
 class _OpenQuestion:

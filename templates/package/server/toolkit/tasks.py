@@ -3,8 +3,8 @@
 The call of such a tool runs in the background and survives its request. What `Context` asks the
 client becomes an input request of the task, and the function waits for the answer: other than in a
 request, it is not run again. The record of a task lies in a `TaskStore`; the work itself belongs to
-the process that began it. Where processes share a store, any of them serves any task, and fails
-one whose process is gone.
+the process that began it. Where processes share a store, any of them serves any task, and one whose
+process is gone fails, or is run again where its tool was registered so.
 
 The same tools serve both designs. In 2025-11-25 the client asks for a task by `params.task`, and
 each tool says in `execution.taskSupport` whether it may. In the extension the server decides, for
@@ -18,8 +18,8 @@ from __future__ import annotations
 import logging
 import secrets
 import time
-from collections.abc import Coroutine, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from typing import Any, Literal, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -30,9 +30,11 @@ from ..._wire import to_builtins
 from ...errors import (
     InternalError,
     InvalidParamsError,
+    McpError,
     MethodNotFoundError,
     MissingCapabilityError,
     ProtocolError,
+    TransportError,
 )
 from ...foreign_text import safe_repr
 from ...protocol.lifecycle import CAPABILITY, settings_of
@@ -43,7 +45,8 @@ from ..serving import ProcessLimit
 from .context import Context
 from .decorators import Decorators
 from .features import shared_task_store
-from .task_calls import POLL_SECONDS, TaskCall, TaskElsewhere
+from .shared_tasks import RUNS, ClaimedCall, TaskElsewhere, TaskNews, call_params
+from .task_calls import LOST, POLL_SECONDS, TaskCall, failed
 from .task_store import MemoryTaskStore, Shares, TaskRecord, TaskStore
 
 IDENTIFIER = "io.modelcontextprotocol/tasks"
@@ -118,8 +121,11 @@ class Tasks:
         self._connections = WeakKeyDictionary[PendingRequests, str]()
         self._calls: dict[Context, TaskCall] = {}
         self._running: dict[str, TaskCall] = {}
+        self._watched: dict[str, list[TaskNews]] = {}
+        self._shared_worker: Any = None  # a SharedWorker, where processes share state
         self._loop: object = None
         self._scope: TaskScope | None = None
+        self._serve = server.serve_request
         self._announce = server.handle_requests(
             {
                 GET: self._get,
@@ -139,6 +145,26 @@ class Tasks:
     def required(self) -> TaskMode:
         """Runs calls as tasks, and refuses others (-32601; of the extension, -32021)."""
         return TaskMode(self, "required")
+
+    def runner(
+        self,
+        support: Literal["optional", "required"] = "optional",
+        *,
+        restart: Literal["fail", "again"] = "fail",
+    ) -> TaskMode:
+        """Runs calls as `Tasks` itself does, or as `required` does, and says what a lost one does.
+
+            @server.tool(runner=tasks.runner(restart="again"))
+            async def report(year: int) -> str: ...
+
+        Args:
+            support: Whether calls may be tasks, or have to be.
+            restart: What becomes of a task whose process is gone, where processes share a store:
+                it fails, or another process runs the function again from its start, with the same
+                arguments. The first run may have done anything between nothing and all, so doing
+                it again has to do no harm. After `RUNS` runs the task fails.
+        """
+        return TaskMode(self, support, restarts=restart == "again")
 
     @property
     def on_begin(self) -> TaskMode:
@@ -186,6 +212,7 @@ class Tasks:
         *,
         related: str | None,
         at_once: bool,
+        restarts: bool,
     ) -> Any:
         """The response to a call: `CreateTaskResult`, or the result of a call that began no task.
 
@@ -194,15 +221,18 @@ class Tasks:
             coroutine: Gives the result of the tool.
             related: The member of `_meta` that names the task of a message, in 2025-11-25.
             at_once: Whether it is a task from its start, or from `begin`.
+            restarts: Whether another process may run it again.
 
         Raises:
             BaseException: The call raised it before it was a task.
         """
-        call = TaskCall(self, context, related)
+        call = TaskCall(self, context, related, restarts=restarts)
+        request = call.request
+        claimed = request.claimed if isinstance(request, ClaimedCall) else None
         try:
             scope = await self._background()
-            if at_once:
-                await call.begin()
+            if at_once or claimed is not None:
+                await call.begin(claimed)
         except BaseException:
             coroutine.close()
             raise
@@ -224,12 +254,13 @@ class Tasks:
             raise call.error
         return call.result
 
-    def new_record(self, request: RequestContext) -> TaskRecord:
+    def new_record(self, call: TaskCall) -> TaskRecord:
         """The record of a new task.
 
         Raises:
             InternalError: There are too many tasks, altogether or of this client.
         """
+        request = call.request
         client = self._client(request)
         if not self._slots.has(client):
             raise InternalError(
@@ -246,14 +277,18 @@ class Tasks:
             updated=now,
             ttl_ms=self._ttl_of(request),
             poll_interval_ms=self._poll_interval_ms,
+            call=call_params(request) if call.restarts else None,
         )
 
     async def began(self, call: TaskCall, record: TaskRecord) -> None:
-        """Store the first record of a task."""
+        """Store the first record of a task, or the next one of a task that was claimed."""
         self._running[record.task_id] = call
         self._slots.take(record.client)
         try:
-            await self.store.create(record)
+            if record.fence == 1:
+                await self.store.create(record)
+            elif not await self.store.change(record):
+                raise InternalError(LOST)
         except BaseException:
             self._leave(record)
             raise
@@ -270,6 +305,69 @@ class Tasks:
             self._announce(CHANGED, record.wire(), record.task_id)
         elif self._scope is not None:
             self._scope.start_soon(call.request.peer.notify, STATUS_CHANGED, record.core_wire())
+        if self._scope is not None and self._shared_worker is not None:
+            self._scope.start_soon(self.tell, record.task_id)
+
+    async def tell(self, task_id: str) -> None:
+        """Tell the other processes that a record has changed, if they can be reached."""
+        self._wake(task_id)
+        if self._shared_worker is not None:
+            try:
+                await self._shared_worker.publish_task(task_id)
+            except TransportError as error:
+                _logger.debug("other processes see later that a task has changed: %s", error)
+
+    @contextmanager
+    def watching(self, task_id: str) -> Iterator[TaskNews]:
+        """Changes of a task, as other processes tell them while the block runs."""
+        news = TaskNews()
+        watching = self._watched.setdefault(task_id, [])
+        watching.append(news)
+        try:
+            yield news
+        finally:
+            watching.remove(news)
+            if not watching:
+                del self._watched[task_id]
+
+    def _wake(self, task_id: str) -> None:
+        for news in self._watched.get(task_id, ()):
+            news.set()
+
+    def _hear(self, task_id: str) -> None:
+        """Look at a record that another process has changed."""
+        self._wake(task_id)
+        call = self._running.get(task_id)
+        if call is not None and self._scope is not None:
+            self._scope.start_soon(self._renew_lease, call)
+
+    async def claim(self, record: TaskRecord, request: RequestContext) -> bool:
+        """Run again, or fail, a task whose process is gone; `False` if it is not.
+
+        A task that may be run again waits for a process that has room for it.
+        """
+        if record.call is not None and not self._slots.has(record.client):
+            return False
+        claimed = await self.store.claim(record.task_id, self._worker)
+        if claimed is None:
+            return False
+        if not await self._run_again(claimed, request):
+            await self.store.change(failed(claimed, LOST))
+        await self.tell(record.task_id)
+        return True
+
+    async def _run_again(self, claimed: TaskRecord, request: RequestContext) -> bool:
+        """Run a task that was claimed, if it may be; its messages go to the client that asks."""
+        if claimed.call is None or claimed.fence > RUNS:
+            return False
+        try:
+            await self._serve(ClaimedCall(claimed, request))
+        except TransportError:
+            raise  # it is claimed again once this lease has run out
+        except McpError as error:
+            _logger.warning("a task can't be run again: %s", error)
+            return False
+        return True
 
     def ended(self, call: TaskCall) -> None:
         """Forget a call that has ended."""
@@ -319,11 +417,13 @@ class Tasks:
         await self._scope.start()
         return self._scope
 
-    def _share(self, state: Any) -> None:
+    def _share(self, worker: Any) -> None:
         """Store the records where the processes share them, unless the user said otherwise."""
-        store = shared_task_store(state)
+        store = shared_task_store(worker.state)
         if self._is_own and store is not None:
             self.store = store
+        self._shared_worker = worker
+        worker.on_task_changed = self._hear
 
     async def _renew(self) -> None:
         """Renew the leases of the tasks that run here, while there are some."""
@@ -331,14 +431,16 @@ class Tasks:
             while self._running:
                 await anyio.sleep(POLL_SECONDS)
                 for call in list(self._running.values()):
-                    if not (call.has_questions or call.needs_renewal(_RENEW_SECONDS)):
-                        continue
-                    try:
-                        await call.renew()
-                    except Exception as error:
-                        _logger.debug("the lease of a task is not renewed: %r", error)
+                    if call.has_questions or call.needs_renewal(_RENEW_SECONDS):
+                        await self._renew_lease(call)
         finally:
             self._is_renewing = False
+
+    async def _renew_lease(self, call: TaskCall) -> None:
+        try:
+            await call.renew()
+        except Exception as error:
+            _logger.debug("the lease of a task is not renewed: %r", error)
 
     async def _get(self, request: RequestContext) -> Mapping[str, Any]:
         place = await self._place(request)
@@ -351,7 +453,7 @@ class Tasks:
         if place.call is not None:
             await place.call.answer(responses)
         else:
-            await place.elsewhere.answer(request, responses)
+            await place.elsewhere.answer(responses)
 
     async def _cancel(self, request: RequestContext) -> Mapping[str, Any] | None:
         place = await self._place(request)
@@ -371,7 +473,7 @@ class Tasks:
         if place.call is not None:
             record = await place.call.wait(request)
         else:
-            record = await place.elsewhere.wait(request, related)
+            record = await place.elsewhere.wait(related)
         if record.status == "cancelled":
             raise InvalidParamsError("taskId: the task was cancelled, so it has no result")
         if record.error is not None:
@@ -412,11 +514,10 @@ class Tasks:
     async def _place(self, request: RequestContext) -> _Place:
         """Where the task that a request names runs, or ran."""
         record = await self._record(request)
-        call = self._running.get(record.task_id)
-        elsewhere = TaskElsewhere(self.store, record, self._worker)
-        if call is None:
+        elsewhere = TaskElsewhere(self, record, request)
+        if record.task_id not in self._running:
             await elsewhere.check()
-        return _Place(call, elsewhere)
+        return _Place(self._running.get(record.task_id), elsewhere)
 
 
 class _Place(NamedTuple):
@@ -453,6 +554,7 @@ class TaskMode:
         support: Whether calls may be tasks, have to be, or must not be.
         at_once: Whether a call is a task from its start, or from `Tasks.begin`; in 2025-11-25 it
             is one from its start.
+        restarts: Whether another process may run a call again.
     """
 
     def __init__(
@@ -461,10 +563,12 @@ class TaskMode:
         support: Literal["optional", "required", "forbidden"],
         *,
         at_once: bool = True,
+        restarts: bool = False,
     ) -> None:
         self._tasks = tasks
         self._support = support
         self._at_once = at_once
+        self._restarts = restarts
 
     @property
     def tool_members(self) -> Mapping[str, Any]:
@@ -481,11 +585,17 @@ class TaskMode:
                 extension.
         """
         request = context.request_context
+        if isinstance(request, ClaimedCall):
+            if not self._restarts:
+                call.close()
+                raise InternalError("the tool does not run again")
+            related = request.revision.facts.meta.related_task if _is_core(request) else None
+            return self._respond(context, call, related, at_once=True)
         if _is_core(request):
             is_task = request.params.task is not None
             if is_task and self._support != "forbidden":
                 related = request.revision.facts.meta.related_task
-                return self._tasks.respond(context, call, related=related, at_once=True)
+                return self._respond(context, call, related, at_once=True)
             if is_task or self._support == "required":
                 call.close()
                 verb = "forbids" if is_task else "requires"
@@ -497,11 +607,23 @@ class TaskMode:
         if self._support == "forbidden":
             return call
         if UPDATE in request.revision.client_requests and _declares_extension(request):
-            return self._tasks.respond(context, call, related=None, at_once=self._at_once)
+            return self._respond(context, call, None, at_once=self._at_once)
         if self._support == "required":
             call.close()
             raise MissingCapabilityError((CAPABILITY, IDENTIFIER), request.method.name)
         return call
+
+    def _respond(
+        self,
+        context: Context,
+        call: Coroutine[Any, Any, Any],
+        related: str | None,
+        *,
+        at_once: bool,
+    ) -> Coroutine[Any, Any, Any]:
+        return self._tasks.respond(
+            context, call, related=related, at_once=at_once, restarts=self._restarts
+        )
 
 
 def _is_core(request: RequestContext) -> bool:

@@ -75,6 +75,12 @@ class Engine:
             self._process = None
             self._socket.unlink(missing_ok=True)
 
+    @property
+    def pid(self) -> int:
+        """Its process."""
+        assert self._process is not None
+        return self._process.pid
+
     def ask(self, *words: str) -> str:
         """The raw reply to a command, over a connection of its own."""
         with socket.socket(socket.AF_UNIX) as connection:

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import AsyncExitStack, contextmanager, suppress
+from itertools import pairwise
 from random import Random
 from typing import Any
 
@@ -29,6 +30,8 @@ from mcp_protocol import (
     TaskRecord,
     Tasks,
 )
+from mcp_protocol.server.toolkit.shared_tasks import RUNS
+from mcp_protocol.server.toolkit.task_calls import LOST as LOST_TASK
 from package.asgi_client import Http, asgi
 from package.client.simulation import simulate
 from package.wire import request
@@ -46,11 +49,11 @@ class Worker:
         random: Decides how long operations take.
 
     Attributes:
-        was_paused: Whether it was paused for long enough to count as dead.
+        longest: Seconds of its longest pause; after more than one it may count as dead.
     """
 
     def __init__(self, random: Random) -> None:
-        self.was_paused = False
+        self.longest = 0.0
         self._random = random
         self._runs = anyio.Event()
         self._runs.set()
@@ -107,11 +110,20 @@ class Recorded(MemoryTaskStore):
 
     Attributes:
         written: The versions, in the order in which they were stored.
+        renewed: The fences of records whose lease was renewed, each with that of the stored one.
     """
 
     def __init__(self) -> None:
         super().__init__(clock=anyio.current_time)
         self.written: list[TaskRecord] = []
+        self.renewed: list[tuple[int, int]] = []
+
+    async def renew(self, record: TaskRecord) -> int | None:
+        version = await super().renew(record)
+        stored = await self.load(record.task_id)
+        if version is not None and stored is not None:
+            self.renewed.append((record.fence, stored.fence))
+        return version
 
     async def change(self, record: TaskRecord) -> bool:
         is_stored = await super().change(record)
@@ -138,14 +150,22 @@ class World:
         self.workers = [Worker(self.random) for _ in range(3)]
         self.tasks = Recorded()
         self.each: list[Http] = []
-        self.ended: list[str] = []
+        self.begun: list[str] = []
         self.ids = iter(range(1, 1000))
         self.failing = 0.0
+        self.failing_until = 0.0
         self.fails_at_times = self.random.random() < 0.5
+        self.restarts = self.random.random() < 0.5
 
     def fails(self) -> bool:
         """Whether an operation fails; those on events do not, since some would have no id."""
-        return self.random.random() < self.failing
+        return anyio.current_time() < self.failing_until or self.random.random() < self.failing
+
+    @property
+    def loses_leases(self) -> bool:
+        """Whether a lease may run out: a worker is paused for long, or the engine fails too."""
+        longest = max(worker.longest for worker in self.workers)
+        return longest > 1.0 or (self.fails_at_times and longest > 0.0)
 
     def server(self) -> Server:
         """The server of one worker."""
@@ -159,11 +179,17 @@ class World:
                 await ctx.info(number)
             return "over"
 
-        @server.tool(runner=tasks)
-        async def work(name: str) -> str:
-            await anyio.sleep(self.random.choice((0.0, 0.5, 4.0)))
-            self.ended.append(name)
-            return name
+        @server.tool(runner=tasks.runner(restart="again" if self.restarts else "fail"))
+        async def work(ctx: Context) -> str:
+            run = tasks._worker
+            self.begun.append(run)
+            for _ in range(2):
+                await anyio.sleep(self.random.choice((0.0, 0.5, 2.0)))
+                with suppress(SharedStateError):
+                    await tasks.report(ctx, run)
+            if self.fails_at_times:  # for less than a lease
+                self.failing_until = anyio.current_time() + self.random.choice((0.0, 0.3))
+            return run
 
         return server
 
@@ -199,7 +225,7 @@ class World:
         for _ in range(self.random.choice((0, 1, 2))):
             await anyio.sleep(self.random.uniform(0.0, 3.0))
             worker, seconds = self.random.choice(self.workers), self.random.choice((1.0, 5.0, 9.0))
-            worker.was_paused = worker.was_paused or seconds > 1.0
+            worker.longest = max(worker.longest, seconds)
             with worker.paused():
                 await anyio.sleep(seconds)
 
@@ -233,7 +259,7 @@ class World:
         assert [each["params"]["data"] for each in logged] == list(range(len(logged)))
         if "error" in response:
             assert LOST in response["error"]["message"]
-            assert self.fails_at_times or any(worker.was_paused for worker in self.workers)
+            assert self.fails_at_times or self.loses_leases
         else:
             assert len(logged) == most
         again = None
@@ -244,7 +270,7 @@ class World:
 
     async def use_task(self) -> None:
         """Begin a task, look at it, perhaps cancel it, and compare what all workers say of it."""
-        call = {"name": "work", "arguments": {"name": "task"}, "task": {}}
+        call = {"name": "work", "arguments": {}, "task": {}}
         created = await self.ask("tools/call", call)
         if created is None:
             return
@@ -265,12 +291,20 @@ class World:
         fences = [record.fence for record in own]
         assert fences == sorted(fences)
         assert {record.version for record in own} == {*range(2, len(own) + 2)}
+        # No run writes after another worker has claimed the task.
+        assert all(fence == stored for fence, stored in self.tasks.renewed)
+        said = [after for before, after in pairwise(own) if after.message != before.message]
+        assert all(record.message in (None, LOST_TASK, record.worker) for record in said)
         if status == "completed":
-            assert "task" in self.ended
+            result = own[-1].result or {}
+            assert result["content"][0]["text"] == own[-1].worker
         elif status == "failed":
-            assert self.fails_at_times or any(worker.was_paused for worker in self.workers)
+            assert self.loses_leases
+            assert own[-1].fence > (RUNS if self.restarts else 1)
         else:
             assert is_cancelled
+        assert len(self.begun) == 1 or self.restarts
+        assert len(self.begun) == 1 or self.loses_leases
 
     async def ask_until(self, http: Http, method: str, task_id: str) -> Any:
         """The response of one worker, however long it is paused."""

@@ -247,6 +247,7 @@ async def test_a_question_waits_for_a_request_of_the_result(transport: str) -> N
             await client.answer(question, ACCEPTED)
         response = await client.response(waiting)
         assert response["result"]["content"][0]["text"] == "Ada and Ada"
+        await client.until(lambda each: each.get("params", {}).get("status") == "completed")
         statuses = [
             each["params"]["status"]
             for each in client.inbox

@@ -1,0 +1,213 @@
+"""Tasks that other processes run: served here by their records, and claimed once those are gone.
+
+Source: basic/utilities/tasks (2025-11-25), ext-tasks/specification/draft/tasks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, suppress
+from typing import Any, Protocol
+
+import anyio
+import msgspec
+
+from ..._wire import UNREADABLE, Raw, to_builtins
+from ...errors import InternalError, InvalidParamsError, McpError, ProtocolError, TransportError
+from ...foreign_text import safe_repr
+from ...runtime.request_context import RequestContext
+from .client_features.multi_round_trip import mismatch
+from .task_calls import POLL_SECONDS, TOO_LONG, failed
+from .task_store import TaskRecord, TaskStore
+
+CALL = "tools/call"
+
+RUNS = 4
+"""Most runs of a task, the first included: its work may be what ends each process."""
+
+
+class TaskNews:
+    """Wakes what waits for changes of a task; one that comes before the waiting counts too."""
+
+    def __init__(self) -> None:
+        self._event = anyio.Event()
+
+    def set(self) -> None:
+        """End the waiting."""
+        self._event.set()
+
+    async def wait(self, seconds: float) -> None:
+        """Wait for a change, or for some seconds."""
+        with anyio.move_on_after(seconds):
+            await self._event.wait()
+        self._event = anyio.Event()
+
+
+class SharedTasks(Protocol):
+    """The tasks of a server, which other processes share."""
+
+    store: TaskStore
+
+    async def claim(self, record: TaskRecord, request: RequestContext) -> bool:
+        """Run again, or fail, a task whose process is gone; `False` if it is not."""
+        ...
+
+    async def tell(self, task_id: str) -> None:
+        """Tell the other processes that a record has changed, if they can be reached."""
+        ...
+
+    def watching(self, task_id: str) -> AbstractContextManager[TaskNews]:
+        """Changes of a task, as other processes tell them while the block runs."""
+        ...
+
+
+class TaskElsewhere:
+    """A task that another process runs, or ran, as a request here sees it.
+
+    Args:
+        tasks: The tasks of the server.
+        record: The record of the task.
+        request: The request.
+
+    Attributes:
+        record: The record as it was loaded last.
+    """
+
+    def __init__(self, tasks: SharedTasks, record: TaskRecord, request: RequestContext) -> None:
+        self.record = record
+        self._tasks = tasks
+        self._store = tasks.store
+        self._request = request
+
+    async def check(self) -> None:
+        """Run the task again, or fail it, if the process that ran it is gone."""
+        if not self.record.is_terminal and await self._tasks.claim(self.record, self._request):
+            await self._load()
+
+    async def cancel(self) -> bool:
+        """Cancel the task; `False` if it has ended."""
+        return await self._change(lambda _: {"status": "cancelled", "input_requests": None})
+
+    async def answer(self, responses: Mapping[str, Any]) -> None:
+        """Hand answers to the process that waits for them; those to no open question are ignored.
+
+        Raises:
+            InvalidParamsError: An answer does not fit its question. None was handed on.
+        """
+        open_requests = self.record.input_requests or {}
+        fitting = {key: each for key, each in responses.items() if key in open_requests}
+        for key, answer in fitting.items():
+            name = open_requests[key]["method"]
+            revision = self._request.revision
+            row = revision.server_requests.get(name) or revision.input_requests[name]
+            if error := mismatch(answer, row.result):
+                raise InvalidParamsError(f"inputResponses.{safe_repr(key)}: {error}")
+        await self._hand_over({key: {"result": each} for key, each in fitting.items()})
+
+    async def wait(self, related: Mapping[str, Any]) -> TaskRecord:
+        """The record of the task when it has ended.
+
+        The client is asked meanwhile, on behalf of the request, a `tasks/result`.
+
+        Args:
+            related: `_meta` of what it is asked.
+        """
+        with self._tasks.watching(self.record.task_id) as news:
+            await self._load()
+            while not self.record.is_terminal:
+                await self._wait_for_run(news, related)
+        return self.record
+
+    async def _wait_for_run(self, news: TaskNews, related: Mapping[str, Any]) -> None:
+        """Wait until the task has ended, or another process has it, and asks anew."""
+        asked: set[str] = set()
+        fence = self.record.fence
+        async with anyio.create_task_group() as asking:
+            while not self.record.is_terminal and self.record.fence == fence:
+                for key, wire in (self.record.input_requests or {}).items():
+                    if key not in asked and key not in (self.record.input_responses or {}):
+                        asked.add(key)
+                        asking.start_soon(self._ask, key, wire, related)
+                await news.wait(POLL_SECONDS)
+                with suppress(TransportError):  # which passes
+                    await self._load()
+                    await self.check()
+            asking.cancel_scope.cancel()
+
+    async def _ask(self, key: str, wire: Mapping[str, Any], related: Mapping[str, Any]) -> None:
+        params: Mapping[str, Any] = wire.get("params") or {}
+        meta = {**params.get("_meta", {}), **related}
+        try:
+            answer = await self._request.request(wire["method"], {**params, "_meta": meta})
+        except TransportError:
+            return
+        except McpError as error:
+            code = error.code if isinstance(error, ProtocolError) else InternalError("").code
+            await self._hand_over({key: {"error": {"code": code, "message": str(error)}}})
+        else:
+            await self._hand_over({key: {"result": to_builtins(answer)}})
+
+    async def _hand_over(self, responses: Mapping[str, Any]) -> None:
+        if responses:
+            await self._change(
+                lambda record: {"input_responses": {**(record.input_responses or {}), **responses}}
+            )
+
+    async def _change(self, changes: Callable[[TaskRecord], dict[str, Any]]) -> bool:
+        while not self.record.is_terminal:
+            changed = self.record.changed(**changes(self.record))
+            if await self._store.change(changed):
+                self.record = changed
+                await self._tasks.tell(changed.task_id)
+                return True
+            await self._load()
+        return False
+
+    async def _load(self) -> None:
+        stored = await self._store.load(self.record.task_id)
+        self.record = failed(self.record, TOO_LONG) if stored is None else stored
+
+
+class ClaimedCall(RequestContext):
+    """The call of a task that this process has claimed, on behalf of a request about the task.
+
+    Args:
+        claimed: The record.
+        request: The request: its client gets what the function sends.
+
+    Attributes:
+        claimed: The record of a task without the questions of the run before.
+
+    Raises:
+        InvalidParamsError: The revision of the request does not have these params.
+    """
+
+    __slots__ = ("claimed",)
+
+    def __init__(self, claimed: TaskRecord, request: RequestContext) -> None:
+        row = request.revision.client_requests[CALL]
+        params = Raw(msgspec.json.encode(claimed.call))
+        try:
+            typed = row.decode_params(params)
+        except UNREADABLE as error:
+            raise InvalidParamsError(f"the params of a task: {error}") from None
+        super().__init__(
+            lambda: request.peer,
+            row,
+            typed,
+            params,
+            (claimed.call or {}).get("_meta", {}),
+            request.revision,
+            request.request_id,
+            request.peer_info,
+            request.peer_capabilities,
+        )
+        self.claimed = claimed.changed(
+            status="working", message=None, input_requests=None, input_responses=None
+        )
+
+
+def call_params(request: RequestContext) -> dict[str, Any]:
+    """The params to run a call again: its questions are asked again, too."""
+    params = to_builtins(request.params)
+    return {name: params[name] for name in ("name", "arguments", "_meta") if name in params}

@@ -1,0 +1,273 @@
+"""Servers whose processes share an engine: what it adds to a call, changes, and lost processes.
+
+The floor is the same server without an engine. CPU time is that of the servers, and of the engine
+where the row says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+import re
+import signal
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, asynccontextmanager, contextmanager
+from functools import partial
+from typing import cast
+from urllib.parse import urlsplit
+
+from .processes import ROOT
+
+sys.path.insert(0, str(ROOT / "tests"))
+
+from package.server.shared.engine import Engine, running
+
+from .calls import HANDSHAKE, PER_REQUEST, many_at_once
+from .http_calls import CONNECTIONS, event_loop
+from .http_memory import kibibytes
+from .load import Lane, Load
+from .measure import FLOOR, OURS, AtMost, Line, RateOf, Within, medians_async
+from .our_server import server as announced
+from .serving import ENGINE_VARIABLE, HttpServer, serving
+
+WORKERS = 4
+LISTENERS = 1_000
+ANNOUNCEMENTS = 20
+CALLS = 3_200
+SESSIONS = 500
+KILLED = 5
+"""Rounds of calls after a process was killed, at most: each starts two."""
+
+
+class Listener(Lane):
+    """A connection with an open stream.
+
+    Attributes:
+        heard: When it has heard of each change.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.heard: list[float] = []
+
+    def data_received(self, data: bytes) -> None:
+        self.heard += [time.perf_counter()] * data.count(b"list_changed")
+        super().data_received(data)
+
+
+class SpreadLoad(Load):
+    """Requests of one session to several servers: each connection reaches the next of them.
+
+    Args:
+        servers: The servers.
+        revision: The revision to speak.
+        kind: Makes a connection.
+    """
+
+    def __init__(
+        self, servers: Sequence[HttpServer], revision: str, kind: Callable[[], Lane] = Lane
+    ) -> None:
+        super().__init__(servers[0].url, revision)
+        places = (urlsplit(server.url) for server in servers)
+        self._places = itertools.cycle(
+            [(place.hostname or "", place.port or 0) for place in places]
+        )
+        self._kind = kind
+
+    async def _new_lane(self) -> Lane:
+        loop = asyncio.get_running_loop()
+        _, lane = await loop.create_connection(self._kind, *next(self._places))
+        self._all.append(lane)
+        return lane
+
+    def forget(self) -> None:
+        """Use new connections for what comes."""
+        self._free.clear()
+
+    @property
+    def lanes(self) -> Sequence[Lane]:
+        """All connections."""
+        return self._all
+
+
+def shared_state(rounds: int) -> Iterable[Line]:
+    """Rows on what an engine costs, and on what it gives."""
+    with engine_of_its_own() as engine, asyncio.Runner(loop_factory=event_loop) as runner:
+        with ExitStack() as stack:
+            shared = [stack.enter_context(serving("shared")) for _ in range(WORKERS)]
+            alone = [stack.enter_context(serving(OURS)) for _ in range(WORKERS)]
+            yield from calls(runner, engine, shared, alone, rounds)
+            yield announcements(runner, engine, shared)
+            size = runner.run(session_size(engine, shared[0]))
+            most = Within(2048.0, kibibytes)
+            yield Line("an engine's memory of a session", {OURS: size}, (most,), show=kibibytes)
+        times = {OURS: max(runner.run(killed()) for _ in range(min(rounds, KILLED)))}
+        yield Line(
+            "the first call after SIGKILL of the process that opened the session, slowest",
+            times,
+            (Within(0.05),),
+        )
+
+
+@contextmanager
+def engine_of_its_own() -> Iterator[Engine]:
+    """An engine, which servers find by their environment."""
+    with running() as engine:
+        os.environ[ENGINE_VARIABLE] = engine.url
+        try:
+            yield engine
+        finally:
+            del os.environ[ENGINE_VARIABLE]
+
+
+def calls(
+    runner: asyncio.Runner,
+    engine: Engine,
+    shared: Sequence[HttpServer],
+    alone: Sequence[HttpServer],
+    rounds: int,
+) -> Iterable[Line]:
+    """Rows on calls: of one process by its CPU time, of several by the clock too."""
+    database = HttpServer(engine.url, engine.pid)
+    for revision, target in ((PER_REQUEST, AtMost(FLOOR, 1.02)), (HANDSHAKE, None)):
+        name = f"CPU time of a call, {revision}"
+        timed = {
+            OURS: partial(cpu_time, shared[:1], (), revision),
+            FLOOR: partial(cpu_time, alone[:1], (), revision),
+            "engine": partial(cpu_time, shared[:1], (database,), revision),
+        }
+        times = runner.run(medians_async(timed, rounds))
+        whole = times.pop("engine")
+        yield Line(name, times, () if target is None else (target,))
+        if target is None:
+            added = {OURS: whole - times[FLOOR]}
+            yield Line(f"{name}: added by an engine, its own time included", added, (Within(2e-4),))
+    for name, measure, targets in (
+        ("CPU time", partial(spread_cpu_time, database), ()),
+        ("time", spread_time, (RateOf(FLOOR, 0.8),)),
+    ):
+        timed = {OURS: partial(measure, shared, True), FLOOR: partial(measure, alone, False)}
+        times = runner.run(medians_async(timed, rounds))
+        label = f"{name} of a call, {WORKERS} processes, any of them against sticky ones"
+        yield Line(label, times, targets)
+
+
+async def cpu_time(
+    servers: Sequence[HttpServer], others: Sequence[HttpServer], revision: str
+) -> float:
+    """Seconds of CPU time of all for one of many calls at once."""
+    load = SpreadLoad(servers, revision)
+    await load.start()
+    started = sum(each.cpu_time() for each in (*servers, *others))
+    await many_at_once(load.call, CALLS, CONNECTIONS)
+    taken = sum(each.cpu_time() for each in (*servers, *others)) - started
+    load.close()
+    return taken / CALLS
+
+
+@asynccontextmanager
+async def loads(servers: Sequence[HttpServer], is_shared: bool) -> AsyncIterator[Sequence[Load]]:
+    """As many sessions as servers: of any of them, or of one each."""
+    places = [servers if is_shared else [server] for server in servers]
+    each = [SpreadLoad(place, HANDSHAKE) for place in places]
+    for load in each:
+        await load.start()
+    try:
+        yield each
+    finally:
+        for load in each:
+            load.close()
+
+
+async def spread_time(servers: Sequence[HttpServer], is_shared: bool) -> float:
+    """Seconds per call of as many sessions as servers."""
+    async with loads(servers, is_shared) as sessions:
+        calls_of_each, connections = CALLS // len(sessions), CONNECTIONS // len(sessions)
+        started = time.perf_counter()
+        await asyncio.gather(
+            *(many_at_once(load.call, calls_of_each, connections) for load in sessions)
+        )
+        return (time.perf_counter() - started) / CALLS
+
+
+async def spread_cpu_time(
+    database: HttpServer, servers: Sequence[HttpServer], is_shared: bool
+) -> float:
+    """Seconds of CPU time per call of all servers, and of the engine."""
+    processes = (*servers, database)
+    started = sum(each.cpu_time() for each in processes)
+    await spread_time(servers, is_shared)
+    return (sum(each.cpu_time() for each in processes) - started) / CALLS
+
+
+def announcements(runner: asyncio.Runner, engine: Engine, shared: Sequence[HttpServer]) -> Line:
+    """The row on changes that a process outside announces."""
+    seconds = sorted(runner.run(heard_after(engine, shared)))
+    percentile = seconds[int(len(seconds) * 0.99)]
+    name = f"a change reaches {LISTENERS:,} listeners of {WORKERS} processes, 99 %"
+    note = f"{len(seconds):,} heard, none missed"
+    return Line(name, {OURS: percentile}, (Within(0.15),), note)
+
+
+async def heard_after(engine: Engine, shared: Sequence[HttpServer]) -> list[float]:
+    """Seconds from the announcement of each change to each listener that has heard of it.
+
+    Raises:
+        TimeoutError: A listener has missed one.
+    """
+    load = SpreadLoad(shared, PER_REQUEST, Listener)
+    for _ in range(LISTENERS):
+        await load.stream()
+    listeners = cast(Sequence[Listener], load.lanes)  # it makes no others
+    for listener in listeners:
+        listener.heard.clear()  # what came at the start of the bus
+    seconds: list[float] = []
+    async with announced.announcer(engine.url) as announcer, asyncio.timeout(60):
+        for number in range(1, ANNOUNCEMENTS + 1):
+            started = time.perf_counter()
+            await announcer.list_changed("tools")
+            while any(len(listener.heard) < number for listener in listeners):
+                await asyncio.sleep(0.01)
+            seconds += [listener.heard[-1] - started for listener in listeners]
+    load.close()
+    return seconds
+
+
+async def session_size(engine: Engine, server: HttpServer) -> float:
+    """Bytes of the engine for one more session."""
+    load = Load(server.url, HANDSHAKE)
+    await load.session()
+    before = used_memory(engine)
+    for _ in range(SESSIONS):
+        await load.session()
+    load.close()
+    return (used_memory(engine) - before) / SESSIONS
+
+
+def used_memory(engine: Engine) -> int:
+    """Bytes that the engine has allocated."""
+    match = re.search(r"used_memory:(\d+)", engine.ask("INFO", "memory"))
+    assert match is not None
+    return int(match[1])
+
+
+async def killed() -> float:
+    """Seconds of a session's first call after its process was killed, at another one."""
+    with serving("shared") as first, serving("shared") as second:
+        other = SpreadLoad([second], HANDSHAKE)
+        await other.start()
+        await other.call()  # of another session: the process is warm
+        load = SpreadLoad([first, second], HANDSHAKE)  # the next connection is to the second
+        await load.start()
+        os.kill(first.pid, signal.SIGKILL)
+        load.close()
+        load.forget()
+        started = time.perf_counter()
+        await load.call()
+        taken = time.perf_counter() - started
+        load.close()
+        other.close()
+        return taken
