@@ -8,6 +8,7 @@ import shlex
 import subprocess
 import sys
 import zlib
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -31,10 +32,10 @@ from mcpgen.check_server.stdio_connection import ExitGrace
 from requirements.server_rules import text as rules_text
 
 
-def command_of(module: ModuleType, first: str = "") -> str:
+def command_of(module: ModuleType, first: str = "", then: str = "") -> str:
     """A command that serves; it has the standard library alone, which starts sooner."""
     place, name = str(Path(__file__).parent.parent), module.__name__
-    program = f"{first}import sys; sys.path.append({place!r}); from {name} import main; main()"
+    program = f"{first}import sys; sys.path.append({place!r}); import {name} as s; {then}s.main()"
     return shlex.join([sys.executable, "-I", "-S", "-c", program])
 
 
@@ -186,6 +187,29 @@ def test_the_raw_server_breaks_no_rule_without_a_defect() -> None:
     code, findings = checked(f"{RAW} none", "--fail-on", "warning")
     assert (code, broken(findings)) == (0, [])
     assert findings["revisions"] == list(REVISIONS)
+
+
+def test_rules_of_what_a_server_lacks_do_not_apply() -> None:
+    lacking = "s.CAPABILITIES = {'tools': {}}; del s.TOOLS[0]['outputSchema']; "
+    command = command_of(checked_servers, then=lacking)
+    _, findings = checked(f"{command} none", "--revision", REVISIONS[-1])
+    why = Counter(each["why"] for each in findings["outcomes"] if each["why"])
+    assert why == {
+        "the server speaks no revision without initialize": 1,
+        "the server declares no resources": 9,
+        "the server declares no prompts": 5,
+        "the server declares no completions": 4,
+        "the server declares no logging": 2,
+        "the server declares no resources.subscribe": 2,
+        "no tool has an outputSchema": 1,
+        "no tool that was called has an outputSchema": 1,
+        "every list has one page": 1,
+        **{
+            f"no result has a block of type {kind}": 1
+            for kind in ("image", "audio", "resource_link", "resource")
+        },
+    }
+    assert broken(findings) == ["jsonrpc.code-method-ungated", "completion.unsupported-error"]
 
 
 @pytest.mark.slow

@@ -55,6 +55,21 @@ def test_a_schema_becomes_a_type(schema: Any, annotation: str) -> None:
     assert typed(schema) == (annotation, [])
 
 
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": ["integer", "string"]},
+        {"type": ["null", "integer", "string"]},
+        {"anyOf": [{"type": "integer"}, TEXT]},
+        {"enum": [1, 2]},
+    ],
+)
+def test_a_sample_of_a_union_is_one_of_its_first_member(schema: Any) -> None:
+    root = {"type": "object", "properties": {"m": schema}, "required": ["m"]}
+    _, hint = Types(set()).struct(root, "Root", "A root.", lambda note: None)
+    assert (hint.sample, hint.wire) == ("Root(m=1)", {"m": 1})
+
+
 def test_many_choices_are_any_text() -> None:
     choices = [f"{number}" for number in range(101)]
     annotation, _ = typed({"enum": choices[:100]})
