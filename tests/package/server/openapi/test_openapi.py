@@ -682,6 +682,35 @@ def test_a_document_has_bounds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
         Server.from_openapi(tmp_path / "a.json")
 
 
+@pytest.mark.parametrize(
+    ("limit", "schema", "size"),
+    [
+        ("SCHEMA_NODES", {"anyOf": [TEXT, {"not": TEXT}]}, 4),
+        ("SCHEMA_DEPTH", {"items": {"anyOf": [TEXT]}}, 2),
+        ("SCHEMA_TEXT", {"type": "string", "default": "b" * 10}, None),
+    ],
+)
+def test_a_schema_may_be_as_large_as_a_limit(
+    monkeypatch: pytest.MonkeyPatch, limit: str, schema: Any, size: int | None
+) -> None:
+    spec = one("/", {"parameters": [parameter("a", "query", schema)]})
+    if size is None:  # characters of keywords count too
+        sizes = range(200)
+        size = next(each for each in sizes if not _refuses(monkeypatch, limit, each, spec))
+        assert 10 < size < 100
+    assert _refuses(monkeypatch, limit, size - 1, spec)
+    assert not _refuses(monkeypatch, limit, size, spec)
+
+
+def _refuses(monkeypatch: pytest.MonkeyPatch, limit: str, size: int, spec: Any) -> bool:
+    """Whether an operation is left out by a limit."""
+    monkeypatch.setattr(schema_conversion, limit, size)
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        Server.from_openapi(spec, base_url="https://a.test")
+    return any("expected schemas with at most" in str(each.message) for each in warned)
+
+
 class Item(BaseModel):
     name: str
     price: float | None = None
