@@ -189,26 +189,57 @@ def test_the_raw_server_breaks_no_rule_without_a_defect() -> None:
     assert findings["revisions"] == list(REVISIONS)
 
 
-def test_rules_of_what_a_server_lacks_do_not_apply() -> None:
-    lacking = "s.CAPABILITIES = {'tools': {}}; del s.TOOLS[0]['outputSchema']; "
-    command = command_of(checked_servers, then=lacking)
-    _, findings = checked(f"{command} none", "--revision", REVISIONS[-1])
-    why = Counter(each["why"] for each in findings["outcomes"] if each["why"])
-    assert why == {
-        "the server speaks no revision without initialize": 1,
-        "the server declares no resources": 9,
-        "the server declares no prompts": 5,
-        "the server declares no completions": 4,
-        "the server declares no logging": 2,
-        "the server declares no resources.subscribe": 2,
-        "no tool has an outputSchema": 1,
-        "no tool that was called has an outputSchema": 1,
-        "every list has one page": 1,
-        **{
-            f"no result has a block of type {kind}": 1
-            for kind in ("image", "audio", "resource_link", "resource")
-        },
-    }
+NOT_SHOWN = {
+    f"no result has a block of type {kind}": 1
+    for kind in ("image", "audio", "resource_link", "resource")
+}
+
+
+@pytest.mark.parametrize(
+    ("module", "revision", "lacking", "reasons"),
+    [
+        (
+            checked_servers,
+            REVISIONS[-1],
+            "s.CAPABILITIES = {'tools': {}}; del s.TOOLS[0]['outputSchema']; ",
+            {
+                "the server speaks no revision without initialize": 1,
+                "the server declares no resources": 9,
+                "the server declares no prompts": 5,
+                "the server declares no completions": 4,
+                "the server declares no logging": 2,
+                "the server declares no resources.subscribe": 2,
+                "no tool has an outputSchema": 1,
+                "no tool that was called has an outputSchema": 1,
+                "every list has one page": 1,
+                **NOT_SHOWN,
+            },
+        ),
+        (
+            stateless,
+            stateless.REVISION,
+            "s.CAPABILITIES.clear(); ",
+            {
+                "the server declares neither tools nor prompts nor resources": 1,
+                "the server declares no feature": 1,
+                "the server declares no tools": 18,
+                "the server declares no resources": 9,
+                "the server declares no prompts": 5,
+                "the server declares no completions": 4,
+                "the level is said by each request": 1,
+                "the server declares no logging": 1,
+                "the server declares no lists": 3,
+            },
+        ),
+    ],
+    ids=["session", "stateless"],
+)
+def test_rules_of_what_a_server_lacks_do_not_apply(
+    module: ModuleType, revision: str, lacking: str, reasons: dict[str, int]
+) -> None:
+    command = command_of(module, then=lacking)
+    _, findings = checked(f"{command} none", "--revision", revision)
+    assert Counter(each["why"] for each in findings["outcomes"] if each["why"]) == reasons
     assert broken(findings) == ["jsonrpc.code-method-ungated", "completion.unsupported-error"]
 
 
