@@ -494,7 +494,8 @@ def lint(session: nox.Session) -> None:
         pyright = pool.submit(session.run, "pyright", silent=True)
         session.run("mypy", *typed, "--exclude=tests/typing/", silent=True)
         # What user code imports, mypy has in its cache now.
-        run_tests(session, "-m", "typing", "tests/typing/test_snippets.py", repeated=())
+        files = ("tests/typing/test_snippets.py", "tests/mutants/test_copies.py")
+        run_tests(session, "-m", "typing", *files, repeated=())
     pyright.result()
 
 

@@ -8,6 +8,7 @@ import shlex
 import subprocess
 import sys
 import zlib
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -31,10 +32,10 @@ from mcpgen.check_server.stdio_connection import ExitGrace
 from requirements.server_rules import text as rules_text
 
 
-def command_of(module: ModuleType, first: str = "") -> str:
+def command_of(module: ModuleType, first: str = "", then: str = "") -> str:
     """A command that serves; it has the standard library alone, which starts sooner."""
     place, name = str(Path(__file__).parent.parent), module.__name__
-    program = f"{first}import sys; sys.path.append({place!r}); from {name} import main; main()"
+    program = f"{first}import sys; sys.path.append({place!r}); import {name} as s; {then}s.main()"
     return shlex.join([sys.executable, "-I", "-S", "-c", program])
 
 
@@ -186,6 +187,60 @@ def test_the_raw_server_breaks_no_rule_without_a_defect() -> None:
     code, findings = checked(f"{RAW} none", "--fail-on", "warning")
     assert (code, broken(findings)) == (0, [])
     assert findings["revisions"] == list(REVISIONS)
+
+
+NOT_SHOWN = {
+    f"no result has a block of type {kind}": 1
+    for kind in ("image", "audio", "resource_link", "resource")
+}
+
+
+@pytest.mark.parametrize(
+    ("module", "revision", "lacking", "reasons"),
+    [
+        (
+            checked_servers,
+            REVISIONS[-1],
+            "s.CAPABILITIES = {'tools': {}}; del s.TOOLS[0]['outputSchema']; ",
+            {
+                "the server speaks no revision without initialize": 1,
+                "the server declares no resources": 9,
+                "the server declares no prompts": 5,
+                "the server declares no completions": 4,
+                "the server declares no logging": 2,
+                "the server declares no resources.subscribe": 2,
+                "no tool has an outputSchema": 1,
+                "no tool that was called has an outputSchema": 1,
+                "every list has one page": 1,
+                **NOT_SHOWN,
+            },
+        ),
+        (
+            stateless,
+            stateless.REVISION,
+            "s.CAPABILITIES.clear(); ",
+            {
+                "the server declares neither tools nor prompts nor resources": 1,
+                "the server declares no feature": 1,
+                "the server declares no tools": 18,
+                "the server declares no resources": 9,
+                "the server declares no prompts": 5,
+                "the server declares no completions": 4,
+                "the level is said by each request": 1,
+                "the server declares no logging": 1,
+                "the server declares no lists": 3,
+            },
+        ),
+    ],
+    ids=["session", "stateless"],
+)
+def test_rules_of_what_a_server_lacks_do_not_apply(
+    module: ModuleType, revision: str, lacking: str, reasons: dict[str, int]
+) -> None:
+    command = command_of(module, then=lacking)
+    _, findings = checked(f"{command} none", "--revision", revision)
+    assert Counter(each["why"] for each in findings["outcomes"] if each["why"]) == reasons
+    assert broken(findings) == ["jsonrpc.code-method-ungated", "completion.unsupported-error"]
 
 
 @pytest.mark.slow

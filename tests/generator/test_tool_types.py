@@ -55,6 +55,40 @@ def test_a_schema_becomes_a_type(schema: Any, annotation: str) -> None:
     assert typed(schema) == (annotation, [])
 
 
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": ["integer", "string"]},
+        {"type": ["null", "integer", "string"]},
+        {"anyOf": [{"type": "integer"}, TEXT]},
+        {"enum": [1, 2]},
+    ],
+)
+def test_a_sample_of_a_union_is_one_of_its_first_member(schema: Any) -> None:
+    root = {"type": "object", "properties": {"m": schema}, "required": ["m"]}
+    _, hint = Types(set()).struct(root, "Root", "A root.", lambda note: None)
+    assert (hint.sample, hint.wire) == ("Root(m=1)", {"m": 1})
+
+
+@pytest.mark.parametrize(
+    ("schema", "sample", "wire"),
+    [
+        (TEXT, "'text'", "text"),
+        ({"type": "integer"}, "1", 1),
+        (NUMBER, "1.5", 1.5),
+        ({"type": "boolean"}, "True", True),
+        ({"type": "null"}, "None", None),
+        ({"type": "array"}, "[]", []),
+        ({"type": "object"}, "{}", {}),
+        ({"const": "only"}, "'only'", "only"),
+    ],
+)
+def test_a_sample_has_a_value_of_each_type(schema: Any, sample: str, wire: Any) -> None:
+    root = {"type": "object", "properties": {"m": schema}, "required": ["m"]}
+    _, hint = Types(set()).struct(root, "Root", "A root.", lambda note: None)
+    assert (hint.sample, hint.wire) == (f"Root(m={sample})", {"m": wire})
+
+
 def test_many_choices_are_any_text() -> None:
     choices = [f"{number}" for number in range(101)]
     annotation, _ = typed({"enum": choices[:100]})

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from click.testing import CliRunner
@@ -17,7 +18,7 @@ from mcpgen import schema
 from mcpgen.cli import cli
 from mcpgen.errors import SchemaError
 from mcpgen.schema import facts
-from mcpgen.schema.typescript import Fidelity
+from mcpgen.schema.typescript import Fidelity, syntax
 from mcpgen.schema.typescript.comments import read_comment
 from mcpgen.schema.typescript.parse import parse
 from mcpgen.schema.typescript.syntax import Alias
@@ -487,6 +488,13 @@ export interface Thing{0} extends Base {{
 def test_equal_text_gives_equal_declarations() -> None:
     one, two = (parse((DECLARED + gap).encode(), "s.ts") for gap in ("", "\n"))
     assert one.types == two.types
+
+
+@pytest.mark.parametrize("node", [*get_args(syntax.Type), syntax.Member, syntax.Index])
+def test_a_type_does_not_compare_its_position(node: Any) -> None:
+    compared = {field.name: field.compare for field in fields(node)}
+    assert compared.pop("at") is False
+    assert all(compared.values())
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,8 @@ one fails: those that reach least code first, and after them the rest of their f
 their recorded seconds fit the time for one mutant. Then run tests that no map can show to reach it,
 because they start processes or read values: those of the mirrored folder and of the documented
 limits. If all pass with a mutant of the generator, the committed package is compared with what that
-generator writes, as `nox -s check` does. What remains is mistyped if mypy refuses it, as `nox -s
+generator writes, as `nox -s check` does, and then the slow tests of a mutant's folder run, if they
+are a file: those of `check_server`. What remains is mistyped if mypy refuses it, as `nox -s
 lint` does: no change that could be merged, and so none that tests have to find. A test that fails
 with a mutant has to pass without it, and tests that do not end have to end; if they do not, the
 mutant is undecided. Prints each mutant, and how many were killed, survived or were never reached.
@@ -72,16 +73,29 @@ def unrecorded_functions_for(mutant: Mutant, reach: Reach) -> list[str]:
     """The test functions that may reach a mutant in a child process, by their place.
 
     Returns:
-        Those of documented values, of files that are named like the module, and of the folder that
-        mirrors its own, as many as fit `UNRECORDED_SECONDS`.
+        Those of documented values, of files that are named like the module, and of the folder or
+        the file that mirrors its own folder, as many as fit `UNRECORDED_SECONDS`.
     """
-    source = next(each for each in MIRRORS if mutant.path.startswith(each))
-    module = PurePosixPath(mutant.path.removeprefix(source))
-    room, folder = MIRRORS[source], f"{PurePosixPath(MIRRORS[source], module.parent)}/"
+    room, module = mirror_of(mutant)
+    folder = f"{PurePosixPath(room, module.parent)}/"
     documented = [name for name in reach.tests if file_of(name) == DOCUMENTED]
     own = [name for name in reach.tests if name.startswith(room) and module.stem in file_of(name)]
-    beside = [name for name in reach.tests if name.startswith(folder) and folder != room]
+    mirrors = (folder, f"{slow_file_of(mutant)}::") if folder != room else ()
+    beside = [name for name in reach.tests if name.startswith(mirrors)]
     return within(UNRECORDED_SECONDS, [*documented, *own, *beside], reach)
+
+
+def mirror_of(mutant: Mutant) -> tuple[str, PurePosixPath]:
+    """The folder of tests for a mutant's module, and the path of the module in its own folder."""
+    source = next(each for each in MIRRORS if mutant.path.startswith(each))
+    return MIRRORS[source], PurePosixPath(mutant.path.removeprefix(source))
+
+
+def slow_file_of(mutant: Mutant) -> str | None:
+    """The file of tests that is named like the folder of a mutant; `None` if there is none."""
+    room, module = mirror_of(mutant)
+    file = f"{room}test_{module.parent.name}.py"
+    return file if (ROOT / file).is_file() else None
 
 
 def file_of(function: str) -> str:
@@ -128,7 +142,7 @@ def outcomes(mutants: list[Mutant], reach: Reach) -> Iterator[tuple[Mutant, str,
             others = unrecorded_functions_for(mutant, reach)
             copy = copies.get()
             try:
-                result, detail = copy.judge(mutant, [*functions, *others])
+                result, detail = copy.judge(mutant, [*functions, *others], slow_file_of(mutant))
                 if result == SURVIVED and not functions:
                     result = NEVER_REACHED
                 return mutant, result, detail

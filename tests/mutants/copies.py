@@ -37,6 +37,10 @@ PYTEST = (
     *("-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:hypothesispytest", "-p", "no:cov"),
     *("-W", "ignore::pytest.PytestAssertRewriteWarning"),  # of plugins in `LIBRARIES`
 )
+SLOW = ("-m", "slow and not trio", "--timeout=60")
+SLOW_TOO = ("-m", "not trio", "--timeout=60")
+"""Options that come after those, and take their place."""
+
 LIBRARIES = ["aiohttp", "anyio", "hypothesis.strategies", "jsonschema", "msgspec", "pytest", "trio"]
 """What takes long to import: every run of pytest is a fork of a process that has."""
 
@@ -45,21 +49,36 @@ FAILED_TEST = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", re.MULTILINE)
 
 
 class Copy:
-    """A copy of the repository, in which one mutant at a time is applied."""
+    """A copy of the repository, in which one mutant at a time is applied.
 
-    def __init__(self, folder: Path) -> None:
+    Args:
+        folder: An empty directory for the copy.
+        root: The repository.
+        longest: Seconds of a clock after which the tests of a mutant are ended.
+    """
+
+    def __init__(self, folder: Path, root: Path = ROOT, longest: float = LONGEST) -> None:
         self.folder = folder
+        self._longest = longest
         self._passing: set[str] = set()
         self._is_golden_current: bool | None = None
         list_files = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-        listing = subprocess.run(list_files, cwd=ROOT, check=True, capture_output=True).stdout
+        listing = subprocess.run(list_files, cwd=root, check=True, capture_output=True).stdout
         for name in filter(None, listing.decode().split("\0")):
-            if (ROOT / name).is_file():
+            if (root / name).is_file():
                 (folder / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy(ROOT / name, folder / name)
+                shutil.copy(root / name, folder / name)
 
-    def judge(self, mutant: Mutant, functions: list[str]) -> tuple[str, str]:
-        """The result of some test functions with a mutant, and what decided it."""
+    def judge(
+        self, mutant: Mutant, functions: list[str], slow_file: str | None = None
+    ) -> tuple[str, str]:
+        """The result of some tests with a mutant, and what decided it.
+
+        Args:
+            mutant: The mutant.
+            functions: Test functions, `FILE::FUNCTION`, none of which is slow.
+            slow_file: A file whose slow tests run if those all pass; so many as end in time.
+        """
         text = (self.folder / mutant.path).read_text("utf-8")
         begin = time.monotonic()
         self._write(mutant.path, mutant.apply(text))
@@ -71,6 +90,9 @@ class Copy:
                 code, output = self._run_functions(functions[FIRST:])
             if code == 0 and mutant.path.startswith(GENERATOR):
                 golden_code, output = self._start(run_generator, *GOLDEN)
+            if code == golden_code == 0 and slow_file is not None:
+                code, output = self._run(*SLOW, slow_file)
+                code = 0 if code is None else code
             if code == golden_code == 0:
                 type_error = self._find_type_error(copy_of(mutant.path)[0])
         finally:
@@ -83,7 +105,7 @@ class Copy:
             return SURVIVED, f"{len(functions)} test functions, {time.monotonic() - begin:.0f} s"
         if code is None:
             is_endless = self._run_functions(functions)[0] is not None
-            return KILLED if is_endless else UNDECIDED, f"no end after {LONGEST:.0f} s"
+            return KILLED if is_endless else UNDECIDED, f"no end after {self._longest:g} s"
         failed = FAILED_TEST.search(output)
         if failed is None:
             return KILLED, output.strip()[-200:]
@@ -109,7 +131,7 @@ class Copy:
 
     def _passes(self, test: str) -> bool:
         """Whether a test, or a file of tests, passes without a mutant."""
-        if test not in self._passing and self._run(test)[0] == 0:
+        if test not in self._passing and self._run(*SLOW_TOO, test)[0] == 0:
             self._passing.add(test)
         return test in self._passing
 
@@ -141,7 +163,7 @@ class Copy:
         output = self.folder / "output.txt"
         process = FORKS.Process(target=run_in_copy, args=(self.folder, output, run, words))
         process.start()
-        process.join(LONGEST)
+        process.join(self._longest)
         if process.is_alive() and process.pid is not None:
             os.killpg(process.pid, signal.SIGKILL)
             process.join()

@@ -66,7 +66,7 @@ def test_a_run_records_which_tests_reach_a_line(
     }
     assert set(recorded.reaching_file(LINES)) == reaching
     assert len(recorded.tests) == 8
-    assert min(recorded.seconds) > 0
+    assert sum(recorded.seconds) > 0  # a test may take less than the millisecond that is counted
 
 
 @pytest.mark.skipif(sys.version_info >= (3, 12), reason="has sys.monitoring")

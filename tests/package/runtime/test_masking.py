@@ -81,6 +81,21 @@ def test_the_argument_of_a_secret_option_is_masked() -> None:
 
 
 @pytest.mark.parametrize(
+    ("option", "shown"),
+    [
+        ("--api-key", MASK),
+        (f"--{'x' * 88}-password", MASK),
+        (f"--{'x' * 89}-password", SECRET),
+        ("--password=", SECRET),
+        ("-password", SECRET),
+        ("password", SECRET),
+    ],
+)
+def test_only_short_options_of_two_hyphens_have_secret_values(option: str, shown: str) -> None:
+    assert masked([option, SECRET])[1] == shown
+
+
+@pytest.mark.parametrize(
     ("text", "expected"),
     [
         ("Authorization: Bearer abcdefgh123", f"Authorization: Bearer {MASK}"),

@@ -295,6 +295,8 @@ def test_the_least_used_token_is_forgotten_first() -> None:
     cache.add("one more", None)
     assert len(cache) == STORED_TOKENS
     assert [token for token in ("0", "1", "2") if cache.get(token)] == ["0", "2"]
+    cache.clear()
+    assert len(cache) == 0
 
 
 async def test_an_endpoint_with_errors_is_asked_about_other_tokens(

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.anyio
 
 NEWEST = ALL[-1]
 WITH_STRUCTURE = "2025-06-18"
-TEXT = {"type": "string"}
+TEXT, NULL = {"type": "string"}, {"type": "null"}
 LATIN = {"content-type": "text/plain; charset=latin-1"}
 IMAGE = {"type": "image", "mimeType": "image/png", "data": "eA=="}
 PDF = {"uri": "file:///call", "mimeType": "application/pdf", "blob": "eA=="}
@@ -287,6 +287,104 @@ async def test_schemas_of_3_0_become_json_schemas(before: Any, after: Any) -> No
     assert after in (schema.get("enum"), schema.get("exclusiveMinimum"))
     assert "nullable" not in schema
     assert "minimum" not in schema
+
+
+PARTS = {"properties": {"b": TEXT, "c": {**TEXT, "readOnly": True}}, "required": ["b", "c"]}
+
+
+@pytest.mark.parametrize(
+    ("version", "before", "after"),
+    [
+        ("3.1.0", {**TEXT, "example": "b"}, {**TEXT, "examples": ["b"]}),
+        ("3.1.0", {**TEXT, "examples": ["c"], "example": "b"}, {**TEXT, "examples": ["c"]}),
+        ("3.1.0", {**TEXT, "x-more": 1, "unknown": 2}, TEXT),
+        ("3.1.0", {**TEXT, "nullable": True}, TEXT),
+        ("3.1.0", {**TEXT, "pattern": "^a"}, {**TEXT, "pattern": "^a"}),
+        ("3.1.0", {**TEXT, "pattern": "("}, TEXT),
+        ("3.1.0", {"not": {**TEXT, "x-more": 1}}, {"not": TEXT}),
+        ("3.1.0", {"anyOf": [{**TEXT, "x-more": 1}]}, {"anyOf": [TEXT]}),
+        ("3.1.0", {"items": {"items": {**TEXT, "x-more": 1}}}, {"items": {"items": TEXT}}),
+        (
+            "3.1.0",
+            {"patternProperties": {"^a": {**TEXT, "x-more": 1}, "(": TEXT}},
+            {"patternProperties": {"^a": TEXT}},
+        ),
+        ("3.1.0", PARTS, {"properties": {"b": TEXT}, "required": ["b"]}),
+        ("3.0.4", {**TEXT, "nullable": True}, {"type": ["string", "null"]}),
+        ("3.0.4", {**TEXT, "nullable": False}, TEXT),
+        ("3.0.4", {"nullable": True, "anyOf": [TEXT]}, {"anyOf": [{"anyOf": [TEXT]}, NULL]}),
+        (
+            "3.0.4",
+            {**TEXT, "nullable": True, "enum": ["b", None]},
+            {"type": ["string", "null"], "enum": ["b", None]},
+        ),
+        (
+            "3.0.4",
+            {**TEXT, "format": "byte"},
+            {**TEXT, "format": "byte", "contentEncoding": "base64"},
+        ),
+        ("3.1.0", {**TEXT, "format": "byte"}, {**TEXT, "format": "byte"}),
+        (
+            "3.0.4",
+            {"type": "integer", "exclusiveMaximum": True, "maximum": 3},
+            {"type": "integer", "exclusiveMaximum": 3},
+        ),
+        (
+            "3.0.4",
+            {"type": "integer", "exclusiveMaximum": False, "maximum": 3},
+            {"type": "integer", "maximum": 3},
+        ),
+    ],
+)
+async def test_a_schema_keeps_what_binds_and_says_it_anew(
+    version: str, before: Any, after: Any
+) -> None:
+    spec = {**one("/", {"parameters": [parameter("a", "query", before)]}), "openapi": version}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", OpenApiWarning)
+        assert (await schema_of(spec))["properties"]["a"] == after
+
+
+@pytest.mark.parametrize(
+    ("schema", "message"),
+    [
+        ({"type": "thing"}, "a schema has type 'thing'"),
+        ({"required": ["b", "b"]}, "a schema has required"),
+        ({"multipleOf": 0}, "a schema has multipleOf 0"),
+        ({"minLength": -1}, "a schema has minLength -1"),
+        ({"minLength": True}, "a schema has minLength True"),
+        ({"minimum": True}, "a schema has minimum True"),
+        ({"uniqueItems": 1}, "a schema has uniqueItems 1"),
+        ({"dependentRequired": {"b": 1}}, "a schema has dependentRequired"),
+        ({"$id": "a"}, "a schema has $id, which is not supported"),
+        ({"$schema": "https://other.test/"}, "$schema: expected"),
+        ({"$schema": 1}, "$schema: expected"),
+    ],
+)
+def test_an_operation_with_a_schema_of_no_form_is_named(schema: Any, message: str) -> None:
+    spec = one("/", {"parameters": [parameter("a", "query", schema)]})
+    with pytest.warns(OpenApiWarning) as warned:
+        Server.from_openapi(spec, base_url="https://a.test")
+    assert message in "".join(str(each.message) for each in warned)
+
+
+@pytest.mark.parametrize(
+    ("declared", "own", "accept"),
+    [
+        (answer_of({"type": "object"}), {}, "application/json, */*;q=0.5"),
+        (answer_of({"type": "object"}), {"accept": "text/csv"}, "text/csv"),
+        ({}, {}, "*/*"),
+    ],
+)
+async def test_an_operation_with_a_result_asks_for_json(
+    declared: Any, own: dict[str, str], accept: str
+) -> None:
+    api = Api(JSONResponse({}))
+    async with api.client(headers=own) as http:
+        server = Server.from_openapi(one("/", declared), http_client=http)
+        async with connected(server, revision=NEWEST) as pair:
+            await pair.client.call_tool("call", {})
+    assert api.requests[-1].headers["accept"] == accept
 
 
 @pytest.mark.parametrize(
@@ -582,6 +680,35 @@ def test_a_document_has_bounds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     monkeypatch.setattr(document_module, "DOCUMENT_BYTES", len(json.dumps(DOCUMENT)))
     with pytest.raises(ValueError, match="expected at most 3 operations"):  # it was read
         Server.from_openapi(tmp_path / "a.json")
+
+
+@pytest.mark.parametrize(
+    ("limit", "schema", "size"),
+    [
+        ("SCHEMA_NODES", {"anyOf": [TEXT, {"not": TEXT}]}, 4),
+        ("SCHEMA_DEPTH", {"items": {"anyOf": [TEXT]}}, 2),
+        ("SCHEMA_TEXT", {"type": "string", "default": "b" * 10}, None),
+    ],
+)
+def test_a_schema_may_be_as_large_as_a_limit(
+    monkeypatch: pytest.MonkeyPatch, limit: str, schema: Any, size: int | None
+) -> None:
+    spec = one("/", {"parameters": [parameter("a", "query", schema)]})
+    if size is None:  # characters of keywords count too
+        sizes = range(200)
+        size = next(each for each in sizes if not _refuses(monkeypatch, limit, each, spec))
+        assert 10 < size < 100
+    assert _refuses(monkeypatch, limit, size - 1, spec)
+    assert not _refuses(monkeypatch, limit, size, spec)
+
+
+def _refuses(monkeypatch: pytest.MonkeyPatch, limit: str, size: int, spec: Any) -> bool:
+    """Whether an operation is left out by a limit."""
+    monkeypatch.setattr(schema_conversion, limit, size)
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        Server.from_openapi(spec, base_url="https://a.test")
+    return any("expected schemas with at most" in str(each.message) for each in warned)
 
 
 class Item(BaseModel):

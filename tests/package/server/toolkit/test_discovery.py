@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import json
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from mcp_protocol import (
     ToolSearch,
     connect,
 )
+from mcp_protocol.server.toolkit import tool_discovery
 from mcp_protocol.server.toolkit.tool_discovery import KEPT_INDEXES, QUERY_WORDS
 from mcp_protocol.testing import connected
 from package.asgi_client import asgi
@@ -317,3 +320,15 @@ def test_a_search_is_declared_as_it_can_be() -> None:
         ToolSearch(listed="weather")
     with pytest.raises(ValueError, match="tool 'search_tools' is registered already"):
         city().add_tool(lambda: "", name="search_tools")
+
+
+def test_an_index_that_is_forgotten_closes_its_database() -> None:
+    tool_discovery._index.cache_clear()
+    index = tool_discovery._index((("a", "b", "c"),))
+    database = index._database
+    assert [*index.search("b")] == [0]
+    tool_discovery._index.cache_clear()
+    del index
+    gc.collect()
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        database.execute("SELECT 1")

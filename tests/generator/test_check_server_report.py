@@ -1,0 +1,196 @@
+"""The findings of `mcpgen check-server` as text, Markdown and JSON, and what makes an outcome."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mcpgen.check_server import report
+from mcpgen.check_server.connections import Received, Reply
+from mcpgen.check_server.outcomes import (
+    BrokenRuleError,
+    NotApplicableError,
+    Outcome,
+    applies,
+    require,
+    require_error,
+    require_valid,
+    result_of,
+)
+from mcpgen.check_server.rules import Rule, rules
+from mcpgen.check_server.runner import Findings
+from mcpgen.explain.violations import Violation
+
+OLD, NEW = "2025-06-18", "2025-11-25"
+SITE = "https://modelcontextprotocol.io/specification"
+MUST = Rule("a.must", "MUST", (OLD, NEW), "One " * 30, "basic/a#one")
+SHOULD = Rule("a.should", "SHOULD", (NEW,), "Two.", "basic/b")
+OUTCOMES = (
+    Outcome(SHOULD, NEW, "broken", "e|e", "c"),
+    Outcome(MUST, OLD, "broken", "e", "old"),
+    Outcome(MUST, NEW, "broken", "e", "new"),
+    Outcome(SHOULD, OLD, "passed"),
+    Outcome(SHOULD, OLD, "not applicable", why="w"),
+)
+
+
+def findings(*outcomes: Outcome, name: str = "n*", **lost: str) -> Findings:
+    """Findings of a server over stdio."""
+    return Findings("target", name, "stdio", (OLD, NEW), outcomes, lost)
+
+
+def test_broken_rules_are_text_errors_first_once_for_all_revisions() -> None:
+    found = findings(*OUTCOMES, r="it ended")
+    lines = report.text(found, verbose=False).splitlines()
+    assert lines == [
+        f"error: a.must: MUST in {OLD}, {NEW}",
+        f"  {' '.join(['One'] * 24)}",
+        f"  {' '.join(['One'] * 6)}",
+        "  expected: e",
+        "  got:      new",
+        f"  {SITE}/{NEW}/basic/a#one",
+        "",
+        f"warning: a.should: SHOULD in {NEW}",
+        "  Two.",
+        "  expected: e|e",
+        "  got:      c",
+        f"  {SITE}/{NEW}/basic/b",
+        "",
+        "given up: r: it ended",
+    ]
+    assert report.text(found, verbose=True).splitlines() == [
+        *lines[:-1],
+        f"passed: {OLD}: a.should",
+        f"not applicable: {OLD}: a.should: w",
+        lines[-1],
+    ]
+    numbers = "1 checks passed, 1 not applicable, 1 rules broken as errors, 1 as warnings"
+    assert report.summary(found) == f"n*, stdio, {OLD}, {NEW}: 2 rules, {numbers}"
+    assert report.summary(findings(name="")).startswith(f"stdio, {OLD}, {NEW}: 0 rules")
+
+
+def test_findings_are_a_page_of_markdown() -> None:
+    found = findings(*OUTCOMES, r="it_ended")
+    assert report.markdown(found).splitlines() == [
+        "# n\\*",
+        "",
+        report.summary(found).replace("*", "\\*"),
+        "",
+        "| Severity | Rule | Revisions | Expected | Got |",
+        "| --- | --- | --- | --- | --- |",
+        f"| error | [a.must]({SITE}/{NEW}/basic/a#one) | {OLD}, {NEW} | e | new |",
+        f"| warning | [a.should]({SITE}/{NEW}/basic/b) | {NEW} | e\\|e | c |",
+        "",
+        "Given up in r: it\\_ended",
+    ]
+    kept = report.markdown(findings(name=""))
+    assert kept.startswith("# target\n")
+    assert kept.endswith("\n\nNo rule is broken.\n")
+
+
+def test_findings_are_json_with_each_outcome() -> None:
+    shown = report.document(findings(*OUTCOMES[1:], r="w"))
+    assert shown["broken"] == [
+        {
+            "rule": "a.must",
+            "level": "MUST",
+            "severity": "error",
+            "revisions": [OLD, NEW],
+            "sentence": MUST.sentence,
+            "in": [OLD, NEW],
+            "expected": "e",
+            "came": "new",
+            "page": f"{SITE}/{NEW}/basic/a#one",
+        }
+    ]
+    assert shown["outcomes"][2:] == [
+        {"rule": "a.should", "revision": OLD, "state": state, "why": why, **NOTHING}
+        for state, why in (("passed", None), ("not applicable", "w"))
+    ]
+    assert shown["given_up"] == {"r": "w"}
+    assert (shown["target"], shown["name"], shown["transport"]) == ("target", "n*", "stdio")
+    assert report.document(findings(name=""))["name"] is None
+
+
+NOTHING = {"expected": None, "came": None}
+
+
+@pytest.mark.parametrize(
+    ("source", "page"),
+    [
+        ("basic/a#one, two", f"{SITE}/{NEW}/basic/a#one,"),
+        ("basic/a/index", f"{SITE}/{NEW}/basic/a"),
+        (f"{OLD} basic/old; {NEW}: basic/new", f"{SITE}/{NEW}/basic/new"),
+        (f"{OLD} basic/old; basic/all", f"{SITE}/{NEW}/basic/all"),
+        (f"{OLD} basic/old", f"{SITE}/{OLD}/basic/old"),
+        (f"basic/all ({NEW}: basic/new)", f"{SITE}/{NEW}/basic/new"),
+        ("docs/a", f"{SITE.rpartition('/')[0]}/docs/a"),
+    ],
+)
+def test_a_rule_has_the_page_of_its_revision(source: str, page: str) -> None:
+    assert Rule("a.b", "MUST", (OLD, NEW), "", source).page(NEW) == page
+
+
+def test_a_rule_of_the_schema_has_the_file_of_its_revision() -> None:
+    page = Rule("a.b", "MUST", (OLD, NEW), "", "schema.ts#Tool").page(OLD)
+    assert page.endswith(f"/schema/{OLD}/schema.ts")
+
+
+def test_breaking_what_a_page_states_is_a_warning() -> None:
+    rule = rules()["ping.removed"]
+    assert (rule.area, rule.keyword, rule.severity) == ("ping", "stated", "warning")
+    assert (MUST.severity, SHOULD.severity) == ("error", "warning")
+
+
+def reply(message: Any) -> Reply:
+    """A reply with one message."""
+    answer = None if message is None else {"jsonrpc": "2.0", "id": 1, **message}
+    return Reply([Received(b"x", answer)] if answer else [], answer=answer, reason="silent")
+
+
+ERROR = {"error": {"code": -32602, "message": "m"}}
+
+
+@pytest.mark.parametrize(
+    ("message", "codes", "kept"),
+    [
+        (ERROR, (), True),
+        (ERROR, (-32602,), True),
+        (ERROR, (-32601, -32602), True),
+        (ERROR, (-32601,), False),
+        ({**ERROR, "result": {}}, (), False),
+        ({"result": {}}, (), False),
+        ({"error": "m"}, (), False),
+        (None, (), False),
+    ],
+)
+def test_an_error_has_one_of_some_codes(message: Any, codes: tuple[int, ...], kept: bool) -> None:
+    if kept:
+        require_error(reply(message), *codes)
+        return
+    with pytest.raises(BrokenRuleError) as caught:
+        require_error(reply(message), *codes, what="for x")
+    numbers = " ".join(("error", *map(str, codes), "for x"))
+    assert caught.value.expected == numbers
+
+
+@pytest.mark.parametrize("message", [None, ERROR, {"result": []}, {**ERROR, "result": {}}])
+def test_a_result_is_an_object_without_an_error(message: Any) -> None:
+    with pytest.raises(BrokenRuleError, match="expected a result of ping, got"):
+        result_of(reply(message), "ping")
+    with pytest.raises(BrokenRuleError, match="expected a result, got"):
+        result_of(reply(message))
+    assert result_of(reply({"result": {"a": 1}})) == {"a": 1}
+
+
+def test_rules_are_kept_broken_or_do_not_apply() -> None:
+    require(True, "a", "b")
+    applies(True, "w")
+    require_valid(None, "x")
+    with pytest.raises(BrokenRuleError, match="expected a, got b"):
+        require(False, "a", "b")
+    with pytest.raises(NotApplicableError, match="w"):
+        applies(False, "w")
+    with pytest.raises(BrokenRuleError, match="at x/m, got 1"):
+        require_valid(Violation(("m",), "a string", "1"), "x")
