@@ -202,7 +202,7 @@ class Dispatcher:
         capabilities: Declared beyond those of the rows.
         admit: See `Decorators.handle_requests`.
         process_limits: See there.
-        shares: Take over the state that processes share; see `Service.share`.
+        shares: Take over what processes share; see `Service.share`.
         default_runner: Runs the calls of tools without a runner.
         state: What the lifespan yielded.
         url_elicitations: Those that are open.

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
+import weakref
 from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -214,11 +215,12 @@ def _texts(wire: Mapping[str, Any]) -> tuple[str, str, str]:
 
 
 class _Index:
-    """An index of texts in memory."""
+    """An index of texts in memory, which lasts as long as somebody holds it."""
 
     def __init__(self, tools: Collection[tuple[str, str, str]]) -> None:
         self._count = len(tools)
         self._database = sqlite3.connect(":memory:", check_same_thread=False)
+        weakref.finalize(self, self._database.close)
         self._database.execute(
             "CREATE VIRTUAL TABLE tools"
             " USING fts5(name, description, arguments, tokenize='porter unicode61')"
