@@ -55,6 +55,7 @@ from .task_calls import LOST, POLL_SECONDS, TaskCall, failed
 from .task_store import MemoryTaskStore, Shares, TaskRecord, TaskStore
 
 IDENTIFIER = "io.modelcontextprotocol/tasks"
+CALL = "tools/call"
 GET, CANCEL = "tasks/get", "tasks/cancel"
 UPDATE = "tasks/update"  # of the extension alone
 RESULT, LIST = "tasks/result", "tasks/list"  # of 2025-11-25 alone
@@ -366,7 +367,8 @@ class Tasks:
         if claimed.call is None or claimed.fence > RUNS:
             return False
         try:
-            await self._serve(ClaimedCall(claimed, request))
+            row = request.revision.client_requests[CALL]
+            await self._serve(ClaimedCall(claimed, request, row))
         except TransportError:
             raise  # it is claimed again once this lease has run out
         except McpError as error:

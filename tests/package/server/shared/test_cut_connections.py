@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import anyio
 import pytest
 
-from package.asgi_client import Reply
+from package.asgi_stream import Reply
 from package.requestor import REVISION, Work
 from package.server.shared.engine import Engine
 from package.server.shared.shared_servers import Workers, eventually, sharing
@@ -136,7 +136,6 @@ async def result(workers: Workers, method: str, params: Any) -> Any:
             if reply.status == 200:
                 text = reply.messages[-1]["error"]["message"]
                 assert "may have been acted on" not in text
-            await anyio.sleep(0.01)
 
 
 @pytest.mark.parametrize("seed", range(3))
