@@ -18,7 +18,7 @@ from __future__ import annotations
 import logging
 import secrets
 import time
-from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Coroutine, Generator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any, Literal, NamedTuple
 from weakref import WeakKeyDictionary
@@ -319,7 +319,7 @@ class Tasks:
                 _logger.debug("other processes see later that a task has changed: %s", error)
 
     @contextmanager
-    def watching(self, task_id: str) -> Iterator[TaskNews]:
+    def watching(self, task_id: str) -> Generator[TaskNews]:
         """Changes of a task, as other processes tell them while the block runs."""
         news = TaskNews()
         watching = self._watched.setdefault(task_id, [])
