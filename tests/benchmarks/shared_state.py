@@ -11,6 +11,7 @@ import itertools
 import os
 import re
 import signal
+import statistics
 import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
@@ -23,7 +24,9 @@ from .processes import ROOT
 
 sys.path.insert(0, str(ROOT / "tests"))
 
+from package.requestor import REVISION, Work, requesting
 from package.server.shared.engine import Engine, running
+from package.server.shared.shared_servers import sharing
 
 from .calls import HANDSHAKE, PER_REQUEST, many_at_once
 from .http_calls import CONNECTIONS, event_loop
@@ -104,6 +107,11 @@ def shared_state(rounds: int) -> Iterable[Line]:
             size = runner.run(session_size(engine, shared[0]))
             most = Within(2048.0, kibibytes)
             yield Line("an engine's memory of a session", {OURS: size}, (most,), show=kibibytes)
+        yield Line(
+            "a cancellation by another process reaches the work of a task",
+            {OURS: statistics.median(runner.run(cancelled_after(engine)))},
+            (Within(0.01),),
+        )
         times = {OURS: max(runner.run(killed()) for _ in range(min(rounds, KILLED)))}
         yield Line(
             "the first call after SIGKILL of the process that opened the session, slowest",
@@ -252,6 +260,29 @@ def used_memory(engine: Engine) -> int:
     match = re.search(r"used_memory:(\d+)", engine.ask("INFO", "memory"))
     assert match is not None
     return int(match[1])
+
+
+async def cancelled_after(engine: Engine) -> list[float]:
+    """Seconds from `tasks/cancel` at one application to the cancellation of the work at another.
+
+    All of them run in this process.
+    """
+    seconds: list[float] = []
+    async with sharing(engine.url, Work) as workers, requesting(workers.any) as client:
+        workers.use_session()
+        for _ in range(ANNOUNCEMENTS):
+            task_id = (await client.start("waits"))["taskId"]
+            at = {
+                task_id in work.tasks._running: number
+                for number, work in enumerate(workers.servers)
+            }
+            work, other = workers.servers[at[True]], workers.each[at[False]]
+            work.ended = asyncio.Event()
+            started = time.perf_counter()
+            await other.ask(REVISION, "tasks/cancel", {"taskId": task_id})
+            await work.ended.wait()
+            seconds.append(time.perf_counter() - started)
+    return seconds
 
 
 async def killed() -> float:

@@ -23,7 +23,7 @@ from __future__ import annotations
 import logging
 import secrets
 import time
-from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Coroutine, Generator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any, Literal, NamedTuple
 from weakref import WeakKeyDictionary
@@ -55,6 +55,7 @@ from .task_calls import LOST, POLL_SECONDS, TaskCall, failed
 from .task_store import MemoryTaskStore, Shares, TaskRecord, TaskStore
 
 IDENTIFIER = "io.modelcontextprotocol/tasks"
+CALL = "tools/call"
 GET, CANCEL = "tasks/get", "tasks/cancel"
 UPDATE = "tasks/update"  # of the extension alone
 RESULT, LIST = "tasks/result", "tasks/list"  # of 2025-11-25 alone
@@ -323,7 +324,7 @@ class Tasks:
                 _logger.debug("other processes see later that a task has changed: %s", error)
 
     @contextmanager
-    def watching(self, task_id: str) -> Iterator[TaskNews]:
+    def watching(self, task_id: str) -> Generator[TaskNews]:
         """Changes of a task, as other processes tell them while the block runs."""
         news = TaskNews()
         watching = self._watched.setdefault(task_id, [])
@@ -366,7 +367,8 @@ class Tasks:
         if claimed.call is None or claimed.fence > RUNS:
             return False
         try:
-            await self._serve(ClaimedCall(claimed, request))
+            row = request.revision.client_requests[CALL]
+            await self._serve(ClaimedCall(claimed, request, row))
         except TransportError:
             raise  # it is claimed again once this lease has run out
         except McpError as error:

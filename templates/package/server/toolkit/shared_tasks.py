@@ -14,13 +14,12 @@ import msgspec
 
 from ..._wire import UNREADABLE, Raw, to_builtins
 from ...errors import InternalError, InvalidParamsError, McpError, ProtocolError, TransportError
+from ...facts import Method
 from ...foreign_text import safe_repr
 from ...runtime.request_context import RequestContext
 from .client_features.multi_round_trip import mismatch
 from .task_calls import POLL_SECONDS, TOO_LONG, failed
 from .task_store import TaskRecord, TaskStore
-
-CALL = "tools/call"
 
 RUNS = 4
 """Most runs of a task, the first included: its work may be what ends each process."""
@@ -174,6 +173,7 @@ class ClaimedCall(RequestContext):
     Args:
         claimed: The record.
         request: The request: its client gets what the function sends.
+        row: The method of calls in the revision of the request.
 
     Attributes:
         claimed: The record of a task without the questions of the run before.
@@ -184,8 +184,7 @@ class ClaimedCall(RequestContext):
 
     __slots__ = ("claimed",)
 
-    def __init__(self, claimed: TaskRecord, request: RequestContext) -> None:
-        row = request.revision.client_requests[CALL]
+    def __init__(self, claimed: TaskRecord, request: RequestContext, row: Method) -> None:
         params = Raw(msgspec.json.encode(claimed.call))
         try:
             typed = row.decode_params(params)
