@@ -36,7 +36,7 @@ from .features import RequestStateSigner, StateKey, server_session
 from .registry import Cacheable, CacheHint, cache_hints
 from .tools import SchemaForm
 from .required_scopes import RequiredScopes
-from .skills import SkillDirectories
+from .skill_requests import SkillDirectories
 
 if TYPE_CHECKING:
     from anyio.abc import TaskStatus
