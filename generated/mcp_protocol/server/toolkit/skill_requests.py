@@ -3,7 +3,7 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""Skills of a server: their directories, and the requests about them.
+"""The requests about the skills of a server.
 
 What is listed follows from the resources: each `SKILL.md` of a directory of skills has the entry of
 its skill. Servers that are mounted are asked for theirs, whose URIs then are those from outside.
@@ -16,10 +16,9 @@ Source: ext-skills/specification/stable/skills.
 from __future__ import annotations
 
 import logging
-import os
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import Any, TypeAlias, TypeGuard
 from urllib.parse import unquote
 
 import msgspec
@@ -29,9 +28,8 @@ from ...errors import INVALID_PARAMS, METHOD_NOT_FOUND, InvalidParamsError, Prot
 from ...facts import Method
 from ...foreign_text import is_uri, safe_repr
 from ...protocol.lifecycle import CAPABILITY, settings_of
-from ...runtime.request_context import RequestContext, checked_scopes
+from ...runtime.request_context import RequestContext
 from ...skills import (
-    DIRECTORY_READ,
     DIRECTORY_TYPE,
     GET,
     LIST,
@@ -40,11 +38,12 @@ from ...skills import (
     Skill,
     SkillResource,
 )
-from .registry import NO_CACHING, CacheHint, checked_tags, page_bounds
+from .registry import NO_CACHING, CacheHint, page_bounds
 from .revision_types import field_type, structs_in
 
-if TYPE_CHECKING:
-    from .dispatcher import Dispatcher, Handler
+Handler: TypeAlias = Callable[[RequestContext], Coroutine[Any, Any, Any]]
+Dispatcher: TypeAlias = Any
+"""A `Dispatcher`, which imports this module."""
 
 _PAGES = 1000  # a server behind a proxy may name a next page forever
 
@@ -67,52 +66,6 @@ def _row(name: str) -> Method:
 
 ROWS: Mapping[str, Method] = {name: _row(name) for name in (LIST, GET, READ_DIRECTORY)}
 """The requests of the extension, in every revision."""
-
-
-class SkillDirectories:
-    """The method of servers that serves skills."""
-
-    _dispatcher: Dispatcher
-
-    def skills(
-        self,
-        directory: str | os.PathLike[str],
-        *,
-        cache: CacheHint = NO_CACHING,
-        scopes: Collection[str] = (),
-        tags: Collection[str] = (),
-    ) -> None:
-        """Serve the skills in a directory.
-
-            server.skills("skills")
-
-        Each directory below with a file `SKILL.md` is a skill, served at `skill://` and its path;
-        the directory itself may be one, served at its name. They are read now, and once: to serve
-        others, start anew. Files that begin with a dot are left out.
-
-        Args:
-            directory: Its path.
-            cache: The cache hint of files and entries; always private if scopes are needed.
-            scopes: Scopes that they need, besides those of every request.
-            tags: Names for `enable` and `disable`; they are not sent.
-
-        Raises:
-            OSError: Something can't be read.
-            ValueError: There are no skills, or one breaks a rule: it has a link, more than 512
-                files or 16 MiB, or another name than its directory. Nothing is served then.
-            MissingExtraError: PyYAML is not installed.
-        """
-        from .skill_directories import read_skills  # loaded only if a server has some
-
-        required, names = checked_scopes(scopes), checked_tags(tags)
-        files = read_skills(directory, CacheHint(cache.ttl_ms, "private") if required else cache)
-        registry = self._dispatcher.registries.resources
-        for each in files:
-            registry.check(each.uri)
-        for each in files:
-            each.scopes, each.tags = required, names
-            registry.add(each.uri, each)
-        serve_skills(self._dispatcher, {DIRECTORY_READ: True})
 
 
 def serve_skills(
@@ -176,8 +129,9 @@ async def _get(dispatcher: Dispatcher, request: RequestContext) -> Any:
     uri = _uri_of(request)
     visible = dispatcher.registries.resources.visible_items(request)
     own = _own_skills(visible).get(uri)
-    if own is not None and _is_permitted(dispatcher, visible[uri]):
-        return _result(request, {"skill": msgspec.to_builtins(own)}, visible[uri].cache)
+    if own is not None:
+        resource, _ = dispatcher.resource_of(request, uri)  # checks the scopes
+        return _result(request, {"skill": msgspec.to_builtins(own)}, resource.cache)
     mount, result = await _asked(dispatcher, request, uri, visible)
     return {**result, "skill": _moved_entry(mount, result.get("skill"))}
 
@@ -216,13 +170,6 @@ def _own_skills(visible: Mapping[str, Any]) -> dict[str, Skill]:
     """The skills whose files are among resources by URI, those of mounted servers left out."""
     skills = {uri: getattr(each, "skill", None) for uri, each in visible.items()}
     return {uri: skill for uri, skill in skills.items() if isinstance(skill, Skill)}
-
-
-def _is_permitted(dispatcher: Dispatcher, item: Any) -> bool:
-    """Whether the principal may use an item; see `dispatcher.is_permitted`."""
-    from .dispatcher import is_permitted  # which imports this module
-
-    return is_permitted(item, item.label, dispatcher.settings.forbidden_items)
 
 
 def _mounts(dispatcher: Dispatcher, request: RequestContext) -> list[Any]:
