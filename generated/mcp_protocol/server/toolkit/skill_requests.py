@@ -18,7 +18,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
-from typing import Any, TypeAlias, TypeGuard
+from typing import Any, TypeAlias
 from urllib.parse import unquote
 
 import msgspec
@@ -119,8 +119,8 @@ async def _list(dispatcher: Dispatcher, request: RequestContext) -> Any:
     }
     for mount in _mounts(dispatcher, request):
         for entry in await _entries_inside(mount, request):
-            uri: object = entry.get("uri")
-            if _is_shown(dispatcher, mount, visible, uri):
+            uri = entry.get("uri")
+            if isinstance(uri, str) and _is_shown(dispatcher, mount, visible, uri):
                 entries.setdefault(uri, entry)
     return _result(request, _page(dispatcher, request, "skills", entries), NO_CACHING)
 
@@ -179,12 +179,8 @@ def _mounts(dispatcher: Dispatcher, request: RequestContext) -> list[Any]:
     return sorted(having, key=lambda each: -len(each.prefix or ""))
 
 
-def _is_shown(
-    dispatcher: Dispatcher, mount: Any, visible: Mapping[str, Any], uri: object
-) -> TypeGuard[str]:
+def _is_shown(dispatcher: Dispatcher, mount: Any, visible: Mapping[str, Any], uri: str) -> bool:
     """Whether a skill or directory of a mounted server, by its URI from outside, is shown here."""
-    if not isinstance(uri, str):
-        return False
     if mount.is_open:
         return not dispatcher.registries.resources.is_disabled(uri)
     return any(key == uri or key.startswith(f"{uri}/") for key in visible)
