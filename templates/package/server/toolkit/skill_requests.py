@@ -226,7 +226,7 @@ async def _asked(
 
 async def _inside(mount: Any, request: RequestContext, **members: Any) -> dict[str, Any]:
     """The result of a mounted server as wire object; `None` among the params leaves one out."""
-    params = {**(request.params or {}), **members}
+    params = {**_params(request), **members}
     params = {name: value for name, value in params.items() if value is not None}
     result = await mount.handle(request.with_params(params, Raw(encode(params))))
     decoded: dict[str, Any] = msgspec.json.decode(encode(result))
@@ -253,12 +253,18 @@ def _page(
     dispatcher: Dispatcher, request: RequestContext, member: str, items: Mapping[str, Any]
 ) -> dict[str, Any]:
     """A page of a list, whose items have URIs as keys."""
-    cursor = (request.params or {}).get("cursor")
+    cursor = _params(request).get("cursor")
     if cursor is not None and not isinstance(cursor, str):
         raise InvalidParamsError(f"cursor: expected a text, got {safe_repr(cursor)}")
     start, end, following = page_bounds(member, list(items), cursor, dispatcher.settings.page_size)
     page: dict[str, Any] = {member: list(items.values())[start:end]}
     return page if following is None else {**page, "nextCursor": following}
+
+
+def _params(request: RequestContext) -> Mapping[str, Any]:
+    """The params of a request, as wire object."""
+    params: Mapping[str, Any] | None = request.params
+    return {} if params is None else params
 
 
 def _uri_of(request: RequestContext) -> str:
@@ -267,7 +273,7 @@ def _uri_of(request: RequestContext) -> str:
     Raises:
         InvalidParamsError: There is none.
     """
-    uri = (request.params or {}).get("uri")
+    uri = _params(request).get("uri")
     if not isinstance(uri, str):
         raise InvalidParamsError(f"uri: expected a text, got {safe_repr(uri)}")
     return uri
