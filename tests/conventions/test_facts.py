@@ -19,6 +19,8 @@ ROW = "MethodFacts"
 
 MAY_NAME_METHODS: Mapping[str, str] = {
     "client/app_calls.py": "reads the user interface of a tool",
+    "client/skill_calls.py": "reads the files of skills",
+    "server/toolkit/skill_requests.py": "lists directories of skills as resources are listed",
     "client/handler_checks.py": "what to use instead of messages that a revision lacks",
     "client/handler_validation.py": "what handlers of a client are called with, and their checks",
     "client/group_requests.py": "finds the server of a name, a resource or a reference",

@@ -23,7 +23,7 @@ SIZES = {
     ("server", "stdio"): (66, 19_050),
     ("server", "http"): (82, 24_500),
     ("client", "all"): (85, 21_950),
-    ("all", "all"): (128, 36_600),
+    ("all", "all"): (128, 36_650),
 }
 """The most files and lines of a package of one revision without features, headers included."""
 

@@ -19,6 +19,7 @@ from mcp_protocol import (
     CacheHint,
     Client,
     MissingCapabilityError,
+    Principal,
     RemoteError,
     RemoteProtocolError,
     Server,
@@ -27,6 +28,7 @@ from mcp_protocol import (
 )
 from mcp_protocol.client.sync_client import connect_sync
 from mcp_protocol.skills import FILES, SKILL_BYTES, SKILLS
+from mcp_protocol.testing import connected
 from package.wire import ALL
 
 pytestmark = pytest.mark.anyio
@@ -150,7 +152,9 @@ async def test_mounts_and_proxies_rewrite_the_uris_of_skills(revision: str, fold
     outer = serving(put(folder.parent / "own", {"SKILL.md": TEXT.format("own")}))
     outer.mount(serving(folder), prefix="a")
     outer.mount(Server.proxy(serving(folder)), prefix="b")
-    async with connect(outer, revision=revision) as client:
+    shell = Server("without skills of its own")
+    shell.mount(outer)
+    async with connect(shell, revision=revision) as client:
         skills = {each.uri: each for each in await client.list_skills()}
         assert [*skills] == [
             "skill://own/SKILL.md",
@@ -183,6 +187,17 @@ async def test_a_skill_that_is_disabled_is_not_listed(folder: Path) -> None:
         assert [each.uri for each in await client.list_skills()] == ["skill://review/SKILL.md"]
         with pytest.raises(RemoteError, match="expected the URI of a skill"):
             await client.get_skill("skill://in/refunds/SKILL.md")
+
+
+async def test_a_skill_may_need_scopes(folder: Path) -> None:
+    server = Server("shop")
+    server.skills(folder, scopes=["skills"])
+    async with connected(server, principal=Principal("ann")) as pair:
+        with pytest.raises(RemoteError, match="needs the scopes skills"):
+            await pair.client.get_skill(REFUNDS)
+    async with connected(server, principal=Principal("ann", scopes=["skills"])) as pair:
+        skill = await pair.client.get_skill(REFUNDS)
+        assert await pair.client.read_skill(skill, "logo.png") == PICTURE
 
 
 async def test_a_nested_skill_is_itself_and_part_of_its_outer_one(tmp_path: Path) -> None:

@@ -36,10 +36,9 @@ from ..runtime.stubs import wire_params
 from . import handler_validation
 from .client_settings import ClientSettings, Identity
 from .feature_calls import (
-    ClientListenCalls,
     FeatureCalls,
     ResponseCache,
-    SkillCalls,
+    SingleClientCalls,
     ToolParamHeaders,
     task_calls,
 )
@@ -130,7 +129,7 @@ class ClientCalls(FeatureCalls):
             requests.connection.ask_for_logs(level)
 
 
-class ClientBase(ClientListenCalls, SkillCalls, ClientCalls):
+class ClientBase(SingleClientCalls, ClientCalls):
     """An open session with a server. Rendered subclasses have a coroutine for each request.
 
     Args:

@@ -15,14 +15,18 @@ from .app_calls import AppCalls
 from .client_middleware import MiddlewareCalls
 from .client_settings import ConfigInput
 from .model_calls import ModelCalls
-from .listen import ClientListenCalls as ClientListenCalls
-from .skill_calls import SkillCalls as SkillCalls
+from .listen import ClientListenCalls
+from .skill_calls import SkillCalls
 from .tool_param_headers import ToolParamHeaders as ToolParamHeaders
 from .response_cache import ResponseCache as ResponseCache
 
 if TYPE_CHECKING:
     from .pipeline import TaskCalls
     from .server_config import ServerEntry
+
+
+class SingleClientCalls(ClientListenCalls, SkillCalls):
+    """The methods of the features that a client of one server has in forms of its own."""
 
 
 class FeatureCalls(

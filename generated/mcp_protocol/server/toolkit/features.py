@@ -25,12 +25,9 @@ from .client_features.questions import ClientQuestions
 from .key_ring import StateKey
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from ...apps import ToolOptions as ToolOptions
     from ...runtime.request_context import RequestContext
     from ..server_session import ServerSession
-    from .dispatcher import Dispatcher, Handler
     from .task_store import TaskStore
 
 __all__ = [
@@ -68,17 +65,15 @@ def shared_task_store(state: Any) -> TaskStore | None:
     return store
 
 
-def feature_handlers(dispatcher: Dispatcher) -> Mapping[str, Handler]:
+def feature_handlers(dispatcher: Any) -> dict[str, Any]:
     """Handlers of requests about registered items that no revision has, by name."""
-    from .skills import skill_handlers  # which imports what this module is imported by
+    from .skill_requests import skill_handlers  # which imports what this module is imported by
 
     return skill_handlers(dispatcher)
 
 
-def pass_skills_on(
-    dispatcher: Dispatcher, capabilities: Mapping[str, Any], handler: Handler
-) -> None:
+def pass_skills_on(dispatcher: Any, capabilities: Any, handler: Any) -> None:
     """Serve the requests about skills by the handler of a proxy, if the server behind it does."""
-    from .skills import pass_skills_on
+    from .skill_requests import pass_skills_on
 
     pass_skills_on(dispatcher, capabilities, handler)

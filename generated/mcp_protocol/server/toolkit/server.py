@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
+from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeVar, Unpack
 
 from ...channel import Channel
@@ -33,10 +34,9 @@ from .dependencies import Overriding
 from .decorators import AbsentAttribute
 from .dispatcher import Dispatcher, ForbiddenItems, ServerSettings
 from .features import RequestStateSigner, StateKey, server_session
-from .registry import Cacheable, CacheHint, cache_hints
+from .registry import NO_CACHING, Cacheable, CacheHint, cache_hints
 from .tools import SchemaForm
 from .required_scopes import RequiredScopes
-from .skills import SkillDirectories
 
 if TYPE_CHECKING:
     from anyio.abc import TaskStatus
@@ -63,7 +63,7 @@ Lifespan: TypeAlias = Callable[[Any], AbstractAsyncContextManager[Any]]
 _T = TypeVar("_T")
 
 
-class Server(AppDecorators, MethodDecorator, Overriding, SkillDirectories):
+class Server(AppDecorators, MethodDecorator, Overriding):
     """An MCP server.
 
     Args:
@@ -202,6 +202,38 @@ class Server(AppDecorators, MethodDecorator, Overriding, SkillDirectories):
             from .tool_discovery import add_discovery  # few servers have so many tools
 
             add_discovery(self, dispatcher, discovery)
+
+    def skills(
+        self,
+        directory: str | PathLike[str],
+        *,
+        cache: CacheHint = NO_CACHING,
+        scopes: Collection[str] = (),
+        tags: Collection[str] = (),
+    ) -> None:
+        """Serve the skills in a directory.
+
+            server.skills("skills")
+
+        Each directory below with a file `SKILL.md` is a skill, served at `skill://` and its path;
+        the directory itself may be one, served at its name. They are read now, and once: to serve
+        others, start anew. Files that begin with a dot are left out.
+
+        Args:
+            directory: Its path.
+            cache: The cache hint of files and entries; always private if scopes are needed.
+            scopes: Scopes that they need, besides those of every request.
+            tags: Names for `enable` and `disable`; they are not sent.
+
+        Raises:
+            OSError: Something can't be read.
+            ValueError: There are no skills, or one breaks a rule: it has a link, more than 512
+                files or 16 MiB, or another name than its directory. Nothing is served then.
+            MissingExtraError: PyYAML is not installed.
+        """
+        from .skill_directories import serve_directory  # loaded only if a server has some
+
+        serve_directory(self._dispatcher, directory, cache, scopes, tags)
 
     @classmethod
     def from_openapi(

@@ -12,13 +12,15 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from ...foreign_text import leaves_its_place
+from ...runtime.request_context import checked_scopes
 from ...skills import (
+    DIRECTORY_READ,
     FILES,
     SKILL_BYTES,
     SKILL_FILE,
@@ -28,8 +30,9 @@ from ...skills import (
     read_frontmatter,
 )
 from .content import Contents, guessed_mime_type, present
-from .registry import CacheHint
+from .registry import CacheHint, checked_tags
 from .resources import Resource
+from .skill_requests import serve_skills
 
 _NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _NAME_CHARACTERS = 64
@@ -82,6 +85,25 @@ def _contents(data: bytes, mime_type: str) -> Contents:
     if "\0" in text:
         return Contents(blob=data, mime_type=mime_type)
     return Contents(text=text, mime_type=mime_type)
+
+
+def serve_directory(
+    dispatcher: Any,
+    directory: str | os.PathLike[str],
+    cache: CacheHint,
+    scopes: Collection[str],
+    tags: Collection[str],
+) -> None:
+    """Serve the skills in a directory; see `Server.skills`."""
+    required, names = checked_scopes(scopes), checked_tags(tags)
+    files = read_skills(directory, CacheHint(cache.ttl_ms, "private") if required else cache)
+    registry = dispatcher.registries.resources
+    for each in files:
+        registry.check(each.uri)
+    serve_skills(dispatcher, {DIRECTORY_READ: True})
+    for each in files:
+        each.scopes, each.tags = required, names
+        registry.add(each.uri, each)
 
 
 def read_skills(directory: str | os.PathLike[str], cache: CacheHint) -> list[SkillFile]:
