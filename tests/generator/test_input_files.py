@@ -47,7 +47,10 @@ def test_json_is_read_as_it_stands(file: Path, text: str, value: Any) -> None:
     [
         (b'"\xff"', "a.json#: expected JSON text in UTF-8, got"),
         ("{", "a.json#: expected JSON text, got"),
-        ('{"a": {"b/c": 1, "b/c": 2}}', "a.json#/a/b~1c: expected one member of this name, got"),
+        (
+            '{"a": {"x": 0, "b/c": 1, "b/c": 2}}',
+            "a.json#/a/b~1c: expected one member of this name, got",
+        ),
         (f"[1, {2**63}]", "a.json#/1: expected a number that fits 64 bits, got"),
         (f"[{-(2**63) - 1}]", "a.json#/0: expected a number that fits 64 bits, got"),
         ("[1e999]", "a.json#/0: expected a number that fits 64 bits, got"),
