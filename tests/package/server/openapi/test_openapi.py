@@ -541,13 +541,15 @@ async def test_a_function_finally_decides_what_an_operation_becomes() -> None:
 
 
 async def test_names_are_valid_bounded_and_unique() -> None:
-    ids = ["a b", "a.b", "x" * 80, "x" * 79 + "y"]
+    ids = ["a b", "a.b", "x" * 80, "x" * 79 + "y", "z" * 60, "z" * 61]
     paths = {f"/{n}": {"get": {"operationId": each}} for n, each in enumerate(ids)}
     async with calling({**one("/", {}), "paths": paths}) as (client, _):
         names = [tool.name for tool in await client.list_tools()]
     assert names[:2] == ["a_b", "a_b_2"]
-    assert len(set(names)) == 4
+    assert len(set(names)) == 6
     assert max(map(len, names)) <= 64
+    assert names[4] == "z" * 60  # with room for a number
+    assert names[5].startswith("z" * 51 + "_")
     with pytest.raises(ValueError, match="mcp_names: the document has no operation 'b'"):
         Server.from_openapi(one("/", {}), base_url="https://a.test", mcp_names={"b": "c"})
     with pytest.raises(ValueError, match="mcp_names: 'call': expected letters"):
