@@ -19,7 +19,6 @@ from generator.checked_servers import (
     Message,
     Refused,
     edited,
-    in_turn,
     refused_if,
     without,
 )
@@ -92,12 +91,6 @@ def answer(request: Any) -> Message | None:
     except Refused as refused:
         return error(request, refused.code)
     return {"jsonrpc": "2.0", "id": request["id"], "result": value}
-
-
-def everywhere(edit: Callable[[Message], Message]) -> Defect:
-    """Change all results of lists."""
-    methods = ("tools/list", "resources/list", "prompts/list", "resources/templates/list")
-    return in_turn(*(edited(method, edit) for method in methods))
 
 
 def accepted(applies: Callable[[Any], bool]) -> Defect:
@@ -201,7 +194,7 @@ DEFECTS: dict[str, Defect] = {
         if meta_of(request) and not {VERSION, CAPABLE} <= {*meta_of(request)}
         else answered
     ),
-    "meta.result-server-info": everywhere(without("_meta")),
+    "meta.result-server-info": edited("tools/list", without("_meta")),
     "versioning.unsupported-error": forget_supported,
     "ping.removed": accepted(lambda request: request.get("method") == "ping"),
     "logging.set-level-removed": accepted(

@@ -40,7 +40,7 @@ def findings(*outcomes: Outcome, name: str = "n*", **lost: str) -> Findings:
     return Findings("target", name, "stdio", (OLD, NEW), outcomes, lost)
 
 
-def test_broken_rules_are_text_errors_first_once_for_all_revisions() -> None:
+def test_broken_rules_are_text_errors_first_once_for_all() -> None:
     found = findings(*OUTCOMES, r="it ended")
     lines = report.text(found, verbose=False).splitlines()
     assert lines == [

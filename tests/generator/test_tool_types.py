@@ -172,6 +172,8 @@ def test_optional_members_have_the_schema_default_or_are_absent() -> None:
             "ratio": {**NUMBER, "default": 1},
             "wrong": {"type": "integer", "default": True},
             "other": {"enum": ["a"], "default": "b"},
+            "chosen": {"enum": ["a", "b"], "default": "b"},
+            "flag": {"enum": [1, 2], "default": True},
             "nullable": {"type": ["string", "null"]},
             "plain": TEXT,
         },
@@ -183,6 +185,8 @@ def test_optional_members_have_the_schema_default_or_are_absent() -> None:
         "ratio: float = 1.0",
         "wrong: int | None = None",
         "other: Literal['a'] | None = None",
+        "chosen: Literal['a', 'b'] = 'b'",
+        "flag: Literal[1, 2] | None = None",
         "nullable: str | None | UnsetType = UNSET",
         "plain: str | None = None",
     ]

@@ -186,7 +186,7 @@ OF_THIS_FILE = "tests/mutants/test_reach.py::test_maps_of_workers_add_up"
         ("tests/mutants/test_reach.py", {"tests/mutants/test_reach.py"}),
         (
             "tests/mutants/mutations.py",
-            {"tests/mutants/test_reach.py", "tests/mutants/test_mutations.py"},
+            {f"tests/mutants/test_{name}.py" for name in ("copies", "mutations", "reach")},
         ),
         ("tests/generator/__snapshots__/test_cli.ambr", {"tests/generator/test_cli.py"}),
     ],

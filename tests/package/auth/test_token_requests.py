@@ -392,6 +392,17 @@ def test_an_endpoint_that_repeats_nonce_errors_gets_two_requests() -> None:
     assert len(world.asked) == 2
 
 
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [("invalid_grant", 400), ("invalid_client", 401), ("use_dpop_nonce", 403)],
+)
+def test_another_refusal_with_a_nonce_ends_the_flow(error: str, status: int) -> None:
+    world = World({ENDPOINT: lambda step: said({"error": error}, status, dpop_nonce="n")})
+    with pytest.raises(AuthorizationError):
+        world.run(request_token(around(proofs=proof_key()), GRANT, {}, PUBLIC))
+    assert len(world.asked) == 1
+
+
 def test_an_unbound_token_is_refused_where_binding_is_required() -> None:
     with pytest.raises(AuthorizationError, match="expected a token of type DPoP"):
         World().run(request_token(around(proofs=proof_key()), GRANT, {}, PUBLIC))

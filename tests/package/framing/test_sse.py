@@ -181,6 +181,15 @@ def test_an_event_of_just_the_limit_passes(cut: Cut) -> None:
     assert len(event.data) == 100
 
 
+@pytest.mark.parametrize("name", [b"", b"event", b"other"])
+def test_another_line_may_have_the_limit_and_a_name_of_16_bytes(cut: Cut, name: bytes) -> None:
+    line, end = (name + b":").ljust(100 + 16, b"x"), b"\ndata: a\n\n"
+    (found,) = decode(line + end, cut, EventDecoder(limit=100))
+    assert isinstance(found, ServerSentEvent)
+    assert found.data == b"a"
+    assert decode(line + b"x" + end, cut, EventDecoder(limit=100)) == [TooLong(100)]
+
+
 @pytest.mark.parametrize(
     "event",
     [

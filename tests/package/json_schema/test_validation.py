@@ -18,6 +18,7 @@ import pytest
 
 from mcp_protocol.errors import RemoteProtocolError
 from mcp_protocol.facts import Role
+from mcp_protocol.json_schema import CheckedSchema
 from mcp_protocol.json_schema.validation import validator
 from mcp_protocol.server.toolkit.server import Server
 from package.live import TEXT
@@ -318,3 +319,13 @@ def test_each_item_of_scalars_is_judged_as_by_the_library(
         errors = list(library.iter_errors(array))
         assert (complaint == "None") is (not errors), array
         assert all(f"{error.json_path[1:]}: " in complaint for error in errors), array
+
+
+def test_a_checked_schema_is_compiled_for_its_first_value() -> None:
+    wrong = {"type": "thing"}
+    with pytest.raises(ValueError, match="not a JSON Schema"):
+        validator(wrong, "a test")
+    complain = validator(CheckedSchema(wrong), "a test")
+    assert str(complain(1)).startswith("not a JSON Schema")
+    text = validator(CheckedSchema({"type": "string"}), "a test")
+    assert (text("a"), bool(text(1))) == (None, True)

@@ -8,9 +8,9 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol.channel import Channel, OutgoingMessage
+from mcp_protocol.channel import Channel, OutgoingMessage, RequestId
 from mcp_protocol.client.async_client import connect
-from mcp_protocol.errors import ConnectionClosedError, FrameError
+from mcp_protocol.errors import ConnectionClosedError, FrameError, RemoteError, RemoteProtocolError
 from mcp_protocol.runtime.request_context import RequestContext
 from mcp_protocol.transports.memory import MemoryChannel, memory_pair
 from package.live import TEXT, App, FakeServer, names_back, text_of
@@ -271,3 +271,39 @@ async def test_an_unreadable_frame_is_answered_and_the_next_is_served(
         await near.send(OutgoingMessage(encoded(request(revision, "tools/call", CALL, id="next"))))
         assert json.loads(await near.receive())["id"] == "next"
         await near.close()
+
+
+class Streams(FakeServer):
+    """A server whose channel records which requests' streams are closed."""
+
+    def __init__(self, revision: str) -> None:
+        super().__init__(revision)
+        self.ended: list[RequestId] = []
+
+    def close_request_stream(self, identifier: RequestId) -> bool:
+        self.ended.append(identifier)
+        return super().close_request_stream(identifier)
+
+
+@every
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        ({"error": {"code": -32603, "message": "no"}}, RemoteError),
+        ({"result": {"content": 1}}, RemoteProtocolError),
+    ],
+)
+async def test_the_stream_of_a_failed_request_is_closed(
+    revision: str, answer: Any, error: type[Exception]
+) -> None:
+    server = Streams(revision)
+
+    async def fail() -> None:
+        with pytest.raises(error):
+            await client.call_tool("t")
+
+    async with connect(server, revision=revision) as client, anyio.create_task_group() as tasks:
+        tasks.start_soon(fail)
+        request = await server.next()
+        await server.say({"jsonrpc": "2.0", "id": request["id"], **answer})
+    assert server.ended == [request["id"]]

@@ -154,3 +154,24 @@ async def test_a_request_has_a_time_for_its_whole_response(body: Any) -> None:
 def test_the_time_of_a_request_is_positive() -> None:
     with pytest.raises(ValueError, match="timeout: expected more than 0, got 0"):
         made(one("/", {}), timeout=0)
+
+
+def test_texts_and_parts_may_be_as_many_as_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = {"openapi": "3.1.0"}
+    size = document_module.Document(spec).take_text("text")
+    assert size >= 4
+    monkeypatch.setattr(document_module, "DOCUMENT_TEXT", 2 * size)
+    monkeypatch.setattr(document_module, "DOCUMENT_WORK", 2)
+    monkeypatch.setattr(schema_conversion, "SCHEMA_TEXT", size)
+    document = document_module.Document(spec)
+    for _ in range(2):
+        document.take_work()
+        schema_conversion.SchemaConverter(document, "request").take_text("text")
+    with pytest.raises(ValueError, match="more than 2 parts"):
+        document.take_work()
+    with pytest.raises(ValueError, match=f"at most {2 * size} characters together"):
+        document.take_text("text")
+    converter = schema_conversion.SchemaConverter(document_module.Document(spec), "request")
+    converter.take_text("text")
+    with pytest.raises(ValueError, match=f"schemas with at most {size} characters"):
+        converter.take_text("text")

@@ -1,0 +1,109 @@
+"""Files of the user: text and JSON are read within bounds, and each error says what and where."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcpgen import input_files
+from mcpgen.errors import SchemaError
+from mcpgen.input_files import MAX_LEVELS, read_json, read_text
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file of JSON in the current directory."""
+    monkeypatch.chdir(tmp_path)
+    return Path("a.json")
+
+
+def refusal(file: Path, text: str | bytes) -> str:
+    """The error about a file with a text."""
+    file.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(SchemaError) as caught:
+        read_json(file, SchemaError)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ('{"a": [1, 1.5, null, true, "\u00e9"]}', {"a": [1, 1.5, None, True, "\u00e9"]}),
+        (f"[{2**63 - 1}, {-(2**63)}]", [2**63 - 1, -(2**63)]),
+        ("[" * MAX_LEVELS + "]" * MAX_LEVELS, None),
+        ('"\\ud83d\\ude00"', "\U0001f600"),
+    ],
+)
+def test_json_is_read_as_it_stands(file: Path, text: str, value: Any) -> None:
+    file.write_text(text, "utf-8")
+    read = read_json(file, SchemaError)
+    assert value is None or read == value
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        (b'"\xff"', "a.json#: expected JSON text in UTF-8, got"),
+        ("{", "a.json#: expected JSON text, got"),
+        (
+            '{"a": {"x": 0, "b/c": 1, "b/c": 2}}',
+            "a.json#/a/b~1c: expected one member of this name, got",
+        ),
+        (f"[1, {2**63}]", "a.json#/1: expected a number that fits 64 bits, got"),
+        (f"[{-(2**63) - 1}]", "a.json#/0: expected a number that fits 64 bits, got"),
+        ("[1e999]", "a.json#/0: expected a number that fits 64 bits, got"),
+        ("[" + "9" * 5000 + "]", "a.json#/0: expected a number that fits 64 bits, got"),
+        ('["\\ud800"]', "a.json#/0: expected text in Unicode, got half a surrogate pair"),
+        ('{"a": {"\\ud800": 1}}', "expected a name in Unicode, got half a surrogate pair"),
+        ("[" * (MAX_LEVELS + 1) + "]" * (MAX_LEVELS + 1), f"at most {MAX_LEVELS} levels"),
+        ("[" * 100_000, f"at most {MAX_LEVELS} levels"),
+    ],
+)
+def test_json_that_no_package_can_have_is_refused(file: Path, text: str, error: str) -> None:
+    assert error in refusal(file, text)
+
+
+def test_the_first_place_that_is_too_deep_is_named(file: Path) -> None:
+    deep = "[" * 100_000 + "]" * 100_000
+    text = f'{{"a": [1, {{"b": "]"}}], "c:d": [[], {deep}]}}'
+    levels = MAX_LEVELS - 3
+    assert refusal(file, text).startswith(f"a.json#/c:d/1{'/0' * levels}")
+
+
+@pytest.mark.parametrize(
+    ("limit", "value", "fits", "too_much", "error"),
+    [
+        ("MAX_SIGNS", 3, '[{"a": 1}, 2]', '[{"a": 1}, 2, 3]', "3 brackets, braces and commas"),
+        ("MAX_ENTRIES", 2, "[1, 2]", "[1, 2, 3]", "#: expected at most 2 entries"),
+        ("MAX_NAME", 2, '{"ab": 1}', '{"abc": 1}', "expected names of 2 characters at most"),
+    ],
+)
+def test_json_may_have_as_much_as_a_limit(
+    file: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    limit: str,
+    value: int,
+    fits: str,
+    too_much: str,
+    error: str,
+) -> None:
+    monkeypatch.setattr(input_files, limit, value)
+    file.write_text(fits)
+    read_json(file, SchemaError)
+    assert error in refusal(file, too_much)
+
+
+def test_text_has_as_many_bytes_as_a_limit(file: Path) -> None:
+    file.write_text("abc")
+    assert read_text(file, SchemaError, "text", 3) == "abc"
+    with pytest.raises(SchemaError, match="expected a file of 2 bytes at most, got a larger one"):
+        read_text(file, SchemaError, "text", 2)
+    with pytest.raises(SchemaError, match=r"b\.json#?: expected a readable file, got No such file"):
+        read_text(Path("b.json"), SchemaError, "text", 3)
+
+
+def test_values_of_yaml_that_json_lacks_are_refused() -> None:
+    with pytest.raises(SchemaError, match="expected a value that JSON has, got set"):
+        input_files.check_json([{1}], "a", SchemaError)
