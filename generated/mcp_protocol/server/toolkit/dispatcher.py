@@ -533,7 +533,7 @@ class Dispatcher:
 
     def _read_resource(self, request: RequestContext) -> Coroutine[Any, Any, Any]:
         uri: str = request.params.uri
-        resource, values = self._resource_of(request, uri)
+        resource, values = self.resource_of(request, uri)
         if resource.respond is not None and (response := resource.respond(request)) is not None:
             return response
         context = self.context_of(request)
@@ -541,11 +541,11 @@ class Dispatcher:
 
     async def _subscribe(self, request: RequestContext) -> None:
         """Check the URI; the connection keeps the subscriptions of a session."""
-        resource, _ = self._resource_of(request, request.params.uri)
+        resource, _ = self.resource_of(request, request.params.uri)
         if resource.respond is not None and (response := resource.respond(request)) is not None:
             await response
 
-    def _resource_of(self, request: RequestContext, uri: str) -> tuple[Resource, Mapping[str, Any]]:
+    def resource_of(self, request: RequestContext, uri: str) -> tuple[Resource, Mapping[str, Any]]:
         """The resource that a request is about, and the values of its template's variables.
 
         Raises:
