@@ -17,7 +17,8 @@ MOST = 20
 OF_SOME = (
     *("server/asgi/", "transports/http/", "protocol/param_headers", "client/tool_param_headers"),
     *("client/response_cache", "client/sync_task_handle", "client/task_handle"),
-    *("server/shared/redis_tasks", "server/shared/shared_s", "server/toolkit/task"),
+    *("server/shared/redis_tasks", "server/shared/shared_s"),
+    *("server/toolkit/shared_tasks", "server/toolkit/task"),
 )
 """Beginnings of files of what some revisions lack: a part of a transport, tasks, a cache."""
 
