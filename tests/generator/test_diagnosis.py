@@ -99,7 +99,7 @@ def test_each_template_of_another_version_is_named(
         ('patch = "own.patch"', "own.patch: expected a patch, got no file"),
         (
             'extensions = ["x.json"]',
-            "expected the file of an extension, or one of tasks, ui, got x.json",
+            "expected the file of an extension, or one of tasks, ui, skills, got x.json",
         ),
         ('revision = "latest"', "the nearest being revisions, got"),
     ],

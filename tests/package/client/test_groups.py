@@ -307,6 +307,7 @@ async def test_what_a_group_lacks_is_explained() -> None:
 OF_ONE_SERVER = {
     *("cache", "extension", "input_rounds", "instructions", "request", "request_raw", "revision"),
     *("seen_as", "server_capabilities", "server_info", "start_call", "supports", "notify"),
+    *("get_skill", "list_skills", "read_directory", "read_skill"),
 }
 """Members of a client that make sense for one server, whatever messages the revisions have."""
 OF_ONE_SESSION = {
