@@ -90,7 +90,10 @@ def mutant(line: int, kind: str) -> Mutant:
             marks=pytest.mark.typing,  # mypy is in the environment of `lint` alone
         ),
         (9, "dropped statement", ["test_wait"], None, KILLED, "no end after 4 s"),
-        (13, "dropped statement", ["test_log"], None, SURVIVED, "1 test functions"),
+        pytest.param(
+            *(13, "dropped statement", ["test_log"], None, SURVIVED, "1 test functions"),
+            marks=pytest.mark.typing,
+        ),
         (13, "dropped statement", ["test_log"], "test_a.py", KILLED, "test_a.py::test_slow"),
         (20, "constant", ["test_failing"], None, UNDECIDED, "fails without the mutant too"),
     ],
