@@ -89,10 +89,19 @@ ABSENT: dict[str, frozenset[str]] = {
 ABSENT_MODULES = frozenset(
     {
         *("apps.app", "apps.approval", "apps.choice", "apps.config", "apps.file_upload"),
-        *("apps.form", "apps.generative", "decorators", "os", "skills"),
+        *("apps.form", "apps.generative", "decorators", "os"),
         *("client.dependencies", "client.extension_hooks", "client.mixins"),
         *("server.apps", "server.connection", "server.mixins", "server.runner"),
         *("server.session_scoped_event_store", "server.validation"),
+        *(
+            "skills._constants",
+            "skills._resources",
+            "skills._snapshot",
+            "skills._source",
+            "skills.client",
+            "skills.extension",
+            "skills.models",
+        ),
     }
 )
 """Modules of helpers and internals."""
