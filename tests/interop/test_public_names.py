@@ -93,15 +93,7 @@ ABSENT_MODULES = frozenset(
         *("client.dependencies", "client.extension_hooks", "client.mixins"),
         *("server.apps", "server.connection", "server.mixins", "server.runner"),
         *("server.session_scoped_event_store", "server.validation"),
-        *(
-            "skills._constants",
-            "skills._resources",
-            "skills._snapshot",
-            "skills._source",
-            "skills.client",
-            "skills.extension",
-            "skills.models",
-        ),
+        *("skills.client", "skills.extension", "skills.models"),
     }
 )
 """Modules of helpers and internals."""
