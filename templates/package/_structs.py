@@ -61,7 +61,7 @@ EXTRA = f"extra {os.urandom(8).hex()}"
 """Wire name of the field for extra members. No peer can guess it; it never leaves the process."""
 
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""What decoding raises when bytes are no JSON, or none of the expected form."""
+"""Exceptions of decoding bytes that are no JSON, or none of the expected form."""
 
 _SHORT = 1024
 """Bytes of JSON in which a null is found as quickly as in anything else that could be searched."""
@@ -77,7 +77,7 @@ UNWRITABLE = (
     ArithmeticError,
     RecursionError,
 )
-"""What encoding, or making plain dicts, raises for a value that has no JSON form."""
+"""Exceptions of encoding, or of making plain dicts, for a value that has no JSON form."""
 
 # How MessagePack writes a number that is not finite; no text in UTF-8 has these bytes in a row.
 _FLOAT, _NOT_FINITE = b"\xcb", re.compile(rb"\xcb[\x7f\xff][\xf0-\xff]")
@@ -174,7 +174,7 @@ class EncodingError(ValueError):
 
 
 def error_text(error: Exception) -> str:
-    """What msgspec says of a failure, within bounds: its texts quote what a peer sent."""
+    """The text of a failure by msgspec, within bounds: it quotes what a peer sent."""
     if isinstance(error, RecursionError):
         return "nested too deep"
     what, at, path = str(error).rpartition(" - at `")
@@ -182,7 +182,7 @@ def error_text(error: Exception) -> str:
 
 
 def _decode_untagged(kind: type[Any], value: Any) -> Any:
-    """What a JSON value is that is to be a union without a tag.
+    """The form of a JSON value that is to be a union without a tag.
 
     Raises:
         ValueError: It fits no member, or breaks a rule of the one it fits. (To this, and not to a
@@ -352,8 +352,8 @@ def _untagged_decoder(kind: UntaggedType) -> Callable[[bytes | Raw], Any]:
     look = msgspec.json.Decoder(probe).decode
 
     def decode(data: bytes | Raw) -> Any:
-        found = zip(names, msgspec.structs.astuple(look(data)), strict=True)
-        seen = {name: value for name, value in found if value is not UNSET}
+        members = zip(names, msgspec.structs.astuple(look(data)), strict=True)
+        seen = {name: value for name, value in members if value is not UNSET}
         for variant in tests:
             if variant.fits(seen):
                 return decoder(variant.type)(data)

@@ -1,4 +1,4 @@
-"""What the modules of a revision are built on: models, JSON in and out, rows of method tables.
+"""The base of the modules of a revision: models, JSON in and out, rows of method tables.
 
 `_structs` has what depends on the library that the models are written for, `_unions` says what a
 value of a union without a tag is.

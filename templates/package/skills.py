@@ -83,7 +83,7 @@ class Skill:
 
     @property
     def description(self) -> str:
-        """What it is for."""
+        """Its description in the frontmatter."""
         description: str = self.frontmatter["description"]
         return description
 

@@ -59,15 +59,15 @@ def may_be_wrapped(value: Any) -> bool:
 
 def only_text(result: Any) -> str | None:
     """The text of a result whose content is one text."""
-    found = texts(result)
-    return found[0] if len(found) == 1 and len(result.content) == 1 else None
+    said = texts(result)
+    return said[0] if len(said) == 1 and len(result.content) == 1 else None
 
 
 def texts(result: Any) -> list[str]:
     """The texts in the content of a result."""
     content = getattr(result, "content", None)
-    found = [getattr(block, "text", None) for block in content] if is_many(content) else []
-    return [text for text in found if isinstance(text, str)]
+    candidates = [getattr(block, "text", None) for block in content] if is_many(content) else []
+    return [text for text in candidates if isinstance(text, str)]
 
 
 @cache
@@ -81,11 +81,11 @@ def _is_wrapped(result: Any, value: Mapping[str, Any]) -> bool:
     fastmcp: Any = meta.get("fastmcp") if is_object(meta) else None
     if is_object(fastmcp) and fastmcp.get("wrap_result") is True:
         return True
-    inner, found = value[WRAPPER], texts(result)
-    if len(found) == 1 and states_value(found[0], inner):
+    inner, said = value[WRAPPER], texts(result)
+    if len(said) == 1 and states_value(said[0], inner):
         return True
     items = inner if is_many(inner) else [] if inner is None else [inner]
-    return len(result.content) == len(found) == len(items) and all(map(states_value, found, items))
+    return len(result.content) == len(said) == len(items) and all(map(states_value, said, items))
 
 
 def states_value(text: str, value: Any) -> bool:

@@ -1,8 +1,8 @@
 """The vocabulary: words of a dialect that are not to come back, in names and in prose.
 
 A name is a module, a class, a function, a parameter, a variable or an attribute. Each word has a
-standard one in its place, which the table gives. In the generator, docstrings state what a thing is
-or returns, values have nouns and functions have verbs.
+standard one in its place, which the table gives. In generator and package, docstrings state what a
+thing is or returns, and values have nouns; functions of the generator have verbs.
 """
 
 from __future__ import annotations
@@ -41,9 +41,6 @@ STANDARD: Mapping[str, str] = {
     "wakeup": "one-shot event",
 }
 """The word that is not used, and the one that is."""
-
-COPIED = GENERATOR / "schema" / "revision_facts.py"
-"""The module of the generator whose text is that of packages."""
 
 VERBS_ROOMS = ("adding", "check_server", "diff", "explain", "model", "project", "render", "schema")
 """The rooms of the generator whose functions are read; in the others, participles are left."""
@@ -91,8 +88,8 @@ def test_no_name_has_a_word_of_the_old_dialect() -> None:
 
 
 def worded_modules() -> list[Path]:
-    """The modules of the generator whose docstrings and variables are read."""
-    return [path for path in python_files(GENERATOR) if path != COPIED]
+    """The modules of the generator, and those that are copied, whose docstrings are read."""
+    return python_files(GENERATOR, TEMPLATES)
 
 
 def verb_modules() -> list[Path]:
@@ -130,7 +127,7 @@ def participles_in(tree: ast.Module) -> Iterator[tuple[int, str]]:
                 yield node.lineno, node.name
 
 
-def test_no_docstring_of_the_generator_begins_with_what() -> None:
+def test_no_docstring_begins_with_what() -> None:
     assert [
         f"{shown(path)}:{line}: {text}"
         for path in worded_modules()
@@ -138,7 +135,7 @@ def test_no_docstring_of_the_generator_begins_with_what() -> None:
     ] == []
 
 
-def test_no_value_of_the_generator_is_called_found() -> None:
+def test_no_value_is_called_found() -> None:
     assert [
         f"{shown(path)}:{line}"
         for path in worded_modules()

@@ -237,7 +237,7 @@ def built(texts: Texts, folder: Path, package: str) -> dict[str, str]:
 
 @cache
 def shape(source: str) -> tuple[str, ...]:
-    """What a module is made of: every node of its syntax tree by its kind, in order.
+    """The structure of a module: every node of its syntax tree by its kind, in order.
 
     Most modules are the same in packages of other texts.
     """

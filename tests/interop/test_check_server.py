@@ -117,14 +117,14 @@ def checked(words: Sequence[str]) -> Checked:
 
 
 def check(name: str, transport: str) -> Checked:
-    """What the command finds at a server."""
+    """The findings of the command at a server."""
     with target(name, transport) as words:
         return checked([words, *(f"--revision={each}" for each in asked(name, transport))])
 
 
 @pytest.fixture(scope="module")
 def first_checks() -> Iterator[dict[tuple[str, str], Future[Checked]]]:
-    """What `check` gives by server. Two go on side by side: they mostly wait for timeouts."""
+    """Results of `check` by server. Two go on side by side: they mostly wait for timeouts."""
     with ThreadPoolExecutor(2) as pool:
         yield {server: pool.submit(check, *server) for server in BROKEN}
 

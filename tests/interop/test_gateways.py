@@ -101,13 +101,13 @@ def url_of() -> Iterator[Callable[[str], str]]:
 
 
 def kept_in(folder: Path) -> dict[str, str]:
-    """What gateways run with that keep their files in a folder."""
+    """The environment of gateways that keep their files in a folder."""
     return {**ENVIRONMENT, "HOME": str(folder), "MCP_REMOTE_CONFIG_DIR": str(folder)}
 
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
-    """What gateways run with: they keep files in a folder of the test."""
+    """The environment of gateways: they keep files in a folder of the test."""
     return kept_in(tmp_path)
 
 

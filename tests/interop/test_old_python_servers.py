@@ -44,7 +44,7 @@ async def visit(release: str) -> object:
 
 @pytest.fixture(scope="module")
 async def first_visits() -> dict[str, object]:
-    """What `visit` gives by release. All visits go on side by side: they wait for timeouts."""
+    """Results of `visit` by release. All visits go on side by side: they wait for timeouts."""
     visits: dict[str, object] = {}
 
     async def keep(release: str) -> None:

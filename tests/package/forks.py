@@ -38,7 +38,7 @@ async def main() -> None:
 
 anyio.run(main)
 """
-"""What imports most of a package `pkg`: a session in memory."""
+"""A program that imports most of a package `pkg`: a session in memory."""
 
 
 class Forks:
@@ -52,7 +52,7 @@ class Forks:
         self._channel = channel
 
     def printed(self, script: str, folder: Path, environment: Mapping[str, str]) -> str:
-        """What a script in a folder prints; it must succeed."""
+        """The output of a script in a folder, which must succeed."""
         request = json.dumps([script, f"{folder}", dict(environment)]).encode()
         output, errors = folder / ".stdout", folder / ".stderr"
         with output.open("wb") as stdout, errors.open("wb") as stderr:

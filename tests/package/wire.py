@@ -42,7 +42,7 @@ EVERY_CLIENT_CAPABILITY: Mapping[str, Any] = {
 
 
 def facts(revision: str) -> Facts:
-    """What a revision states only in prose."""
+    """The statements of a revision that are only prose."""
     return REVISIONS[revision].facts
 
 

@@ -86,7 +86,7 @@ class AuthorizationServerMetadata:
 
 @dataclass(frozen=True)
 class FlowContext:
-    """What all flows for one MCP server share.
+    """The state that all flows for one MCP server share.
 
     Attributes:
         server_url: The URL of the MCP server.

@@ -195,7 +195,7 @@ def _report(error: Exception, code: int) -> int:
 
 
 def _target(text: str, package: str) -> str | list[str]:
-    """What `connect` takes: a URL or the words of a command."""
+    """The target for `connect`: a URL or the words of a command."""
     if text.lower().startswith(("http://", "https://")):
         return text
     if _SERVED.fullmatch(text):
@@ -367,13 +367,13 @@ _COLUMNS = {
 
 
 async def _list(client: ClientBase, chosen: argparse.Namespace) -> int:
-    found = await _listed(client, chosen.timeout)
+    listed = await _listed(client, chosen.timeout)
     if chosen.json:
-        _print_json({heading.replace(" ", "_"): items for heading, items in found.items()})
+        _print_json({heading.replace(" ", "_"): items for heading, items in listed.items()})
         return DONE
     shown = output()
     shown.heading(_described(client))
-    for heading, items in found.items():
+    for heading, items in listed.items():
         if items:
             shown.table(heading, _COLUMNS[heading], map(item_row, items))
     return DONE
@@ -396,14 +396,14 @@ async def _items(client: ClientBase, heading: str, timeout: float) -> list[Mappi
         RemoteProtocolError: The pages do not come to an end.
     """
     _, method, member = _LISTS[heading]
-    found: list[Mapping[str, Any]] = []
+    items: list[Mapping[str, Any]] = []
     params: dict[str, Any] = {}
     for _ in range(_PAGES):
         page = await _result(client, method, params, timeout)
-        found += [item for item in page.get(member, ()) if is_object(item)]
+        items += [item for item in page.get(member, ()) if is_object(item)]
         cursor = page.get("nextCursor")
         if cursor is None:
-            return found
+            return items
         params = {"cursor": cursor}
     raise RemoteProtocolError(f"{method}: expected at most {_PAGES} pages")
 
@@ -482,13 +482,13 @@ def _timeout(chosen: argparse.Namespace) -> float | None:
 
 def _pairs(words: Sequence[str]) -> dict[str, str]:
     """The arguments of `--arg`, as they were written."""
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for word in words:
         name, equals, value = word.partition("=")
         if not equals or not name:
             raise UsageError(f"--arg: expected NAME=VALUE, got {word!r}")
-        found[name] = value
-    return found
+        values[name] = value
+    return values
 
 
 def _typed(arguments: Mapping[str, str], schema: Any) -> dict[str, Any]:
@@ -499,22 +499,22 @@ def _typed(arguments: Mapping[str, str], schema: Any) -> dict[str, Any]:
     """
     fields = members_of(schema)
     properties = members_of(fields.get("properties"))
-    found: dict[str, Any] = {}
+    typed: dict[str, Any] = {}
     for name, value in arguments.items():
         rules = members_of(properties.get(name))
         types, values = " | ".join(argument_types(rules, fields)), rules.get("enum")
         if types == "string" or (is_many(values) and value in values):
-            found[name] = value
+            typed[name] = value
             continue
         try:
-            found[name] = _decoded(value)
+            typed[name] = _decoded(value)
         except ValueError:
             if types in _JSON_ONLY:
                 raise UsageError(
                     f"--arg {name}: expected JSON, since the tool expects {types}, got {value!r}"
                 ) from None
-            found[name] = value
-    return found
+            typed[name] = value
+    return typed
 
 
 def _json_object(text: str) -> dict[str, Any]:
@@ -541,20 +541,20 @@ async def _inspect(chosen: argparse.Namespace) -> int:
     """Connect once as negotiated, then once in each other revision of the package."""
     package: CommandPackage = chosen.package
     _, revisions = package.client()
-    found: dict[str, Any] = {"revisions": {}}
+    description: dict[str, Any] = {"revisions": {}}
     for revision in (chosen.revision,) if chosen.revision else (None, *reversed([*revisions])):
-        if revision is not None and revision in found["revisions"]:
+        if revision is not None and revision in description["revisions"]:
             continue
-        await _try_revision(chosen, revision, found)
+        await _try_revision(chosen, revision, description)
     if chosen.json:
-        _print_json(found)
+        _print_json(description)
         return DONE
-    shown, info = output(), found["server_info"]
+    shown, info = output(), description["server_info"]
     shown.heading("  ".join(str(text) for text in info.values() if isinstance(text, str)))
-    if found["instructions"]:
-        shown.text(first_line(found["instructions"]), markdown=False)
+    if description["instructions"]:
+        shown.text(first_line(description["instructions"]), markdown=False)
     columns = ("revision", "lists", "capabilities", "opened", "listed")
-    rows = sorted(found["revisions"].items(), reverse=True)
+    rows = sorted(description["revisions"].items(), reverse=True)
     shown.table("revisions", columns, (_revision_row(*each) for each in rows))
     return DONE
 
@@ -574,7 +574,7 @@ def _revision_row(revision: str, row: Mapping[str, Any]) -> TableRow:
 
 
 async def _try_revision(
-    chosen: argparse.Namespace, revision: str | None, found: dict[str, Any]
+    chosen: argparse.Namespace, revision: str | None, description: dict[str, Any]
 ) -> None:
     """Connect, and note what the server is and has in a revision, or why it does not speak it.
 
@@ -587,18 +587,18 @@ async def _try_revision(
             open_at = perf_counter()
             lists = await _listed(client, chosen.timeout)
             listed = perf_counter()
-            found.setdefault("server_info", dict(client.server_info))
-            found.setdefault("instructions", client.instructions)
-            found["revisions"][client.revision] = {
+            description.setdefault("server_info", dict(client.server_info))
+            description.setdefault("instructions", client.instructions)
+            description["revisions"][client.revision] = {
                 "capabilities": [*_capabilities(client.server_capabilities)],
                 "counts": {heading: len(items) for heading, items in lists.items()},
                 "opened_ms": round(1000 * (open_at - start), 1),
                 "listed_ms": round(1000 * (listed - open_at), 1),
             }
     except McpError as error:
-        if "server_info" not in found:
+        if "server_info" not in description:
             raise
-        found["revisions"][revision] = {"error": str(error)}
+        description["revisions"][revision] = {"error": str(error)}
 
 
 def _capabilities(declared: Mapping[str, Any]) -> Iterator[str]:

@@ -294,7 +294,7 @@ class GroupRequests:
         work: Callable[[RequestPipeline], Awaitable[Result]],
         among: Iterable[GroupServer[Any]] | None = None,
     ) -> dict[GroupServer[Any], Result]:
-        """What some work gives with each server that has a request, all at a time.
+        """The results of some work with each server that has a request, all at a time.
 
         Raises:
             Exception: The first failure, if every server failed.

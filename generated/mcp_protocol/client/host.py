@@ -385,8 +385,8 @@ class Answer:
     @property
     def texts(self) -> list[str]:
         """The texts; those of a failure begin with `Error`."""
-        found = [part for part in self.parts if isinstance(part, str)]
-        return ["Error: " + found[0], *found[1:]] if self.failed and found else found
+        texts = [part for part in self.parts if isinstance(part, str)]
+        return ["Error: " + texts[0], *texts[1:]] if self.failed and texts else texts
 
     @property
     def media(self) -> list[Media]:

@@ -128,7 +128,7 @@ class RequestChain(Protocol):
 
 
 class RequestHooks(msgspec.Struct):
-    """What the user put around the requests of a session, which all its clients share.
+    """The functions that the user put around a session's requests; all its clients share them.
 
     Attributes:
         callbacks: Functions for log messages and progress; `None` before the first one.

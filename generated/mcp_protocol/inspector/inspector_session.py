@@ -36,14 +36,14 @@ from .app_sandbox import AppSandbox
 
 KEPT_EVENTS = 2000
 KEPT_BYTES = 64 * 2**20
-"""What is kept of past events, for a page that is opened later or again."""
+"""Past events that are kept for a page that is opened later or again."""
 
 CAPABILITIES: Mapping[str, Any] = {
     "elicitation": {"form": {}, "url": {}},
     "sampling": {"tools": {}, "context": {}},
     "extensions": UI_EXTENSION,
 }
-"""What the page can answer, besides what its handlers imply."""
+"""Capabilities of the page besides those that its handlers imply."""
 
 USER_REFUSED = -1
 """Code of the error for a question that the user refuses. Source: client/sampling."""
@@ -357,7 +357,7 @@ class InspectorSession:
 
 
 def _description(client: ClientBase) -> dict[str, Any]:
-    """What the page shows of a server."""
+    """The description of a server on the page."""
     return {
         "revision": client.revision,
         "server": dict(client.server_info),

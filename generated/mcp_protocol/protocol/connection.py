@@ -74,7 +74,7 @@ class Connection:
 
     @property
     def session(self) -> Session | None:
-        """What was agreed; `None` before that, and on a server without handshake."""
+        """The agreed session; `None` before that, and on a server without handshake."""
         return self._state.session
 
     @property

@@ -3,7 +3,7 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""What a server asks of a client, in the form of another revision.
+"""Questions of a server to a client, in the form of another revision.
 
 Converted is what the revision of the receiver has in another form. The rest passes as it is, so
 that the receiver decides, as it does without a proxy.

@@ -368,7 +368,7 @@ def _name(request: MiddlewareMessage) -> str:
 
 
 def _attributes(request: MiddlewareMessage) -> dict[str, str]:
-    """What is known before a message is handled."""
+    """The attributes that are known before a message is handled."""
     attributes = {"mcp.method.name": request.method, "mcp.protocol.version": request.revision}
     target = request.target
     if target is not None:

@@ -126,7 +126,7 @@ class Waiter(msgspec.Struct, eq=False):
 
 
 class PendingRequests:
-    """What this side sends, and the tasks that wait for responses to it.
+    """The messages of this side, and the tasks that wait for responses.
 
     Args:
         connection: The protocol.

@@ -313,7 +313,7 @@ def load(target: str) -> Server:
     try:
         with _prints_to_stderr():
             module = importlib.import_module(module_name)
-            found = _named(module, name) if name else _guessed(module)
+            server = _named(module, name) if name else _guessed(module)
     except RunWhileImportedError as error:
         _fail(f"{target!r}: {module_name} runs its server while it is imported; {error}")
     except ModuleNotFoundError as error:
@@ -322,27 +322,27 @@ def load(target: str) -> Server:
         _fail(f"{target!r}: there is no module {error.name!r} in {here} or on sys.path")
     finally:
         importing.reset(running)
-    if isinstance(found, Server):
-        return found
+    if isinstance(server, Server):
+        return server
     servers = _servers(module)
     known = f"; it has {', '.join(servers)}" if servers else ""
-    what = "nothing" if found is None else f"a {type(found).__name__}"
+    what = "nothing" if server is None else f"a {type(server).__name__}"
     shown = repr(name) if name else " or ".join(map(repr, _DEFAULT_NAMES))
     _fail(f"{target!r}: expected a Server named {shown} in {module_name}, got {what}{known}")
 
 
 def _named(module: ModuleType, name: str) -> object:
-    """What a name in a module stands for; what a function returns stands for the function."""
-    found: object = module
+    """The object of a name in a module; the result of a function in place of the function."""
+    value: object = module
     for part in name.split("."):
-        found = getattr(found, part, None)
-    if not isinstance(found, Server) and callable(found):
+        value = getattr(value, part, None)
+    if not isinstance(value, Server) and callable(value):
         try:
-            inspect.signature(found).bind()
+            inspect.signature(value).bind()
         except TypeError as error:
             _fail(f"{module.__name__}:{name}: expected a function without arguments: {error}")
-        return found()
-    return found
+        return value()
+    return value
 
 
 def _guessed(module: ModuleType) -> object:

@@ -228,13 +228,13 @@ class _Printer:
 
 
 def _printing_streams() -> list[TextIOWrapper]:
-    found: list[TextIOWrapper] = []
+    wrappers: list[TextIOWrapper] = []
     for stream in (sys.stdout, sys.__stdout__):
-        if _is_wrapper(stream) and stream not in found:
+        if _is_wrapper(stream) and stream not in wrappers:
             with suppress(OSError, ValueError):
                 if stream.fileno() == STDOUT:
-                    found.append(stream)
-    return found
+                    wrappers.append(stream)
+    return wrappers
 
 
 def _is_wrapper(stream: object) -> TypeGuard[TextIOWrapper]:

@@ -1,4 +1,4 @@
-"""What a revision of the protocol states only in prose, as data.
+"""Statements of a revision that its schema lacks, since they are prose, as data.
 
 These classes are the one definition of each fact: its name, its type, what holds where a revision
 says nothing about it, and its documentation. mcpgen reads `facts.toml` into them, a generated
@@ -101,7 +101,7 @@ class Http:
 
 @dataclass(frozen=True)
 class Draft:
-    """What a draft that followed a revision, and never became one, adds to sessions over HTTP.
+    """Additions to sessions over HTTP of a draft that followed a revision and never became one.
 
     A server checks it for clients that send it, and requires it of none. All `None` for no such
     draft.
@@ -241,7 +241,7 @@ class MetaKeys:
 
 @dataclass(frozen=True)
 class Facts:
-    """What a revision states only in prose.
+    """The statements of a revision that are only prose.
 
     Attributes:
         transports: The transports it defines.
@@ -266,7 +266,7 @@ class Facts:
     methods: Mapping[str, MethodFacts] = field(default_factory=dict[str, MethodFacts])
 
     def method(self, name: str) -> MethodFacts:
-        """What is stated about a method."""
+        """The statements about a method."""
         return self.methods.get(name, UNSTATED)
 
     @cached_property

@@ -65,7 +65,7 @@ class Handlers(Protocol):
 
 
 class ClientCalls(FeatureCalls):
-    """What a client of one server and a client of several have alike."""
+    """The members that clients of one server and of several have in common."""
 
     _requests: Any  # sends the requests of the client
 

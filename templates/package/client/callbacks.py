@@ -43,7 +43,7 @@ class LogMessage(Protocol):
 
     @property
     def data(self) -> Any:
-        """What is logged: any JSON value."""
+        """The logged JSON value."""
         ...
 
     @property

@@ -49,7 +49,7 @@ Target: TypeAlias = str | Sequence[str] | PathLike[str] | Servable | Channel
 server in this process, or a custom channel."""
 
 _SCRIPTS: Mapping[str, str] = {".js": "node", ".mjs": "node", ".py": sys.executable}
-"""What runs a script, by the ending of its name."""
+"""The programs that run scripts, by the ending of their names."""
 
 PROBED = (
     f"revision={HANDSHAKE!r} leaves out the probe (server/discover) that comes before initialize"

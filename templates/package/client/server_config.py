@@ -470,7 +470,7 @@ class _Texts:
             ValueError: It is no text, or has a variable without value.
         """
         if isinstance(value, str):
-            return _variable.sub(lambda found: self._value(found[1], place), value)
+            return _variable.sub(lambda name: self._value(name[1], place), value)
         raise ValueError(f"{place}: expected a text, got {_kind(value)}")
 
     def mapping(self, value: object, place: str) -> dict[str, str] | None:

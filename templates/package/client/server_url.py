@@ -114,7 +114,7 @@ async def at_url(
 def _authorizer(
     auth: HttpAuth | None, url: str, revisions: Revisions, application: ClientApplication
 ) -> tuple[Authorizer, None] | tuple[None, httpx2.Auth | None]:
-    """What `auth` stands for: an authorizer of our own, or an authentication of httpx2's.
+    """The meaning of `auth`: an authorizer of our own, or an authentication of httpx2's.
 
     Raises:
         ValueError: A text that is no access token.

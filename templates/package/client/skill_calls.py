@@ -159,7 +159,7 @@ class SkillCalls:
         return [each for each in entries if is_object(each)]
 
     def _settings(self) -> Mapping[str, Any]:
-        """What the server declares of skills; clients declare nothing.
+        """The settings by which the server declares skills; clients declare nothing.
 
         Raises:
             MissingCapabilityError: It has none.

@@ -48,7 +48,7 @@ class NotStrictError(Exception):
 
 @dataclass(frozen=True)
 class Subset:
-    """What an API reads.
+    """The subset that an API reads.
 
     Attributes:
         keywords: Keywords beside those that every API has: `type`, `properties`, `items` and so on.
@@ -377,11 +377,11 @@ def _alternatives(node: Any, root: Mapping[str, Any], steps: int) -> Iterator[Ma
     yield node
     reference = node.get("$ref")
     if isinstance(reference, str):
-        found: Any = root
+        referred: Any = root
         for part in reference.removeprefix("#").strip("/").split("/") if reference != "#" else ():
             part = part.replace("~1", "/").replace("~0", "~")
-            found = found.get(part) if is_object(found) else None
-        yield from _alternatives(found, root, steps + 1)
+            referred = referred.get(part) if is_object(referred) else None
+        yield from _alternatives(referred, root, steps + 1)
     for key in ("anyOf", "oneOf", "allOf"):
         for each in node[key] if is_many(node.get(key)) else ():
             yield from _alternatives(each, root, steps + 1)

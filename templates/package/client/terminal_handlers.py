@@ -28,7 +28,7 @@ from .client_settings import ConfigInput
 from .handler_validation import ELICITATION, SAMPLING
 
 CAPABILITIES: Mapping[str, Any] = {"elicitation": {"form": {}, "url": {}}}
-"""What can be asked at a terminal, besides what the handlers imply."""
+"""Capabilities of a terminal besides those that the handlers imply."""
 
 _REFUSED = -1  # code of the error for what the user refuses
 _LONGEST = 4000  # characters of a foreign text that are shown
@@ -141,7 +141,7 @@ def _choices(field: _Members) -> list[tuple[Any, Any]]:
 
 
 def _value(field: _Members, text: str) -> Any:
-    """What a line stands for, by the type of the field; the text itself if it fits none."""
+    """The value of a line, by the type of the field; the text itself if it fits none."""
     match field.get("type"):
         case "boolean":
             return _YES_OR_NO.get(text.lower(), text)

@@ -37,7 +37,7 @@ class LineReader:
         first, *rest = data.split(b"\n")
         if not rest:
             return self._keep(first)
-        found: list[bytes | TooLong] = []
+        messages: list[bytes | TooLong] = []
         if self._tail:
             self._tail += first
             first = bytes(self._tail)
@@ -45,12 +45,12 @@ class LineReader:
         if self._dropping:
             self._dropping = False
         else:
-            self._add(first, found)
+            self._add(first, messages)
         last = rest.pop()
         for line in rest:
-            self._add(line, found)
-        found += self._keep(last)
-        return found
+            self._add(line, messages)
+        messages += self._keep(last)
+        return messages
 
     def end(self) -> list[bytes | TooLong]:
         """The stream has ended: return the last message if no newline closed it."""
@@ -66,13 +66,13 @@ class LineReader:
                 return [TooLong(self._limit)]
         return []
 
-    def _add(self, line: bytes, found: list[bytes | TooLong]) -> None:
+    def _add(self, line: bytes, messages: list[bytes | TooLong]) -> None:
         if line.endswith(b"\r"):
             line = line[:-1]
         if len(line) > self._limit:
-            found.append(TooLong(self._limit))
+            messages.append(TooLong(self._limit))
         elif line and not line.isspace():
-            found.append(line)
+            messages.append(line)
 
 
 def frame_line(message: bytes) -> bytes:

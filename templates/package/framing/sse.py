@@ -55,7 +55,7 @@ class ServerSentEvent(msgspec.Struct, frozen=True, gc=False):
 
 
 Decoded: TypeAlias = "list[ServerSentEvent | TooLong]"
-"""What some bytes completed, in order."""
+"""The events that some bytes completed, in order."""
 
 
 class EventDecoder:
@@ -113,23 +113,23 @@ class EventDecoder:
             data = data.removeprefix(b"\n")
         if not data:
             return []
-        found: Decoded = []
+        decoded: Decoded = []
         lines = data.splitlines()
         unfinished = b"" if data.endswith((b"\n", b"\r")) else lines.pop()
         self._skip_lf = data.endswith(b"\r")
         if lines and self._tail_size:
-            self._finish_line(lines.pop(0), found)
+            self._finish_line(lines.pop(0), decoded)
         for line in lines:
-            self._take(line, found)
+            self._take(line, decoded)
         if unfinished:
-            self._keep(unfinished, found)
-        return found
+            self._keep(unfinished, decoded)
+        return decoded
 
-    def _keep(self, part: bytes, found: Decoded) -> None:
+    def _keep(self, part: bytes, decoded: Decoded) -> None:
         """Take a part of a line whose end is not there yet."""
         self._tail_size += len(part)
         if self._in_data:
-            self._add_to_data(part, found)
+            self._add_to_data(part, decoded)
             return
         self._tail += part
         if len(self._tail) >= _TELLING:
@@ -138,63 +138,63 @@ class EventDecoder:
                 if self._tail.startswith(_BOM):
                     del self._tail[: len(_BOM)]
             if self._tail.startswith(_DATA) and not self._dropping:
-                self._begin_data(found)
+                self._begin_data(decoded)
                 return
             del self._tail[FIELD_LIMIT + _FIELD_NAME :]
         if self._tail_size + self._size > self._limit + _FIELD_NAME:
-            self._drop(found)
+            self._drop(decoded)
             self._tail[:] = _DROPPED
 
-    def _begin_data(self, found: Decoded) -> None:
+    def _begin_data(self, decoded: Decoded) -> None:
         """Move the beginning of a line to the data."""
         value = bytes(self._tail[len(_DATA) :]).removeprefix(b" ")
         self._tail.clear()
         self._in_data = True
         self._data = bytearray() if self._data is None else bytearray(self._data) + b"\n"
         self._size += 1
-        self._add_to_data(value, found)
+        self._add_to_data(value, decoded)
 
-    def _add_to_data(self, part: bytes, found: Decoded) -> None:
+    def _add_to_data(self, part: bytes, decoded: Decoded) -> None:
         """Add a part of a line of data, unless it is too long."""
         self._size += len(part)
         if self._size - 1 > self._limit:
-            self._drop(found)
+            self._drop(decoded)
             self._tail[:] = _DROPPED
             self._in_data = False
         elif isinstance(self._data, bytearray):
             self._data += part
 
-    def _finish_line(self, rest: bytes, found: Decoded) -> None:
+    def _finish_line(self, rest: bytes, decoded: Decoded) -> None:
         """Take the end of the unfinished line."""
         size, self._tail_size = self._tail_size + len(rest), 0
         if self._in_data:
-            self._add_to_data(rest, found)
+            self._add_to_data(rest, decoded)
             self._in_data = False
             self._tail.clear()
             return
         line = bytes(self._tail) + rest
         self._tail.clear()
         if size > self._limit + _FIELD_NAME:
-            self._drop(found)
+            self._drop(decoded)
         else:
-            self._take(line, found)
+            self._take(line, decoded)
 
-    def _take(self, line: bytes, found: Decoded) -> None:
+    def _take(self, line: bytes, decoded: Decoded) -> None:
         if not self._started:
             self._started = True
             line = line.removeprefix(_BOM)
         if not line:
-            self._close(found)
+            self._close(decoded)
             return
         if len(line) > self._limit + _FIELD_NAME:
-            self._drop(found)
+            self._drop(decoded)
             return
         name, _, value = line.partition(b":")
         value = value.removeprefix(b" ")
         if name == b"data":
             self._size += len(value) + 1
             if self._size - 1 > self._limit:
-                self._drop(found)
+                self._drop(decoded)
             elif not self._dropping:
                 self._add_line(value)
         elif name == b"event":
@@ -216,20 +216,20 @@ class EventDecoder:
         self._data += b"\n"
         self._data += value
 
-    def _close(self, found: Decoded) -> None:
+    def _close(self, decoded: Decoded) -> None:
         """A blank line completes the event, if it has data."""
         if not self._dropping:
             if self._id is not None:
                 self.last_id = self._id
             if self._data is not None:
                 data = bytes(self._data)
-                found.append(ServerSentEvent(data, self._type or MESSAGE, self.last_id or ""))
+                decoded.append(ServerSentEvent(data, self._type or MESSAGE, self.last_id or ""))
         self._forget()
         self._dropping = False
 
-    def _drop(self, found: Decoded) -> None:
+    def _drop(self, decoded: Decoded) -> None:
         if not self._dropping:
-            found.append(TooLong(self._limit))
+            decoded.append(TooLong(self._limit))
         self._forget()
         self._dropping = True
 

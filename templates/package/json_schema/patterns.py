@@ -252,8 +252,8 @@ def _class(text: str) -> str:
     return text[:opening] + _IN_CLASS.sub(_in_class, text[opening:-1]) + "]"
 
 
-def _in_class(found: re.Match[str]) -> str:
-    text = found[0]
+def _in_class(matched: re.Match[str]) -> str:
+    text = matched[0]
     if len(text) == 1:
         return f"\\{text}"  # `re` warns of characters that may become set operations
     return _character(text) if len(text) == 6 else text

@@ -30,7 +30,7 @@ _SPEAKER = {"tool_use": "assistant", "tool_result": "user"}
 
 
 def content_complaint(schema: Schema, content: Mapping[str, Any]) -> str | None:
-    """What is wrong with the values of a filled-in form, or `None` if nothing is.
+    """The error of the values of a filled-in form, or `None`.
 
     Fields that the form does not have are let through, as JSON Schema does it.
     """
@@ -44,7 +44,7 @@ def content_complaint(schema: Schema, content: Mapping[str, Any]) -> str | None:
 
 
 def field_complaint(field: Schema, value: Any) -> str | None:
-    """What is wrong with the value of one field, or `None` if nothing is."""
+    """The error of the value of one field, or `None`."""
     check = _CHECKS.get(field.get("type", ""))
     return None if check is None else check(field, value)
 
@@ -154,13 +154,13 @@ FORMATS = frozenset(_FORMATS)
 
 
 def blocks_of(message: Message) -> Sequence[Mapping[str, Any]]:
-    """What a message says, as a list even if it is one block."""
+    """The content of a message, as a list even if it is one block."""
     content: object = message["content"]
     return content if is_many(content) else [message["content"]]
 
 
 def messages_complaint(messages: Sequence[Message]) -> str | None:
-    """What is wrong with messages in a row, or `None` if nothing is.
+    """The error of messages in a row, or `None`.
 
     Args:
         messages: Wire objects, oldest first.
@@ -176,7 +176,7 @@ def messages_complaint(messages: Sequence[Message]) -> str | None:
 
 
 def message_complaint(message: Message) -> str | None:
-    """What is wrong with a message by itself, or `None` if nothing is."""
+    """The error of a message by itself, or `None`."""
     role: str = message["role"]
     kinds = {block["type"] for block in blocks_of(message)}
     for kind in kinds & _SPEAKER.keys():
@@ -203,7 +203,7 @@ def _named(ids: set[str]) -> str:
 
 
 def root_complaint(uri: str) -> str | None:
-    """What keeps a URI from being that of a root, or `None` if nothing does."""
+    """The error of a URI that can't be that of a root, or `None`."""
     if uri[:7].lower() != "file://" or not is_uri(uri):
         return f"expected a file:// URI, got {safe_repr(uri)}"
     if climbs(uri):

@@ -257,7 +257,7 @@ class ConnectionState(msgspec.Struct, dict=True):
         return methods.get(name) or self.extensions.get(name)
 
     def own_capabilities(self, revision: Revision) -> Mapping[str, Any]:
-        """What this side declared: fixed within a session, otherwise the current state."""
+        """The capabilities of this side: fixed within a session, otherwise the current ones."""
         session = self.session
         if session is not None and revision.lifecycle is Lifecycle.HANDSHAKE:
             return session.own_capabilities

@@ -1,4 +1,4 @@
-"""What a server asks of a client, in the form of another revision.
+"""Questions of a server to a client, in the form of another revision.
 
 Converted is what the revision of the receiver has in another form. The rest passes as it is, so
 that the receiver decides, as it does without a proxy.

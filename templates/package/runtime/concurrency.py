@@ -1,4 +1,4 @@
-"""What running requests takes beside anyio: eager execution and one-shot events.
+"""Concurrency that anyio does not have: eager execution and one-shot events.
 
 Most handlers finish without suspending. A task of its own would cost more than such a handler, so
 the reading task runs it (eager execution), and passes reading on to a new task only if the handler
@@ -105,7 +105,7 @@ def _never_suspends(code: types.CodeType) -> bool:
 
 
 async def outcome(value: Any, error: BaseException | None) -> Any:
-    """What a call has returned; raises what it has raised instead."""
+    """Return the result of a call that has ended, or raise its exception."""
     if error is not None:
         raise error
     return value

@@ -88,7 +88,7 @@ _WHOLE_LINE = re.compile(r"authorization|cookie|passphrase|mnemonic", re.IGNOREC
 
 
 class _Shape(NamedTuple):
-    """What secrets look like without a name.
+    """The forms of secrets that have no name.
 
     Attributes:
         keywords: A text without any of them, in lower case, has no secret of this shape.
@@ -274,11 +274,11 @@ def _masked_assignments(text: str, lower: str) -> str:
     done = 0
     while candidate is not None:
         behind = candidate.end()
-        found = _assignment(text, candidate.start())
-        if found is not None:
-            start, stop = _value_span(text, found)
-            behind = max(found.end("rest"), stop)
-            if stop > start and not _is_plain_count(found, text[start:stop]):
+        assigned = _assignment(text, candidate.start())
+        if assigned is not None:
+            start, stop = _value_span(text, assigned)
+            behind = max(assigned.end("rest"), stop)
+            if stop > start and not _is_plain_count(assigned, text[start:stop]):
                 parts += text[done:start], MASK
                 done = stop
         candidate = _candidate(lower, behind)
@@ -286,50 +286,52 @@ def _masked_assignments(text: str, lower: str) -> str:
     return "".join(parts)
 
 
-def _is_plain_count(found: re.Match[str], value: str) -> bool:
-    counted = _is_counted(found["name"] + found["rest"]) is not None
+def _is_plain_count(assigned: re.Match[str], value: str) -> bool:
+    counted = _is_counted(assigned["name"] + assigned["rest"]) is not None
     return counted and _is_number(value) is not None
 
 
-def _value_span(text: str, found: re.Match[str]) -> tuple[int, int]:
+def _value_span(text: str, assigned: re.Match[str]) -> tuple[int, int]:
     """Where the value of a secret name begins and ends; nothing if it has none."""
-    start = found.end()
-    if found["tag"]:
-        return start, _element_end(text, found)
-    if not found["sign"] and not _is_option(text, max(0, found.start() - 64), found.end("name")):
+    start = assigned.end()
+    if assigned["tag"]:
+        return start, _element_end(text, assigned)
+    if not assigned["sign"] and not _is_option(
+        text, max(0, assigned.start() - 64), assigned.end("name")
+    ):
         return start, start
     quote = _opening_quote(text, start)
     if quote is not None:
-        start = _behind_scheme(text, quote.end(), found)
+        start = _behind_scheme(text, quote.end(), assigned)
         return start, _closing_quote(text, start, quote[0])
     if text.startswith(("[", "{"), start):
         return start, _container_end(text, start)
-    start = _behind_scheme(text, start, found)
-    if not _WHOLE_LINE(found["name"]):
+    start = _behind_scheme(text, start, assigned)
+    if not _WHOLE_LINE(assigned["name"]):
         return start, _matched_to(_word, text, start, len(text))
-    before = text[max(0, found.start() - 1) : found.start()]
+    before = text[max(0, assigned.start() - 1) : assigned.start()]
     close = text.find(before, start) if before in _QUOTES else -1  # as in -H "name: value"
     return start, _matched_to(_rest_of_line, text, start, len(text) if close < 0 else close)
 
 
-def _element_end(text: str, found: re.Match[str]) -> int:
+def _element_end(text: str, assigned: re.Match[str]) -> int:
     """Where the text of an element of XML ends whose name is secret."""
-    if "<" not in text[max(0, found.start() - 64) : found.start()]:
-        return found.end()
-    limit = found.end() + _ELEMENT_LIMIT
-    close = text.find("<", found.end(), limit)
+    if "<" not in text[max(0, assigned.start() - 64) : assigned.start()]:
+        return assigned.end()
+    limit = assigned.end() + _ELEMENT_LIMIT
+    close = text.find("<", assigned.end(), limit)
     return close if close >= 0 else min(limit, len(text))
 
 
-def _behind_scheme(text: str, start: int, found: re.Match[str]) -> int:
+def _behind_scheme(text: str, start: int, assigned: re.Match[str]) -> int:
     """Where credentials begin in the value of a header field: the scheme stays readable."""
-    scheme = _scheme(text, start) if "auth" in found["name"].lower() else None
+    scheme = _scheme(text, start) if "auth" in assigned["name"].lower() else None
     return start if scheme is None else scheme.end()
 
 
 def _matched_to(match: _Match, text: str, start: int, limit: int) -> int:
-    found = match(text, start, limit)
-    return start if found is None else found.end()
+    matched = match(text, start, limit)
+    return start if matched is None else matched.end()
 
 
 def _closing_quote(text: str, start: int, opening: str) -> int:

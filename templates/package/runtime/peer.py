@@ -150,7 +150,7 @@ class Peer:
 
     @property
     def session(self) -> Session | None:
-        """What was agreed with the peer, if there is a session."""
+        """The session that was agreed with the peer, if there is one."""
         return self.connection.session
 
     async def run(self) -> None:

@@ -224,7 +224,7 @@ def _show(shown: PlainOutput, row: _Row, full: bool) -> None:
 
 
 def _head(row: _Row) -> list[tuple[str, TextStyle]]:
-    """What a message is, on one line."""
+    """A message on one line."""
     clock = row.time.partition("T")[2].partition("+")[0]
     arrow, style = _ARROWS[row.direction]
     title = row.method

@@ -46,7 +46,7 @@ StartTask: TypeAlias = Callable[[Callable[[], Coroutine[Any, Any, None]]], objec
 
 
 class ProcessLimit(msgspec.Struct, frozen=True):
-    """What a feature lacks where several processes serve together.
+    """A limit of a feature where several processes serve together.
 
     Attributes:
         text: The limit, on one line.

@@ -41,7 +41,7 @@ from .type_schemas import (
 )
 
 Use: TypeAlias = Literal["validation", "serialization"]
-"""What a JSON Schema describes: values that are read, or values that are written."""
+"""The direction that a JSON Schema describes: values that are read, or that are written."""
 
 _SHOWN_ERRORS = 5
 _LIMITS = ("ge", "gt", "le", "lt", "multiple_of", "min_length", "max_length")

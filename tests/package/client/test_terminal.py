@@ -33,7 +33,7 @@ def writes(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
 
 
 async def answer(method: str, params: Mapping[str, Any]) -> Any:
-    """What the handler of a method answers."""
+    """The response of the handler of a method."""
     row: Any = SimpleNamespace(name=method)
     handler = TerminalHandlers().mcp_handler(row)
     assert handler is not None

@@ -3,7 +3,7 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""What all clients of one application use together, counted against its `Limits`."""
+"""Amounts that all clients of one application use together, counted against its `Limits`."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ AsgiResponse: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 RouteResult: TypeAlias = (
     str | bytes | Mapping[str, Any] | list[Any] | RouteResponse | AsgiResponse | None
 )
-"""What a handler returns: text, bytes, JSON, a response, or nothing (status 204)."""
+"""The result of a handler: text, bytes, JSON, a response, or nothing (status 204)."""
 
 
 class RouteRequest(RequestHead):
@@ -177,8 +177,8 @@ class Routes:
         methods = self._routes.get(path)
         if methods is None:
             return None
-        found = methods.get(method) or (methods.get(_GET) if method == _HEAD else None)
-        return found or Route(_refuse_method(methods), auth=False)
+        route = methods.get(method) or (methods.get(_GET) if method == _HEAD else None)
+        return route or Route(_refuse_method(methods), auth=False)
 
     def add(self, path: str, methods: Collection[str], route: Route) -> None:
         """Add a route.

@@ -45,7 +45,7 @@ _SHUTTING_DOWN = b'{"error":{"code":-32603,"message":"the server is ending"},"js
 
 
 class DrainableApplication(Protocol):
-    """What uvicorn runs: an `AsgiApplication`."""
+    """The application that uvicorn runs: an `AsgiApplication`."""
 
     settings: ServerHttpSettings
 

@@ -146,7 +146,7 @@ class Protected:
         return TrustedIssuers(issuers, frozenset(map(comparable_uri, audiences)))
 
     def process_limits(self) -> list[ProcessLimit]:
-        """What authorization lacks where several processes serve together."""
+        """The limits of authorization where several processes serve together."""
         if self.dpop is None:
             return []
         text = "a DPoP proof is accepted once by each worker"

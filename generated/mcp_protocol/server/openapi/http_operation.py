@@ -84,7 +84,7 @@ class HttpClient(Protocol):
 
     @property
     def base_url(self) -> object:
-        """What paths are appended to."""
+        """The URL that paths are appended to."""
         ...
 
     @property

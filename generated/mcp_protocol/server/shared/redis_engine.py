@@ -392,7 +392,7 @@ class RedisEventStore:
     async def _read(
         self, session: str, event: str, command: tuple[str | bytes | int, ...]
     ) -> StoredEvents | None:
-        """What a command reads of the stream of an event; see `EventStore.after`."""
+        """The entries that a command reads of an event's stream; see `EventStore.after`."""
         stream, begin = split_event_id(event)
         fields = ("s" + stream, "edge", "last")
         read, (state, edge, last) = await self._engine.call_all(

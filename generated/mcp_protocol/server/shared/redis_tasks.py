@@ -169,7 +169,7 @@ def _lease_of(record: TaskRecord) -> str:
 
 
 def _member_of(record: TaskRecord) -> str:
-    """What sorts by time: microseconds in hexadecimal digits, then the id."""
+    """A key that sorts by time: microseconds in hexadecimal digits, then the id."""
     return f"{round(record.created * 1e6):0{_TIME_DIGITS}x}{record.task_id}"
 
 

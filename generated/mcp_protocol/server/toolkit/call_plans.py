@@ -192,7 +192,7 @@ class ToolCallPlan:
             return None
 
     def _text_response(self) -> Callable[[bytes, bytes], bytes] | None:
-        """What puts a text and an id, both as JSON, into a response that was encoded once."""
+        """Puts a text and an id, both as JSON, into a response that was encoded once."""
         text, identifier = secrets.token_hex(), secrets.token_hex()
         data = self._respond(identifier, partial(outcome, text, None))
         if data is None:

@@ -180,18 +180,18 @@ class Discovery:
         tools: Mapping[str, Listed] = self._tools.visible_items(listing)
         if self._tools.sources:
             tools = await self._tools.listed_now(tools, listing)
-        found = (
+        wires = (
             (item.wire("any"), item) for key, item in tools.items() if key not in (SEARCH, CALL)
         )
         return [
             (wire, frozenset(getattr(item, "tags", ())))
-            for wire, item in found
+            for wire, item in wires
             if _is_for_models(wire)
         ]
 
 
 def _unknown(structured_content: str) -> Mapping[str, Any]:
-    """What is known of a tool that only a proxied server knows."""
+    """The members of a tool that only a proxied server knows: none."""
     return {}
 
 
@@ -288,9 +288,9 @@ def add_discovery(
     ) -> str:
         """Find tools of this server by what they do. Returns the best with their input schemas;
         call one by call_tool."""
-        found = await discovery.find(query, tags or (), limit, ctx.request_context)
+        matches = await discovery.find(query, tags or (), limit, ctx.request_context)
         kept = ("name", "description", "inputSchema")
-        tools = [{key: tool[key] for key in kept if key in tool} for tool in found]
+        tools = [{key: tool[key] for key in kept if key in tool} for tool in matches]
         return encode(tools).decode()
 
     async def call_tool(

@@ -132,7 +132,7 @@ def _worker_notes(
     limits: Collection[str],
     stateless: bool | None,
 ) -> str:
-    """What several processes that serve together lack: a line for each.
+    """The limits of several processes that serve together: a line for each.
 
     Args:
         workers: Number of processes.
@@ -161,7 +161,7 @@ def _worker_notes(
 def _worker_application(
     make_runner: Callable[[], ServerRunner], state_key: bytes, path: str, options: ServerHttpOptions
 ) -> AsgiApplication:
-    """What a worker process serves."""
+    """The application of a worker process."""
     runner = make_runner()
     runner.share_state_key(state_key)
     return runner.asgi(path, **options)

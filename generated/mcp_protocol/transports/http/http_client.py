@@ -242,7 +242,7 @@ class HttpRequests:
     def _authorization_advice(
         self, response: Response, sent: HeaderFields, body: bytes
     ) -> list[str]:
-        """What the server says of credentials in its challenges, and what to write for them."""
+        """The challenges of the server for credentials, and what to write for them."""
         challenges = parse_challenges(response.header("www-authenticate") or "")
         texts = (
             each.parameters.get("error_description") or each.parameters.get("error") or ""

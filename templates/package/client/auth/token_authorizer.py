@@ -116,7 +116,7 @@ class GrantSource(Protocol):
 
 
 def flow_context(url: str, revisions: Revisions, settings: AuthSettings) -> FlowContext:
-    """What all flows for one MCP server share."""
+    """The state that all flows for one MCP server share."""
 
     def older() -> Revision | None:
         at_origin = (

@@ -449,7 +449,7 @@ class AsgiApplication:
 
 
 class LifespanState:
-    """What an application holds while one event loop runs it.
+    """The state of an application while one event loop runs it.
 
     The same application may be run by several loops, one after the other, as test clients do.
     Nothing that waits on one loop is of use to the next, so each has a state of its own.

@@ -1,4 +1,4 @@
-"""What all clients of one application use together, counted against its `Limits`."""
+"""Amounts that all clients of one application use together, counted against its `Limits`."""
 
 from __future__ import annotations
 

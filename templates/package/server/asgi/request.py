@@ -118,7 +118,7 @@ class HttpRequest:
         return None if value is None else value.decode("latin-1").strip(" \t")
 
     def deciding_fields(self) -> tuple[str | bytes | None, ...]:
-        """What decides whether the head is accepted, apart from numbers and credentials."""
+        """The fields by which the head is accepted or refused, without numbers and credentials."""
         get, server = self.headers.get, self._scope.get("server")
         return (
             self.method,
@@ -176,7 +176,7 @@ class OtherPaths(Protocol):
         ...
 
     def find(self, path: str, method: str) -> OtherPath | None:
-        """What serves a path; `None` for other paths."""
+        """The handler of a path; `None` for other paths."""
         ...
 
 
@@ -226,7 +226,7 @@ class AcceptedHeads:
 
 
 def network_of(client: tuple[str, int] | None) -> str:
-    """What identifies a customer: the IPv4 address, or the network of the IPv6 address."""
+    """The address that identifies a customer: of IPv4 itself, of IPv6 its network."""
     if client is None:
         return ""
     try:

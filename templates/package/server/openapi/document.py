@@ -145,15 +145,15 @@ class Document:
         for _ in range(_REFERENCES):
             node = _object(node, where)
             if "$ref" not in node:
-                found: Mapping[str, Any] = node
-                return found
+                target: Mapping[str, Any] = node
+                return target
             reference = node["$ref"]
             beside = {name: node[name] for name in ("summary", "description") if name in node}
             node = {**_object(self.target(reference), where), **beside}
         raise ValueError(f"{where}: expected at most {_REFERENCES} references in a row")
 
     def target(self, reference: object) -> Any:
-        """What a reference leads to.
+        """The node that a reference leads to.
 
         Raises:
             ValueError: It leads to another document, or nowhere.

@@ -403,12 +403,12 @@ class OperationReader:
         converted = self._converter.convert(schema)
         is_file = False
         if kind == "multipart":
-            found = self._document.follow(schema, name) if is_object(schema) else _NOTHING
-            many = found.get("type") == "array"
-            inner = object_member(found, "items") if many else found
+            resolved = self._document.follow(schema, name) if is_object(schema) else _NOTHING
+            many = resolved.get("type") == "array"
+            inner = object_member(resolved, "items") if many else resolved
             if _is_binary(self._document.follow(inner, name)):
                 is_file = True
-                text = found.get("description", "a file, in Base64")
+                text = resolved.get("description", "a file, in Base64")
                 converted = {"type": "array", "items": _FILE} if many else _FILE
                 converted = {**converted, "description": text}
         style: Any = encoding.get("style")
@@ -484,8 +484,8 @@ class _ResponseReader:
         for content in self._responses:
             if any(_body_kind(each) != "json" for each in content):
                 return None, False
-            found = [each.get("schema") for each in content.values()] or [{"type": "null"}]
-            schemas += [each for each in found if each not in schemas]
+            bodies = [each.get("schema") for each in content.values()] or [{"type": "null"}]
+            schemas += [each for each in bodies if each not in schemas]
         if not schemas or None in schemas or schemas == [{"type": "null"}]:
             return None, False
         roots = [self._document.follow(each, "a schema") for each in schemas if is_object(each)]

@@ -14,7 +14,7 @@ from ..toolkit.registry import checked_tags
 
 
 class MCPType(enum.Enum):
-    """What an operation becomes."""
+    """The kind of item that an operation becomes."""
 
     TOOL = "TOOL"
     RESOURCE = "RESOURCE"
@@ -50,7 +50,7 @@ class HTTPRoute(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RouteMap(msgspec.Struct, frozen=True, kw_only=True):
-    """What operations become that match all criteria.
+    """The kind of item for operations that match all criteria.
 
     Attributes:
         mcp_type: What they become.
@@ -99,7 +99,7 @@ _DEFAULT = RouteMap(mcp_type=MCPType.TOOL)
 def mapped(
     route: HTTPRoute, route_maps: Sequence[RouteMap], function: RouteMapFunction | None
 ) -> tuple[MCPType, frozenset[str]]:
-    """What an operation becomes by the first route map that matches, and its further tags.
+    """The kind of item by the first route map that matches an operation, and its further tags.
 
     Raises:
         TypeError: The function returned something else than an `MCPType` or `None`.

@@ -49,7 +49,7 @@ from .signatures import (
 Function: TypeAlias = Callable[..., Any]
 
 Kind: TypeAlias = Literal["coroutine", "function", "context manager", "async context manager"]
-"""What a call of a provider gives."""
+"""The kind of result of calling a provider."""
 
 _NO_CONTEXT_PARAMETER = "context of the dependencies"  # not an identifier: no parameter has it
 
@@ -293,7 +293,7 @@ def provider_of(
 
 
 def _opening(function: Function, returns: Any) -> tuple[Function, Kind]:
-    """What to call, and what the call gives."""
+    """The function to call, and the kind of its result."""
     if inspect.isasyncgenfunction(function):
         return asynccontextmanager(function), "async context manager"
     if inspect.isgeneratorfunction(function):
@@ -348,7 +348,7 @@ def _replaced(
 
 
 class Dependency(Injector):
-    """What `Depends` returns.
+    """The note that `Depends` returns.
 
     Args:
         function: Provides the value.

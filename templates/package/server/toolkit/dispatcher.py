@@ -611,7 +611,7 @@ async def with_input(context: Context, handler: Coroutine[Any, Any, Any]) -> Any
 
 
 ForbiddenItems: TypeAlias = Literal["listed", "hidden"]
-"""What becomes of items whose scopes a principal lacks."""
+"""The treatment of items whose scopes a principal lacks."""
 
 
 class ScopedItem(Protocol):

@@ -468,7 +468,7 @@ class Tasks:
         return place.record.core_wire()
 
     async def _result(self, request: RequestContext) -> Mapping[str, Any]:
-        """What the call would have returned or raised; waits until the task has ended."""
+        """Return or raise as the call would have; waits until the task has ended."""
         place = await self._place(request)
         task_id = place.record.task_id
         related: dict[Any, Any] = {request.revision.facts.meta.related_task: {"taskId": task_id}}
@@ -541,7 +541,7 @@ class _Place(NamedTuple):
 
 
 def _process_limits(store: TaskStore) -> Sequence[ProcessLimit]:
-    """What tasks lack where several processes serve together."""
+    """The limits of tasks where several processes serve together."""
     if not isinstance(store, MemoryTaskStore):
         return ()
     text = "tasks: expected a TaskStore that the processes share, got a MemoryTaskStore"

@@ -1,4 +1,4 @@
-"""What an HTTP library does for a client, and its URLs and failures in the errors of this package.
+"""The interface to an HTTP library, and its URLs and failures in the errors of this package.
 
 A library starts a request, reads its body and closes it. Libraries follow no redirects, keep no
 cookies, and have no time limit for a response: streams may be silent for long. They wrap the

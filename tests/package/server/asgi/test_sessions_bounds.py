@@ -1,4 +1,4 @@
-"""What sessions keep of their clients, which of them end for those that come, and the counters."""
+"""Bounds of sessions: memory, which end for those that come, and the counters."""
 
 from __future__ import annotations
 

@@ -142,7 +142,7 @@ async def test_tools_may_be_listed_beside_by_name_and_tag(revision: str) -> None
 
 
 async def outcome(client: Any, name: str, arguments: dict[str, Any], *, directly: bool) -> Any:
-    """What a call comes to: a result, or the text of an error."""
+    """The outcome of a call: a result, or the text of an error."""
     try:
         if directly:
             return await client.call_tool(name, arguments)

@@ -583,7 +583,7 @@ _BUILDERS: Mapping[type, Callable[[Any, Mapping[str, str]], list[FieldSchema]]] 
 
 
 def _form_complaint(schema: Mapping[str, Any]) -> str | None:
-    """What is wrong with a form itself, or `None` if nothing is."""
+    """The error of a form itself, or `None`."""
     properties: Mapping[str, Mapping[str, Any]] = schema.get("properties", {})
     for name in schema.get("required", ()):
         if name not in properties:

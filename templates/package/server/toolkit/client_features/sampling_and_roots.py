@@ -1,4 +1,4 @@
-"""What a server gets of a client without its user: sampling by the client's model, and roots.
+"""Requests that a client answers without its user: sampling by the client's model, and roots.
 
 Sampling sends messages to the model, which returns one. Roots are the directories and files that
 the client wants the server to work on. They are not enforced: a server that has to stay within them
