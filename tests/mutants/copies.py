@@ -45,6 +45,7 @@ LIBRARIES = ["aiohttp", "anyio", "hypothesis.strategies", "jsonschema", "msgspec
 """What takes long to import: every run of pytest is a fork of a process that has."""
 
 FORKS = multiprocessing.get_context("forkserver")
+TYPE_ERROR = re.compile(r"^.+: error: .+$", re.MULTILINE)
 FAILED_TEST = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", re.MULTILINE)
 
 
@@ -123,11 +124,18 @@ class Copy:
         return KILLED, "nox -s check"
 
     def _find_type_error(self, path: str) -> str:
-        """The first error that mypy finds in a module; empty if it finds none."""
+        """The first error that mypy finds in a module; empty if it finds none.
+
+        Raises:
+            RuntimeError: Mypy can't tell: it is not installed, is set up wrongly, or took too long.
+        """
         if not (self.folder / path).is_file():
             return ""
         code, output = self._start(run_mypy, *MYPY, path)
-        return output.partition("\n")[0] if code == 1 else ""
+        error = TYPE_ERROR.search(output)
+        if (code, error is None) not in ((0, True), (1, False)):
+            raise RuntimeError(f"mypy {path}: expected errors or none, got code {code}: {output}")
+        return error[0] if error is not None else ""
 
     def _passes(self, test: str) -> bool:
         """Whether a test, or a file of tests, passes without a mutant."""
@@ -155,8 +163,9 @@ class Copy:
         return self._run("--functions=functions.txt", *files)
 
     def _run(self, *words: str) -> tuple[int | None, str]:
-        """The exit code of pytest and its output; no code if it took too long."""
-        return self._start(run_pytest, *words)
+        """The exit code of pytest, 0 without tests, and its output; no code if it took too long."""
+        code, output = self._start(run_pytest, *words)
+        return 0 if code == pytest.ExitCode.NO_TESTS_COLLECTED else code, output
 
     def _start(self, run: Callable[[Sequence[str]], None], *words: str) -> tuple[int | None, str]:
         """The exit code of a command in the copy and its output; no code if it took too long."""

@@ -67,6 +67,7 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("repository")
     (folder / "a.py").write_text(MODULE)
     (folder / "test_a.py").write_text(TESTS)
+    (folder / "test_quick.py").write_text("def test_nothing():\n    pass\n")
     (folder / "conftest.py").write_text("pytest_plugins = ['reach']")
     (folder / "pytest.ini").write_text("[pytest]\nmarkers =\n    slow\n    trio")
     subprocess.run(["git", "init", "-q"], cwd=folder, check=True)
@@ -94,6 +95,10 @@ def mutant(line: int, kind: str) -> Mutant:
             *(13, "dropped statement", ["test_log"], None, SURVIVED, "1 test functions"),
             marks=pytest.mark.typing,
         ),
+        pytest.param(
+            *(13, "dropped statement", ["test_log"], "test_quick.py", SURVIVED, "1 test functions"),
+            marks=pytest.mark.typing,
+        ),
         (13, "dropped statement", ["test_log"], "test_a.py", KILLED, "test_a.py::test_slow"),
         (20, "constant", ["test_failing"], None, UNDECIDED, "fails without the mutant too"),
     ],
@@ -112,4 +117,12 @@ def test_tests_judge_first_then_slow_ones_then_types(
     copy = Copy(tmp_path, repository, longest=4 if "end" in detail else 60)
     judged, why = copy.judge(mutant(line, kind), functions, slow)
     assert (judged, detail in why) == (result, True), why
+    assert (tmp_path / "a.py").read_text() == MODULE
+
+
+def test_a_mypy_that_cannot_judge_is_an_error(repository: Path, tmp_path: Path) -> None:
+    copy = Copy(tmp_path, repository)
+    (tmp_path / "mypy.ini").write_text("[mypy]\nplugins = missing.py\n")
+    with pytest.raises(RuntimeError, match=r"mypy a\.py: expected errors or none"):
+        copy.judge(mutant(13, "dropped statement"), ["test_a.py::test_log"])
     assert (tmp_path / "a.py").read_text() == MODULE

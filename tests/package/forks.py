@@ -20,6 +20,9 @@ from pathlib import Path
 LENGTH = 4
 """Bytes before a request that say how long it is; the descriptors of its streams come with them."""
 
+SUCCESS = bytes(LENGTH)
+"""The answer to a request, an exit code, if that is 0."""
+
 SESSION = """
 import anyio, httpx2
 import pkg.testing
@@ -59,9 +62,9 @@ class Forks:
             streams = [stdout.fileno(), stderr.fileno()]
             socket.send_fds(self._channel, [len(request).to_bytes(LENGTH)], streams)
             self._channel.sendall(request)
-            code = int.from_bytes(self._channel.recv(LENGTH), signed=True)
+            answer = self._channel.recv(LENGTH)
         text = output.read_text("utf-8")
-        assert code == 0, text + errors.read_text("utf-8")
+        assert answer == SUCCESS, text + errors.read_text("utf-8")  # none if the process has ended
         return text
 
 

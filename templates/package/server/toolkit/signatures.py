@@ -66,11 +66,11 @@ class Injector(ABC):
     """A note in the annotation of a parameter, or its default, by which its value is provided."""
 
     @abstractmethod
-    def placed(self, annotation: Any, name: str, default: Any, label: str) -> Injector:
-        """The note that counts for a parameter.
+    def check_place(self, annotation: Any, name: str, default: Any, label: str) -> None:
+        """Check the place of the note, which is the first one of a parameter.
 
         Raises:
-            TypeError: The place of the note has no meaning.
+            TypeError: The place has no meaning.
         """
 
     @abstractmethod
@@ -295,8 +295,8 @@ def read(
             contexts.append(name)
             continue
         default = parameter.default
-        if (note := _injector(annotation, default)) is not None:
-            injectors[name] = note.placed(annotation, name, default, label)
+        if (note := injector_of(annotation, name, default, label)) is not None:
+            injectors[name] = note
             continue
         parameters[name], field = _field(name, annotation, default, descriptions.get(name))
         fields.append(field)
@@ -342,10 +342,17 @@ def _check_bound(function: Callable[..., Any], signature: inspect.Signature, lab
         )
 
 
-def _injector(annotation: Any, default: Any) -> Injector | None:
-    """The first note of the kind in an annotation, or the default that is one."""
+def injector_of(annotation: Any, name: str, default: Any, label: str) -> Injector | None:
+    """The first note of the kind in the annotation of a parameter, or the default that is one.
+
+    Raises:
+        TypeError: Its place has no meaning.
+    """
     notes = (*_notes_in(annotation), default)
-    return next((note for note in notes if isinstance(note, Injector)), None)
+    note = next((note for note in notes if isinstance(note, Injector)), None)
+    if note is not None:
+        note.check_place(annotation, name, default, label)
+    return note
 
 
 def _notes_in(annotation: Any) -> list[Any]:
