@@ -287,8 +287,8 @@ def _uri_of(request: RequestContext) -> str:
 def _result(
     request: RequestContext, members: Mapping[str, Any], cache: CacheHint | None = None
 ) -> dict[str, Any]:
-    """A result with those of `resultType` and the cache hint that results of the revision have."""
-    further = {"resultType": "complete", **({} if cache is None else cache.wire())}
+    """A result with the members of the cache hint that results of the revision have."""
+    hint = {} if cache is None else cache.wire()
     kinds = [*structs_in(request.revision.client_requests["resources/list"].result)]
-    own = {name for name in further if any(field_type(each, name) for each in kinds)}
-    return {**members, **{name: value for name, value in further.items() if name in own}}
+    own = {name for name in hint if any(field_type(each, name) for each in kinds)}
+    return {**members, **{name: hint[name] for name in own}}
