@@ -46,8 +46,8 @@ from ..runtime.pending_requests import PendingRequests
 from ..runtime.request_context import RequestContext
 from ..server.serving import Announcer
 from ..server.toolkit.dispatcher import Dispatcher, Handler
-from ..server.toolkit.features import pass_skills_on
 from ..server.toolkit.mounting import NOTHING_OF_ITS_OWN, mount_server
+from ..server.toolkit.skill_requests import pass_skills_on
 from .upstream import PassedMethods, Upstream
 from .upstream_pool import UpstreamPool
 

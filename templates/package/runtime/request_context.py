@@ -13,8 +13,10 @@ from contextvars import ContextVar
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
+import msgspec
 from msgspec import Raw
 
+from .. import _wire
 from ..channel import RequestId
 from ..facts import Method, Revision
 from ..foreign_text import is_scope
@@ -213,6 +215,12 @@ class RequestContext:
             raw_params: The same encoded; as received by default.
         """
         return self._with(params, raw_params or self.raw_params, self.meta)
+
+    def with_members(self, members: Mapping[str, Any]) -> RequestContext:
+        """The same message with other members of its params, whose names are those on the wire."""
+        raw: dict[str, Any] = msgspec.json.decode(self.raw_params or b"{}", type=dict[str, Raw])
+        params = _wire.replace(self.params, **members)
+        return self.with_params(params, Raw(_wire.encode({**raw, **members})))
 
     def with_meta(self, meta: Mapping[str, Any]) -> RequestContext:
         """The same message with more members in `_meta`."""

@@ -39,9 +39,7 @@ __all__ = [
     "StateKey",
     "ToolOptions",
     "URLElicitationRequiredError",
-    "feature_handlers",
     "param_headers_of",
-    "pass_skills_on",
     "server_session",
     "shared_task_store",
     "without_input_required",
@@ -63,17 +61,3 @@ def shared_task_store(state: Any) -> TaskStore | None:
         return RedisTaskStore(state.engine)
     store: TaskStore | None = state.tasks
     return store
-
-
-def feature_handlers(dispatcher: Any) -> dict[str, Any]:
-    """Handlers of requests about registered items that no revision has, by name."""
-    from .skill_requests import skill_handlers  # which imports what this module is imported by
-
-    return skill_handlers(dispatcher)
-
-
-def pass_skills_on(dispatcher: Any, capabilities: Any, handler: Any) -> None:
-    """Serve the requests about skills by the handler of a proxy, if the server behind it does."""
-    from .skill_requests import pass_skills_on
-
-    pass_skills_on(dispatcher, capabilities, handler)

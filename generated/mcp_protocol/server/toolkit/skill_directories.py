@@ -35,6 +35,7 @@ from ...skills import (
     read_frontmatter,
 )
 from .content import Contents, guessed_mime_type, present
+from .dispatcher import Dispatcher
 from .registry import CacheHint, checked_tags
 from .resources import Resource
 from .skill_requests import serve_skills
@@ -57,7 +58,6 @@ class SkillFile(Resource):
 
     Attributes:
         skill: The skill, for its `SKILL.md`; `None` for other files.
-        cache: As passed.
     """
 
     def __init__(self, path: str, data: bytes, skill: Skill, cache: CacheHint) -> None:
@@ -78,7 +78,6 @@ class SkillFile(Resource):
             names=None,
         )
         self.skill = skill if is_entry else None
-        self.cache = cache
 
 
 def _contents(data: bytes, mime_type: str) -> Contents:
@@ -93,7 +92,7 @@ def _contents(data: bytes, mime_type: str) -> Contents:
 
 
 def serve_directory(
-    dispatcher: Any,
+    dispatcher: Dispatcher,
     directory: str | os.PathLike[str],
     cache: CacheHint,
     scopes: Collection[str],

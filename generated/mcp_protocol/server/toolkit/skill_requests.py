@@ -16,9 +16,8 @@ Source: ext-skills/specification/stable/skills.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Coroutine, Mapping
-from functools import partial
-from typing import Any, TypeAlias
+from collections.abc import Mapping
+from typing import Any
 from urllib.parse import unquote
 
 import msgspec
@@ -38,12 +37,9 @@ from ...skills import (
     Skill,
     SkillResource,
 )
+from .dispatcher import Dispatcher, Handler, ItemHandler
 from .registry import NO_CACHING, CacheHint, page_bounds
 from .revision_types import field_type, structs_in
-
-Handler: TypeAlias = Callable[[RequestContext], Coroutine[Any, Any, Any]]
-Dispatcher: TypeAlias = Any
-"""A `Dispatcher`, which imports this module."""
 
 _PAGES = 1000  # a server behind a proxy may name a next page forever
 
@@ -81,6 +77,7 @@ def serve_skills(
     Raises:
         ValueError: One of the methods is registered already.
     """
+    dispatcher.know_items(_HANDLERS)
     for name, row in ROWS.items():
         if dispatcher.custom.setdefault(name, row) is not row:
             raise ValueError(f"method {name!r} is registered already")
@@ -89,12 +86,6 @@ def serve_skills(
         dispatcher.serve_items(ROWS.keys())
     else:
         dispatcher.serve(dict.fromkeys(ROWS, handler))
-
-
-def skill_handlers(dispatcher: Dispatcher) -> dict[str, Handler]:
-    """The handlers of the requests about skills, for what is registered and mounted."""
-    handlers = {LIST: _list, GET: _get, READ_DIRECTORY: _read_directory}
-    return {name: partial(handler, dispatcher) for name, handler in handlers.items()}
 
 
 def pass_skills_on(
@@ -287,8 +278,16 @@ def _uri_of(request: RequestContext) -> str:
 def _result(
     request: RequestContext, members: Mapping[str, Any], cache: CacheHint | None = None
 ) -> dict[str, Any]:
-    """A result with those of `resultType` and the cache hint that results of the revision have."""
-    further = {"resultType": "complete", **({} if cache is None else cache.wire())}
+    """A result with the members of the cache hint that results of the revision have."""
+    hint = {} if cache is None else cache.wire()
     kinds = [*structs_in(request.revision.client_requests["resources/list"].result)]
-    own = {name for name in further if any(field_type(each, name) for each in kinds)}
-    return {**members, **{name: value for name, value in further.items() if name in own}}
+    own = {name for name in hint if any(field_type(each, name) for each in kinds)}
+    return {**members, **{name: hint[name] for name in own}}
+
+
+_HANDLERS: Mapping[str, ItemHandler] = {
+    LIST: _list,
+    GET: _get,
+    READ_DIRECTORY: _read_directory,
+}
+"""For what is registered and mounted."""

@@ -16,10 +16,7 @@ from __future__ import annotations
 from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any
 
-import msgspec
-from msgspec import Raw
-
-from ..._wire import encode, is_object, replace
+from ..._wire import is_object
 from ...errors import InvalidParamsError
 from ...foreign_text import safe_list, safe_repr
 from ...runtime.request_context import RequestContext
@@ -152,10 +149,7 @@ class ToolVariant:
             return self._refuse(request, sorted(hidden))
         arguments = {originals.get(name, name): value for name, value in given.items()} | self._fix
         members: dict[str, Any] = {"name": self._source, "arguments": arguments}
-        raw: dict[str, Any] = msgspec.json.decode(request.raw_params or b"{}", type=dict[str, Raw])
-        inner = request.with_params(
-            replace(request.params, **members), Raw(encode({**raw, **members}))
-        )
+        inner = request.with_members(members)
         item = self._dispatcher.registries.tools.find(self._source)
         if item is None:
             raise InvalidParamsError(f"unknown tool: {safe_repr(self.name)}")

@@ -542,14 +542,14 @@ def check_registered(
             raise LookupError(f"nothing is registered with the tag {tag!r}")
 
 
-def checked_tags(tags: Collection[str]) -> frozenset[str]:
-    """Tags as a set.
+def checked_tags(tags: Collection[str], label: str = "tags") -> frozenset[str]:
+    """Tags or names as a set.
 
     Raises:
         TypeError: One string instead of a collection.
     """
     if isinstance(tags, str):
-        raise TypeError(f"tags: expected a collection of strings, got {tags!r}")
+        raise TypeError(f"{label}: expected a collection of strings, got {tags!r}")
     return frozenset(tags)
 
 

@@ -89,6 +89,7 @@ class Resource:
         template: The template, or `None` for a single URI.
         scopes: Scopes that reading needs.
         tags: Names for groups of items.
+        cache: As passed.
         respond: `None`: the server handles the requests about it.
         dependencies: What other functions provide for a call, if anything.
 
@@ -128,7 +129,7 @@ class Resource:
             if self.template is not None and _takes_any_path(each.annotation)
         )
         expect(cache, CacheHint, "cache")
-        self._cache = cache
+        self.cache = cache
         self._mime_type = check_mime_type(mime_type) if mime_type is not None else None
         self._wire = present(
             **{"uri" if self.template is None else "uriTemplate": uri},
@@ -165,7 +166,7 @@ class Resource:
         value = await self._signature.call(**bound)
         if isinstance(value, InputRequired):
             return value
-        hint = NO_CACHING if context.is_retry else self._cache  # answers belong to one user
+        hint = NO_CACHING if context.is_retry else self.cache  # answers belong to one user
         return {"contents": self._contents(uri, value), **hint.wire()}
 
     def _contents(self, uri: str, value: Any) -> list[dict[str, Any]]:

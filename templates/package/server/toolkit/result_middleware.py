@@ -10,6 +10,7 @@ from typing import Any
 from ..._wire import UNSET, encode, replace, to_builtins
 from ...errors import ToolError
 from .middleware import MiddlewareFunction, MiddlewareRequest, Next
+from .registry import checked_tags
 
 KEPT_RESULTS = 1_000
 """Most results that `cache_results` keeps, unless it is told otherwise; the oldest go first."""
@@ -46,7 +47,7 @@ def cache_results(
     if not seconds > 0 or size < 1:
         raise ValueError(f"expected positive numbers, got {size} results for {seconds} seconds")
     kept: OrderedDict[bytes, tuple[float, Any]] = OrderedDict()
-    names = _checked(targets, "targets")
+    names = checked_tags(targets, "targets")
 
     async def middleware(request: MiddlewareRequest, next: Next) -> Any:
         if request.method not in _USES or request.target not in names or _continues(request):
@@ -84,7 +85,7 @@ def limit_results(characters: int, tools: Collection[str] | None = None) -> Midd
     """
     if characters < 1:
         raise ValueError(f"characters: expected at least 1, got {characters}")
-    names = None if tools is None else _checked(tools, "tools")
+    names = None if tools is None else checked_tags(tools, "tools")
 
     async def middleware(request: MiddlewareRequest, next: Next) -> Any:
         result = await next(request)
@@ -114,12 +115,6 @@ def _cut(result: Any, characters: int) -> Any:
             left -= len(text)
         content.append(block)
     return replace(result, content=content) if is_cut else result
-
-
-def _checked(names: Collection[str], label: str) -> frozenset[str]:
-    if isinstance(names, str):
-        raise TypeError(f"{label}: expected a collection of names, got {names!r}")
-    return frozenset(names)
 
 
 def _continues(request: MiddlewareRequest) -> bool:

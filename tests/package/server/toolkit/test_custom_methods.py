@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from mcp_protocol import Context, ProtocolError, Server, connect, connect_sync
 from mcp_protocol.errors import METHOD_NOT_FOUND, MethodNotFoundError, RemoteError
 from mcp_protocol.protocol.requests import METHOD_CHARACTERS
+from mcp_protocol.revisions import REVISIONS
 from package.wire import ALL, PER_REQUEST, speaking_to
 
 NEWEST = ALL[-1]
@@ -72,6 +73,22 @@ async def test_a_custom_method_takes_params_and_context(revision: str, function:
             assert members(result) == {"params": params or {}, "revision": revision}
         raw = msgspec.json.decode(await client.request_raw("acme/thing", {"a": 1}))
         assert members(raw) == {"params": {"a": 1}, "revision": revision}
+
+
+@every
+@pytest.mark.parametrize("result", [None, dict[str, str], OrderStruct, Order])
+async def test_a_result_says_its_type_where_results_do(revision: str, result: Any) -> None:
+    server = Server("ours")
+
+    @server.method("acme/thing", result=result)
+    async def thing() -> dict[str, str]:
+        return {"name": "tea"}
+
+    async with connect(server, revision=revision) as client:
+        raw = msgspec.json.decode(await client.request_raw("acme/thing"))
+    assert raw["name"] == "tea"
+    expected = "complete" if REVISIONS[revision].result_types else None
+    assert raw.get("resultType") == expected
 
 
 @pytest.mark.parametrize("revision", [ALL[0], NEWEST])

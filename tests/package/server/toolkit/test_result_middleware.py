@@ -203,9 +203,9 @@ async def test_a_structured_value_that_is_too_long_is_an_error(revision: str) ->
 def test_numbers_and_names_of_middleware_are_checked() -> None:
     with pytest.raises(ValueError, match="expected positive numbers, got 1000 results for 0"):
         cache_results(0, ["a"])
-    with pytest.raises(TypeError, match="targets: expected a collection of names, got 'a'"):
+    with pytest.raises(TypeError, match="targets: expected a collection of strings, got 'a'"):
         cache_results(1, "a")
     with pytest.raises(ValueError, match="characters: expected at least 1, got 0"):
         limit_results(0)
-    with pytest.raises(TypeError, match="tools: expected a collection of names, got 'a'"):
+    with pytest.raises(TypeError, match="tools: expected a collection of strings, got 'a'"):
         limit_results(1, "a")
