@@ -344,6 +344,7 @@ class SharedEndpoint(SessionEndpoint):
         super().__init__(service, settings, revisions, background, quotas, check_draft)
         self._worker = worker
         self._store = worker.state.sessions
+        self._events = settings.events
         self._idle = settings.limits.idle
         self._protected = settings.auth is not None
         self._serials = itertools.count(1)
@@ -430,7 +431,8 @@ class SharedEndpoint(SessionEndpoint):
             session.is_ended = True
             try:
                 await self._store.end(session.id)
-                await self._worker.state.events.discard(session.id)
+                if self._events is not None:
+                    await self._events.discard(session.id)
                 await self._worker.publish(SessionChanged(self._worker.id, session.id))
             except SharedStateError:
                 session = http_response.unavailable(_UNREACHABLE)
@@ -460,11 +462,10 @@ class SharedEndpoint(SessionEndpoint):
     async def _take_followed(self, session: HttpSession | None, letter: StreamFollowed) -> None:
         """Count the client of a stream as there; end a stream that is not written any more."""
         stream = None if session is None else session.streams.get(letter.stream)
-        if stream is None:
-            events = self._worker.state.events
-            await events.finish(letter.session, letter.stream, letter.failure)
-        else:
+        if stream is not None:
             stream.followed_until = anyio.current_time() + FOLLOWED_SECONDS
+        elif self._events is not None:
+            await self._events.finish(letter.session, letter.stream, letter.failure)
 
     async def reload(self) -> None:
         """Load the records of all sessions here; those that have none have ended."""
