@@ -264,6 +264,14 @@ async def test_events_in_an_own_store_end_there(revision: str, engine: Engine) -
         session_at(workers, 0).streams.clear()
         async with workers.each[1].stream("GET", fields={LAST: last}) as again:
             assert "error" in (await again.messages())[-1]
+
+
+@newest
+async def test_events_in_an_own_store_are_discarded(revision: str, engine: Engine) -> None:
+    own = OwnEvents()
+    async with sharing(engine.url, Steps, events=own) as workers:
+        await opened(workers, revision)
+        await workers.each[0].post(call(revision, "plain"))
         assert len(own.kept) == 1
         assert (await workers.each[2].delete()).status == 200
         assert len(own.kept) == 0
