@@ -224,7 +224,7 @@ class SharedSession(HttpSession):
         retry = self._settings.retry
         stream = FollowedStream(self.id, stored.stream, self._store, False, retry, lambda: ())
         self.followed[stream.name] = stream
-        await stream.start(response)
+        await stream.open(response)
         self._background.start_soon(self._follow, stream, stored)
         return stream
 
@@ -258,14 +258,6 @@ class SharedSession(HttpSession):
         elif own is not None:
             await own.drop_connection()
 
-    def new_stream(self, carrier: PostResponse | None = None) -> ResumableStream:
-        """A new stream, whose name begins with this worker."""
-        self._stream_count += 1
-        name = stream_name(self._prefix, self._stream_count, listening=carrier is None)
-        stream = self._stream(name, carrier)
-        self.streams[name] = stream
-        return stream
-
     async def close(self) -> None:
         """End the calls here; their streams end with an error, since no worker goes on with them.
 
@@ -277,6 +269,10 @@ class SharedSession(HttpSession):
                 if failure:
                     await stream.put(failure, is_last=True)
         await super().close()
+
+    def _stream_name(self, number: int, carrier: PostResponse | None) -> str:
+        """A name that begins with this worker."""
+        return stream_name(self._prefix, number, listening=carrier is None)
 
     async def _end_streams(self) -> None:
         """Send nothing more on the streams, and leave what is stored of them to other workers."""
