@@ -42,11 +42,11 @@ class MemoryUsedIds:
 
     async def use(self, digest: bytes, seconds: float) -> bool:
         """See `UsedIds.use`."""
+        if await self.is_used(digest):
+            return False
         now, used = time.time(), self._used
         while used and (next(iter(used.values())) < now or len(used) >= self._limit):
             used.popitem(last=False)
-        if await self.is_used(digest):
-            return False
         used[digest] = now + seconds
         return True
 

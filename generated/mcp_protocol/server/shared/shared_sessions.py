@@ -224,7 +224,7 @@ class SharedSession(HttpSession):
         retry = self._settings.retry
         stream = FollowedStream(self.id, stored.stream, self._store, False, retry, lambda: ())
         self.followed[stream.name] = stream
-        await stream.start(response)
+        await stream.open(response)
         self._background.start_soon(self._follow, stream, stored)
         return stream
 
@@ -258,14 +258,6 @@ class SharedSession(HttpSession):
         elif own is not None:
             await own.drop_connection()
 
-    def new_stream(self, carrier: PostResponse | None = None) -> ResumableStream:
-        """A new stream, whose name begins with this worker."""
-        self._stream_count += 1
-        name = stream_name(self._prefix, self._stream_count, listening=carrier is None)
-        stream = self._stream(name, carrier)
-        self.streams[name] = stream
-        return stream
-
     async def close(self) -> None:
         """End the calls here; their streams end with an error, since no worker goes on with them.
 
@@ -277,6 +269,10 @@ class SharedSession(HttpSession):
                 if failure:
                     await stream.put(failure, is_last=True)
         await super().close()
+
+    def _stream_name(self, number: int, carrier: PostResponse | None) -> str:
+        """A name that begins with this worker."""
+        return stream_name(self._prefix, number, listening=carrier is None)
 
     async def _end_streams(self) -> None:
         """Send nothing more on the streams, and leave what is stored of them to other workers."""
@@ -344,6 +340,7 @@ class SharedEndpoint(SessionEndpoint):
         super().__init__(service, settings, revisions, background, quotas, check_draft)
         self._worker = worker
         self._store = worker.state.sessions
+        self._events = settings.events
         self._idle = settings.limits.idle
         self._protected = settings.auth is not None
         self._serials = itertools.count(1)
@@ -430,7 +427,8 @@ class SharedEndpoint(SessionEndpoint):
             session.is_ended = True
             try:
                 await self._store.end(session.id)
-                await self._worker.state.events.discard(session.id)
+                if self._events is not None:
+                    await self._events.discard(session.id)
                 await self._worker.publish(SessionChanged(self._worker.id, session.id))
             except SharedStateError:
                 session = http_response.unavailable(_UNREACHABLE)
@@ -460,11 +458,10 @@ class SharedEndpoint(SessionEndpoint):
     async def _take_followed(self, session: HttpSession | None, letter: StreamFollowed) -> None:
         """Count the client of a stream as there; end a stream that is not written any more."""
         stream = None if session is None else session.streams.get(letter.stream)
-        if stream is None:
-            events = self._worker.state.events
-            await events.finish(letter.session, letter.stream, letter.failure)
-        else:
+        if stream is not None:
             stream.followed_until = anyio.current_time() + FOLLOWED_SECONDS
+        elif self._events is not None:
+            await self._events.finish(letter.session, letter.stream, letter.failure)
 
     async def reload(self) -> None:
         """Load the records of all sessions here; those that have none have ended."""

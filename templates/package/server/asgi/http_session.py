@@ -193,7 +193,7 @@ class HttpSession(Channel):
             carrier: The response that the stream belongs to; `None` for one opened by GET.
         """
         self._stream_count += 1
-        stream = self._stream(f"{self._prefix}-{self._stream_count}", carrier)
+        stream = self._stream(self._stream_name(self._stream_count, carrier), carrier)
         self.streams[stream.name] = stream
         return stream
 
@@ -323,6 +323,9 @@ class HttpSession(Channel):
         self._listening.clear()
         self._pending.clear()
         self.release_memory(self.kept)
+
+    def _stream_name(self, number: int, carrier: PostResponse | None) -> str:
+        return f"{self._prefix}-{number}"
 
     def _stream(self, name: str, carrier: PostResponse | None = None) -> ResumableStream:
         polling = self.revision.facts.http.polling

@@ -101,11 +101,7 @@ class ResumableStream:
             before: Events of a stream that this one continues.
         """
         async with self._lock:
-            self._response = response
-            try:
-                await response.open(headers)
-            except ConnectionClosedError:
-                self._response = None
+            await self._connect(response, headers)
             await self._replay(before)
             if self._polling:
                 await self._send(b"", self._retry)
@@ -142,10 +138,7 @@ class ResumableStream:
             before, self._response = self._response, response
             if before is not None:
                 await _close(before)
-            try:
-                await response.open()
-            except ConnectionClosedError:
-                self._response = None
+            await self._connect(response)
             await self._replay(known.events)
             if self.over:
                 await self._close_response()
@@ -207,6 +200,16 @@ class ResumableStream:
     def _cancel_write(self) -> None:
         if self._writing is not None:
             self._writing.cancel()
+
+    async def _connect(
+        self, response: SseResponse, headers: Mapping[str, str] = _NO_HEADERS
+    ) -> None:
+        """Start a response; the stream has no connection if its client is gone."""
+        self._response = response
+        try:
+            await response.open(headers)
+        except ConnectionClosedError:
+            self._response = None
 
     async def _close_response(self) -> None:
         response, self._response = self._response, None

@@ -18,11 +18,10 @@ from collections.abc import Sequence
 import anyio
 
 from ...channel import RequestId
-from ...errors import ConnectionClosedError, InternalError
+from ...errors import InternalError
 from ...facts import Revision
 from ...protocol.requests import error_response
 from ..asgi.event_store import EventStore, StoredEvents
-from ..asgi.response_writer import SseResponse
 from ..asgi.resumable_stream import ResumableStream
 from .bus import SharedStateError
 from .worker import SharedWorker, StreamFollowed
@@ -65,14 +64,6 @@ def lost_message(requests: Sequence[RequestId], revision: Revision) -> bytes:
 
 class FollowedStream(ResumableStream):
     """A stream of another worker. Nothing is added to it here, but for its end."""
-
-    async def start(self, response: SseResponse) -> None:
-        """Start the response."""
-        self._response = response
-        try:
-            await response.open()
-        except ConnectionClosedError:
-            self._response = None
 
     async def follow(
         self, stored: StoredEvents | None, worker: SharedWorker, revision: Revision

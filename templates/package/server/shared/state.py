@@ -25,10 +25,8 @@ class SharedState(msgspec.Struct, frozen=True):
         sessions: Stores the records of sessions.
         events: Stores the events of streams.
         used: Stores the ids of DPoP proofs that were used, and of sealed sessions that were ended.
-        tasks: Stores the records of tasks, a `TaskStore`; `None` for the engine, or for a store of
-            each process where there is none.
+        tasks: Stores the records of tasks, a `TaskStore`; `None` for a store of each process.
         opened: Makes the context manager in which all are used; each event loop enters one.
-        engine: The engine that the stores are in; `None` for others.
     """
 
     bus: Bus
@@ -37,7 +35,6 @@ class SharedState(msgspec.Struct, frozen=True):
     events: EventStore = msgspec.field(default_factory=MemoryEventStore)
     tasks: Any = None
     used: UsedIds = msgspec.field(default_factory=lambda: MemoryUsedIds(USED_IDS))
-    engine: Any = None
 
 
 def state_of(name: str, shared: SharedState | str) -> SharedState:
@@ -53,6 +50,7 @@ def state_of(name: str, shared: SharedState | str) -> SharedState:
     """
     if isinstance(shared, SharedState):
         return shared
+    from ..toolkit.features import tasks_in_engine  # large, and loaded by servers alone
     from .redis_engine import (  # loads a library
         RedisBus,
         RedisEngine,
@@ -68,5 +66,5 @@ def state_of(name: str, shared: SharedState | str) -> SharedState:
         engine.opened,
         events=RedisEventStore(engine),
         used=RedisUsedIds(engine),
-        engine=engine,
+        tasks=tasks_in_engine(engine),
     )

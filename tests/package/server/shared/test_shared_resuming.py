@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol import REVISIONS
+from mcp_protocol import REVISIONS, MemoryEventStore
 from mcp_protocol.server.shared.shared_streams import lost_message
 from package.asgi_client import SESSION, Http
 from package.rules import holding
@@ -243,6 +243,38 @@ async def test_a_session_that_ends_leaves_no_events(revision: str, engine: Engin
         await eventually(lambda: session_at(workers, 0) is None)
         for pattern in ("*events*", "*streams*"):
             assert engine.ask("KEYS", pattern).startswith("*0")
+
+
+class OwnEvents:
+    """A store of the user's own, which is not one that each process has for itself."""
+
+    def __init__(self) -> None:
+        self.kept = MemoryEventStore()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.kept, name)
+
+
+@newest
+async def test_events_in_an_own_store_end_there(revision: str, engine: Engine) -> None:
+    own = OwnEvents()
+    async with sharing(engine.url, Steps, events=own) as workers:
+        await opened(workers, revision)
+        last = await call_and_leave(workers.each[0], workers.servers[0], revision)
+        session_at(workers, 0).streams.clear()
+        async with workers.each[1].stream("GET", fields={LAST: last}) as again:
+            assert "error" in (await again.messages())[-1]
+
+
+@newest
+async def test_events_in_an_own_store_are_discarded(revision: str, engine: Engine) -> None:
+    own = OwnEvents()
+    async with sharing(engine.url, Steps, events=own) as workers:
+        await opened(workers, revision)
+        await workers.each[0].post(call(revision, "plain"))
+        assert len(own.kept) == 1
+        assert (await workers.each[2].delete()).status == 200
+        assert len(own.kept) == 0
 
 
 def test_a_batch_of_a_lost_worker_gets_an_error_for_each_request() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
+from collections import Counter
 from typing import Any
 
 import anyio
@@ -15,7 +17,16 @@ from package.asgi_client import SESSION
 from package.rules import holding
 from package.server.shared.engine import Engine, running
 from package.server.shared.shared_servers import Workers, eventually, sharing
-from package.wire import CHANGED, INITIALIZED, SESSIONS, UPDATED, cancelled, initialize, request
+from package.wire import (
+    ALL,
+    CHANGED,
+    INITIALIZED,
+    SESSIONS,
+    UPDATED,
+    cancelled,
+    initialize,
+    request,
+)
 
 sessions = pytest.mark.parametrize("revision", SESSIONS)
 newest = pytest.mark.parametrize("revision", SESSIONS[-1:])
@@ -42,6 +53,41 @@ def call(revision: str, tool: str, id: int = 1) -> dict[str, Any]:
 def text_of(reply: Any) -> str:
     text: str = reply.result["content"][0]["text"]
     return text
+
+
+AT_REST = frozenset({"xread", "xrange", "set", "info"})
+"""Commands of workers that nobody asks anything, and of the question how many there were."""
+
+
+def commands_of(engine: Engine) -> Counter[str]:
+    """How many commands the engine has had of each kind, but for those at rest."""
+    counts = re.findall(r"cmdstat_(\w+):calls=(\d+)", engine.ask("INFO", "commandstats"))
+    return Counter({name: int(count) for name, count in counts if name not in AT_REST})
+
+
+@newest
+async def test_calls_without_events_take_few_commands(revision: str, engine: Engine) -> None:
+    async with sharing(engine.url) as workers:
+        await opened(workers, revision)
+        before = commands_of(engine)
+        for number in range(5):
+            assert (await workers.any.post(call(revision, "about", number))).status == 200
+        assert commands_of(engine) - before == Counter(getex=5)
+        stranger = workers.any.another()
+        before = commands_of(engine)
+        for _ in range(5):
+            assert (await stranger.ask(ALL[-1], "tools/list")).status == 200
+        assert commands_of(engine) - before == Counter()
+
+
+@newest
+async def test_each_event_of_a_call_takes_one_command(revision: str, engine: Engine) -> None:
+    async with sharing(engine.url) as workers:
+        await opened(workers, revision)
+        before = commands_of(engine)
+        events = (await workers.any.post(call(revision, "logs"))).events
+        assert len(events) > 1
+        assert (commands_of(engine) - before)["eval"] == len(events)
 
 
 @pytest.mark.requirement("http.session-assign")

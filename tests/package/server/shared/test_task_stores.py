@@ -31,7 +31,7 @@ async def store_of(kind: str, engine: Engine) -> AsyncIterator[TaskStore]:
         return
     state = state_of("tester", engine.url)
     async with state.opened():
-        yield redis_tasks.RedisTaskStore(state.engine)
+        yield state.tasks
 
 
 def record_of(task_id: str = "t", **members: Any) -> TaskRecord:

@@ -129,3 +129,4 @@ async def test_memory_forgets_the_oldest_ids() -> None:
     store = MemoryUsedIds(2)
     assert [await store.use(each, 60.0) for each in (b"1", b"2", b"3")] == [True] * 3
     assert [await store.is_used(each) for each in (b"1", b"2", b"3")] == [False, True, True]
+    assert [await store.use(each, 60.0) for each in (b"2", b"3", b"2")] == [False] * 3
