@@ -420,6 +420,8 @@ def encode_response(
     typed = result
     if type(result) not in method.result_structs:
         typed = _typed_result(method, result)
+        if revision.result_types and not (isinstance(typed, Raw) or hasattr(typed, "result_type")):
+            typed = {"resultType": "complete", **to_builtins(typed)}  # of a custom method
     if own_meta:
         typed = _with_own_meta(typed, own_meta, encoded_meta)
     if (input_requests := getattr(typed, "input_requests", None)) is not None:

@@ -62,14 +62,12 @@ _TOKEN_BYTES = 8  # random ones, before the data of an entry
 _SEPARATOR = " "  # in a cursor
 _VERSION = struct.Struct(">Q")
 
-_CHANGE = """
-local stored = redis.call('GETRANGE', KEYS[1], 0, 7)
-if stored ~= ARGV[1] then return 0 end
+_REPLACE = """
+if redis.call('GETRANGE', KEYS[1], 0, #ARGV[1] - 1) ~= ARGV[1] then return 0 end
 redis.call('SET', KEYS[1], ARGV[2], 'KEEPTTL')
 return 1
 """
-"""Stores the next version of a record, if the version before it is stored."""
-
+"""Sets a string that begins with some bytes."""
 
 _ADD = """
 local streams, name = KEYS[2], 's' .. ARGV[1]
@@ -205,6 +203,14 @@ class RedisEngine:
             raise self._error(error) from error
         return replies
 
+    async def replace(self, key: str, head: bytes, value: bytes) -> bool:
+        """Set a string, if it begins with some bytes; `False` if not.
+
+        Raises:
+            SharedStateError: The engine can't be reached, or refused the command.
+        """
+        return bool(await self.call("EVAL", _REPLACE, 1, key, head, value))
+
     def _opened_client(self) -> Any:
         if self._client is None:
             raise SharedStateError("the engine of the shared state is not opened yet, or closed")
@@ -308,7 +314,7 @@ class RedisSessionStore:
         """Compare the version of a string, and set the string."""
         key = self._engine.key("session", identifier)
         before = _VERSION.pack(record.version - 1)
-        return bool(await self._engine.call("EVAL", _CHANGE, 1, key, before, _value_of(record)))
+        return await self._engine.replace(key, before, _value_of(record))
 
     async def touch(self, identifier: str, seconds: float | None) -> None:
         """Set the expiry of a string."""

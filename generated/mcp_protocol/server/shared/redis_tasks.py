@@ -30,13 +30,6 @@ _LEASE_MS = round(LEASE_SECONDS * 1000)
 _INDEX_MS = 30 * 86_400_000  # for which the tasks of an owner are listed after the last one
 _CLEANED = 2  # members of the oldest tasks that each new one looks at
 
-_CHANGE = """
-if redis.call('GETRANGE', KEYS[1], 0, 16) ~= ARGV[1] then return 0 end
-redis.call('SET', KEYS[1], ARGV[2], 'KEEPTTL')
-return 1
-"""
-"""Stores the next version of a record, if the version before it is stored."""
-
 _RENEW = """
 local head, lease = redis.call('GETRANGE', KEYS[1], 0, 16), redis.call('GET', KEYS[2])
 if string.sub(head, 9) ~= ARGV[1] or (lease and lease ~= ARGV[2]) then return false end
@@ -134,8 +127,7 @@ class RedisTaskStore:
 
     async def _change(self, record: TaskRecord, fence: int) -> bool:
         before = _HEAD.pack(record.version - 1, fence, False)
-        key = self._key(record.task_id)
-        return bool(await self._engine.call("EVAL", _CHANGE, 1, key, before, _value_of(record)))
+        return await self._engine.replace(self._key(record.task_id), before, _value_of(record))
 
     def _key(self, task_id: str) -> str:
         return self._engine.key("task", task_id)

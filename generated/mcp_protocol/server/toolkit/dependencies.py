@@ -44,6 +44,7 @@ from .context import Context
 from .dispatcher import Dispatcher
 from .signatures import (
     Injector,
+    injector_of,
     is_context,
     is_coroutine_function,
     local_names,
@@ -207,35 +208,6 @@ async def _entered_in_threads(manager: AbstractContextManager[Any]) -> typing.As
             await run_sync(manager.__exit__, None, None, None)
 
 
-def _dependency_of(annotation: Any, name: str, default: Any, label: str) -> Dependency | None:
-    """The `Depends` of a parameter; `None` if it has none.
-
-    Raises:
-        TypeError: The place of the `Depends` has no meaning.
-    """
-    if typing.get_origin(annotation) in (Union, types.UnionType):
-        if any(_notes(part) for part in typing.get_args(annotation)):
-            raise TypeError(
-                f"{label}: parameter {name!r}: expected Annotated[<type> | None, Depends(...)], "
-                "got a union with an Annotated"
-            )
-        return default if isinstance(default, Dependency) else None
-    notes = _notes(annotation)
-    if isinstance(default, Dependency):
-        notes.append(default)
-        default = inspect.Parameter.empty
-    if not notes:
-        return None
-    if len(notes) > 1:
-        raise TypeError(f"{label}: parameter {name!r}: expected one Depends, got {len(notes)}")
-    if default is not inspect.Parameter.empty:
-        raise TypeError(
-            f"{label}: parameter {name!r}: the dependency replaces its default value; place the "
-            "parameter after a * instead"
-        )
-    return notes[0]
-
-
 def _notes(annotation: Any) -> list[Dependency]:
     if typing.get_origin(annotation) is not Annotated:
         return []
@@ -275,10 +247,10 @@ def provider_of(
     arguments: list[str] = []
     for name, parameter in signature.parameters.items():
         annotation = hints.get(name, Any)
-        dependency = _dependency_of(annotation, name, parameter.default, where)
+        dependency = injector_of(annotation, name, parameter.default, where)
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             continue
-        if dependency is not None and parameter.kind is not parameter.POSITIONAL_ONLY:
+        if isinstance(dependency, Dependency) and parameter.kind is not parameter.POSITIONAL_ONLY:
             inner = provider_of(dependency.function, label, names, given, (*callers, function))
             parameters[name] = inner
         elif is_context(annotation) and parameter.kind is not parameter.POSITIONAL_ONLY:
@@ -370,9 +342,24 @@ class Dependency(Injector):
             raise TypeError(f"Depends: expected a function, got {function!r}")
         self.function = function
 
-    def placed(self, annotation: Any, name: str, default: Any, label: str) -> Dependency:
+    def check_place(self, annotation: Any, name: str, default: Any, label: str) -> None:
         """See `Injector`."""
-        return _dependency_of(annotation, name, default, label) or self
+        where = f"{label}: parameter {name!r}"
+        if typing.get_origin(annotation) in (Union, types.UnionType):
+            if any(_notes(part) for part in typing.get_args(annotation)):
+                raise TypeError(
+                    f"{where}: expected Annotated[<type> | None, Depends(...)], got a union with "
+                    "an Annotated"
+                )
+            return
+        count = len(_notes(annotation)) + isinstance(default, Dependency)
+        if count > 1:
+            raise TypeError(f"{where}: expected one Depends, got {count}")
+        if not isinstance(default, Dependency) and default is not inspect.Parameter.empty:
+            raise TypeError(
+                f"{where}: the dependency replaces its default value; place the parameter after "
+                "a * instead"
+            )
 
     def call(
         self,

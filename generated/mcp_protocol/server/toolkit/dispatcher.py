@@ -54,7 +54,6 @@ from .features import (
     OpenURLElicitations,
     RequestStateSigner,
     URLElicitationRequiredError,
-    feature_handlers,
     server_session,
 )
 from .output_conversion import PromptResultBuilder, ToolResultBuilder, tool_result_builder
@@ -79,6 +78,9 @@ if TYPE_CHECKING:  # loaded only if a server has some
 
 Handler: TypeAlias = Callable[[RequestContext], Coroutine[Any, Any, Any]]
 """Handles the requests of one method."""
+
+ItemHandler: TypeAlias = "Callable[[Dispatcher, RequestContext], Coroutine[Any, Any, Any]]"
+"""Handles requests of one method about what is registered in a dispatcher."""
 
 Announce: TypeAlias = Callable[..., None]
 """Sends a notification to all sessions that want it: name, and optionally params and subject."""
@@ -195,6 +197,7 @@ class Dispatcher:
         completers: Completions, by kind, name of the item, and argument.
         method_items: The methods that no revision has.
         item_handlers: Handlers of the requests that are about registered items.
+        further_items: Those of them that no revision has, whose first argument is a dispatcher.
         handlers: Those of all requests that are served.
         notifications: Notifications that are declared.
         custom: Rows of custom methods.
@@ -258,7 +261,7 @@ class Dispatcher:
             changed: [each for each in self.registries if each.row.changed == changed]
             for changed in LIST_CHANGES
         }
-        self.item_handlers: Mapping[str, Handler] = {
+        self.item_handlers: dict[str, Handler] = {
             **{registry.row.request: registry.page for registry in self.registries},
             "tools/call": self._call_tool,
             "prompts/get": self._get_prompt,
@@ -266,8 +269,8 @@ class Dispatcher:
             SUBSCRIBE: self._subscribe,
             UNSUBSCRIBE: self._subscribe,
             "completion/complete": self._complete,
-            **feature_handlers(self),
         }
+        self.further_items: dict[str, ItemHandler] = {}
 
     def _new_registry(self, row: ItemList) -> Registry[Any]:
         settings = self.settings
@@ -410,6 +413,11 @@ class Dispatcher:
         self.handlers.update(handlers)
         self.notifications.update(notifications)
         self._methods_changed()
+
+    def know_items(self, handlers: Mapping[str, ItemHandler]) -> None:
+        """Know further requests about registered items, for `serve_items`."""
+        self.further_items |= handlers
+        self.item_handlers |= {name: partial(each, self) for name, each in handlers.items()}
 
     def serve_items(self, names: Collection[str], *notifications: str) -> None:
         """Add the rows of requests that are about registered items."""

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from ...apps import ToolOptions as ToolOptions
     from ...runtime.request_context import RequestContext
     from ..server_session import ServerSession
-    from .task_store import TaskStore
 
 __all__ = [
     "ClientQuestions",
@@ -41,7 +40,7 @@ __all__ = [
     "URLElicitationRequiredError",
     "param_headers_of",
     "server_session",
-    "shared_task_store",
+    "tasks_in_engine",
     "without_input_required",
 ]
 
@@ -53,11 +52,8 @@ def server_session(request: RequestContext) -> ServerSession:
     return ServerSession(request)
 
 
-def shared_task_store(state: Any) -> TaskStore | None:
-    """The store of tasks in the state that processes share; `None` for one of each process."""
-    if state.tasks is None and state.engine is not None:
-        from ..shared.redis_tasks import RedisTaskStore  # few servers have an engine
+def tasks_in_engine(engine: Any) -> Any:
+    """The store of tasks in an engine that processes share; `None` without tasks."""
+    from ..shared.redis_tasks import RedisTaskStore  # few servers have an engine
 
-        return RedisTaskStore(state.engine)
-    store: TaskStore | None = state.tasks
-    return store
+    return RedisTaskStore(engine)

@@ -49,7 +49,6 @@ from ...runtime.task_scope import TaskScope, running_loop
 from ..serving import ProcessLimit
 from .context import Context
 from .decorators import Decorators
-from .features import shared_task_store
 from .shared_tasks import RUNS, ClaimedCall, TaskElsewhere, TaskNews, call_params
 from .task_calls import LOST, POLL_SECONDS, TaskCall, failed
 from .task_store import MemoryTaskStore, Shares, TaskRecord, TaskStore
@@ -426,9 +425,8 @@ class Tasks:
 
     def _share(self, worker: Any) -> None:
         """Store the records where the processes share them, unless the user said otherwise."""
-        store = shared_task_store(worker.state)
-        if self._is_own and store is not None:
-            self.store = store
+        if self._is_own and worker.state.tasks is not None:
+            self.store = worker.state.tasks
         self._shared_worker = worker
         worker.on_task_changed = self._hear
 

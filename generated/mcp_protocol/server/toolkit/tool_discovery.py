@@ -26,7 +26,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Raw
 
-from ..._wire import encode, is_many, is_object, replace
+from ..._wire import encode, is_many, is_object
 from ...errors import InvalidParamsError, ToolError
 from ...foreign_text import safe_repr
 from ...protocol import jsonrpc
@@ -71,7 +71,7 @@ class ToolSearch:
     def __post_init__(self) -> None:
         if self.results < 1:
             raise ValueError(f"results: expected at least 1, got {self.results}")
-        checked_tags(self.listed)
+        checked_tags(self.listed, "listed")
 
 
 class CallTool(Tool):
@@ -112,9 +112,7 @@ class CallTool(Tool):
         if name in (SEARCH, CALL) or not _is_for_models(wire):
             raise InvalidParamsError(f"unknown tool: {safe_repr(name)}")
         members: dict[str, Any] = {"name": name, "arguments": bound["arguments"] or {}}
-        raw: dict[str, Any] = msgspec.json.decode(request.raw_params or b"{}", type=dict[str, Raw])
-        params = replace(request.params, **members)
-        inner = request.with_params(params, Raw(encode({**raw, **members})))
+        inner = request.with_members(members)
         return self._dispatcher.item_handlers[request.method.name](inner)
 
 
@@ -154,9 +152,10 @@ class Discovery:
         Raises:
             ToolError: No tool has one of the tags.
         """
-        tools = [wire for wire, own in await self._tools_of(request) if own.issuperset(tags)]
+        visible = await self._tools_of(request)
+        tools = [wire for wire, own in visible if own.issuperset(tags)]
         if tags and not tools:
-            known = sorted({tag for _, own in await self._tools_of(request) for tag in own})
+            known = sorted({tag for _, own in visible for tag in own})
             raise ToolError(f"no tool has the tags {', '.join(tags)}; tags: {', '.join(known)}")
         most = min(limit or self._search.results, self._search.results)
         ranked = _index(tuple(map(_texts, tools))).search(query)
@@ -220,7 +219,7 @@ class _Index:
     def __init__(self, tools: Collection[tuple[str, str, str]]) -> None:
         self._count = len(tools)
         self._database = sqlite3.connect(":memory:", check_same_thread=False)
-        weakref.finalize(self, self._database.close)
+        weakref.finalize(self, self._database.close)  # or Python warns of an open one
         self._database.execute(
             "CREATE VIRTUAL TABLE tools"
             " USING fts5(name, description, arguments, tokenize='porter unicode61')"
@@ -229,9 +228,6 @@ class _Index:
         self._database.executemany(
             "INSERT INTO tools(rowid, name, description, arguments) VALUES (?, ?, ?, ?)", rows
         )
-
-    def __del__(self) -> None:
-        self._database.close()  # or Python warns of an open one
 
     def search(self, query: str) -> Iterator[int]:
         """The numbers of the tools with a word of a query, the best first; all without words."""
