@@ -32,7 +32,7 @@ NO_FORMS = "needs the capability elicitation"
 
 
 def run(command: list[str], folder: Path) -> str:
-    """What a command prints; its failure ends this run."""
+    """Run a command and return its output; its failure ends this run."""
     done = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, text=True, timeout=SECONDS)
     if done.returncode:
         sys.exit(f"{' '.join(command)}: exit code {done.returncode}\n{done.stdout}")
@@ -101,7 +101,7 @@ def go_without_extras(mcpgen: str, folder: Path, revision: str, extras: set[str]
 
 
 def go_over_http(mcpgen: str, folder: Path, revision: str) -> None:
-    """What the documents say of HTTP, over real sockets."""
+    """Run the examples of the documents for HTTP, over real sockets."""
     with serving("server:server", folder) as url:
         printed = run([sys.executable, "remote.py", url], folder).strip()
     expect("remote.py", f"{revision} {FORECAST}", printed)

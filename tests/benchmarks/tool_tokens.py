@@ -40,7 +40,7 @@ ACTIONS = {
 
 @dataclass
 class Filter:
-    """Which items are meant."""
+    """Criteria that select items."""
 
     text: str = ""
     owner: str | None = None

@@ -50,7 +50,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one scenario at one revision.
+    """Outcome of one scenario at one revision.
 
     Attributes:
         checks: All it made; none if the scenario did not come to an end.

@@ -42,7 +42,7 @@ INSIDES = {"docs/design.md", "docs/adding-a-revision.md", "docs/contributing.md"
 PUBLIC_MODULE = re.compile(
     r"pkg(?:\.models|\.testing|\.r20\d\d_\d\d_\d\d(?:\.(?:models|methods|client|server))?)?"
 )
-"""What the documents may import from."""
+"""Modules that the documents may import from."""
 OTHERS = {"docs/coming-from.md"}
 """Documents whose tables have names of other packages in the first column."""
 MODULES = {
@@ -169,7 +169,7 @@ def test_each_block_is_a_file_that_imports_what_it_uses(tmp_path: Path) -> None:
 
 
 def public_names(module: ModuleType) -> set[str]:
-    """What a module has to offer."""
+    """The public names of a module."""
     return set(getattr(module, "__all__", ())) or {n for n in vars(module) if n[0] != "_"}
 
 
@@ -208,7 +208,7 @@ KNOWN = (
 
 
 def unknown_in(span: str) -> str | None:
-    """What a span names that there is not; `None` if all of it exists, or it names nothing."""
+    """The name in a span that does not exist; `None` if all exist, or the span has no name."""
     match = NAME.fullmatch(span)
     is_file = span in documents.examples() or span.endswith(".json")
     if match is None or is_file or "-" in span.partition("(")[0]:

@@ -208,7 +208,7 @@ def test_only_modules_that_implement_a_feature_name_its_methods() -> None:
 
 
 CHECKS_BY_METHOD = GENERATOR / "check_server"
-"""What drives servers: it sends requests by their methods, as its rules name them."""
+"""The room that drives servers: it sends requests by their methods, as its rules name them."""
 
 
 def test_the_generator_names_no_method() -> None:

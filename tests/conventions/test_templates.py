@@ -1,4 +1,4 @@
-"""What a template may write: literals and docstrings from one place, names, nothing in quotes."""
+"""Rules for templates: literals and docstrings from one place, names, nothing in quotes."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ PROJECT_VALUES = {
     "project.side",
     *("project.schemas_dir", "project.transports"),
 }
-"""What a file of a project that is no Python may hold: checked names, and TOML as TOML is written.
+"""Values allowed in files of a project other than Python: checked names, and TOML literals.
 
 `mcpgen.literals.checked` looks at each when it is written.
 """
@@ -180,7 +180,7 @@ def read(body: list[nodes.Node], page: Page) -> None:
 
 
 def faults(source: str) -> list[str]:
-    """What a template writes where it should not."""
+    """Values that a template writes in a place where they are not allowed."""
     page = Page()
     read(Environment(autoescape=False).parse(source).body, page)
     return [*page.found, *([f"{page.open} left open"] if page.open not in ("", "#") else [])]

@@ -1,4 +1,4 @@
-"""What may not stand in a file: revisions in code, bare suppressions, places of one machine."""
+"""Text banned from files: revisions in code, bare suppressions, places of one machine."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ ANY_OBJECT: Node = {"type": "object"}
 
 
 class Reading(NamedTuple):
-    """What the rows know about a schema.
+    """A schema, as the rows use it.
 
     Attributes:
         definitions: The definitions, as published.

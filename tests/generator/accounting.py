@@ -1,4 +1,4 @@
-"""What of a schema a package carries: a walk through a document and the types made of it.
+"""The parts of a schema that a package carries: a walk through a document and its types.
 
 Nothing here asks the generator what it did: keywords come from the file, types from the module.
 """

@@ -559,7 +559,7 @@ BY_LINE: dict[str, Callable[[Any], bytes]] = {
     "stdio.no-embedded-newline": lambda answer: json.dumps(answer, indent=1).encode(),
     "stdio.stdout-only-messages": lambda answer: json.dumps(answer).encode() + b"\nanswered!",
 }
-"""What breaks a rule of lines: how an answer to `ping` is written."""
+"""Encoders of the answer to `ping`, each of which breaks a rule of lines."""
 
 
 CHANGED: Message = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
@@ -591,7 +591,7 @@ BEFORE: dict[str, tuple[str, Message]] = {
         {**CHANGED, "method": "notifications/message", "params": {"level": "info", "data": 1}},
     ),
 }
-"""What breaks a rule of messages: one that is sent before the answer to a method."""
+"""Messages that break a rule when they are sent before the answer to a method."""
 
 
 def main() -> None:

@@ -239,7 +239,7 @@ DEFECTS: dict[str, Defect] = {
         else answered
     ),
 }
-"""What breaks one rule, on each transport."""
+"""Changes of a response that break one rule, on each transport."""
 
 BEFORE: dict[str, tuple[str, Message]] = {
     "stdio.server-message-kinds": ("server/discover", CHANGED),
@@ -249,7 +249,7 @@ BEFORE: dict[str, tuple[str, Message]] = {
         {**CHANGED, "method": "notifications/message", "params": {"level": "info", "data": 1}},
     ),
 }
-"""What breaks a rule of messages: one that is sent before the answer to a method."""
+"""Messages that break a rule when they are sent before the answer to a method."""
 
 
 def main() -> None:

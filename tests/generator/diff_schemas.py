@@ -45,7 +45,7 @@ def facts_with(table: str, **values: Any) -> Facts:
 
 
 def changes(old: Protocol, new: Protocol) -> tuple[Change, ...]:
-    """What changes from one to another."""
+    """The changes from one protocol to another."""
     return diff.compare(old, new).changes
 
 

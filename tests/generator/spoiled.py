@@ -267,6 +267,6 @@ def imported(files: Mapping[str, str], folder: Path, package: str) -> Iterator[M
 
 
 def canary() -> list[int]:
-    """What ran and should not have."""
+    """The list of foreign code that ran and should not have."""
     found: list[int] = getattr(builtins, CANARY)
     return found

@@ -26,7 +26,7 @@ OLDEST, NEWEST = schema.revisions()[0].name, schema.revisions()[-1].name
 
 @pytest.fixture(autouse=True)
 def width(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is shown does not depend on the terminal of whoever runs the tests."""
+    """Fix the width of the terminal, so that output is the same for whoever runs the tests."""
     monkeypatch.setenv("COLUMNS", "100")
 
 

@@ -1,4 +1,4 @@
-"""Which modules are needed, and in which order their texts are made."""
+"""The closure of modules: which are needed, and in which order their texts are made."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def renamed(name: str, old: str, new: str) -> dict[str, Any]:
 
 
 def spec_of(folder: Path, definitions: Any, stated: str = "") -> tuple[RevisionSpec, str]:
-    """What a package is made from, with a facts file of this text, and the nearest revision."""
+    """The revision of definitions with a facts file of this text, and the nearest one's name."""
     path, file = saved(folder, definitions), folder / "own.toml"
     file.write_text(stated)
     source = schema_sources.of_file(path, file if stated else None)

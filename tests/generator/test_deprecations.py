@@ -1,4 +1,4 @@
-"""What a schema marks as deprecated: `mcpgen diff` shows it, and the structure stays as it is."""
+"""Deprecations in a schema: `mcpgen diff` shows them, and the structure stays as it is."""
 
 from __future__ import annotations
 

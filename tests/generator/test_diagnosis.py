@@ -21,7 +21,7 @@ def doctor(*words: object) -> Result:
 
 
 def findings(folder: Path) -> dict[str, dict[str, str]]:
-    """What it finds, by subject."""
+    """Findings of `mcpgen doctor`, by subject."""
     found = json.loads(doctor(folder, "--json").output)["findings"]
     return {finding["subject"]: finding for finding in found}
 

@@ -58,7 +58,7 @@ def objects(draw: st.DrawFn) -> dict[str, Any]:
 
 @st.composite
 def definitions(draw: st.DrawFn) -> dict[str, Any]:
-    """What of a protocol differs: types, params, a result, and which methods there are."""
+    """Definitions that vary: types, params, a result, and the set of methods."""
     changed: dict[str, Any] = {name: draw(objects()) for name in TYPES}
     changed |= {name: draw(objects()) for name in ("PaintRequestParams", "PaintResult")}
     methods = draw(st.sets(st.sampled_from(("Scrub", "Scrape", "Sand")), max_size=2))

@@ -90,7 +90,7 @@ def test_hostile_text_of_a_schema_stays_text(form: str) -> None:
 
 
 class Page(HTMLParser):
-    """What a page refers to, and the changes that it shows."""
+    """The links of a page, and the number of changes that it shows."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -45,7 +45,7 @@ JSON = {"type": ["string", "number", "boolean", "null"]}
 
 
 def compared(folder: Path, /, **changes: Any) -> schema.Disagreements:
-    """What `TEXT` and a JSON file with these definitions disagree about."""
+    """Disagreements between `TEXT` and a JSON file with these definitions."""
     return compared_with(folder, TEXT, changes)
 
 

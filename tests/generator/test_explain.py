@@ -73,7 +73,7 @@ def explained(folder: Path, message: Any, *options: str) -> list[dict[str, Any]]
 
 
 def verdicts(folder: Path, message: Any) -> dict[str, dict[str, Any]]:
-    """What each revision says of one message."""
+    """The verdict of each revision on one message."""
     (found,) = explained(folder, message)
     return {row["revision"]: row for row in found["revisions"]}
 

@@ -35,7 +35,7 @@ _changes = st.lists(
 
 
 def spec_of(path: Path) -> RevisionSpec:
-    """What the package of a file is made from."""
+    """The revision that the package of a schema file is made from."""
     source = schema_sources.of_file(path)
     loaded = schema_sources.load(source, errata=True)
     found = schema_facts.facts_for(loaded, source.base, None)

@@ -22,7 +22,7 @@ _numbers = count()
 
 @cache
 def harmless_shapes() -> dict[str, tuple[str, ...]]:
-    """What each module is made of when its texts mean nothing."""
+    """The syntactic shape of each generated module, for a schema with harmless texts."""
     with TemporaryDirectory() as folder:
         files = built(HARMLESS, Path(folder), "harmless")
     return {path: shape(text) for path, text in files.items() if path.endswith(".py")}

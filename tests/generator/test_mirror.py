@@ -118,7 +118,7 @@ def texts(snapshot: Snapshot) -> Iterator[str]:
 
 
 def code_in(text: str) -> set[str]:
-    """What a module imports, calls by a name, and names of no use to a mirror."""
+    """Names that a module imports or calls, and names that a mirror has no use for."""
     found: set[str] = set()
     for node in ast.walk(ast.parse(text)):
         match node:

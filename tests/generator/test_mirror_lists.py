@@ -29,7 +29,7 @@ from mcpgen.project.mirror import Snapshot
 ODD = Path(__file__).parent / "odd_server.json"
 PACKAGE = Path(mcp_protocol.__file__).parent
 NOTES = ["tool with_execution: listed without /execution"]
-"""What a mirror cannot list: the package runs no tasks that a tool call begins."""
+"""Items that a mirror cannot list: the package runs no tasks that a tool call begins."""
 
 _NUMBERS = itertools.count()
 

@@ -42,7 +42,7 @@ def user_files(folder: Path) -> dict[str, bytes]:
 
 
 def answer_on_terminal(root: Path, folder: Path, answers: str, *words: str) -> str:
-    """What mcpgen shows on a terminal on which a user types some lines."""
+    """Output of mcpgen on a terminal on which a user types some lines."""
     ours, theirs = pty.openpty()
     environment = {**os.environ, "PYTHONPATH": str(root / "generator"), "TERM": "dumb"}
     process = subprocess.Popen(

@@ -53,7 +53,7 @@ def types(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Models]:
 
 
 def outcome(read: Any, write: Any, data: bytes) -> tuple[bytes | None, str]:
-    """What a message is when it is read and written again, or why it can't be read."""
+    """A message after it was read and written again, and the error if it can't be read."""
     try:
         value = read(data)
     except ValueError as error:

@@ -41,7 +41,7 @@ def models(place: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Import]:
 
 
 def generated(*revisions: str) -> str:
-    """What the generation of a package of some revisions prints."""
+    """Generate a package of some revisions and return the command's output."""
     words = [word for revision in revisions for word in ("-r", revision)]
     done = run(*words, "--parts", "types", "-o", "kept_pkg")
     assert done.code == 0, done.err

@@ -101,7 +101,7 @@ def test_every_state_has_the_published_structure_or_known_diffs(history: Path) -
 
 
 def found(history: Path, name: str) -> schema.Disagreements:
-    """What the two files of a state disagree about."""
+    """Disagreements between the two files of a state."""
     return schema.disagreements(history / f"{name}.ts", history / f"{name}.json")
 
 

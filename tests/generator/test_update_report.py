@@ -1,4 +1,4 @@
-"""What `mcpgen update` says of the protocol: methods and types that are new, gone or changed."""
+"""The protocol in reports of `mcpgen update`: methods and types that are new, gone or changed."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def saved(folder: Path, lines: list[dict[str, Any]]) -> str:
 
 
 def problems(folder: Path, *messages: tuple[str, Any]) -> list[dict[str, Any]]:
-    """What is wrong with a trace, in the revision of the test."""
+    """Problems of a trace, in the revision of the test."""
     done = run("validate", "-r", "2025-06-18", "--json", saved(folder, rows(*messages)))
     found: list[dict[str, Any]] = json.loads(done.out)["problems"]
     assert done.code == (1 if found else 0)

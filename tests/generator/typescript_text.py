@@ -43,7 +43,7 @@ type Rest = Omit<Cat, "name">;
 const KIND = "kind";
 const CODE = -32042;
 """
-"""What the types in the tables of the tests may name."""
+"""Declarations of the types that the tables of the tests name."""
 
 
 def read(

@@ -49,7 +49,7 @@ from pkg import Server
 with pytest.raises(TypeError, match="version"):
     Server("sums", version="1.0")
 """
-"""What happens in a draft whose servers have another kind of version, which a note says."""
+"""A test of a draft whose servers have another kind of version, which a note reports."""
 
 
 def kind_added(node: Any) -> Change:

@@ -27,7 +27,7 @@ ended: defaultdict[str, anyio.Event] = defaultdict(anyio.Event)
 
 @dataclass
 class Guest:
-    """Who comes to visit."""
+    """A visitor."""
 
     name: str
     nights: int = 2

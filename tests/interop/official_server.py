@@ -40,7 +40,7 @@ ended: defaultdict[str, anyio.Event] = defaultdict(anyio.Event)
 
 
 class Guest(BaseModel):
-    """Who comes to visit."""
+    """A visitor."""
 
     name: str
     nights: int = 2

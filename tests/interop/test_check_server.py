@@ -35,7 +35,7 @@ OVER_HTTP = {
 }
 PATHS = {"everything": "mcp", "official": ""}
 REVISIONS = {"everything": HANDSHAKE, "official": (*HANDSHAKE, STATELESS)}
-"""What each speaks."""
+"""Revisions that each server speaks."""
 
 SOME = {"everything": ("2025-03-26", "2025-11-25"), "official": ("2025-03-26", STATELESS)}
 """The revisions that are checked over stdio, where each rule may cost a process."""

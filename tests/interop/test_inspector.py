@@ -25,7 +25,7 @@ def url() -> Iterator[str]:
 
 @pytest.fixture(params=["stdio", "http", "sse"])
 def target(request: pytest.FixtureRequest, url: str) -> list[str]:
-    """What names our server on the command line."""
+    """Words of the command line that name our server."""
     if request.param == "stdio":
         return ["-e", f"PYTHONPATH={ENVIRONMENT['PYTHONPATH']}", *OURS]
     return [url if request.param == "http" else url.replace("/mcp", "/sse")]

@@ -84,7 +84,7 @@ ABSENT: dict[str, frozenset[str]] = {
     ),
     "the connection checks itself that the client is there": frozenset({"PingMiddleware"}),
 }
-"""What is deliberately absent, without an error of its own, by reason."""
+"""Public names that are deliberately absent, without an error of their own, by reason."""
 
 ABSENT_MODULES = frozenset(
     {

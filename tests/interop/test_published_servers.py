@@ -103,7 +103,7 @@ class Both:
         self.ours, self.theirs = ours, theirs
 
     async def texts(self, tool: str, **arguments: Any) -> tuple[str, str]:
-        """What both answer; a failure begins with `!`."""
+        """The answers of both servers; a failure begins with `!`."""
         results = [await each.call_tool(tool, arguments) for each in (self.ours, self.theirs)]
         return said(results[0]), said(results[1])
 

@@ -130,7 +130,7 @@ class Stream:
                 await self._wait()
 
     async def receive(self) -> Mapping[str, Any]:
-        """What the application receives."""
+        """Return the next event for the application, as ASGI's `receive`."""
         if self._parts:
             part = self._parts.popleft()
             message: dict[str, Any] = {"type": "http.request", "body": part}
@@ -144,7 +144,7 @@ class Stream:
         return {"type": "http.disconnect"}
 
     async def send(self, message: Mapping[str, Any]) -> None:
-        """What the application sends."""
+        """Take an event of the application, as ASGI's `send`."""
         await anyio.lowlevel.checkpoint()
         await self._flowing.wait()
         if self._gone.is_set():

@@ -65,7 +65,7 @@ def error(asked: Asked | None, code: int, message: str = "no", **data: Any) -> d
 
 
 class Script:
-    """What a server of a revision says.
+    """The scripted behaviour of a server of one revision.
 
     Args:
         revision: What it speaks.

@@ -214,7 +214,7 @@ class HttpServer:
         return [asked for asked in self.asked if asked.what in what]
 
     def order(self) -> list[str]:
-        """What was asked, in order."""
+        """Kinds of the requests, in order."""
         return [asked.what for asked in self.asked]
 
     def _count_left(self) -> None:

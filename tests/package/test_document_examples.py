@@ -187,7 +187,7 @@ def activated() -> dict[str, str]:
 
 
 def printed(folder: Path, *words: str) -> str:
-    """What Python prints, run in a folder."""
+    """Run Python in a folder and return its output."""
     command = [sys.executable, *words]
     done = subprocess.run(
         command,

@@ -1,4 +1,4 @@
-"""What `testing` gives to those who build on the package."""
+"""The module `testing`, for users who test what they built on the package."""
 
 from __future__ import annotations
 

@@ -145,7 +145,7 @@ def outgoing(revision: str, message: Mapping[str, Any]) -> OutgoingMessage:
 
 
 def sent(events: list[Event]) -> list[dict[str, Any]]:
-    """What a connection answered by itself."""
+    """Messages that a connection sent on its own."""
     return [json.loads(event.message.data) for event in events if isinstance(event, Send)]
 
 

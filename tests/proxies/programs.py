@@ -58,7 +58,7 @@ class Proxy:
         return f"http://127.0.0.1:{self._port}/{route.name}/mcp"
 
     def lines(self, route: Route) -> list[str]:
-        """What the proxy has logged of the requests that took a route."""
+        """Log lines of the proxy for the requests on a route."""
         return [line for line in self._process.lines if f"/{route.name}/" in line]
 
 

@@ -1,4 +1,4 @@
-"""What users write, right and wrong, under both type checkers in strict mode.
+"""Right and wrong code of users, under both type checkers in strict mode.
 
 A line that ends in `# expect: error` must have one from each checker; any other must have none.
 """

@@ -39,7 +39,7 @@ def markdown(html: str) -> str:
 
 @dataclass
 class Web:
-    """What the command line allows."""
+    """Settings of the command line."""
 
     user_agent: str
     ignore_robots_txt: bool

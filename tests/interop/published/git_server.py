@@ -91,7 +91,7 @@ def opened(repo_path: str) -> git.Repo:
 @server.tool(structured=False, annotations=READS)
 @git_errors()
 def git_status(repo_path: str) -> str:
-    """What has changed in the working tree."""
+    """Show the changes of the working tree."""
     return f"Repository status:\n{opened(repo_path).git.status()}"
 
 

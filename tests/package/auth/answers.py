@@ -71,7 +71,7 @@ Answer = Fetched | Callable[[Fetch], Fetched]
 
 
 class World:
-    """What flows find, by method and URL; anything else is 404.
+    """The servers that flows reach: responses by method and URL; anything else is 404.
 
     Attributes:
         answers: What is answered.
@@ -138,7 +138,7 @@ class World:
                     answer = None
 
     def urls(self) -> list[str]:
-        """What was asked for."""
+        """Method and URL of each request, in order."""
         return [f"{step.method} {step.url}" for step in self.asked]
 
     def form(self, at: int = -1) -> dict[str, str]:
@@ -210,7 +210,7 @@ def around(
 
 
 def found(world: World, revision: str = NEWEST, **more: Any) -> AuthorizationServer:
-    """What discovery finds; its requests are forgotten."""
+    """Run discovery and return its authorization server; the requests are forgotten."""
     server = world.run(discover(around(revision, **more), [], None))
     world.asked.clear()
     return server

@@ -16,7 +16,7 @@ KEY = "the key"
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a client made of a question.
+    """A client's reaction to a question.
 
     Attributes:
         answer: What it answered, as wire object; `None` if it did not.
@@ -89,7 +89,7 @@ async def _by_result(server: FakeServer, client: Any, asked: dict[str, Any]) -> 
 
 
 def declared(outcome: Outcome) -> dict[str, Any]:
-    """What the client declared in its opening."""
+    """Capabilities that the client declared when it opened the session."""
     params = outcome.opening[0]["params"]
     if "capabilities" in params:
         found: dict[str, Any] = params["capabilities"]

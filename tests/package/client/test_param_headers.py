@@ -200,11 +200,11 @@ class Mirroring:
         self.application = application
 
     def headers(self, arguments: Mapping[str, Any], tool: str = "t") -> dict[str, str]:
-        """What a call of a tool would have."""
+        """Parameter headers of a tool call."""
         return self.application.server_state.param_headers.headers_for(tool, arguments)
 
     def methods(self) -> list[str]:
-        """What the server was asked."""
+        """Methods of the requests that the server received."""
         return [request["method"] for request in self.server.heard]
 
 

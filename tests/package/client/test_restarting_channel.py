@@ -1,4 +1,4 @@
-"""What is being sent over a channel to a process as that process ends: processes in memory."""
+"""Messages sent over a channel to a process while that process ends: processes in memory."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from package.processes import PACKAGE_ROOT
 SECONDS = 20.0
 
 HOSTILE = "<script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">"
-"""What would take a page over that writes it as HTML."""
+"""A text that takes over a page that writes it as HTML."""
 
 SERVER = f"""
     from dataclasses import dataclass
@@ -140,7 +140,7 @@ class Page:
             connection.close()
 
     def act(self, action: str, **members: Any) -> Any:
-        """What an action gives: its result, or its error."""
+        """The result of an action, or its error."""
         status, answer = self.ask("POST", f"/actions/{action}", members)
         assert status == 200, answer
         return answer["result"] if "result" in answer else answer["error"]

@@ -53,7 +53,7 @@ def anyio_backend() -> str:
 
 
 def says(schema: Any, value: Any) -> str | None:
-    """What is wrong with a value, or with the schema."""
+    """The error of a value, or of the schema; `None` if the value is valid."""
     try:
         return validator(schema, "testing")(value)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""What peers in the wild do beyond the specification: tolerated, and never done by us."""
+"""Deviations of peers in the wild from the specification: tolerated, and never sent by us."""
 
 from __future__ import annotations
 

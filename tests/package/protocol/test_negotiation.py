@@ -41,7 +41,7 @@ class Newcomer:
 
     @property
     def methods(self) -> list[str]:
-        """What it sent so far."""
+        """Methods of the messages sent so far."""
         return [message["method"] for message in self.sent]
 
     def hear(self, **answer: Any) -> None:

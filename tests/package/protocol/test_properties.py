@@ -1,4 +1,4 @@
-"""What holds whatever happens: ids, calls that settle once, and JSON that survives the types."""
+"""Invariants: unique ids, calls that settle once, and JSON that survives the types."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ across = pytest.mark.parametrize(("near", "far"), PAIRS)
 
 @dataclass
 class Seat:
-    """What a tool asks for."""
+    """A form that a tool asks the user to fill in."""
 
     row: int
 

@@ -1,4 +1,4 @@
-"""What the handlers of a peer may do, and what they may do wrong."""
+"""Handlers of a peer: the forms they may have, and the errors they may make."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ SERVER = """
 """
 
 SGR = re.compile(r"\x1b\[[\d;]*m")
-"""What sets colors and weights, and nothing else."""
+"""Escape sequences that set colors and weights, and nothing else."""
 
 NO_VARIABLES: Mapping[str, str] = {}
 NO_RICH = "raise ModuleNotFoundError('not installed', name='rich')"
@@ -78,7 +78,7 @@ def shown(
     hide_rich: bool = False,
     environment: Mapping[str, str] = NO_VARIABLES,
 ) -> str:
-    """What a command prints on a terminal."""
+    """Output of a command on a terminal."""
     paths = [str(PACKAGE_ROOT), *([str(folder / "hidden")] if hide_rich else [])]
     reading, terminal = os.openpty()
     process = subprocess.Popen(
@@ -107,7 +107,7 @@ def shown(
 
 @cache
 def plain(folder: Path, *words: str) -> str:
-    """What a command prints into a pipe; it runs once."""
+    """Output of a command into a pipe; the command runs once."""
     return subprocess.run(
         [sys.executable, "-m", "mcp_protocol", *words],
         cwd=folder,

@@ -105,7 +105,7 @@ def test_a_second_interrupt_waits_for_nobody(folder: Path) -> None:
 
 
 def test_uvicorn_itself_is_not_held_up_by_open_streams_either(folder: Path) -> None:
-    """Whoever runs the application with uvicorn has no hook to end its streams."""
+    """An application run by uvicorn itself has no hook that could end its streams."""
     code = (
         "import socket, sys, uvicorn, web\n"
         "listener = socket.create_server(('127.0.0.1', 0))\n"

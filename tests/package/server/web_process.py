@@ -145,7 +145,7 @@ def rest(connection: socket.socket) -> bytes:
 
 
 def until(connection: socket.socket, wanted: bytes) -> bytes:
-    """What comes until some bytes have come."""
+    """Read from a connection up to some bytes, and return all that was read."""
     found = b""
     while wanted not in found:
         part = connection.recv(1 << 16)

@@ -153,12 +153,12 @@ async def gives_memory_back(server: HttpProcess) -> bool:
 
 
 class Memory(NamedTuple):
-    """What a process takes, in bytes: by its own account, and by that of the operating system."""
+    """Memory of a process in bytes: as its allocator and as the operating system count it."""
 
     allocated: int
     resident: int
 
 
 async def memory(client: Any) -> Memory:
-    """What the server takes now."""
+    """The current memory of the server."""
     return Memory(*map(int, (await called(client, "memory")).split()))

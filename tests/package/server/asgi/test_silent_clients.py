@@ -42,7 +42,7 @@ def server() -> Iterator[HttpProcess]:
 
 @pytest.fixture
 def key() -> str:
-    """What a tool is called with: no other test of this server uses it."""
+    """An argument for the tool; no other test of this server uses it."""
     return f"k{next(KEYS)}"
 
 
@@ -79,7 +79,7 @@ async def said(server: HttpProcess, message: Any, fields: Mapping[str, str | Non
 
 
 async def rest_of(stream: SocketStream) -> bytes:
-    """What comes until the other side closes."""
+    """All bytes that arrive until the other side closes."""
     came = b""
     with anyio.fail_after(SECONDS):
         try:
@@ -192,7 +192,7 @@ def small_reader(server: HttpProcess) -> socket.socket:
 
 
 async def part_of(connection: socket.socket) -> bytes:
-    """What comes next, not much of it; nothing once the other side has closed."""
+    """The next bytes, at most a small part; empty once the other side has closed."""
     with anyio.fail_after(SECONDS):
         await anyio.wait_readable(connection)
     return connection.recv(PART)

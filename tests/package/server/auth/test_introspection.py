@@ -39,7 +39,7 @@ def issuer() -> Iterator[LoopbackIssuer]:
 
 
 def answer(**more: Any) -> dict[str, Any]:
-    """What the endpoint says of an active token; `None` leaves a member out."""
+    """The introspection response for an active token; `None` leaves a member out."""
     members = {
         "active": True,
         "sub": "alice",

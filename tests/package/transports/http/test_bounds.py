@@ -1,4 +1,4 @@
-"""What a hostile server over HTTP can make a client keep, repeat and show: little of each."""
+"""Bounds on what a hostile server over HTTP makes a client keep, repeat and show."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def repeated(piece: bytes) -> Iterable[bytes]:
 async def requests_to(
     handler: Handler, *, with_httpx2: bool = False
 ) -> AsyncIterator[tuple[HttpRequests, Any, HttpServer]]:
-    """What makes requests, the address of a server, and the server."""
+    """A requester, the address of a server, and the server."""
     async with HttpServer(handler) as server, httpx2.AsyncClient() as client:
         requests = HttpRequests(client=client if with_httpx2 else None, limit=LIMIT)
         try:

@@ -36,7 +36,7 @@ class Lists(Script):
 
 
 class User:
-    """Whoever the client acts for just now.
+    """The user on whose behalf the client acts.
 
     Attributes:
         name: Its name, which may be changed.

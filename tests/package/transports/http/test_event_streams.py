@@ -50,7 +50,7 @@ class Listener(ClientHandlers):
         self.news = anyio.Event()
 
     async def until(self, count: int) -> list[Any]:
-        """What was heard, once it is so much."""
+        """All items heard, once there are at least `count`."""
         with anyio.fail_after(20):
             while len(self.heard) < count:
                 await self.news.wait()

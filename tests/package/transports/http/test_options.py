@@ -1,4 +1,4 @@
-"""What a user may say of a client's HTTP requests, and what goes wrong before they are made."""
+"""Options of a client's HTTP requests, and errors raised before a request is made."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a handler asks its client: one code, whatever way the revision has for it."""
+"""Requests of a handler to its client: one code, whichever way the revision sends them."""
 
 from __future__ import annotations
 

@@ -163,7 +163,7 @@ async def test_titles_of_a_choice_are_written_as_the_revision_has_them(revision:
 
 @dataclass
 class Order:
-    """What one orders."""
+    """A form with fields of each kind and with defaults."""
 
     name: str
     note: str | None
