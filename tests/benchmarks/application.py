@@ -243,9 +243,9 @@ def counted(valgrind: str, revision: str, calls: int) -> int:
     done = subprocess.run(
         [*words, *program], cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True, check=True
     )
-    found = _REFERENCES.search(done.stderr)
-    assert found is not None, done.stderr
-    return int(found[1].replace(",", ""))
+    match = _REFERENCES.search(done.stderr)
+    assert match is not None, done.stderr
+    return int(match[1].replace(",", ""))
 
 
 def instructions(figure: float) -> str:

@@ -154,5 +154,5 @@ def test_the_extra_for_http_brings_what_http_imports() -> None:
 def test_the_extras_of_features_bring_what_these_import(extra: str, files: list[Path]) -> None:
     project = tomllib.loads(text_of(ROOT / "pyproject.toml"))["project"]
     names = {each.partition(">=")[0] for each in project["optional-dependencies"][extra]}
-    imported = {name for path in files for _, found in foreign_imports(path) for name in found}
+    imported = {name for path in files for _, line in foreign_imports(path) for name in line}
     assert imported - CORE == names

@@ -95,19 +95,18 @@ def test_every_block_is_of_a_language_that_a_test_knows() -> None:
 
 @pytest.mark.parametrize("name", documents.examples())
 def test_a_named_file_occurs_once_and_has_the_syntax_of_its_name(name: str) -> None:
-    found = [block for block in documents.blocks() if (block.role, block.name) == ("example", name)]
-    assert len(found) == 1
+    (block,) = (each for each in documents.blocks() if (each.role, each.name) == ("example", name))
     match Path(name).suffix:
         case ".py":
-            ast.parse(found[0].text)
+            ast.parse(block.text)
         case ".json":
-            json.loads(found[0].text)
+            json.loads(block.text)
         case ".ts":
-            assert found[0].language == "typescript"  # generator/test_document_commands.py reads it
+            assert block.language == "typescript"  # generator/test_document_commands.py reads it
         case ".toml":
-            tomllib.loads(found[0].text)
+            tomllib.loads(block.text)
         case ".yml":
-            yaml.safe_load(found[0].text)
+            yaml.safe_load(block.text)
         case suffix:
             pytest.fail(f"no test reads {suffix}")
 

@@ -49,6 +49,6 @@ def changes(old: Protocol, new: Protocol) -> tuple[Change, ...]:
     return diff.compare(old, new).changes
 
 
-def found(old: Protocol, new: Protocol) -> list[tuple[str, str]]:
+def rule_places(old: Protocol, new: Protocol) -> list[tuple[str, str]]:
     """The rules and places of what changes."""
     return [(change.rule.id, change.place) for change in changes(old, new)]

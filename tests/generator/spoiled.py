@@ -268,5 +268,5 @@ def imported(files: Mapping[str, str], folder: Path, package: str) -> Iterator[M
 
 def canary() -> list[int]:
     """The list of foreign code that ran and should not have."""
-    found: list[int] = getattr(builtins, CANARY)
-    return found
+    runs: list[int] = getattr(builtins, CANARY)
+    return runs

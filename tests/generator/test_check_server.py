@@ -250,10 +250,10 @@ def test_a_defect_is_reported_as_its_rule_alone(rule: str, every: bool) -> None:
     words = ("--revision", revision, "--fail-on", "warning", *deadline(rule))
     code, findings = checked(f"{RAW} {rule}", *words, *judged(rule, every))
     assert (code, broken(findings)) == (1, [rule])
-    [found] = findings["broken"]
-    assert found["expected"]
-    assert found["came"]
-    assert found["page"].startswith("https://")
+    [finding] = findings["broken"]
+    assert finding["expected"]
+    assert finding["came"]
+    assert finding["page"].startswith("https://")
 
 
 @pytest.mark.slow

@@ -37,8 +37,8 @@ def spec_of(folder: Path, definitions: Any, stated: str = "") -> tuple[RevisionS
     file.write_text(stated)
     source = schema_sources.of_file(path, file if stated else None)
     loaded = schema_sources.load(source, errata=True)
-    found = schema_facts.facts_for(loaded, source.base, file if stated else None)
-    return pipeline.revision_spec(loaded, found.facts, docs.load()), source.base
+    fit = schema_facts.facts_for(loaded, source.base, file if stated else None)
+    return pipeline.revision_spec(loaded, fit.facts, docs.load()), source.base
 
 
 def checked(folder: Path, definitions: Any, stated: str = "") -> list[str]:
@@ -63,14 +63,12 @@ def generated(folder: Path, definitions: Any, *parts: str) -> dict[str, str]:
 def test_a_renamed_result_is_found_by_its_members(
     name: str, old: str, method: str, tmp_path: Path
 ) -> None:
-    found = fitted(tmp_path, renamed(name, old, "Outcome"))
+    fit = fitted(tmp_path, renamed(name, old, "Outcome"))
     if name != STATELESS:  # there the schema has the result of each request by name
-        assert found.facts.results.client[method][0] == "Outcome"
-        (guess,) = (each for each in found.guesses if each.pointer.startswith("/results"))
+        assert fit.facts.results.client[method][0] == "Outcome"
+        (guess,) = (each for each in fit.guesses if each.pointer.startswith("/results"))
         assert guess.why == f"it has the members of {old}"
-    assert found.facts.behaviour.structured_content == (
-        facts.load(name).behaviour.structured_content
-    )
+    assert fit.facts.behaviour.structured_content == (facts.load(name).behaviour.structured_content)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -154,7 +154,7 @@ def test_renaming_back_what_was_renamed_leaves_no_change(
 def test_every_form_of_a_report_holds_every_change(
     one: dict[str, Any], other: dict[str, Any]
 ) -> None:
-    found = diff.compare(side("A", one, other), side("B", other, one))
-    assert len(json.loads(report.json_text(found))["changes"]) == len(found.changes)
-    flat = " ".join(report.text(found).split())
-    assert [c.place for c in found.changes if c.place not in flat] == []
+    comparison = diff.compare(side("A", one, other), side("B", other, one))
+    assert len(json.loads(report.json_text(comparison))["changes"]) == len(comparison.changes)
+    flat = " ".join(report.text(comparison).split())
+    assert [c.place for c in comparison.changes if c.place not in flat] == []

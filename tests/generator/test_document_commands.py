@@ -58,11 +58,11 @@ def commands_of(block: Block) -> Iterator[Command]:
 
 def commands() -> dict[str, list[Command]]:
     """The commands of each document that has some."""
-    found: dict[str, list[Command]] = {}
+    by_document: dict[str, list[Command]] = {}
     for block in documents.blocks():
         if block.language == "console":
-            found.setdefault(block.document, []).extend(commands_of(block))
-    return found
+            by_document.setdefault(block.document, []).extend(commands_of(block))
+    return by_document
 
 
 def reason_to_skip(command: Command) -> str | None:

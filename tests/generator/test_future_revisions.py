@@ -38,13 +38,13 @@ def spec_of(path: Path) -> RevisionSpec:
     """The revision that the package of a schema file is made from."""
     source = schema_sources.of_file(path)
     loaded = schema_sources.load(source, errata=True)
-    found = schema_facts.facts_for(loaded, source.base, None)
+    fit = schema_facts.facts_for(loaded, source.base, None)
     later = schema_sources.newer_than(source.base, loaded)
-    return pipeline.revision_spec(loaded, found.facts, docs.load(), later)
+    return pipeline.revision_spec(loaded, fit.facts, docs.load(), later)
 
 
-def results_in(found: RevisionSpec) -> Mapping[str, str | None]:
-    return {row.name: row.result for row in found.tables.all}
+def results_in(spec: RevisionSpec) -> Mapping[str, str | None]:
+    return {row.name: row.result for row in spec.tables.all}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -60,9 +60,9 @@ def test_what_a_draft_changes_is_in_its_package(
 ) -> None:
     draft = drafted(name, changes)
     with tempfile.TemporaryDirectory() as folder:
-        found = spec_of(saved(draft, folder))
-    rows = results_in(found)
-    definitions = found.models.normal.definitions
+        spec = spec_of(saved(draft, folder))
+    rows = results_in(spec)
+    definitions = spec.models.normal.definitions
     assert draft.methods.keys() <= rows.keys()
     stated = {method: result for method, result in draft.methods.items() if result is not None}
     assert {method: rows[method] for method in stated} == stated

@@ -208,8 +208,8 @@ def test_a_choice_names_no_other_dependency_even_for_checkers(
     chosen: str, transports: str, expected: set[str]
 ) -> None:
     files = rendered(chosen, transports, (MIDDLE,))
-    found = {name for path in modules(files) for name in foreign_imports(files[path])}
-    assert found - set(sys.stdlib_module_names) - OF_TYPE_CHECKERS == expected
+    libraries = {name for path in modules(files) for name in foreign_imports(files[path])}
+    assert libraries - set(sys.stdlib_module_names) - OF_TYPE_CHECKERS == expected
 
 
 def test_what_no_chosen_revision_needs_is_not_written() -> None:

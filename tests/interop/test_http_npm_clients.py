@@ -71,8 +71,8 @@ def visit(request: pytest.FixtureRequest, url: str) -> dict[str, Any]:
     """Results of one client, by step, with its script, revision and transport."""
     script, revision, kind = request.param
     address = url if kind == "http" else url.replace("/mcp", "/sse")
-    found = results(script, [address, revision, kind])
-    return {"script": script, "revision": revision, "kind": kind, **found}
+    values = results(script, [address, revision, kind])
+    return {"script": script, "revision": revision, "kind": kind, **values}
 
 
 def test_the_revision_asked_for_is_the_one_agreed(visit: dict[str, Any]) -> None:

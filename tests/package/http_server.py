@@ -197,9 +197,9 @@ class HttpServer:
     async def until(self, *what: str, times: int = 1) -> list[Asked]:
         """Wait until requests of some kind came so often; these."""
         while True:
-            found = [asked for asked in self.asked if asked.what in what]
-            if len(found) >= times:
-                return found
+            requests = [asked for asked in self.asked if asked.what in what]
+            if len(requests) >= times:
+                return requests
             with anyio.fail_after(20):
                 await self._news.wait()
 

@@ -114,8 +114,8 @@ class World:
             match step:
                 case Fetch(method, url):
                     self.asked.append(step)
-                    found = self.answers.get(f"{method} {url}", Fetched(404))
-                    answer = found if isinstance(found, Fetched) else found(step)
+                    response = self.answers.get(f"{method} {url}", Fetched(404))
+                    answer = response if isinstance(response, Fetched) else response(step)
                 case PrepareRedirect(registered):
                     self.preferred.append(registered)
                     answer = self.redirect_uri
@@ -209,7 +209,7 @@ def around(
     )
 
 
-def found(world: World, revision: str = NEWEST, **more: Any) -> AuthorizationServer:
+def discover_server(world: World, revision: str = NEWEST, **more: Any) -> AuthorizationServer:
     """Run discovery and return its authorization server; the requests are forgotten."""
     server = world.run(discover(around(revision, **more), [], None))
     world.asked.clear()

@@ -20,7 +20,7 @@ from package.auth.answers import (
     SERVER,
     World,
     around,
-    found,
+    discover_server,
     metadata_of,
     said,
 )
@@ -356,7 +356,7 @@ def test_scopes_come_from_the_challenge_or_the_metadata(
     challenged: str | None, supported: list[str] | None, scopes: tuple[str, ...], revision: str
 ) -> None:
     document = dict(RESOURCE) if supported is None else {**RESOURCE, "scopes_supported": supported}
-    server = found(World({f"GET {PRM_URL}": said(document)}), revision)
+    server = discover_server(World({f"GET {PRM_URL}": said(document)}), revision)
     challenges = [] if challenged is None else challenge(scope=challenged)
     assert initial_scopes(challenges, server, ()) == scopes
 
@@ -377,7 +377,7 @@ def test_scopes_come_from_the_challenge_or_the_metadata(
 def test_a_step_up_asks_for_the_scopes_that_the_revision_says(
     revision: str, scopes: tuple[str, ...]
 ) -> None:
-    server = found(
+    server = discover_server(
         World({f"GET {PRM_URL}": said({**RESOURCE, "scopes_supported": ["x"]})}), revision
     )
     assert step_up_scopes(challenge(scope="write"), server, (), ("basic",)) == scopes

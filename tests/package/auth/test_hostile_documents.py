@@ -22,7 +22,7 @@ from package.auth.answers import (
     TOKEN,
     World,
     around,
-    found,
+    discover_server,
     said,
 )
 
@@ -104,7 +104,7 @@ def test_a_url_of_a_document_has_so_many_characters(member: str) -> None:
 def test_scopes_without_end_are_put_into_no_url() -> None:
     scopes = [f"scope:{number}" for number in range(VISIT_CHARACTERS // 8)]
     there = World({f"GET {PRM_URL}": said({**RESOURCE, "scopes_supported": scopes})})
-    server = found(there)
+    server = discover_server(there)
     with pytest.raises(AuthorizationError, match=f"with {len(scopes)} scopes"):
         there.run(code_flow(around(), ClientProfile("Agent"), server, tuple(scopes)))
     assert there.visited == []

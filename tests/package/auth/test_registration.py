@@ -35,7 +35,7 @@ from package.auth.answers import (
     World,
     around,
     comes_back,
-    found,
+    discover_server,
     issuer_of,
     query_of,
     said,
@@ -57,13 +57,13 @@ def identity(
     **metadata: Any,
 ) -> ClientIdentity:
     serve_issuer(world, issuer_of(revision), **metadata)
-    server = found(world, revision)
+    server = discover_server(world, revision)
     return world.run(identify_client(around(revision), profile, server, redirect, scopes))
 
 
 def run_whole(world: World, profile: ClientProfile, revision: str) -> None:
     """Run a whole flow with the user, from a server that was found."""
-    server = found(world, revision)
+    server = discover_server(world, revision)
     world.run(code_flow(around(revision), profile, server, ()))
 
 
@@ -193,7 +193,7 @@ def registering(*, names_scopes: bool, limits: bool = False) -> World:
 
 
 def sign_in(world: World, *scopes: str) -> None:
-    world.run(code_flow(around(), ClientProfile(), found(world), scopes))
+    world.run(code_flow(around(), ClientProfile(), discover_server(world), scopes))
 
 
 def clients_of(world: World) -> list[str]:

@@ -43,7 +43,7 @@ from package.auth.answers import (
     TOKEN,
     World,
     around,
-    found,
+    discover_server,
     said,
     world_of,
 )
@@ -149,7 +149,7 @@ def test_an_assertion_is_signed_by_an_algorithm_that_is_listed(
     methods = ["private_key_jwt", "client_secret_basic"]
     members = {} if listed is None else {LISTED: listed}
     world = world_of(revision, token_endpoint_auth_methods_supported=methods, **members)
-    server = found(world, revision)
+    server = discover_server(world, revision)
     client = ClientIdentity("me", secret, key=PrivateKey.generate("ES256"))
     flow = client_credentials(around(revision), client, server, ())
     if method is None:
@@ -441,7 +441,7 @@ def test_client_credentials_need_no_user_and_no_registration(revision: str) -> N
 def test_client_credentials_may_be_an_assertion_in_the_form(revision: str) -> None:
     supported = ["private_key_jwt", "client_secret_basic"]
     world = world_of(revision, token_endpoint_auth_methods_supported=supported)
-    server = found(world, revision)
+    server = discover_server(world, revision)
     key = PrivateKey.generate()
     world.run(client_credentials(around(revision), ClientIdentity("me", key=key), server, ()))
     form = world.form()
@@ -470,7 +470,7 @@ def test_the_assertion_of_a_platform_is_presented_unchanged(revision: str) -> No
         asked.append((issuer, token_endpoint))
         return "header.claims.signature"
 
-    server = found(world, revision)
+    server = discover_server(world, revision)
     world.run(workload_identity(around(revision), fetch, None, server, ()))
     assert asked == [(ISSUER, f"{ISSUER}/token")]
     assert world.form() == {
@@ -489,7 +489,7 @@ def test_the_assertion_of_a_platform_is_presented_unchanged(revision: str) -> No
 @with_extensions
 def test_a_refused_assertion_is_not_sent_again(code: str, revision: str) -> None:
     world = World({ENDPOINT: said({"error": code, "error_description": "expired"}, 400)})
-    server = found(world, revision)
+    server = discover_server(world, revision)
     with pytest.raises(OAuthError, match=f"{code}: expired") as caught:
         world.run(workload_identity(around(revision), lambda *_: "jwt", PUBLIC, server, ()))
     assert caught.value.code == code
@@ -519,7 +519,7 @@ JAG = {
 @with_extensions
 def test_an_identity_provider_vouches_and_no_user_is_asked(revision: str) -> None:
     world = World({"POST https://idp.example/token": said(JAG)})
-    server = found(world, revision)
+    server = discover_server(world, revision)
     client = ClientIdentity("me", "s")
     grant = world.run(enterprise_managed(around(revision), IDP, client, server, ("a",)))
     assert world.urls() == ["POST https://idp.example/token", ENDPOINT]
@@ -555,7 +555,7 @@ def test_an_identity_provider_vouches_and_no_user_is_asked(revision: str) -> Non
 def test_errors_of_both_endpoints_reach_the_caller(at: str, revision: str) -> None:
     world = World({"POST https://idp.example/token": said(JAG)})
     world.answers[f"POST {at}"] = said({"error": "invalid_grant"}, 400)
-    server = found(world, revision)
+    server = discover_server(world, revision)
     with pytest.raises(OAuthError, match="invalid_grant") as caught:
         world.run(enterprise_managed(around(revision), IDP, PUBLIC, server, ()))
     assert caught.value.code == "invalid_grant"
@@ -568,7 +568,7 @@ def test_another_token_of_an_identity_provider_ends_the_flow(
     member: dict[str, str | None],
 ) -> None:
     world = World({"POST https://idp.example/token": said({**JAG, **member})})
-    server = found(world)
+    server = discover_server(world)
     with pytest.raises(AuthorizationError, match="the identity provider: expected an ID-JAG"):
         world.run(enterprise_managed(around(), IDP, PUBLIC, server, ()))
     assert world.urls() == ["POST https://idp.example/token"]
@@ -578,7 +578,7 @@ def test_another_token_of_an_identity_provider_ends_the_flow(
 @with_extensions
 def test_an_identity_provider_without_tls_is_not_asked(revision: str) -> None:
     world = World()
-    server = found(world, revision)
+    server = discover_server(world, revision)
     provider = replace(IDP, token_endpoint="http://idp.example/token")
     with pytest.raises(AuthorizationError, match="https"):
         world.run(enterprise_managed(around(revision), provider, PUBLIC, server, ()))
@@ -592,7 +592,7 @@ def test_assertions_and_tokens_are_in_no_url_and_no_log(
 ) -> None:
     caplog.set_level(logging.DEBUG)
     world = World({"POST https://idp.example/token": said(JAG)})
-    server = found(world, revision)
+    server = discover_server(world, revision)
     flow = enterprise_managed(around(revision), IDP, ClientIdentity("me", "s"), server, ())
     grant = world.run(flow)
     assert grant.token is not None
@@ -609,7 +609,7 @@ def test_a_function_may_give_the_assertion() -> None:
         asked.append((issuer, resource))
         return "jag"
 
-    server = found(world)
+    server = discover_server(world)
     world.run(enterprise_managed(around(), fetch, PUBLIC, server, ()))
     assert asked == [(ISSUER, SERVER)]
     assert world.form()["assertion"] == "jag"
@@ -617,5 +617,5 @@ def test_a_function_may_give_the_assertion() -> None:
 
 def test_metadata_is_json_of_any_members() -> None:
     document = {**METADATA, "more": {"deep": [1]}}
-    members = found(World({f"GET {AS_URL}": said(document)})).metadata.members
+    members = discover_server(World({f"GET {AS_URL}": said(document)})).metadata.members
     assert json.loads(json.dumps(dict(members))) == document

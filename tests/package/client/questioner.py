@@ -92,7 +92,7 @@ def declared(outcome: Outcome) -> dict[str, Any]:
     """Capabilities that the client declared when it opened the session."""
     params = outcome.opening[0]["params"]
     if "capabilities" in params:
-        found: dict[str, Any] = params["capabilities"]
-        return found
+        capabilities: dict[str, Any] = params["capabilities"]
+        return capabilities
     in_meta: dict[str, Any] = params["_meta"]["io.modelcontextprotocol/clientCapabilities"]
     return in_meta

@@ -48,8 +48,8 @@ def clock() -> Clock:
 def test_results_that_state_a_lifetime_may_be_stored() -> None:
     for name, revision in REVISIONS.items():
         rows = revision.client_requests.items()
-        found = {method for method, row in rows if row.cacheable}
-        assert found == ({*CACHEABLE, "server/discover"} if name in CACHING else set())
+        methods = {method for method, row in rows if row.cacheable}
+        assert methods == ({*CACHEABLE, "server/discover"} if name in CACHING else set())
 
 
 @pytest.mark.requirement(

@@ -110,9 +110,9 @@ class Page:
 
     def __init__(self, url: str) -> None:
         self.url = url
-        found = re.fullmatch(r"http://127\.0\.0\.1:(\d+)/\?token=([\w-]{32})", url)
-        assert found is not None, url
-        self.port, self.token = int(found[1]), found[2]
+        match = re.fullmatch(r"http://127\.0\.0\.1:(\d+)/\?token=([\w-]{32})", url)
+        assert match is not None, url
+        self.port, self.token = int(match[1]), match[2]
 
     def ask(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, Any]:
         """Status and body of a request with the token, unless `headers` have another."""

@@ -60,9 +60,9 @@ def test_all_messages_are_requests_notifications_or_responses(revision: str) -> 
     pair.answer("server", ProtocolError("no", data=None))
     pair.notify("server", "notifications/tools/list_changed")
     pair.deliver("client", pair.client.cancel(pair.ask("client", "tools/list")))
-    found = {frozenset(message) - {"params"} for _, message in pair.wire}
-    assert found <= shapes
-    assert len(found) >= 3
+    members = {frozenset(message) - {"params"} for _, message in pair.wire}
+    assert members <= shapes
+    assert len(members) >= 3
     assert {message["jsonrpc"] for _, message in pair.wire} == {"2.0"}
 
 

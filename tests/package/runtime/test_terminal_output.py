@@ -145,10 +145,10 @@ def test_lists_are_tables_without_markup_of_the_server(folder: Path, revision: s
 def test_a_terminal_gets_the_plain_text_otherwise(folder: Path, way: str) -> None:
     for words in (("list", "wild:server"), ("call", "wild:server", "notes")):
         if way == "without rich":
-            found = shown(folder, *words, hide_rich=True)
+            output = shown(folder, *words, hide_rich=True)
         else:
-            found = shown(folder, *words, environment={way: "dumb"})
-        assert found.expandtabs() == plain(folder, *words)
+            output = shown(folder, *words, environment={way: "dumb"})
+        assert output.expandtabs() == plain(folder, *words)
 
 
 def test_programs_get_the_same_json_on_a_terminal(folder: Path) -> None:

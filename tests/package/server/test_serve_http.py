@@ -221,7 +221,7 @@ def test_it_can_listen_anywhere_and_says_where_it_is_reached(
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "expected"),
     [
         ("127.0.0.1:8000", ("127.0.0.1", 8000)),
         (":8000", ("127.0.0.1", 8000)),
@@ -229,8 +229,8 @@ def test_it_can_listen_anywhere_and_says_where_it_is_reached(
         ("my-host:65535", ("my-host", 65535)),
     ],
 )
-def test_an_address_has_a_host_and_a_port(text: str, found: tuple[str, int]) -> None:
-    assert parse_address(text) == found
+def test_an_address_has_a_host_and_a_port(text: str, expected: tuple[str, int]) -> None:
+    assert parse_address(text) == expected
 
 
 @pytest.mark.parametrize(

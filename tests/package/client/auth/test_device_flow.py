@@ -30,7 +30,7 @@ from package.auth.answers import (
     TOKEN,
     World,
     around,
-    found,
+    discover_server,
     said,
 )
 from package.client.auth.protected import Issuer, protected
@@ -73,7 +73,7 @@ def authorized(
 ) -> Grant:
     """The grant at the end of the flow."""
     rules = around() if now is None else replace(around(), now=now)
-    server = found(world)
+    server = discover_server(world)
     return world.run(device_flow(rules, profile or ClientProfile("Agent"), server, ("a",)))
 
 

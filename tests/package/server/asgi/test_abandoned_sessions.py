@@ -100,12 +100,12 @@ class Abandoned:
     async def _handshake(self, connection: Raw) -> Mapping[str, str]:
         await self._post(connection, initialize(REVISION), {})
         with anyio.fail_after(SECONDS):
-            status, found, _ = await connection.answer()
+            status, headers, _ = await connection.answer()
         assert status == 200
-        fields = fields_of(found[SESSION])
+        fields = fields_of(headers[SESSION])
         await self._post(connection, INITIALIZED, fields)
         assert (await connection.answer())[0] == 202
-        self.opened.append(found[SESSION])
+        self.opened.append(headers[SESSION])
         return fields
 
     async def _post(self, connection: Raw, message: object, fields: Mapping[str, str]) -> None:

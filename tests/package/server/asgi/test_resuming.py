@@ -77,13 +77,13 @@ def call(revision: str, name: str = "steps", id: int = 1) -> dict[str, Any]:
 
 async def said(stream: Stream) -> list[Any]:
     """The numbers said on a stream until it ends, and `over`."""
-    found: list[Any] = []
+    texts: list[Any] = []
     for message in await stream.messages():
         if "result" in message:
-            found.append(message["result"]["content"][0]["text"])
+            texts.append(message["result"]["content"][0]["text"])
         else:
-            found.append(message["params"]["data"])
-    return found
+            texts.append(message["params"]["data"])
+    return texts
 
 
 async def leave(stream: Stream) -> str:
@@ -372,9 +372,9 @@ async def test_a_store_shared_by_processes_serves_resumed_streams() -> None:
     async with asgi(Steps().server, events=store) as http:
         await http.initialize("2025-11-25")
         last = (await http.post(call("2025-11-25", "plain"))).events[0].id
-        found = await store.after(str(http.fields[SESSION]), last)
-        assert found is not None
-        assert len(found.events) == 2
+        replay = await store.after(str(http.fields[SESSION]), last)
+        assert replay is not None
+        assert len(replay.events) == 2
 
 
 async def test_events_of_finished_calls_and_lost_streams_are_dropped() -> None:

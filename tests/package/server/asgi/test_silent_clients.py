@@ -94,9 +94,9 @@ async def opened(server: HttpProcess, revision: str) -> dict[str, str | None]:
     if revision not in HANDSHAKE:
         return {}
     answer = await said(server, initialize(revision), {})
-    found = re.search(rb"(?i)mcp-session-id: (\S+)", answer)
-    assert found is not None, answer
-    fields: dict[str, str | None] = {SESSION: found[1].decode(), "MCP-Protocol-Version": revision}
+    match = re.search(rb"(?i)mcp-session-id: (\S+)", answer)
+    assert match is not None, answer
+    fields: dict[str, str | None] = {SESSION: match[1].decode(), "MCP-Protocol-Version": revision}
     assert b" 202 " in await said(server, INITIALIZED, fields)
     return fields
 

@@ -105,8 +105,8 @@ def resumed(script: Calls, *, after: str = "1-0") -> Handler:
 
 def gets(server: Any) -> list[str | None]:
     """The last event of each GET that takes a stream up again."""
-    found = [asked.fields.get("last-event-id") for asked in server.of("GET")]
-    return [id for id in found if id is not None]
+    ids = [asked.fields.get("last-event-id") for asked in server.of("GET")]
+    return [id for id in ids if id is not None]
 
 
 @pytest.mark.requirement(
