@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from generator.test_fitting import definitions_of, fitted, saved
+from generator.test_fitting import definitions_of, fit_facts, save_schema
 from mcpgen import schema
 from mcpgen.errors import SchemaError
 from mcpgen.model import core_check, schema_facts, schema_sources
@@ -33,7 +33,7 @@ def renamed(name: str, old: str, new: str) -> dict[str, Any]:
 
 def spec_of(folder: Path, definitions: Any, stated: str = "") -> tuple[RevisionSpec, str]:
     """The revision of definitions with a facts file of this text, and the nearest one's name."""
-    path, file = saved(folder, definitions), folder / "own.toml"
+    path, file = save_schema(folder, definitions), folder / "own.toml"
     file.write_text(stated)
     source = schema_sources.of_file(path, file if stated else None)
     loaded = schema_sources.load(source, errata=True)
@@ -51,7 +51,7 @@ def checked(folder: Path, definitions: Any, stated: str = "") -> list[str]:
 
 def generated(folder: Path, definitions: Any, *parts: str) -> dict[str, str]:
     """The files of a package of some parts."""
-    source = schema_sources.of_file(saved(folder, definitions))
+    source = schema_sources.of_file(save_schema(folder, definitions))
     request = BuildRequest("pkg", (source,), selection=Selection(parts))
     return pipeline.build(request, form=dict)
 
@@ -63,7 +63,7 @@ def generated(folder: Path, definitions: Any, *parts: str) -> dict[str, str]:
 def test_a_renamed_result_is_found_by_its_members(
     name: str, old: str, method: str, tmp_path: Path
 ) -> None:
-    fit = fitted(tmp_path, renamed(name, old, "Outcome"))
+    fit = fit_facts(tmp_path, renamed(name, old, "Outcome"))
     if name != STATELESS:  # there the schema has the result of each request by name
         assert fit.facts.results.client[method][0] == "Outcome"
         (guess,) = (each for each in fit.guesses if each.pointer.startswith("/results"))

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from generator.command_line import run
-from generator.test_fitting import definitions_of, saved
+from generator.test_fitting import definitions_of, save_schema
 from mcpgen import __version__, cli, schema
 from mcpgen.package import manifest, overrides
 from mcpgen.project import advisories
@@ -125,7 +125,7 @@ def test_a_package_of_revisions_of_the_projects_own_is_ok(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    file = saved(tmp_path, definitions_of(schema.latest().name))
+    file = save_schema(tmp_path, definitions_of(schema.latest().name))
     run("schema", "add", str(file), "--revision", "2027-01-15", "--schemas", "own")
     settings = 'output = "pkg"\nrevisions = ["2027-01-15"]\nparts = ["types"]\n'
     Path("pyproject.toml").write_text(f'[tool.mcpgen]\n{settings}schemas_dir = "own"\n')

@@ -61,7 +61,7 @@ TOKEN: Mapping[str, Any] = {
 NEWEST = REVISIONS.newest().name
 
 
-def said(value: Any, status: int = 200, **fields: str) -> Fetched:
+def json_response(value: Any, status: int = 200, **fields: str) -> Fetched:
     """A response of JSON."""
     named = {name.replace("_", "-"): text for name, text in fields.items()}
     return Fetched(status, named, json.dumps(value).encode())
@@ -87,10 +87,10 @@ class World:
 
     def __init__(self, answers: Mapping[str, Answer] | None = None) -> None:
         self.answers: dict[str, Answer] = {
-            f"GET {PRM_URL}": said(RESOURCE),
-            f"GET {AS_URL}": said(METADATA),
-            f"POST {ISSUER}/register": said({"client_id": "registered"}, 201),
-            f"POST {ISSUER}/token": said(TOKEN),
+            f"GET {PRM_URL}": json_response(RESOURCE),
+            f"GET {AS_URL}": json_response(METADATA),
+            f"POST {ISSUER}/register": json_response({"client_id": "registered"}, 201),
+            f"POST {ISSUER}/token": json_response(TOKEN),
             **(answers or {}),
         }
         self.asked: list[Fetch] = []
@@ -159,10 +159,12 @@ def serve_issuer(world: World, issuer: str, **metadata: Any) -> None:
 
     Registrations and tokens are answered as before, if they were.
     """
-    document = said(metadata_of(issuer, **metadata))
+    document = json_response(metadata_of(issuer, **metadata))
     world.answers[f"GET {issuer}/.well-known/oauth-authorization-server"] = document
-    world.answers.setdefault(f"POST {issuer}/register", said({"client_id": "registered"}, 201))
-    world.answers.setdefault(f"POST {issuer}/token", said(TOKEN))
+    world.answers.setdefault(
+        f"POST {issuer}/register", json_response({"client_id": "registered"}, 201)
+    )
+    world.answers.setdefault(f"POST {issuer}/token", json_response(TOKEN))
 
 
 def world_of(revision: str, **metadata: Any) -> World:

@@ -40,8 +40,8 @@ from package.auth.answers import (
     comes_back,
     discover_server,
     issuer_of,
+    json_response,
     query_of,
-    said,
     serve_issuer,
     world_of,
 )
@@ -135,8 +135,8 @@ def test_both_requests_name_the_resource_and_fit_each_other(revision: str) -> No
 @pytest.mark.parametrize("revision", holding("auth-server-metadata.legacy-default-endpoints"))
 def test_default_endpoints_are_used_with_pkce_and_no_resource(revision: str) -> None:
     base = "https://mcp.example"
-    world = World({f"POST {base}/register": said({"client_id": "x"}, 201)})
-    world.answers[f"POST {base}/token"] = said(TOKEN)
+    world = World({f"POST {base}/register": json_response({"client_id": "x"}, 201)})
+    world.answers[f"POST {base}/token"] = json_response(TOKEN)
     server = discover_server(world, revision)
     world.run(code_flow(around(revision), PROFILE, server, ()))
     assert world.visited[0].startswith(f"{base}/authorize?")
@@ -162,7 +162,7 @@ def test_a_server_without_pkce_is_refused_before_registration(
 ) -> None:
     document = {**METADATA, "code_challenge_methods_supported": methods}
     url = f"{ISSUER}/.well-known/openid-configuration" if openid else AS_URL
-    world = World({f"GET {AS_URL}": said({}, 404), f"GET {url}": said(document)})
+    world = World({f"GET {AS_URL}": json_response({}, 404), f"GET {url}": json_response(document)})
     server = discover_server(world, revision)
     with pytest.raises(AuthorizationError, match="PKCE with S256"):
         world.run(code_flow(around(revision), PROFILE, server, ()))
@@ -307,7 +307,9 @@ def test_two_authorizations_at_once_keep_their_own_issuers(revision: str) -> Non
     world, requests = World(), {}
     for issuer in (ISSUER, "https://b.example"):
         serve_issuer(world, issuer)
-        world.answers[f"GET {PRM_URL}"] = said({**RESOURCE, "authorization_servers": [issuer]})
+        world.answers[f"GET {PRM_URL}"] = json_response(
+            {**RESOURCE, "authorization_servers": [issuer]}
+        )
         server = discover_server(world, revision)
         flow = begin_code_flow(around(revision), PROFILE, server, ())
         requests[issuer] = world.run(flow)
@@ -342,7 +344,10 @@ def test_offline_access_is_asked_for_where_the_issuer_lists_it(
     document = dict(METADATA) if listed is None else {**METADATA, "scopes_supported": listed}
     resource = {**RESOURCE, "scopes_supported": [OFFLINE_ACCESS]}  # which does not count
     server = discover_server(
-        World({f"GET {AS_URL}": said(document), f"GET {PRM_URL}": said(resource)}), revision
+        World(
+            {f"GET {AS_URL}": json_response(document), f"GET {PRM_URL}": json_response(resource)}
+        ),
+        revision,
     )
     wanted = OFFLINE_ACCESS in (listed or [])
     assert (OFFLINE_ACCESS in with_offline_access(("a",), server)) is wanted
@@ -400,7 +405,7 @@ def test_no_secret_is_in_the_text_of_a_value() -> None:
         "client_secret": "hide",
         "token_endpoint_auth_method": "client_secret_basic",
     }
-    world = World({f"POST {ISSUER}/register": said(registered, 201)})
+    world = World({f"POST {ISSUER}/register": json_response(registered, 201)})
     request = request_in(world)
     grant = finished(world, request, comes_back(request.url))
     shown = repr((request, grant, world.asked, ClientProfile("x", "i", "hide")))

@@ -38,7 +38,7 @@ class Outcome:
         return self.answer is None
 
 
-async def questioned(
+async def ask_client(
     revision: str,
     method: str,
     params: Any,
@@ -88,7 +88,7 @@ async def _by_result(server: FakeServer, client: Any, asked: dict[str, Any]) -> 
     )
 
 
-def declared(outcome: Outcome) -> dict[str, Any]:
+def declared_capabilities(outcome: Outcome) -> dict[str, Any]:
     """Capabilities that the client declared when it opened the session."""
     params = outcome.opening[0]["params"]
     if "capabilities" in params:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from package.client.cached import hinted, names
+from package.client.cached import cacheable_result, names
 from package.http_script import Script, result, scripted
 from package.http_server import Asked, Reply
 from package.rules import holding
@@ -32,7 +32,9 @@ class Lists(Script):
 
     async def _tools(self, asked: Asked, reply: Reply) -> None:
         tool = {"name": asked.fields["authorization"], "inputSchema": {"type": "object"}}
-        await reply.json(result(asked, **hinted("tools/list", 60_000, self.scope, tools=[tool])))
+        await reply.json(
+            result(asked, **cacheable_result("tools/list", 60_000, self.scope, tools=[tool]))
+        )
 
 
 class User:
