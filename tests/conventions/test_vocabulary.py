@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -19,6 +19,7 @@ from conventions.sources import (
     GENERATOR,
     PACKAGE,
     TEMPLATES,
+    TESTS,
     hand_written,
     python_files,
     shown,
@@ -49,6 +50,9 @@ STANDARD: Mapping[str, str] = {
     "wakeup": "one-shot event",
 }
 """The word that is not used, and the one that is."""
+
+AMBIGUOUS = frozenset({"agreement", "exchange", "marks", "quiet"})
+"""Words with a standard meaning, too: token exchange, the marks of pytest, the option `--quiet`."""
 
 VERBS_ROOMS = ("adding", "check_server", "diff", "explain", "model", "project", "render", "schema")
 """The rooms of the generator whose functions are read; in the others, participles are left."""
@@ -86,16 +90,18 @@ def defined_names(path: Path) -> Iterator[tuple[int, str]]:
                 yield node.lineno, name
 
 
-def dialect_in(path: Path) -> Iterator[str]:
+def dialect_in(path: Path, allowed: Collection[str] = ()) -> Iterator[str]:
     """The names of a file that have a word of the table, with the standard one."""
     for line, name in defined_names(path):
-        for word in WORD.findall(name):
-            if word.lower() in STANDARD:
-                yield f"{shown(path)}:{line}: {name}: {STANDARD[word.lower()]}"
+        for word in map(str.lower, WORD.findall(name)):
+            if word in STANDARD and word not in allowed:
+                yield f"{shown(path)}:{line}: {name}: {STANDARD[word]}"
 
 
 def test_no_name_has_a_word_of_the_old_dialect() -> None:
+    others = python_files(GENERATOR, TESTS)
     assert [name for path in python_files(TEMPLATES) for name in dialect_in(path)] == []
+    assert [name for path in others for name in dialect_in(path, AMBIGUOUS)] == []
 
 
 def verb_modules() -> list[Path]:
