@@ -181,7 +181,7 @@ def adding() -> Server:
 
 
 def observed() -> Server:
-    """The same with middleware that does nothing, and with spans that nobody records."""
+    """The adding server with middleware that does nothing, and spans that nobody records."""
     server = adding()
 
     async def passing(request: Any, next: Callable[[Any], Awaitable[Any]]) -> Any:

@@ -14,7 +14,7 @@ from .serving import HttpServer, contenders, serving
 SESSIONS = 500
 STREAMS = 200
 WARM = 20
-"""How many are open before: the first ones cost more than one more does."""
+"""Sessions opened before the measurement, since the first ones cost more than later ones."""
 
 Holding = Callable[[HttpServer], Coroutine[Any, Any, float]]
 

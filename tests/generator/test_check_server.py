@@ -153,7 +153,7 @@ def ours(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def address(ours: Path) -> Iterator[str]:
-    """The same over HTTP."""
+    """The URL of a server on the generated package over HTTP."""
     words = [sys.executable, str(ours), "http"]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None

@@ -125,7 +125,7 @@ def test_a_revision_that_is_added_is_another_input(tmp_path: Path, place: Path) 
 
 
 @pytest.mark.parametrize("way", ["option", "variable"])
-def test_it_can_be_turned_off(
+def test_the_cache_can_be_turned_off(
     place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     if way == "variable":

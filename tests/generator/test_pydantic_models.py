@@ -180,7 +180,7 @@ def test_only_another_choice_of_models_is_in_the_manifest(
     assert json.loads(text)["options"].get("models") == recorded
 
 
-def test_the_choice_is_kept(tmp_path: Path) -> None:
+def test_an_update_keeps_the_choice_of_models(tmp_path: Path) -> None:
     package = str(tmp_path / "acme")
     options = ("--revision", NEWEST, "--parts", "types")
     done = run(*options, "--models", "pydantic", "-o", package)

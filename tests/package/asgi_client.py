@@ -173,7 +173,7 @@ class Http:
         begun: bool = True,
         **how: Any,
     ) -> AsyncIterator[Stream]:
-        """The same, and read the answer as it comes; see `stream`."""
+        """Ask, and read the answer while it arrives; see `stream`."""
         message = request(revision, method, params, id=id, **how)
         fields = fields_of(revision, message)
         async with self.stream("POST", message, begun=begun, fields=fields) as stream:

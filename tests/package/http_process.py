@@ -60,7 +60,7 @@ class Process:
         await to_thread.run_sync(self.wait_for, pattern, times)
 
     def wait_for(self, pattern: str, times: int = 1) -> list[re.Match[str]]:
-        """The same, in this thread; the matches."""
+        """Wait as `until` does, in this thread, and return the matches."""
         matches: list[re.Match[str]] = []
 
         def said() -> bool:

@@ -99,7 +99,7 @@ async def work(ctx: Context, key: str) -> str:
 
 @server.tool(annotations=SAFE)
 async def look(key: str) -> str:
-    """The same without a word before the answer, and safe to be done again."""
+    """Wait at a gate; send nothing before the answer; safe to repeat."""
     say("working", key)
     try:
         await gates[key].wait()

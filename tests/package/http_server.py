@@ -154,7 +154,7 @@ class HttpServer:
 
     @property
     def url(self) -> str:
-        """Where it is."""
+        """The URL of the endpoint."""
         return f"http://127.0.0.1:{self._port}/mcp"
 
     async def __aenter__(self) -> Self:

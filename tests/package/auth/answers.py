@@ -168,7 +168,7 @@ def serve_issuer(world: World, issuer: str, **metadata: Any) -> None:
 
 
 def world_of(revision: str, **metadata: Any) -> World:
-    """Where the authorization server of `SERVER` is where the revision looks for it.
+    """Servers with the metadata of `SERVER` at the place where the revision looks for it.
 
     Args:
         revision: The revision.

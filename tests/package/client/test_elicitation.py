@@ -162,7 +162,7 @@ async def test_what_the_user_did_not_agree_to_send_stays(revision: str, action: 
 
 @pytest.mark.requirement("elicitation.url-accept-no-content")
 @with_modes
-async def test_who_goes_to_a_page_sends_nothing_but_consent(revision: str) -> None:
+async def test_a_user_who_opens_a_page_sends_only_consent(revision: str) -> None:
     user = User({"action": "accept", "content": {"city": "Oslo"}})
     outcome = await ask_client(revision, ELICIT, PAGE, user, BOTH)
     assert outcome.answer == {"action": "accept"}
@@ -214,7 +214,7 @@ COMPLETE = "notifications/elicitation/complete"
 
 @pytest.mark.requirement("elicitation.complete-ignore-unknown", "elicitation.id-opaque")
 @with_ids
-async def test_that_a_page_is_done_is_news_once(revision: str) -> None:
+async def test_completion_of_a_page_is_reported_once(revision: str) -> None:
     user = User({"action": "accept"})
     server = FakeServer(revision)
     async with (

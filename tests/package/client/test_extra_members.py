@@ -143,7 +143,7 @@ async def test_pages_and_calls_have_them_too(revision: str) -> None:
 
 
 @every
-async def test_who_does_not_ask_has_an_empty_extra_and_plain_objects(revision: str) -> None:
+async def test_without_the_option_extra_is_empty_and_objects_are_plain(revision: str) -> None:
     async with scripted(revision, {"tools": TOOLS}, CALLED) as (client, _):
         tools = await client.list_tools()
         called = await client.call_tool("Bash", {})

@@ -200,7 +200,7 @@ async def test_changes_are_told_by_those_who_said_so(revision: str) -> None:
 
 @pytest.mark.requirement("roots.list-changed-flag")
 @in_sessions
-async def test_who_did_not_say_so_is_told_that_changes_go_unheard(revision: str) -> None:
+async def test_undeclared_changes_of_roots_are_refused_with_the_reason(revision: str) -> None:
     server = FakeServer(revision)
     async with connect(server, revision=revision, handlers=Provider("file:///a")) as client:
         for tell in (client.roots_list_changed, lambda: client.notify(CHANGED)):
@@ -211,7 +211,7 @@ async def test_who_did_not_say_so_is_told_that_changes_go_unheard(revision: str)
 
 @pytest.mark.requirement("roots.no-change-notification-2026")
 @modern
-async def test_where_changes_are_not_told_there_is_no_way_to(revision: str) -> None:
+async def test_a_revision_without_root_changes_has_no_method_for_them(revision: str) -> None:
     server = FakeServer(revision)
     capabilities = {"roots": {"listChanged": True}}
     opening = connect(

@@ -53,7 +53,7 @@ class Starts:
 
     @property
     def lines(self) -> list[str]:
-        """All of it."""
+        """All that the processes recorded."""
         return self._path.read_text().split()
 
     @property

@@ -305,7 +305,7 @@ def test_a_type_of_any_length_takes_little_memory(cut: Cut) -> None:
         (encode_comment("ping"), b": ping\n\n"),
     ],
 )
-def test_the_encoder_writes(encoded: bytes, expected: bytes) -> None:
+def test_the_encoder_writes_the_expected_fields(encoded: bytes, expected: bytes) -> None:
     assert encoded == expected
 
 

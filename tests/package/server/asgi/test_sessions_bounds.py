@@ -109,7 +109,7 @@ def test_a_decoded_text_takes_no_more_than_is_counted(body: bytes) -> None:
 
 
 @sessions
-async def test_who_has_much_kept_goes_for_those_who_come(revision: str) -> None:
+async def test_sessions_with_many_stored_bytes_make_room_for_new_ones(revision: str) -> None:
     limits = Limits(session_bytes=50_000)
     async with asgi(Web().server, limits=limits) as http:
         honest = [await open_confirmed_session(http, revision) for _ in range(3)]

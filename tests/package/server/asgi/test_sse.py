@@ -213,7 +213,7 @@ async def test_the_end_of_the_server_closes_the_stream(revision: str) -> None:
 
 
 @old
-async def test_what_is_inbound_requests_when_the_client_leaves_may_end(revision: str) -> None:
+async def test_inbound_requests_may_end_after_the_client_leaves(revision: str) -> None:
     server = Server("tester", drain=5)
     begun, go, done = anyio.Event(), anyio.Event(), anyio.Event()
 
@@ -434,7 +434,7 @@ async def test_both_transports_are_served_side_by_side() -> None:
 
 
 @pytest.mark.parametrize("path", ["/sse", "/messages"])
-async def test_it_is_served_only_where_it_is_wanted(path: str) -> None:
+async def test_http_sse_is_served_only_if_it_is_enabled(path: str) -> None:
     async with asgi(tools()) as http:
         assert (await http.get(path)).status == 404
 

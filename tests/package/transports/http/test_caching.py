@@ -63,7 +63,7 @@ class User:
         return {**self.fields, "traceparent": str(self._requests)}
 
     async def awaited(self) -> dict[str, str]:
-        """The same later."""
+        """The header fields, from a coroutine function."""
         return self.made()
 
 
