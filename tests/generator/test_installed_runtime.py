@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from generator.command_line import run
-from generator.futures import add_request, drafted, saved
+from generator.futures import add_request, change_revision, save_draft
 from generator.runtime_interface import all_used, installed, text_of
 from generator.selections import MIDDLE, NAMES, NEWEST, PAIRWISE, written
 from mcpgen import __version__
@@ -228,8 +228,8 @@ anyio.run(main)
 def test_a_draft_has_messages_that_the_runtime_has_not(
     tmp_path: Path, root: Path, name: str
 ) -> None:
-    draft = drafted(name, [(add_request, "colour")])
-    path = saved(draft, tmp_path)
+    draft = change_revision(name, [(add_request, "colour")])
+    path = save_draft(draft, tmp_path)
     done = run("-q", "--schema", path, "--runtime", "installed", "-o", tmp_path / "pkg")
     assert done.code == 0, done.err
     assert python(tmp_path, DRAFT, root / "generated").stdout == "draft red\n"

@@ -73,8 +73,8 @@ async def test_the_server_of_many_things_serves(city: Server, revision: str) -> 
         assert pair.sent[-1]["method"] == "tools/call"
         refused = await client.call_tool("forecast", {"city": "Atlantis"})
         assert (refused.is_error, refused.content[0].text) == (True, "no such city")
-        found = await client.call_tool("forecast", {"city": "Oslo", "days": 1})
-        assert '"degrees":20.5' in found.content[0].text
+        forecast = await client.call_tool("forecast", {"city": "Oslo", "days": 1})
+        assert '"degrees":20.5' in forecast.content[0].text
         now = await client.read_resource("city://Oslo/now")
         assert now.contents[0].text == "sun over Oslo"
         greeting = await client.get_prompt("greet", {"city": "Oslo"})
@@ -187,7 +187,7 @@ def activated() -> dict[str, str]:
 
 
 def printed(folder: Path, *words: str) -> str:
-    """What Python prints, run in a folder."""
+    """Run Python in a folder and return its output."""
     command = [sys.executable, *words]
     done = subprocess.run(
         command,

@@ -40,7 +40,7 @@ SOON = Timeouts(opening=3, probe=0.1)
 
 
 class Starts:
-    """What a server noted."""
+    """Process ids and messages that a server's processes recorded in a file."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / "starts"
@@ -53,7 +53,7 @@ class Starts:
 
     @property
     def lines(self) -> list[str]:
-        """All of it."""
+        """All that the processes recorded."""
         return self._path.read_text().split()
 
     @property

@@ -1,4 +1,4 @@
-"""What a server that asks its client gets wrong."""
+"""Type errors in a server that asks its client."""
 
 from __future__ import annotations
 

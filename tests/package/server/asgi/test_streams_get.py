@@ -57,7 +57,7 @@ CALL = {"name": "keep", "arguments": {}}
 
 
 async def unread(stream: Stream) -> list[Any]:
-    """What the server has sent on a stream besides."""
+    """Messages of a stream that were sent but not read yet."""
     await anyio.wait_all_tasks_blocked()
     stream.disconnect()
     return await stream.messages()
