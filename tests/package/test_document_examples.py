@@ -319,7 +319,7 @@ async def test_models_of_pydantic_are_arguments_and_results(
 async def test_a_custom_method_is_called_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
     async with connected(example("paint", monkeypatch).server) as pair:
         result = await pair.client.request("acme/paint", {"colour": "red"})
-        assert result == {"painted": "red", "layers": 1}
+        assert result == {"painted": "red", "layers": 1, "resultType": "complete"}
 
 
 async def test_operations_of_openapi_are_tools(monkeypatch: pytest.MonkeyPatch) -> None:
