@@ -11,6 +11,7 @@ typed messages to the client, whose class depends on the revisions.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ...protocol.param_headers import param_headers_of
@@ -23,14 +24,16 @@ from .client_features.input_required import (
 )
 from .client_features.questions import ClientQuestions
 from .key_ring import StateKey
+from .visibility import SessionVisibility
 
 if TYPE_CHECKING:
     from ...apps import ToolOptions as ToolOptions
     from ...runtime.request_context import RequestContext
     from ..server_session import ServerSession
+    from .dispatcher import ItemHandler
 
 __all__ = [
-    "ClientQuestions",
+    "ContextFeatures",
     "InputRequired",
     "OpenURLElicitations",
     "RequestStateSigner",
@@ -38,11 +41,31 @@ __all__ = [
     "StateKey",
     "ToolOptions",
     "URLElicitationRequiredError",
+    "item_handlers",
     "param_headers_of",
     "server_session",
     "tasks_in_engine",
     "without_input_required",
 ]
+
+
+class ContextFeatures(SessionVisibility, ClientQuestions):
+    """The members of a `Context` that belong to features."""
+
+    __slots__ = ()
+
+
+def item_handlers() -> Mapping[str, ItemHandler]:
+    """Handlers of requests about what is registered, beside tools, by wire name."""
+    from .completions import ITEM_HANDLERS as completions
+    from .prompts import ITEM_HANDLERS as prompts
+    from .resources import ITEM_HANDLERS as resources
+
+    return {
+        **completions,
+        **prompts,
+        **resources,
+    }
 
 
 def server_session(request: RequestContext) -> ServerSession:

@@ -22,15 +22,19 @@ from ...facts import Revision
 from ...json_schema import VALIDATION_SECONDS
 from ...protocol.lifecycle import CAPABILITY, Description
 from ...protocol.request_meta import check_extensions
-from ...protocol.requests import RESOURCE_UPDATED
 from ...runtime.peer import CONCURRENT_REQUESTS, check_concurrent_requests
 from ...runtime.request_context import RequestContext, Principal
 from .. import serving
 from .signatures import is_coroutine_function
 from .app_decorators import AppDecorators
 from .content import Icon, present, wire_of
-from .custom_handlers import LowLevelHandlers, MethodDecorator, RevisionHandlers
+from .custom_handlers import LowLevelHandlers, RevisionHandlers
+from .completions import CompletionDecorator
+from .custom_handlers import MethodDecorator
 from .dependencies import Overriding
+from .prompts import PromptDecorator
+from .resources import ResourceDecorator
+from .visibility import ServerVisibility
 from .decorators import AbsentAttribute
 from .dispatcher import Dispatcher, ForbiddenItems, ServerSettings
 from .features import RequestStateSigner, StateKey, server_session
@@ -63,7 +67,15 @@ Lifespan: TypeAlias = Callable[[Any], AbstractAsyncContextManager[Any]]
 _T = TypeVar("_T")
 
 
-class Server(AppDecorators, MethodDecorator, Overriding):
+class Server(
+    AppDecorators,
+    CompletionDecorator,
+    MethodDecorator,
+    Overriding,
+    PromptDecorator,
+    ResourceDecorator,
+    ServerVisibility,
+):
     """An MCP server.
 
     Args:
@@ -329,18 +341,6 @@ class Server(AppDecorators, MethodDecorator, Overriding):
     def instructions(self) -> str | None:
         """How to use the server, for the model."""
         return self._dispatcher.settings.instructions
-
-    def resource_updated(self, uri: str) -> None:
-        """Notify the clients that subscribed to a resource of a change.
-
-        Callable from any thread. Returns before the notifications are sent.
-
-        Raises:
-            ValueError: The server does not have `subscribe=True`.
-        """
-        if not self._dispatcher.settings.subscribe:
-            raise ValueError("expected a server made with subscribe=True")
-        self._announcer.announce(RESOURCE_UPDATED, {"uri": uri})
 
     async def elicitation_complete(self, elicitation_id: str) -> bool:
         """Notify the client that a URL elicitation is complete.
@@ -780,7 +780,7 @@ class Server(AppDecorators, MethodDecorator, Overriding):
             drain=self._drain,
             info=self.info,
             revisions=self.revisions,
-            registries=self._registries,
+            registries=self._dispatcher.registries,
             banner=banner,
             process_limits=[limit for each in servers for limit in each.process_limits],
             signers=[each.settings.signer for each in servers],
