@@ -17,6 +17,7 @@ from mcpgen.model.parts import FEATURES, changed_features, features, selection
 from mcpgen.package import manifest
 
 NAMES = tuple(each.name for each in FEATURES)
+DEFAULTS = tuple(each.name for each in FEATURES if each.is_default)
 NONE = ("none",)
 
 SIZES = {
@@ -44,7 +45,7 @@ def test_a_package_without_features_is_small(
 def test_a_feature_adds_its_public_names_alone(name: str) -> None:
     facts = [spec_of(LAST_WITH_SESSIONS).facts]
     without = features(selection(features=NONE), facts)
-    chosen = features(selection(features=[name]), facts)
+    chosen = features(selection(features=["none", name]), facts)
     added = {each for row in exports.exports_of(chosen, unset=True) for each in row.names}
     added -= {each for row in exports.exports_of(without, unset=True) for each in row.names}
     brought = chosen.chosen
@@ -81,6 +82,10 @@ except TypeError as error:
     errors.append(str(error))
 try:
     pkg.Server("one", discovery="search")
+except TypeError as error:
+    errors.append(str(error))
+try:
+    pkg.Server("one", subscribe=True)
 except TypeError as error:
     errors.append(str(error))
 try:
@@ -121,7 +126,7 @@ def test_what_was_not_chosen_says_how_to_add_it(tmp_path: Path) -> None:
     told = done.stdout.splitlines()
     expected = [of for of in missing.values() for _ in range(2)]
     expected += [*members.values(), *of_context.values()]
-    expected += ["apps", "discovery", "schemas", "restart", "groups", "auth"]
+    expected += ["apps", "discovery", "resources", "schemas", "restart", "groups", "auth"]
     assert len(told) == len(expected)
     for line, feature in zip(told, expected, strict=True):
         assert line.endswith(
@@ -178,30 +183,92 @@ def test_a_trace_that_nothing_writes_is_an_error(tmp_path: Path) -> None:
     assert not (tmp_path / "trace.jsonl").exists()
 
 
+WITHOUT_RESOURCES = tuple(f"-{name}" for name in DEFAULTS if name != "resources")
+
+
 @pytest.mark.parametrize(
     ("before", "words", "expected"),
     [
         (("all",), (), ("all",)),
         ((), (), ()),
-        (("auth",), ("groups,mount",), ("groups", "mount")),
+        (("auth", "-prompts"), (), ("auth", "-prompts")),
+        (("auth", "-prompts"), ("groups,mount",), ("groups", "mount")),
+        (("auth",), ("none,mount",), ("mount", *WITHOUT_RESOURCES)),
         (("auth",), ("+mount",), ("auth", "mount")),
         (("auth", "mount"), ("-auth",), ("mount",)),
-        (("auth",), ("-auth",), ("none",)),
-        (("all",), ("-auth, -proxy",), tuple(n for n in NAMES if n not in ("auth", "proxy"))),
+        (("auth",), ("-auth",), ()),
+        ((), ("-prompts,+auth",), ("auth", "-prompts")),
+        (("auth", "-prompts"), ("+prompts",), ("auth",)),
+        (("-prompts", "-visibility"), ("-auth",), ("-prompts", "-visibility")),
+        (("all",), ("-auth, -prompts, -proxy",), ("all", "-prompts", "-auth", "-proxy")),
+        (("all", "-auth"), ("+auth",), ("all",)),
     ],
 )
 def test_an_update_replaces_adds_or_removes_features(
     before: tuple[str, ...], words: tuple[str, ...], expected: tuple[str, ...]
 ) -> None:
-    assert changed_features(before, words) == expected
+    assert selection(features=changed_features(before, words)).features == expected
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ((), DEFAULTS),
+        (("auth",), (*DEFAULTS, "auth")),
+        (("none",), ()),
+        (("none,auth",), ("auth",)),
+        (("none", "prompts"), ("prompts",)),
+        (("-prompts",), tuple(name for name in DEFAULTS if name != "prompts")),
+        (("+auth,-visibility",), (*DEFAULTS[:-1], "auth")),
+        (("none,skills",), ("resources", "skills")),
+        (
+            ("none,proxy",),
+            ("prompts", "resources", "completions", "subscriptions", "mount", "proxy"),
+        ),
+        (("all,-auth",), tuple(name for name in NAMES if name != "auth")),
+    ],
+)
+def test_names_add_to_the_default_features(
+    words: tuple[str, ...], expected: tuple[str, ...]
+) -> None:
+    chosen = selection(features=words)
+    facts = [spec_of(LAST_WITH_SESSIONS).facts]
+    assert features(chosen, facts).chosen == {*expected}
+    assert selection(features=chosen.features) == chosen  # as a manifest is read again
+
+
+def test_a_client_has_no_default_feature() -> None:
+    facts = [spec_of(NEWEST).facts]
+    chosen = selection(("client",), features=("trace",))
+    assert features(chosen, facts).chosen == {"trace"}
+
+
+def test_packages_of_earlier_versions_keep_what_became_a_default_feature(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ("-r", MIDDLE, "--parts", "server", "--transport", "stdio", "-o", "pkg")
+    assert run(*words, "--features", "none").code == 0
+    record = tmp_path / "pkg" / manifest.NAME
+    document = json.loads(record.read_text())
+    assert document["options"]["features"] == [f"-{name}" for name in DEFAULTS]
+    document["options"]["features"] = ["direct"]  # as before there were default features
+    record.write_text(json.dumps(document))
+    assert run("update", "pkg").code == 0
+    assert json.loads(record.read_text())["options"]["features"] == ["direct"]
+    assert (tmp_path / "pkg/server/toolkit/prompts.py").is_file()
+    assert (tmp_path / "pkg/server/toolkit/direct_requests.py").is_file()
 
 
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        (("dict",), "--features: expected auth, "),
+        (("dict",), "--features: expected prompts, "),
         (("+auth", "mount"), "--features: expected + or - before each name"),
-        (("+keys",), "--features: expected auth, "),
+        (("+keys",), "--features: expected prompts, "),
+        (("-none",), "--features: expected prompts, "),
+        (("all", "none"), "--features: expected all or none, got both"),
+        (("+mount", "-resources"), "--features: resources comes with mount, got -resources"),
     ],
 )
 def test_words_for_features_are_checked(words: tuple[str, ...], text: str) -> None:
@@ -238,6 +305,10 @@ def test_the_manifest_records_features_and_update_changes_them(
     assert "features" not in json.loads(record.read_text())["options"]
     assert run("update", "pkg", "--features", "none").code == 0
     assert not (tmp_path / "pkg/server/openapi").exists()
+    assert run("update", "pkg", "--features", "+prompts").code == 0
+    assert json.loads(record.read_text())["options"]["features"] == [
+        f"-{name}" for name in DEFAULTS if name != "prompts"
+    ]
 
 
 def test_git_is_told_what_is_generated_unless_a_setting_says_no(

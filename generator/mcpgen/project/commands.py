@@ -125,6 +125,8 @@ def new(console: Console, wanted: NewProject) -> None:
     if wanted.app:
         _check_app(sources[-1])
         features = (*features, "apps")
+    if wanted.side == "server" or is_mirrored:
+        features = (*features, "prompts", "resources")
     if wanted.side == "server" and selection((), wanted.transports).transports != ("stdio",):
         features = (*features, "routes", "workers")  # as its own `serving` uses
     chosen = selection((), wanted.transports, features=features)
