@@ -50,6 +50,7 @@ class Feature:
         is_rendered: Whether modules of it are: an installed runtime has all other features.
         is_default: Whether packages have it unless it is taken away.
         server_base: A base of `Server` with its members, as `MODULE.CLASS` in `server.toolkit`.
+        context_base: One of `Context`, likewise.
         handles_items: Whether its module there, which has its name, has `ITEM_HANDLERS`.
     """
 
@@ -63,6 +64,7 @@ class Feature:
     is_rendered: bool = False
     is_default: bool = False
     server_base: str = ""
+    context_base: str = ""
     handles_items: bool = False
 
 
@@ -98,6 +100,14 @@ FEATURES = (
         context_members=("disable_components", "enable_components", "reset_visibility"),
         is_default=True,
         server_base="visibility.ServerVisibility",
+        context_base="visibility.SessionVisibility",
+    ),
+    Feature(
+        "state",
+        frozenset({"server"}),
+        context_members=("session_state",),
+        is_default=True,
+        context_base="session_values.SessionState",
     ),
     Feature(
         "auth",
@@ -344,8 +354,17 @@ class Features:
     @property
     def server_bases(self) -> tuple[tuple[str, str], ...]:
         """The bases of `Server` that belong to features: module and class, sorted."""
-        names = (each.server_base.split(".") for each in FEATURES if each.name in self.chosen)
-        return tuple(sorted((each[0], each[1]) for each in names if len(each) == 2))
+        return self._classes(each.server_base for each in FEATURES if each.name in self.chosen)
+
+    @property
+    def context_bases(self) -> tuple[tuple[str, str], ...]:
+        """The bases of `Context` that belong to features, likewise."""
+        return self._classes(each.context_base for each in FEATURES if each.name in self.chosen)
+
+    @staticmethod
+    def _classes(names: Iterable[str]) -> tuple[tuple[str, str], ...]:
+        places = (name.partition(".") for name in names if name)
+        return tuple(sorted((module, name) for module, _, name in places))
 
     @property
     def item_handlers(self) -> tuple[str, ...]:

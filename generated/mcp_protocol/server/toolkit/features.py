@@ -24,6 +24,7 @@ from .client_features.input_required import (
 )
 from .client_features.questions import ClientQuestions
 from .key_ring import StateKey
+from .session_values import SessionState
 from .visibility import SessionVisibility
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ __all__ = [
 ]
 
 
-class ContextFeatures(SessionVisibility, ClientQuestions):
+class ContextFeatures(SessionState, SessionVisibility, ClientQuestions):
     """The members of a `Context` that belong to features."""
 
     __slots__ = ()

@@ -33,8 +33,8 @@ from ...facts import Role
 from ...revisions import REVISIONS
 from ...runtime.request_context import Application, Principal, RequestContext
 from ..serving import HTTP_REQUEST, RequestHead
+from .context import session_id
 from .output_conversion import tool_result_builder
-from .session_values import session_id
 
 _PAST_MIDDLEWARE = frozenset(
     {

@@ -3,10 +3,7 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""Sessions of clients: their ids, and the values that handlers keep in them.
-
-The values end with the connection of the session.
-"""
+"""Values that handlers keep in the sessions of clients. They end with the connection."""
 
 from __future__ import annotations
 
@@ -28,7 +25,32 @@ VISIBILITY = "visibility in a session"
 
 _T = TypeVar("_T")
 
-_ID_BYTES = 16
+
+class SessionState:
+    """The method that keeps values in a session; a base of `Context`."""
+
+    __slots__ = ()
+
+    request_context: RequestContext
+
+    def session_state(self, kind: Callable[[], _T], *, expires: float | None = None) -> _T:
+        """The value of a type that belongs to the client's session, made when it is first used.
+
+            cart = ctx.session_state(Cart)
+
+        It lasts as long as the session: over HTTP until the client ends it, or does nothing for
+        `Limits.idle` seconds; over other transports until the client disconnects.
+
+        Args:
+            kind: The type, or another function that makes the value; one value per function.
+            expires: Seconds without use after which the value is made anew; `None` for never.
+
+        Raises:
+            LocalProtocolError: The request belongs to no session, as in 2026-07-28 and with
+                `stateless=True`; or the session has too many values.
+        """
+        return _session_value(self.request_context, kind, expires)
+
 _MOST_VALUES = 100  # of one session
 _ALTERNATIVE = "return a handle to the client, and take it as an argument of later calls"
 
@@ -40,19 +62,6 @@ class _Kept(msgspec.Struct):
 
 _lock = threading.RLock()  # plain functions run in worker threads
 _values: WeakKeyDictionary[Connection, dict[Any, _Kept]] = WeakKeyDictionary()
-_ids: WeakKeyDictionary[Connection, str] = WeakKeyDictionary()
-
-
-def session_id(context: RequestContext) -> str | None:
-    """The id of the session; random over a transport without ids, `None` without a session."""
-    peer = context.peer
-    identifier = peer.channel.session_id
-    session = peer.connection.session
-    if identifier is not None or session is None or session.lacks:
-        return identifier
-    import secrets  # loads slowly, and few tools need it
-
-    return _ids.setdefault(peer.connection, secrets.token_urlsafe(_ID_BYTES))
 
 
 def connection_of_session(context: RequestContext, feature: str, alternative: str) -> Connection:
@@ -80,7 +89,7 @@ def connection_of_session(context: RequestContext, feature: str, alternative: st
     raise LocalProtocolError(f"{feature}: {text}; instead, {alternative}")
 
 
-def session_value(
+def _session_value(
     context: RequestContext, make: Callable[[], _T], seconds: float | None = None
 ) -> _T:
     """The value that a function made for the session of a request.

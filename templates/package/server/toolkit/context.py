@@ -12,17 +12,18 @@ import inspect
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar, Unpack
+from weakref import WeakKeyDictionary
 
 import anyio
 from msgspec import Raw
 
 from ..._wire import UNSET
 from ...channel import RequestId
+from ...protocol.connection import Connection
 from ...protocol.lifecycle import settings_of
 from ...runtime.request_context import Principal, RequestContext
 from .features import ContextFeatures, OpenURLElicitations, RequestStateSigner
 from .registry import ItemRegistries
-from .session_values import session_id, session_value
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar as TypeVarWithDefault  # type checkers have it built in
@@ -40,8 +41,6 @@ if TYPE_CHECKING:
     StateT = TypeVarWithDefault("StateT", default=Any)
 else:
     StateT = TypeVar("StateT")
-
-_T = TypeVar("_T")
 
 
 class Context(ContextFeatures, Generic[StateT]):
@@ -109,27 +108,7 @@ class Context(ContextFeatures, Generic[StateT]):
 
         Over HTTP the `Mcp-Session-Id`. A session over another transport gets a random id.
         """
-
         return session_id(self.request_context)
-
-    def session_state(self, kind: Callable[[], _T], *, expires: float | None = None) -> _T:
-        """The value of a type that belongs to the client's session, made when it is first used.
-
-            cart = ctx.session_state(Cart)
-
-        It lasts as long as the session: over HTTP until the client ends it, or does nothing for
-        `Limits.idle` seconds; over other transports until the client disconnects.
-
-        Args:
-            kind: The type, or another function that makes the value; one value per function.
-            expires: Seconds without use after which the value is made anew; `None` for never.
-
-        Raises:
-            LocalProtocolError: The request belongs to no session, as in 2026-07-28 and with
-                `stateless=True`; or the session has too many values.
-        """
-
-        return session_value(self.request_context, kind, expires)
 
     @property
     def http_request(self) -> RequestHead | None:
@@ -339,3 +318,19 @@ def _ask_all(function: Callable[..., Any], *questions: Any) -> Any:
     if any(map(inspect.isawaitable, questions)):
         return _call(function, *questions)
     return questions
+
+
+_ID_BYTES = 16
+_ids: WeakKeyDictionary[Connection, str] = WeakKeyDictionary()
+
+
+def session_id(context: RequestContext) -> str | None:
+    """The id of the session; random over a transport without ids, `None` without a session."""
+    peer = context.peer
+    identifier = peer.channel.session_id
+    session = peer.connection.session
+    if identifier is not None or session is None or session.lacks:
+        return identifier
+    import secrets  # loads slowly, and few tools need it
+
+    return _ids.setdefault(peer.connection, secrets.token_urlsafe(_ID_BYTES))
