@@ -219,7 +219,7 @@ def test_an_update_replaces_adds_or_removes_features(
         (("none,auth",), ("auth",)),
         (("none", "prompts"), ("prompts",)),
         (("-prompts",), tuple(name for name in DEFAULTS if name != "prompts")),
-        (("+auth,-visibility",), (*DEFAULTS[:-1], "auth")),
+        (("+auth,-visibility",), (*(name for name in DEFAULTS if name != "visibility"), "auth")),
         (("none,skills",), ("resources", "skills")),
         (
             ("none,proxy",),

@@ -110,6 +110,11 @@ FEATURES = (
         context_base="session_values.SessionState",
     ),
     Feature(
+        "serve",
+        frozenset({"server"}),
+        is_default=True,
+    ),
+    Feature(
         "auth",
         frozenset({"http"}),
     ),
@@ -215,6 +220,7 @@ FEATURES = (
     Feature(
         "reload",
         frozenset({"server", "http"}),
+        brings=("serve",),
     ),
     Feature(
         "workers",
@@ -229,7 +235,7 @@ FEATURES = (
     Feature(
         "shared",
         frozenset({"server", "http"}),
-        brings=("scaling", "workers"),
+        brings=("scaling", "serve", "workers"),
         server_members=("announcer",),
     ),
     Feature(

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 else:
     StateT = TypeVar("StateT")
 
+
 class Context(ContextFeatures, Generic[StateT]):
     """The request being served.
 

@@ -54,22 +54,6 @@ def adder(
     return add
 
 
-class AbsentAttribute:
-    """A class attribute that another SDK has; its error names what takes its place.
-
-    Args:
-        name: The attribute.
-    """
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def __get__(self, value: object, owner: type) -> Any:
-        from ...other_sdks import attribute_error  # for the error only
-
-        raise attribute_error(owner, "Server", self._name)
-
-
 class Decorators:
     """The decorator of tools, and the methods that add and remove them.
 

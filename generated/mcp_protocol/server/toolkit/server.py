@@ -35,7 +35,6 @@ from .dependencies import Overriding
 from .prompts import PromptDecorator
 from .resources import ResourceDecorator
 from .visibility import ServerVisibility
-from .decorators import AbsentAttribute
 from .dispatcher import Dispatcher, ForbiddenItems, ServerSettings
 from .features import RequestStateSigner, StateKey, server_session
 from .registry import NO_CACHING, Cacheable, CacheHint, cache_hints
@@ -65,6 +64,22 @@ if TYPE_CHECKING:
 Lifespan: TypeAlias = Callable[[Any], AbstractAsyncContextManager[Any]]
 
 _T = TypeVar("_T")
+
+
+class _AbsentAttribute:
+    """A class attribute that another SDK has; its error names what takes its place.
+
+    Args:
+        name: The attribute.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, value: object, owner: type) -> Any:
+        from ...other_sdks import attribute_error  # for the error only
+
+        raise attribute_error(owner, "Server", self._name)
 
 
 class Server(
@@ -312,9 +327,9 @@ class Server(
         return builder.build(cls, name, settings)
 
     if not TYPE_CHECKING:
-        as_proxy = AbsentAttribute("as_proxy")
-        from_client = AbsentAttribute("from_client")
-        from_fastapi = AbsentAttribute("from_fastapi")
+        as_proxy = _AbsentAttribute("as_proxy")
+        from_client = _AbsentAttribute("from_client")
+        from_fastapi = _AbsentAttribute("from_fastapi")
 
         def __getattr__(self, name: str) -> Any:
             from ...other_sdks import attribute_error  # for the error only

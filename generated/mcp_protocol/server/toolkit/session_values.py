@@ -51,6 +51,7 @@ class SessionState:
         """
         return _session_value(self.request_context, kind, expires)
 
+
 _MOST_VALUES = 100  # of one session
 _ALTERNATIVE = "return a handle to the client, and take it as an argument of later calls"
 
