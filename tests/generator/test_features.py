@@ -10,7 +10,16 @@ from pathlib import Path
 import pytest
 
 from generator.command_line import run
-from generator.selections import LAST_WITH_SESSIONS, MIDDLE, NEWEST, made, spec_of, written
+from generator.selections import (
+    LAST_WITH_SESSIONS,
+    MIDDLE,
+    NEWEST,
+    OLDEST,
+    made,
+    rendered,
+    spec_of,
+    written,
+)
 from mcpgen.errors import UsageError
 from mcpgen.model import exports, parts
 from mcpgen.model.parts import FEATURES, changed_features, features, selection
@@ -21,19 +30,25 @@ DEFAULTS = tuple(each.name for each in FEATURES if each.is_default)
 NONE = ("none",)
 
 SIZES = {
-    ("server", "stdio"): (66, 19_050),
-    ("server", "http"): (82, 24_550),
-    ("client", "all"): (85, 21_950),
-    ("all", "all"): (128, 36_650),
+    ("server", "stdio", NONE): (63, 17_500),
+    ("server", "http", NONE): (79, 22_900),
+    ("client", "all", NONE): (85, 21_950),
+    ("all", "all", NONE): (125, 35_000),
+    ("server", "stdio", ()): (70, 19_200),
+    ("server", "http", ()): (86, 24_700),
+    ("all", "all", ()): (132, 36_800),
 }
-"""The most files and lines of a package of one revision without features, headers included."""
+"""The most files and lines of a package of one revision, headers included: without features, and
+with the default ones.
+"""
 
 
 @pytest.mark.parametrize(("choice", "limits"), SIZES.items(), ids=lambda value: str(value))
-def test_a_package_without_features_is_small(
-    choice: tuple[str, str], limits: tuple[int, int]
+def test_a_package_of_few_features_is_small(
+    choice: tuple[str, str, tuple[str, ...]], limits: tuple[int, int]
 ) -> None:
-    files = made(*choice, (MIDDLE,), features=NONE)
+    parts, transports, words = choice
+    files = made(parts, transports, (MIDDLE,), features=words)
     assert len(files) <= limits[0]
     assert (
         sum(text.count("\n") for path, text in files.items() if path.endswith((".py", ".pyi")))
@@ -52,6 +67,129 @@ def test_a_feature_adds_its_public_names_alone(name: str) -> None:
     assert added == {each for each, of in exports.missing(without).items() if of in brought}
     assert name in brought
     assert {each.name for each in chosen.absent} == set(NAMES) - brought
+
+
+OF_DEFAULTS = {
+    "prompts": "server/toolkit/prompts.py",
+    "resources": "server/toolkit/resources.py",
+    "completions": "server/toolkit/completions.py",
+    "visibility": "server/toolkit/visibility.py",
+    "state": "server/toolkit/session_values.py",
+    "serve": "server/serve_command.py",
+}
+"""A module of each default feature."""
+
+SERVES_TOOLS = """
+import asyncio, importlib, json, pkgutil, sys
+sys.path.insert(0, sys.argv[1])
+revision = sys.argv[2]
+
+def tool(name: str) -> str:
+    return f"Hello {name}"
+
+async def prompt(name: str) -> str:
+    return f"Greet {name}"
+
+async def resource() -> str:
+    return "text"
+
+async def completion(value: str) -> list[str]:
+    return [value + "1"]
+
+def messages(pkg):
+    about = {"name": "test", "version": "1"}
+    params = {"protocolVersion": revision, "capabilities": {}, "clientInfo": about}
+    meta = {f"io.modelcontextprotocol/{key}": value for key, value in params.items()}
+    common = {}
+    if "initialize" in pkg.REVISIONS[revision].client_requests:
+        yield {"id": 0, "method": "initialize", "params": params}
+        yield {"method": "notifications/initialized"}
+    else:
+        common["_meta"] = {
+            key.replace("/capabilities", "/clientCapabilities"): each for key, each in meta.items()
+        }
+    ref = {"type": "ref/prompt", "name": "prompt"}
+    argument = {"name": "name", "value": "a"}
+    for number, (method, own) in enumerate({
+        "tools/list": {},
+        "tools/call": {"name": "tool", "arguments": {"name": "Ada"}},
+        "prompts/get": {"name": "prompt", "arguments": {"name": "Ada"}},
+        "resources/read": {"uri": "x://y"},
+        "completion/complete": {"ref": ref, "argument": argument},
+    }.items(), 1):
+        yield {"id": number, "method": method, "params": {**own, **common}}
+
+async def served(pkg):
+    server = pkg.Server("tools")
+    server.add_tool(tool)
+    for add, *arguments in (("add_prompt", prompt), ("add_resource", resource, "x://y")):
+        try:
+            getattr(server, add)(*arguments)
+        except AttributeError:
+            pass
+    try:
+        server.completion(argument="name", prompt="prompt")(completion)
+    except AttributeError:
+        pass
+    if hasattr(pkg, "Completion"):
+        assert pkg.Completion(["a"]).values == ["a"]
+    answers = {}
+
+    class Lines(pkg.Channel):
+        waiting = [json.dumps({"jsonrpc": "2.0", **each}).encode() for each in messages(pkg)]
+
+        async def receive(self):
+            if not self.waiting:
+                while len(answers) < 5:
+                    await asyncio.sleep(0)
+                raise importlib.import_module(pkg.__name__ + ".channel").EndOfChannel
+            return self.waiting.pop(0)
+
+        async def send(self, message):
+            if message.is_response and message.id:
+                answers[message.id] = json.loads(message.data)
+
+        async def close(self): ...
+
+    await server.serve(Lines())
+    assert [each["name"] for each in answers[1]["result"]["tools"]] == ["tool"]
+    assert answers[2]["result"]["content"][0]["text"] == "Hello Ada"
+    return ["result" in answers[number] for number in (3, 4, 5)]
+
+async def main():
+    for name in sys.argv[3:]:
+        pkg = importlib.import_module(name)
+        for module in pkgutil.walk_packages(pkg.__path__, f"{name}."):
+            importlib.import_module(module.name)
+        print(name, *await served(pkg))
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("revision", [OLDEST, MIDDLE, NEWEST])
+def test_each_default_feature_can_be_left_out_or_be_the_only_one(
+    tmp_path: Path, revision: str
+) -> None:
+    choices = {"none": NONE, "defaults": ()}
+    choices |= {f"only_{name}": ("none", name) for name in DEFAULTS}
+    choices |= {f"no_{name}": (f"-{name}",) for name in DEFAULTS}
+    expected: list[str] = []
+    for name, words in choices.items():
+        files = rendered("server", "stdio", (revision,), features=words)
+        written(files, tmp_path, name)
+        own = features(selection(features=words), [spec_of(revision).facts]).chosen
+        assert {each for each, path in OF_DEFAULTS.items() if path in files} - {"state"} == (
+            own - {"state"}
+        )
+        assert (OF_DEFAULTS["state"] in files) is bool(own & {"state", "visibility"})
+        serves = [each in own for each in ("prompts", "resources")]
+        serves.append({"prompts", "completions"} <= own)
+        expected.append(" ".join([name, *map(str, serves)]))
+    command = [sys.executable, "-I", "-c", SERVES_TOOLS, str(tmp_path), revision, *choices]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == expected
 
 
 USES_EACH = """
