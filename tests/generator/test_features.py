@@ -22,7 +22,13 @@ from generator.selections import (
 )
 from mcpgen.errors import UsageError
 from mcpgen.model import exports, parts
-from mcpgen.model.parts import FEATURES, changed_features, features, selection
+from mcpgen.model.parts import (
+    FEATURES,
+    changed_features,
+    features,
+    selection,
+    short_words,
+)
 from mcpgen.package import manifest
 
 NAMES = tuple(each.name for each in FEATURES)
@@ -373,6 +379,21 @@ def test_names_add_to_the_default_features(
     facts = [spec_of(LAST_WITH_SESSIONS).facts]
     assert features(chosen, facts).chosen == {*expected}
     assert selection(features=chosen.features) == chosen  # as a manifest is read again
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("none",),
+        ("none", "prompts", "auth"),
+        ("-prompts",),
+        ("auth", "-state"),
+        ("all",),
+        ("all", "-auth"),
+    ],
+)
+def test_features_are_written_in_few_words(words: tuple[str, ...]) -> None:
+    assert short_words(selection(features=words).features) == words
 
 
 def test_a_client_has_no_default_feature() -> None:

@@ -534,6 +534,13 @@ def _feature_names(words: Sequence[str]) -> tuple[str, ...]:
     return (*([ALL] if bases == {ALL} else added), *removed)
 
 
+def short_words(names: Sequence[str]) -> tuple[str, ...]:
+    """The fewest words for the features of a selection, as a user writes them."""
+    kept = [each.name for each in FEATURES if each.is_default and f"-{each.name}" not in names]
+    from_none = (NONE, *kept, *(name for name in names if name[0] != "-"))
+    return tuple(names) if ALL in names else min(tuple(names), from_none, key=len)
+
+
 def _brought(names: Iterable[str]) -> set[str]:
     """The features that some features bring, and those that these bring."""
     brings = {each.name: each.brings for each in FEATURES}
