@@ -402,7 +402,7 @@ def test_a_client_has_no_default_feature() -> None:
     assert features(chosen, facts).chosen == {"trace"}
 
 
-def test_packages_of_earlier_versions_keep_what_became_a_default_feature(
+def test_packages_of_earlier_versions_have_all_default_features(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -427,7 +427,7 @@ def test_packages_of_earlier_versions_keep_what_became_a_default_feature(
         (("+keys",), "--features: expected prompts, "),
         (("-none",), "--features: expected prompts, "),
         (("all", "none"), "--features: expected all or none, got both"),
-        (("+mount", "-resources"), "--features: resources comes with mount, got -resources"),
+        (("+apps", "-resources"), "--features: resources comes with apps, got -resources"),
     ],
 )
 def test_words_for_features_are_checked(words: tuple[str, ...], text: str) -> None:

@@ -193,7 +193,6 @@ FEATURES = (
     Feature(
         "mount",
         frozenset({"server"}),
-        brings=("resources",),
         server_members=("mount",),
     ),
     Feature(
@@ -204,7 +203,7 @@ FEATURES = (
     Feature(
         "proxy",
         frozenset({"client", "server"}),
-        brings=("completions", "mount", "prompts", "subscriptions"),
+        brings=("completions", "mount", "prompts", "resources", "subscriptions"),
         server_members=("proxy",),
     ),
     Feature(

@@ -42,6 +42,7 @@ __all__ = [
     "StateKey",
     "ToolOptions",
     "URLElicitationRequiredError",
+    "find_resource",
     "item_handlers",
     "param_headers_of",
     "server_session",
@@ -67,6 +68,17 @@ def item_handlers() -> Mapping[str, ItemHandler]:
         **prompts,
         **resources,
     }
+
+
+def find_resource(uri: str, resources: Mapping[str, Any], templates: Mapping[str, Any]) -> Any:
+    """The resource of a requested URI, and the values of its template's variables.
+
+    Raises:
+        ProtocolError: The URI is invalid, or no resource has it.
+    """
+    from . import resources as module  # which imports this one
+
+    return module.find_resource(uri, resources, templates)
 
 
 def server_session(request: RequestContext) -> ServerSession:

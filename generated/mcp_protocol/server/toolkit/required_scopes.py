@@ -19,8 +19,8 @@ import msgspec
 
 from ...errors import ProtocolError
 from ...protocol import jsonrpc
+from .features import find_resource
 from .registry import ItemRegistries, Registry
-from .resources import find_resource
 
 _NO_SCOPES: frozenset[str] = frozenset()
 
@@ -51,8 +51,8 @@ class _Listening(msgspec.Struct):
 
 
 _decode_named = msgspec.json.Decoder(_Named).decode
-_decode_completing = msgspec.json.Decoder(_Completing).decode
 _decode_addressed = msgspec.json.Decoder(_Addressed).decode
+_decode_completing = msgspec.json.Decoder(_Completing).decode
 _decode_listening = msgspec.json.Decoder(_Listening).decode
 
 
@@ -87,11 +87,11 @@ class RequiredScopes:
                 return _scopes_of_named(self._tools, params)
             case "prompts/get":
                 return _scopes_of_named(self._prompts, params)
+            case "resources/read" | "resources/subscribe":
+                return self._of_resource(_decode_addressed(params).uri)
             case "completion/complete":
                 ref = _decode_completing(params).ref
                 return _scopes_in(self._templates, ref.uri) | _scopes_in(self._prompts, ref.name)
-            case "resources/read" | "resources/subscribe":
-                return self._of_resource(_decode_addressed(params).uri)
             case "subscriptions/listen":
                 uris = _decode_listening(params).notifications.resource_subscriptions
                 return {scope for uri in uris for scope in self._of_resource(uri)}

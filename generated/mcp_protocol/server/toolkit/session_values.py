@@ -21,7 +21,7 @@ from ...protocol.connection import Connection
 from ...runtime.request_context import RequestContext
 
 VISIBILITY = "visibility in a session"
-"""What sessions show, in errors; processes that share a session do not share it."""
+"""The name of what sessions show, for errors: processes that share a session do not share it."""
 
 _T = TypeVar("_T")
 

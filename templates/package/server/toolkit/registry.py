@@ -219,7 +219,7 @@ class ItemSource(Protocol):
 
 
 class SessionRules(Protocol):
-    """What sessions show that differs from the enabled items."""
+    """Differences between what sessions show and the enabled items."""
 
     def shown(
         self, items: Mapping[str, Item], every: Mapping[str, Item], request: RequestContext

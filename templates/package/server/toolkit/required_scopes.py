@@ -12,14 +12,10 @@ from typing import Any
 
 import msgspec
 
-{% if "resources" in package.has.chosen %}
 from ...errors import ProtocolError
-{% endif %}
 from ...protocol import jsonrpc
+from .features import find_resource
 from .registry import ItemRegistries, Registry
-{% if "resources" in package.has.chosen %}
-from .resources import find_resource
-{% endif %}
 
 _NO_SCOPES: frozenset[str] = frozenset()
 
@@ -28,12 +24,10 @@ class _Named(msgspec.Struct):
     name: str
 
 
-{% if "resources" in package.has.chosen %}
 class _Addressed(msgspec.Struct):
     uri: str
 
 
-{% endif %}
 class _Reference(msgspec.Struct):
     name: str | None = None
     uri: str | None = None
@@ -43,7 +37,6 @@ class _Completing(msgspec.Struct):
     ref: _Reference
 
 
-{% if "resources" in package.has.chosen %}
 class _Filter(msgspec.Struct, rename="camel"):
     resource_subscriptions: list[str] = []
 
@@ -52,13 +45,10 @@ class _Listening(msgspec.Struct):
     notifications: _Filter
 
 
-{% endif %}
 _decode_named = msgspec.json.Decoder(_Named).decode
-_decode_completing = msgspec.json.Decoder(_Completing).decode
-{% if "resources" in package.has.chosen %}
 _decode_addressed = msgspec.json.Decoder(_Addressed).decode
+_decode_completing = msgspec.json.Decoder(_Completing).decode
 _decode_listening = msgspec.json.Decoder(_Listening).decode
-{% endif %}
 
 
 class RequiredScopes:
@@ -92,19 +82,16 @@ class RequiredScopes:
                 return _scopes_of_named(self._tools, params)
             case "prompts/get":
                 return _scopes_of_named(self._prompts, params)
+            case "resources/read" | "resources/subscribe":
+                return self._of_resource(_decode_addressed(params).uri)
             case "completion/complete":
                 ref = _decode_completing(params).ref
                 return _scopes_in(self._templates, ref.uri) | _scopes_in(self._prompts, ref.name)
-{% if "resources" in package.has.chosen %}
-            case "resources/read" | "resources/subscribe":
-                return self._of_resource(_decode_addressed(params).uri)
             case "subscriptions/listen":
                 uris = _decode_listening(params).notifications.resource_subscriptions
                 return {scope for uri in uris for scope in self._of_resource(uri)}
-{% endif %}
             case _:
                 return ()
-{% if "resources" in package.has.chosen %}
 
     def _of_resource(self, uri: str) -> frozenset[str]:
         if not (self._resources.items or self._templates.items):
@@ -115,7 +102,6 @@ class RequiredScopes:
             return _NO_SCOPES
         scopes: frozenset[str] = resource.scopes
         return scopes
-{% endif %}
 
 
 def _scopes_of_named(registry: Registry[Any], params: msgspec.Raw) -> frozenset[str]:
