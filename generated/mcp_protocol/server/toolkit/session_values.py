@@ -20,9 +20,6 @@ from ...facts import Lifecycle
 from ...protocol.connection import Connection
 from ...runtime.request_context import RequestContext
 
-VISIBILITY = "visibility in a session"
-"""The name of what sessions show, for errors: processes that share a session do not share it."""
-
 _T = TypeVar("_T")
 
 
@@ -83,8 +80,6 @@ def connection_of_session(context: RequestContext, feature: str, alternative: st
         text = f"a request of {name} belongs to no session"
     elif session.lacks:
         text = f"in {name} it needs {session.lacks}"
-    elif connection.is_shared and feature == VISIBILITY:
-        text = "the processes of this server share the session, but not that"
     else:
         return connection
     raise LocalProtocolError(f"{feature}: {text}; instead, {alternative}")

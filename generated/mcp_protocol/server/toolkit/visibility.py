@@ -23,12 +23,13 @@ from ...errors import LocalProtocolError, McpError
 from ...protocol.connection import Connection
 from ...runtime.request_context import RequestContext
 from .registry import Item, ItemRegistries, Registered, checked_tags
-from .session_values import VISIBILITY, connection_of_session
+from .session_values import connection_of_session
 
 if TYPE_CHECKING:
     from .dispatcher import Dispatcher
 
 _MOST_RULES = 100  # of one session
+_VISIBILITY = "visibility in a session"
 _SCOPES_INSTEAD = 'give the items scopes, and the server forbidden_items="hidden"'
 
 _logger = logging.getLogger(__name__)
@@ -92,7 +93,7 @@ class SessionVisibility:
         Raises:
             LocalProtocolError: The request belongs to no session.
         """
-        connection = connection_of_session(self.request_context, VISIBILITY, _SCOPES_INSTEAD)
+        connection = _connection_of(self.request_context)
         await _set_rules(self._registries, self.request_context, connection, ())
 
 
@@ -178,16 +179,31 @@ async def _switch_in_session(
         LocalProtocolError: The request belongs to no session, or the session has too many rules.
     """
     tags = checked_tags(tags)
-    connection = connection_of_session(request, VISIBILITY, _SCOPES_INSTEAD)
+    connection = _connection_of(request)
     _check_registered(registries, names, tags)
     rule = Rule(frozenset(names), tags, enabled)
     before = _rules_of(registries).by_connection.get(connection, ())
     others = [each for each in before if each[:2] != rule[:2]]
     if len(others) >= _MOST_RULES:
         raise LocalProtocolError(
-            f"{VISIBILITY}: expected at most {_MOST_RULES} rules; reset_visibility removes them"
+            f"{_VISIBILITY}: expected at most {_MOST_RULES} rules; reset_visibility removes them"
         )
     await _set_rules(registries, request, connection, (*others, rule))
+
+
+def _connection_of(request: RequestContext) -> Connection:
+    """The connection of the session that a request belongs to.
+
+    Raises:
+        LocalProtocolError: It belongs to none, or processes share the session.
+    """
+    connection = connection_of_session(request, _VISIBILITY, _SCOPES_INSTEAD)
+    if connection.is_shared:
+        raise LocalProtocolError(
+            f"{_VISIBILITY}: the processes of this server share the session, but not that; instead,"
+            f" {_SCOPES_INSTEAD}"
+        )
+    return connection
 
 
 async def _set_rules(
