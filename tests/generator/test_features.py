@@ -470,6 +470,44 @@ def test_the_manifest_records_features_and_update_changes_them(
     ]
 
 
+def test_a_project_names_features_as_the_option_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    table = f'[tool.mcpgen]\noutput = "pkg"\nrevisions = ["{MIDDLE}"]\nparts = ["server"]\n'
+    table += 'transports = ["stdio"]\n'
+    for words, left_out in (
+        ('"none", "prompts", "serve"', ("resources", "completions", "visibility", "state")),
+        ('"-prompts"', ("prompts",)),
+        ('"direct"', ()),
+    ):
+        (tmp_path / "pyproject.toml").write_text(f"{table}features = [{words}]\n")
+        assert run("check").code == 1
+        assert run().code == 0
+        assert run("check").code == 0
+        recorded = json.loads((tmp_path / "pkg" / manifest.NAME).read_text())["options"]["features"]
+        assert recorded == [*(["direct"] if not left_out else []), *(f"-{n}" for n in left_out)]
+
+
+USES_ALL = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from weather.server import server
+assert {*server._dispatcher.handlers} >= {"tools/call", "resources/read", "prompts/get"}
+"""
+
+
+def test_a_new_server_has_the_features_that_it_uses(tmp_path: Path) -> None:
+    words = ("new", "server", "weather", "-q", "-r", MIDDLE, "--features", "none")
+    assert run(*words, "--transport", "stdio", cwd=tmp_path).code == 0
+    project = tmp_path / "weather"
+    settings = (project / "pyproject.toml").read_text("utf-8")
+    assert 'features = ["none", "prompts", "resources"]' in settings
+    assert run("check", "weather", cwd=tmp_path).code == 0
+    command = [sys.executable, "-c", USES_ALL, str(project / "src")]
+    subprocess.run(command, check=True, cwd=tmp_path)
+
+
 def test_git_is_told_what_is_generated_unless_a_setting_says_no(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
