@@ -440,6 +440,7 @@ def test_a_feature_without_its_part_is_refused() -> None:
     facts = [spec_of(NEWEST).facts]
     for part, name, needs in (
         ("server", "groups", "client"),
+        ("client", "prompts", "server"),
         ("types", "trace", "client or server"),
         ("client", "inspector", "client and http and server"),
     ):

@@ -463,6 +463,11 @@ def selection(
         _feature_names(features),
         _form(runtime),
     )
+    named = {name.removeprefix("+") for name in _split(features)}
+    for feature in FEATURES:
+        lacks_server = "server" in feature.parts and not {ALL, "server"} & {*chosen.parts}
+        if feature.is_default and feature.name in named and lacks_server:
+            raise UsageError(f"--features: {feature.name} needs server in the package")
     peers = {ALL, *_PEERS}.intersection(chosen.parts)
     if not peers and all(name[0] == "-" for name in chosen.features):
         chosen = replace(chosen, features=(ALL,))  # there are none for types alone
