@@ -337,7 +337,7 @@ WITHOUT_RESOURCES = tuple(f"-{name}" for name in DEFAULTS if name != "resources"
         ((), (), ()),
         (("auth", "-prompts"), (), ("auth", "-prompts")),
         (("auth", "-prompts"), ("groups,mount",), ("groups", "mount")),
-        (("auth",), ("none,mount",), ("mount", *WITHOUT_RESOURCES)),
+        (("auth",), ("none,skills",), ("skills", *WITHOUT_RESOURCES)),
         (("auth",), ("+mount",), ("auth", "mount")),
         (("auth", "mount"), ("-auth",), ("mount",)),
         (("auth",), ("-auth",), ()),
