@@ -160,7 +160,7 @@ _NAMES = {
         "ToolUseResult",
     ),
     ".server.toolkit.dependencies": ("Depends",),
-    ".server.toolkit.prompts": ("Completion",),
+    ".server.toolkit.completions": ("Completion",),
     ".server.toolkit.content": (
         "Annotations",
         "Audio",

@@ -170,7 +170,7 @@ from .server.toolkit.client_features.sampling_and_roots import (
     ToolUseResult as ToolUseResult,
 )
 from .server.toolkit.dependencies import Depends as Depends
-from .server.toolkit.prompts import Completion as Completion
+from .server.toolkit.completions import Completion as Completion
 from .server.toolkit.content import (
     Annotations as Annotations,
     Audio as Audio,

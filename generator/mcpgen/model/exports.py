@@ -191,7 +191,7 @@ EXPORTS = (
         "ToolUseResult",
     ),
     _export(".server.toolkit.dependencies", "dependencies", "Depends"),
-    _export(".server.toolkit.prompts", "server", "Completion"),
+    _export(".server.toolkit.completions", "completions", "Completion"),
     _export(
         ".server.toolkit.content",
         "server",
@@ -236,7 +236,7 @@ EXPORTS = (
     ),
     _export(".server.toolkit.tool_discovery", "discovery", "ToolSearch"),
     _export(".server.toolkit.registry", "server", "CacheHint"),
-    _export(".server.toolkit.resources", "server", "AnyPath"),
+    _export(".server.toolkit.resources", "resources", "AnyPath"),
     _export(_SERVER, "server", "Server"),
     _export(_PROXIES, "proxy", "Server"),
     _export(

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from mcp_protocol.server.toolkit.completions import Completion
 from mcp_protocol.server.toolkit.content import (
     Audio,
     Contents,
@@ -19,7 +20,6 @@ from mcp_protocol.server.toolkit.content import (
     Text,
 )
 from mcp_protocol.server.toolkit.context import Context
-from mcp_protocol.server.toolkit.prompts import Completion
 from mcp_protocol.server.toolkit.server import Server
 from package.wire import ALL, PER_REQUEST, facts, speaking_to
 

@@ -173,7 +173,7 @@ def test_a_text_costs_no_conversion() -> None:
             count += event == "call" and "mcp_protocol" in frame.f_code.co_filename
 
         server = returning(annotation, "x")
-        tool = server._registries.tools.find("give")
+        tool = server._dispatcher.registries.tools.find("give")
         assert tool is not None
         results = _builder()
         tool.function = _immediate
