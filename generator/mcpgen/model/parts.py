@@ -246,6 +246,7 @@ class Features:
         draft_headers: The headers of a draft, in sessions.
         several: More than one revision.
         tasks: Tasks, in a revision or in an extension.
+        tasks_both_ways: Tasks for which either side may ask, in a revision.
         extensions: Identifiers of the extensions beside its revisions.
         models: What its models are written for.
         chosen: The features by name, those included that others bring.
@@ -264,6 +265,7 @@ class Features:
     draft_headers: bool
     several: bool
     tasks: bool = False
+    tasks_both_ways: bool = False
     extensions: frozenset[str] = frozenset()
     models: Library = "msgspec"
     chosen: frozenset[str] = frozenset()
@@ -288,6 +290,11 @@ class Features:
         return tuple(
             each for each in FEATURES if each.name not in self.chosen and self._can_have(each)
         )
+
+    @property
+    def mutual_tasks(self) -> bool:
+        """Whether clients and servers ask each other for tasks."""
+        return self.tasks_both_ways and "tasks" in self.chosen
 
     def lacks(self, name: str) -> bool:
         """Whether it could have a feature and has not."""
@@ -332,6 +339,8 @@ class Features:
             "client+http": self.client and self.any_http,
             "client+stdio": self.client and self.stdio,
             "server+http": self.server and self.any_http,
+            "mutual-tasks+client": self.mutual_tasks and self.client,
+            "mutual-tasks+server": self.mutual_tasks and self.server,
         }
         beside = {f"{each}+{name}": has[name] for each in self.extensions for name in _PEERS}
         own = (name for name, present in {**has, **beside}.items() if present)
@@ -484,6 +493,7 @@ def features(
     http_sse = peer and available["http+sse"] and "http+sse" in wanted
     # HTTP+SSE brings Streamable HTTP where a revision has it: the two share their modules.
     http = peer and available["http"] and ("http" in wanted or http_sse)
+    both_ways = any(row.meta.related_task is not None for row in facts)
     package = Features(
         protocol=peer or "protocol" in parts,
         client="client" in parts,
@@ -496,8 +506,8 @@ def features(
         param_headers=http and any(row.headers.param_prefix is not None for row in facts),
         draft_headers=http and any(row.draft.method is not None for row in facts),
         several=len(facts) > 1,
-        tasks=_TASKS_EXTENSION in extensions
-        or any(row.meta.related_task is not None for row in facts),
+        tasks=_TASKS_EXTENSION in extensions or both_ways,
+        tasks_both_ways=both_ways,
         extensions=frozenset(extensions),
         models=chosen.models,
         installed=chosen.runtime == "installed",

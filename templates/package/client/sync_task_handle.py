@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from ..runtime.task_handle import TaskHandle, TaskUpdate
 from .sync import ClientThread
-from .task_handle import TaskHandle, TaskUpdate
 
 
 class SyncTaskHandle:
