@@ -47,7 +47,7 @@ class Person(ClientHandlers):
     def __init__(self) -> None:
         self.go = anyio.Event()
         self.begun = anyio.Event()
-        self.cancelled = anyio.Event()
+        self.stopped = anyio.Event()
         self.answers: dict[str, Any] = dict(RESULTS)
         self.reports: list[float] = []
 
@@ -62,7 +62,7 @@ class Person(ClientHandlers):
         try:
             await self.go.wait()
         except BaseException:
-            self.cancelled.set()
+            self.stopped.set()
             raise
         for report in self.reports:
             await ctx.progress(report, 2, "half")
@@ -91,11 +91,11 @@ async def begin(server: Requestor, method: str = ELICIT, task: Any = None, **met
 )
 async def test_a_client_declares_the_requests_that_may_be_tasks() -> None:
     flags: dict[str, Any] = {"list": {}, "cancel": {}}
-    both = {"elicitation": {"create": {}}, "sampling": {"createMessage": {}}}
+    both: dict[str, Any] = {"elicitation": {"create": {}}, "sampling": {"createMessage": {}}}
     async with asking_server(Person(), tasks=True) as server:
         assert server.capabilities["tasks"] == {**flags, "requests": both}
     async with asking_server(Elicits(), tasks=ClientTasks()) as server:
-        requests = {"elicitation": {"create": {}}}
+        requests: dict[str, Any] = {"elicitation": {"create": {}}}
         assert server.capabilities["tasks"] == {**flags, "requests": requests}
     async with asking_server(None, tasks=True) as server:
         assert "tasks" not in server.capabilities
@@ -209,7 +209,7 @@ async def test_the_end_of_its_time_stops_a_task_of_a_client() -> None:
     async with asking_server(person, tasks=True) as server:
         task = await begin(server, task={"ttl": 50})
         with anyio.fail_after(5):
-            await person.cancelled.wait()
+            await person.stopped.wait()
         await anyio.wait_all_tasks_blocked()
         for about in ABOUT:
             assert await server.code(about, {"taskId": task["taskId"]}) == -32602
@@ -292,7 +292,7 @@ async def test_a_cancelled_task_of_a_client_stays_cancelled() -> None:
         await person.begun.wait()
         assert (await server.result("tasks/cancel", {"taskId": task_id}))["status"] == "cancelled"
         with anyio.fail_after(5):
-            await person.cancelled.wait()
+            await person.stopped.wait()
         told = await server.called("notifications/tasks/status")
         assert told["params"]["status"] == "cancelled"
         person.go.set()
@@ -391,7 +391,7 @@ async def test_handlers_of_tasks_end_with_the_session() -> None:
     async with asking_server(person, tasks=True) as server:
         await begin(server)
         await person.begun.wait()
-    assert person.cancelled.is_set()
+    assert person.stopped.is_set()
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])

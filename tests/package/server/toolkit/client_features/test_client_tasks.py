@@ -5,7 +5,7 @@ Source: basic/utilities/tasks (2025-11-25).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import anyio
@@ -24,7 +24,6 @@ from mcp_protocol import (
     TaskHandle,
     Tasks,
     TaskUpdate,
-    ToolError,
 )
 from package.live import live
 from package.requestor import ACCEPTED, RELATED, REVISION, Name, Requestor, requestor
@@ -36,7 +35,8 @@ ELICIT, SAMPLE = "elicitation/create", "sampling/createMessage"
 MESSAGE = {"role": "assistant", "content": {"type": "text", "text": "Hello"}, "model": "m"}
 REQUESTS: dict[str, Any] = {"elicitation": {"create": {}}, "sampling": {"createMessage": {}}}
 ABLE: dict[str, Any] = {
-    **{"elicitation": {"form": {}}, "sampling": {}},
+    "elicitation": {"form": {}},
+    "sampling": {},
     "tasks": {"cancel": {}, "list": {}, "requests": REQUESTS},
 }
 FAST = ClientTasks(poll_interval=0.05)
@@ -133,13 +133,13 @@ class Person(ClientHandlers):
 
     def __init__(self) -> None:
         self.go = anyio.Event()
-        self.cancelled = anyio.Event()
+        self.stopped = anyio.Event()
 
     async def elicit(self, params: Any, ctx: Any) -> Any:
         try:
             await self.go.wait()
         except BaseException:
-            self.cancelled.set()
+            self.stopped.set()
             raise
         return ACCEPTED
 
@@ -263,7 +263,7 @@ async def test_a_server_cancels_the_task_of_a_client_by_a_request() -> None:
     async with live(work.server, REVISION, handlers=person, tasks=FAST) as (client, record):
         assert (await client.call_tool("cancels")).data == "cancelled"
         with anyio.fail_after(5):
-            await person.cancelled.wait()
+            await person.stopped.wait()
         assert len(record.received_as("tasks/cancel")) == 1
         assert record.received_as("notifications/cancelled") == []
     without = {**ABLE, "tasks": {"requests": REQUESTS}}
