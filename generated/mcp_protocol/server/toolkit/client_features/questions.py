@@ -5,7 +5,7 @@
 # ruff: noqa - a file that fixes change counts as edited
 """Questions of a handler to the client, with the same calls in every revision.
 
-Source: client/elicitation, client/sampling, client/roots; basic/patterns/mrtr (2026-07-28).
+Source: client/elicitation, client/sampling, client/roots; basic/patterns/mrtr.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class ClientQuestions:
     def input_responses(self) -> Mapping[str, Any]:
         """Answers to an earlier `InputRequired`, as wire objects by its keys.
 
-        Source: basic/patterns/mrtr (2026-07-28).
+        Source: basic/patterns/mrtr.
         """
         return self.multi_round_trip().responses
 
@@ -85,7 +85,7 @@ class ClientQuestions:
         A request with a state that this server did not sign for it, that was altered or that has
         expired, is refused before the handler runs.
 
-        Source: basic/patterns/mrtr (2026-07-28).
+        Source: basic/patterns/mrtr.
         """
         return self.multi_round_trip().state
 

@@ -295,7 +295,7 @@ async def test_a_tool_follows_the_task_of_a_client() -> None:
     "tasks.no-related-task-in-requests",
     revisions=(REVISION,),
 )
-async def test_a_task_within_a_task_names_the_outer_one_in_its_question() -> None:
+async def test_a_task_within_a_task_names_the_outer_one_to_ask() -> None:
     person, work = Person(), Asking()
     async with live(work.server, REVISION, handlers=person, tasks=FAST) as (client, record):
         handle = await client.call_tool("asks_within_a_task", task=True)
