@@ -339,17 +339,21 @@ class Features:
             "client+http": self.client and self.any_http,
             "client+stdio": self.client and self.stdio,
             "server+http": self.server and self.any_http,
-            "mutual-tasks+client": self.mutual_tasks and self.client,
-            "mutual-tasks+server": self.mutual_tasks and self.server,
         }
         beside = {f"{each}+{name}": has[name] for each in self.extensions for name in _PEERS}
         own = (name for name, present in {**has, **beside}.items() if present)
         return self.parts_of(self.chosen).union(own)
 
     def parts_of(self, names: Iterable[str]) -> frozenset[str]:
-        """Features, and the sides of each that a package has, as in `auth+client`."""
+        """Features, and the sides of each that a package has, as in `auth+client`.
+
+        Those of tasks for which either side may ask are `tasks+mutual+client` and its like.
+        """
         sides = [name for name in _PEERS if getattr(self, name)]
-        return frozenset(part for each in names for part in (each, *(f"{each}+{s}" for s in sides)))
+        parts = {part for each in names for part in (each, *(f"{each}+{s}" for s in sides))}
+        if "tasks" in parts and self.tasks_both_ways:
+            parts.update(f"tasks+mutual+{side}" for side in sides)
+        return frozenset(parts)
 
 
 def selection(
