@@ -348,7 +348,6 @@ async def test_a_long_list_of_tasks_of_a_client_has_pages() -> None:
 
 @pytest.mark.requirement(
     "tasks.progress-token-lifetime",
-    "tasks.progress-stops",
     "tasks.related-task-everywhere",
     revisions=(REVISION,),
 )
@@ -366,6 +365,28 @@ async def test_progress_of_a_task_of_a_client_names_it() -> None:
         assert [each["params"] for each in reports] == [
             {"progress": 1, "total": 2, "message": "half", **about}
         ]
+
+
+@pytest.mark.requirement("tasks.progress-stops", "tasks.cancel-stays", revisions=(REVISION,))
+async def test_a_cancelled_handler_that_goes_on_reports_nothing() -> None:
+    class Stubborn(Person):
+        async def _answer(self, method: str, ctx: Any) -> Any:
+            with anyio.CancelScope(shield=True):
+                await self.go.wait()
+                await ctx.progress(1)
+                self.stopped.set()
+            return ACCEPTED
+
+    person = Stubborn()
+    async with asking_server(person, tasks=True) as server:
+        task_id = (await begin(server, progressToken="p"))["taskId"]
+        await server.result("tasks/cancel", {"taskId": task_id})
+        assert await server.code("tasks/result", {"taskId": task_id}) == -32602
+        person.go.set()
+        await person.stopped.wait()
+        assert (await server.result("tasks/get", {"taskId": task_id}))["status"] == "cancelled"
+        methods = [each.get("method") for each in server.inbox]
+        assert methods == ["notifications/tasks/status"]
 
 
 @pytest.mark.requirement("tasks.limit-concurrent", revisions=(REVISION,))
