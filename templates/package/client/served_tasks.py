@@ -155,6 +155,9 @@ class TaskApplication(ClientApplication):
             await self._end(task, changes)
         finally:
             del self._running[task_id]
+            if not task.is_over:  # the process of the server was replaced
+                with anyio.CancelScope(shield=True):
+                    await self._change(task, {"status": "cancelled"})
 
     async def _created(self, context: RequestContext) -> TaskRecord:
         """The record of a new task, stored."""

@@ -6,6 +6,7 @@ Source: basic/utilities/tasks (2025-11-25).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import anyio
@@ -24,6 +25,7 @@ from mcp_protocol import (
     TaskHandle,
     Tasks,
     TaskUpdate,
+    connect,
 )
 from package.live import live
 from package.requestor import ACCEPTED, RELATED, REVISION, Name, Requestor, requestor
@@ -345,6 +347,31 @@ async def test_a_handle_outlives_the_call_that_began_its_task() -> None:
         assert (await client.call_tool("begins")).data == "begun"
         person.go.set()
         assert (await client.call_tool("ends")).data == "completed"
+
+
+async def test_a_client_cancels_its_tasks_when_another_server_takes_over() -> None:
+    person, work = Person(), Asking()
+    async with live(work.server, REVISION, handlers=person, tasks=FAST) as (client, _):
+        assert (await client.call_tool("begins")).data == "begun"
+        client._peer.peer_replaced()  # as a server process that was restarted has it
+        with anyio.fail_after(5):
+            await person.stopped.wait()
+        assert (await client.call_tool("ends")).data == "cancelled"
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_over_http_a_client_works_on_tasks(anyio_backend: str) -> None:
+    person, work = Person(), Asking()
+    person.go.set()
+    async with anyio.create_task_group() as group:
+        serve = partial(work.server.run_async, http="127.0.0.1:0", banner=False)
+        url = await group.start(serve)
+        async with connect(url, revision=REVISION, handlers=person, tasks=FAST) as client:
+            for tool, expected in (("asks", "Ada"), ("samples", "Hello")):
+                assert (await client.call_tool(tool)).data == expected
+            within = await client.call_tool("asks_within_a_task", task=True)
+            assert (await within.result()).data == "Ada"
+        group.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize(
