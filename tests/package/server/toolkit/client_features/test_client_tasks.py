@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 import anyio
+import anyio.from_thread
 import pytest
 
 from mcp_protocol import (
@@ -21,6 +22,7 @@ from mcp_protocol import (
     RemoteProtocolError,
     RequestCancelledError,
     RequestTimeoutError,
+    Sampled,
     Server,
     TaskHandle,
     Tasks,
@@ -349,7 +351,21 @@ async def test_a_handle_outlives_the_call_that_began_its_task() -> None:
         assert (await client.call_tool("ends")).data == "completed"
 
 
-async def test_a_client_cancels_its_tasks_when_another_server_takes_over() -> None:
+async def test_a_plain_function_waits_for_a_task_of_the_client() -> None:
+    person, server = Person(), Server("asking")
+    person.go.set()
+
+    @server.tool
+    def asks(ctx: Context) -> str:
+        task: Any = ctx.sample("Hello?", task=True)
+        message: Sampled = anyio.from_thread.run(task.result)
+        return message.text
+
+    async with live(server, REVISION, handlers=person, tasks=FAST) as (client, _):
+        assert (await client.call_tool("asks")).data == "Hello"
+
+
+async def test_tasks_are_cancelled_when_another_server_takes_over() -> None:
     person, work = Person(), Asking()
     async with live(work.server, REVISION, handlers=person, tasks=FAST) as (client, _):
         assert (await client.call_tool("begins")).data == "begun"
