@@ -252,4 +252,4 @@ def test_the_tasks_extension_has_its_modules_in_the_runtime(tmp_path: Path, root
     assert run("-q", *words, "--extension", "tasks").code == 0
     code = "from pkg import Server, Tasks; print(type(Tasks(Server('s')).store).__module__)"
     shown = python(tmp_path, code, root / "generated")
-    assert shown.stdout == "mcp_protocol.server.toolkit.task_store\n"
+    assert shown.stdout == "mcp_protocol.runtime.task_store\n"

@@ -289,7 +289,7 @@ async def test_a_handle_cancels_its_task_by_a_request() -> None:
         handle = await client.call_tool("t", task=True)
         with pytest.raises(MissingCapabilityError, match=r"tasks\.cancel"):
             await handle.cancel()
-        with pytest.raises(LocalProtocolError, match="handlers of the client"):
+        with pytest.raises(LocalProtocolError, match="handlers answer"):
             await handle.answer({})
 
 
