@@ -199,6 +199,10 @@ class SessionEndpoint:
         finally:
             self._quotas.in_flight += 1  # returned by the caller
 
+    def load(self, request: http.HttpRequest) -> Awaitable[None] | None:
+        """Has the session of a request at hand, where processes share sessions; `None` if it is."""
+        return None
+
     def read(
         self, request: http.HttpRequest, message: jsonrpc.Request
     ) -> tuple[PlainRequest, HttpSession] | None:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Any
 
 import anyio
@@ -135,12 +135,13 @@ class SharedSession(HttpSession):
 
     async def store_changes(self) -> None:
         """Store what messages have changed. A failure is logged: the next message tries again."""
-        if self._has_changed():
+        if self.has_changed():
             async with self._storing:
-                if self._has_changed():  # and another message has not stored it meanwhile
+                if self.has_changed():  # and another message has not stored it meanwhile
                     await self._store_all()
 
-    def _has_changed(self) -> bool:
+    def has_changed(self) -> bool:
+        """Whether messages have changed what is not stored yet."""
         session, record = self._negotiated, self.record
         return (
             session is not self._seen
@@ -361,7 +362,7 @@ class SharedEndpoint(SessionEndpoint):
     ) -> None:
         """Respond to one POST; see `SessionEndpoint.post`."""
         if self.named_session(request) is not None:
-            session = await self._adopt(request)
+            session = request.session or await self._adopt(request)
             if isinstance(session, SharedSession):
                 try:
                     own = await self._route(session, messages, body)
@@ -464,9 +465,19 @@ class SharedEndpoint(SessionEndpoint):
             if isinstance(session, SharedSession):
                 await self._load_again(session)
 
+    def load(self, request: http.HttpRequest) -> Awaitable[None] | None:
+        """Loads the record of the session that a POST names; `None` if it names none."""
+        return self._load(request) if self._session_key in request.headers else None
+
+    async def _load(self, request: http.HttpRequest) -> None:
+        request.session = await self._adopt(request)
+
     def _plain_session(self, request: http.HttpRequest) -> HttpSession | None:
-        """None: a record is loaded first, which has to wait."""
-        return None
+        """The session of a POST for which its record was loaded, if all changes are stored."""
+        session = request.session
+        if not isinstance(session, SharedSession) or session.has_changed():
+            return None
+        return super()._plain_session(request)
 
     def _session_of(self, connection: ServerConnection, request: http.HttpRequest) -> HttpSession:
         session = super()._session_of(connection, request)
