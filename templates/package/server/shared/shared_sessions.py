@@ -193,7 +193,7 @@ class SharedSession(HttpSession):
         if self._held and not self.record.listener:
             await self.listen()
         if self._held and self._is_listener:
-            self.queue.send_by(self._background.start_soon)
+            self.queue.send_by(self._background.start_together)
         else:
             self.queue.hold()
         await self._forward_pending()
