@@ -148,7 +148,7 @@ class TaskScope:
             self.start_soon(self._run_together)
 
     async def _run_together(self) -> None:
-        """Run one function after the other; the first that waits leaves the rest to another task."""
+        """Run one after the other; the first that has to wait leaves the rest to another task."""
         has_left = False
 
         def leave() -> None:
