@@ -2,6 +2,10 @@
 
 The floor is the same server without an engine. CPU time is that of the servers, and of the engine
 where the row says so.
+
+The capacity model says how long a call takes by the clock: as long as what is used up first, which
+is a process, since each has one thread that counts, or all cores. Its inputs are the seconds of CPU
+time of a call in one worker, the engine and the load generator; what several workers reach follows.
 """
 
 from __future__ import annotations
@@ -17,7 +21,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from functools import partial
-from typing import cast
+from typing import NamedTuple, cast
 from urllib.parse import urlsplit
 
 from .processes import ROOT
@@ -32,11 +36,14 @@ from .calls import HANDSHAKE, PER_REQUEST, many_at_once
 from .http_calls import CONNECTIONS, event_loop
 from .http_memory import kibibytes
 from .load import Lane, Load
-from .measure import FLOOR, OURS, AtMost, Line, RateOf, Within, medians_async
+from .measure import FLOOR, OURS, AtMost, Line, Near, RateOf, Within, medians_async, shown
 from .our_server import server as announced
 from .serving import ENGINE_VARIABLE, HttpServer, serving
 
 WORKERS = 4
+PREDICTED = (1, 2, 4)
+"""Numbers of workers whose calls per second the capacity model predicts."""
+
 LISTENERS = 1_000
 ANNOUNCEMENTS = 20
 CALLS = 3_200
@@ -103,6 +110,7 @@ def shared_state(rounds: int) -> Iterable[Line]:
             shared = [stack.enter_context(serving("shared")) for _ in range(WORKERS)]
             alone = [stack.enter_context(serving(OURS)) for _ in range(WORKERS)]
             yield from calls(runner, engine, shared, alone, rounds)
+            yield from capacity(runner, engine, shared, rounds)
             yield announcements(runner, engine, shared)
             size = runner.run(session_size(engine, shared[0]))
             most = Within(2048.0, kibibytes)
@@ -211,6 +219,63 @@ async def spread_cpu_time(
     return (sum(each.cpu_time() for each in processes) - started) / CALLS
 
 
+class Cost(NamedTuple):
+    """What a call in a session takes.
+
+    Attributes:
+        worker: Seconds of CPU time of the workers.
+        engine: Likewise, of the engine.
+        load: Likewise, of this process, which sends the calls.
+        commands: Commands to the engine.
+    """
+
+    worker: float
+    engine: float
+    load: float
+    commands: float
+
+    def seconds(self, workers: int, cores: int) -> float:
+        """Seconds by the clock: the capacity model."""
+        together = (self.worker + self.engine + self.load) / cores
+        return max(self.worker / workers, self.engine, self.load, together)
+
+
+def capacity(
+    runner: asyncio.Runner, engine: Engine, shared: Sequence[HttpServer], rounds: int
+) -> Iterable[Line]:
+    """Rows on calls of several workers by the clock, and as the cost of calls of one predicts."""
+    costs: list[Cost] = []
+    times: dict[int, list[float]] = {count: [] for count in PREDICTED}
+    for _ in range(rounds):
+        costs.append(runner.run(cost_of_call(engine, shared[:1])))
+        for count, taken in times.items():
+            taken.append(runner.run(spread_time(shared[:count], True)))
+    cost = Cost(*map(statistics.median, zip(*costs, strict=True)))
+    cores = len(os.sched_getaffinity(0))
+    note = (
+        f"from {shown(cost.worker)} of a worker, {shown(cost.engine)} of the engine for "
+        f"{cost.commands:.2f} commands, {shown(cost.load)} of the load, {cores} cores"
+    )
+    for count, taken in times.items():
+        both = {OURS: statistics.median(taken), FLOOR: cost.seconds(count, cores)}
+        name = f"time of a call, {count} processes, against the capacity model"
+        yield Line(name, both, (Near(FLOOR, 0.15),), note)
+
+
+async def cost_of_call(engine: Engine, servers: Sequence[HttpServer]) -> Cost:
+    """What one of many calls takes that reach any of the servers."""
+    database = HttpServer(engine.url, engine.pid)
+
+    def spent() -> Cost:
+        worker = sum(each.cpu_time() for each in servers)
+        commands = figure(engine, "stats", "total_commands_processed")
+        return Cost(worker, database.cpu_time(), time.process_time(), commands)
+
+    before = spent()
+    await spread_time(servers, True)
+    return Cost(*((now - then) / CALLS for now, then in zip(spent(), before, strict=True)))
+
+
 def announcements(runner: asyncio.Runner, engine: Engine, shared: Sequence[HttpServer]) -> Line:
     """The row on changes that a process outside announces."""
     seconds = sorted(runner.run(heard_after(engine, shared)))
@@ -248,16 +313,16 @@ async def session_size(engine: Engine, server: HttpServer) -> float:
     """Bytes of the engine for one more session."""
     load = Load(server.url, HANDSHAKE)
     await load.session()
-    before = used_memory(engine)
+    before = figure(engine, "memory", "used_memory")
     for _ in range(SESSIONS):
         await load.session()
     load.close()
-    return (used_memory(engine) - before) / SESSIONS
+    return (figure(engine, "memory", "used_memory") - before) / SESSIONS
 
 
-def used_memory(engine: Engine) -> int:
-    """Bytes that the engine has allocated."""
-    match = re.search(r"used_memory:(\d+)", engine.ask("INFO", "memory"))
+def figure(engine: Engine, section: str, name: str) -> int:
+    """A number that the engine tells of itself: bytes it has allocated, commands it has run."""
+    match = re.search(rf"{name}:(\d+)", engine.ask("INFO", section))
     assert match is not None
     return int(match[1])
 

@@ -546,10 +546,10 @@ class LifespanState:
                 return self._serve_loaded(loading, post, call, body, scope)
         return self._serve_call(post, call, body, scope)
 
-    async def _serve_loaded(self, loading: Awaitable[None], *call: Any) -> bool:
+    async def _serve_loaded(self, loading: Awaitable[Any], post: Post, *call: Any) -> bool:
         """Serve a call by its plan when its session is loaded; whether it was served."""
-        await loading
-        served = self._serve_call(*call)
+        post[0].session = await loading
+        served = self._serve_call(post, *call)
         return served is not None and await served
 
     def _serve_call(

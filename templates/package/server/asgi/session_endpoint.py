@@ -194,8 +194,8 @@ class SessionEndpoint:
         finally:
             self._quotas.in_flight += 1  # returned by the caller
 
-    def load(self, request: http.HttpRequest) -> Awaitable[None] | None:
-        """Has the session of a request at hand, where processes share sessions; `None` if it is."""
+    def load(self, request: http.HttpRequest) -> Awaitable[HttpSession | HttpResponse] | None:
+        """Loads the session of a request, or its refusal, where processes share sessions."""
         return None
 
     def read(

@@ -465,17 +465,14 @@ class SharedEndpoint(SessionEndpoint):
             if isinstance(session, SharedSession):
                 await self._load_again(session)
 
-    def load(self, request: http.HttpRequest) -> Awaitable[None] | None:
+    def load(self, request: http.HttpRequest) -> Awaitable[HttpSession | HttpResponse] | None:
         """Loads the record of the session that a POST names; `None` if it names none."""
-        return self._load(request) if self._session_key in request.headers else None
-
-    async def _load(self, request: http.HttpRequest) -> None:
-        request.session = await self._adopt(request)
+        return self._adopt(request) if self._session_key in request.headers else None
 
     def _plain_session(self, request: http.HttpRequest) -> HttpSession | None:
         """The session of a POST for which its record was loaded, if all changes are stored."""
         session = request.session
-        if not isinstance(session, SharedSession) or session.has_changed():
+        if session is None or isinstance(session, HttpResponse) or session.has_changed():
             return None
         return super()._plain_session(request)
 
@@ -513,18 +510,19 @@ class SharedEndpoint(SessionEndpoint):
                 record = await self._store.load(identifier, self._idle)
             except SharedStateError:
                 return http_response.unavailable(_UNREACHABLE)
-        session = self.registry.get(identifier)
-        if record is None and isinstance(session, SharedSession):
+        # To check its class, that of a protocol, would cost a microsecond of each call.
+        session: Any = self.registry.get(identifier)
+        if record is None and session is not None:
             session.is_ended = True
             await self.registry.end(session)
         if record is None or record.owner != self._owner() or record.revision not in self.revisions:
             return http_response.unknown_session(self._facts.http.unknown_session)
         if session is None:
             return await self._add_session(identifier, record, request)
-        assert isinstance(session, SharedSession)
         self.registry.touch(session)
         session.take_record(record)
-        return session
+        adopted: SharedSession = session
+        return adopted
 
     async def _add_session(
         self, identifier: str, record: SessionRecord, request: http.HttpRequest

@@ -1,4 +1,4 @@
-"""One connection to the engine for commands of many tasks: what they share, and what they do not."""
+"""One connection to the engine for commands of many tasks: what these share, and what not."""
 
 from __future__ import annotations
 
