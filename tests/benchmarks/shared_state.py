@@ -4,8 +4,9 @@ The floor is the same server without an engine. CPU time is that of the servers,
 where the row says so.
 
 The capacity model says how long a call takes by the clock: as long as what is used up first, which
-is a process, since each has one thread that counts, or all cores. Its inputs are the seconds of CPU
-time of a call in one worker, the engine and the load generator; what several workers reach follows.
+is a process, since each has one thread that counts, or all cores. Its inputs are seconds of CPU
+time of a call, none of them from workers that share: of one worker with as many connections as each
+will have, of the engine beside it, and of the load generator that calls sticky processes.
 """
 
 from __future__ import annotations
@@ -110,7 +111,7 @@ def shared_state(rounds: int) -> Iterable[Line]:
             shared = [stack.enter_context(serving("shared")) for _ in range(WORKERS)]
             alone = [stack.enter_context(serving(OURS)) for _ in range(WORKERS)]
             yield from calls(runner, engine, shared, alone, rounds)
-            yield from capacity(runner, engine, shared, rounds)
+            yield from capacity(runner, engine, shared, alone, rounds)
             yield announcements(runner, engine, shared)
             size = runner.run(session_size(engine, shared[0]))
             most = Within(2048.0, kibibytes)
@@ -198,13 +199,15 @@ async def loads(servers: Sequence[HttpServer], is_shared: bool) -> AsyncIterator
             load.close()
 
 
-async def spread_time(servers: Sequence[HttpServer], is_shared: bool) -> float:
+async def spread_time(
+    servers: Sequence[HttpServer], is_shared: bool, connections: int = CONNECTIONS
+) -> float:
     """Seconds per call of as many sessions as servers."""
     async with loads(servers, is_shared) as sessions:
-        calls_of_each, connections = CALLS // len(sessions), CONNECTIONS // len(sessions)
+        calls_of_each, at_once = CALLS // len(sessions), connections // len(sessions)
         started = time.perf_counter()
         await asyncio.gather(
-            *(many_at_once(load.call, calls_of_each, connections) for load in sessions)
+            *(many_at_once(load.call, calls_of_each, at_once) for load in sessions)
         )
         return (time.perf_counter() - started) / CALLS
 
@@ -220,14 +223,7 @@ async def spread_cpu_time(
 
 
 class Cost(NamedTuple):
-    """What a call in a session takes.
-
-    Attributes:
-        worker: Seconds of CPU time of the workers.
-        engine: Likewise, of the engine.
-        load: Likewise, of this process, which sends the calls.
-        commands: Commands to the engine.
-    """
+    """What a call in a session takes: seconds of CPU time, and commands to the engine."""
 
     worker: float
     engine: float
@@ -241,29 +237,43 @@ class Cost(NamedTuple):
 
 
 def capacity(
-    runner: asyncio.Runner, engine: Engine, shared: Sequence[HttpServer], rounds: int
+    runner: asyncio.Runner,
+    engine: Engine,
+    shared: Sequence[HttpServer],
+    alone: Sequence[HttpServer],
+    rounds: int,
 ) -> Iterable[Line]:
-    """Rows on calls of several workers by the clock, and as the cost of calls of one predicts."""
-    costs: list[Cost] = []
+    """Rows on calls of several workers by the clock, and as the capacity model predicts them."""
+    of_one: dict[int, list[Cost]] = {count: [] for count in PREDICTED}
     times: dict[int, list[float]] = {count: [] for count in PREDICTED}
+    sticky: list[Cost] = []
     for _ in range(rounds):
-        costs.append(runner.run(cost_of_call(engine, shared[:1])))
-        for count, taken in times.items():
-            taken.append(runner.run(spread_time(shared[:count], True)))
-    cost = Cost(*map(statistics.median, zip(*costs, strict=True)))
-    cores = len(os.sched_getaffinity(0))
-    note = (
-        f"from {shown(cost.worker)} of a worker, {shown(cost.engine)} of the engine for "
-        f"{cost.commands:.2f} commands, {shown(cost.load)} of the load, {cores} cores"
-    )
-    for count, taken in times.items():
-        both = {OURS: statistics.median(taken), FLOOR: cost.seconds(count, cores)}
-        name = f"time of a call, {count} processes, against the capacity model"
+        sticky.append(runner.run(cost_of_call(engine, alone, False)))
+        for count, costs in of_one.items():
+            costs.append(runner.run(cost_of_call(engine, shared[:1], True, CONNECTIONS // count)))
+            times[count].append(runner.run(spread_time(shared[:count], True)))
+    cores, busy = len(os.sched_getaffinity(0)), median_cost(of_one[PREDICTED[0]])
+    for count, costs in of_one.items():
+        worker, load = median_cost(costs).worker, median_cost(sticky).load
+        cost = busy._replace(worker=worker, load=load)
+        both = {OURS: statistics.median(times[count]), FLOOR: cost.seconds(count, cores)}
+        name = f"time of a call, any of {count} processes; the floor is the capacity model"
+        note = (
+            f"from {shown(worker)} of a worker, {shown(cost.engine)} of the engine for "
+            f"{cost.commands:.2f} commands, {shown(load)} of the load, {cores} cores"
+        )
         yield Line(name, both, (Near(FLOOR, 0.15),), note)
 
 
-async def cost_of_call(engine: Engine, servers: Sequence[HttpServer]) -> Cost:
-    """What one of many calls takes that reach any of the servers."""
+def median_cost(costs: Sequence[Cost]) -> Cost:
+    """The median of each part."""
+    return Cost(*map(statistics.median, zip(*costs, strict=True)))
+
+
+async def cost_of_call(
+    engine: Engine, servers: Sequence[HttpServer], is_shared: bool, connections: int = CONNECTIONS
+) -> Cost:
+    """What one of many calls takes."""
     database = HttpServer(engine.url, engine.pid)
 
     def spent() -> Cost:
@@ -272,7 +282,7 @@ async def cost_of_call(engine: Engine, servers: Sequence[HttpServer]) -> Cost:
         return Cost(worker, database.cpu_time(), time.process_time(), commands)
 
     before = spent()
-    await spread_time(servers, True)
+    await spread_time(servers, is_shared, connections)
     return Cost(*((now - then) / CALLS for now, then in zip(spent(), before, strict=True)))
 
 
