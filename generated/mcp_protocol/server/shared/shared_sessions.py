@@ -369,6 +369,7 @@ class SharedEndpoint(SessionEndpoint):
         if self.named_session(request) is not None:
             session = request.session or await self._adopt(request)
             if isinstance(session, SharedSession):
+                self.posts.observe(session)  # what is cancelled may be one of these calls
                 try:
                     own = await self._route(session, messages, body)
                 except SharedStateError:
@@ -441,6 +442,8 @@ class SharedEndpoint(SessionEndpoint):
     async def take(self, letter: SessionLetter) -> None:
         """Handle what another worker says of a session, if this one has it."""
         session = self.registry.get(letter.session)
+        if session is not None:
+            self.posts.observe(session)  # as for a message of its client
         if isinstance(letter, StreamFollowed):
             await self._take_followed(session, letter)
         elif not isinstance(session, SharedSession):
@@ -518,8 +521,7 @@ class SharedEndpoint(SessionEndpoint):
         # To check its class, that of a protocol, would cost a microsecond of each call.
         session: Any = self.registry.get(identifier)
         if record is None and session is not None:
-            session.is_ended = True
-            await self.registry.end(session)
+            await self._end(session)
         if record is None or record.owner != self._owner() or record.revision not in self.revisions:
             return http_response.unknown_session(self._facts.http.unknown_session)
         if session is None:
@@ -555,11 +557,16 @@ class SharedEndpoint(SessionEndpoint):
     async def _load_again(self, session: SharedSession) -> None:
         record = await self._store.load(session.id, self._idle)
         if record is None:
-            session.is_ended = True
-            await self.registry.end(session)
+            await self._end(session)
         else:
             session.take_record(record)
             await session.follow_listener()
+
+    async def _end(self, session: SharedSession) -> None:
+        """End what is here of a session that has ended for all workers."""
+        self.posts.observe(session)
+        session.is_ended = True
+        await self.registry.end(session)
 
     async def _route(
         self, session: SharedSession, messages: Sequence[jsonrpc.Message], body: bytes
