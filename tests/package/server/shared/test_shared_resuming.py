@@ -175,6 +175,25 @@ async def test_a_stream_of_a_lost_worker_ends_with_an_error(revision: str, engin
 
 
 @newest
+async def test_a_stream_that_another_worker_ended_is_over(revision: str, engine: Engine) -> None:
+    async with sharing(engine.url, Steps) as workers:
+        await opened(workers, revision)
+        steps = workers.servers[0]
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(steps.say)
+            async with workers.each[0].stream("POST", call(revision)) as stream:
+                await stream.message()
+                session = session_at(workers, 0)
+                [name] = session.streams
+                await endpoint_of(workers.each[1])._events.finish(session.id, name)
+                await steps.say()
+                assert await said(stream) == []
+        steps.end()
+        await eventually(lambda: not session.responses)
+        assert not session.streams
+
+
+@newest
 async def test_a_worker_ends_streams_that_it_does_not_write(revision: str, engine: Engine) -> None:
     async with sharing(engine.url, Steps) as workers:
         await opened(workers, revision)
