@@ -84,7 +84,7 @@ _NAMES = {
     ".client.task_handle": ("TaskHandle", "TaskUpdate"),
     ".client.sync_task_handle": ("SyncTaskHandle",),
     ".client.client_settings": ("Caching", "ClientLimits", "Timeouts", "Restart", "ConfigInput"),
-    ".client.server_card": ("read_server_card",),
+    ".client.card_reader": ("read_server_card",),
     ".client.sync": ("SyncStartedCall",),
     ".client.sync_client": ("SyncClient", "SyncClientHandlers", "connect_sync"),
     ".client.sync_group": ("SyncClientGroup",),

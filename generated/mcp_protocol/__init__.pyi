@@ -73,7 +73,7 @@ from .client.client_settings import (
     Restart as Restart,
     ConfigInput as ConfigInput,
 )
-from .client.server_card import read_server_card as read_server_card
+from .client.card_reader import read_server_card as read_server_card
 from .client.sync import SyncStartedCall as SyncStartedCall
 from .client.sync_client import (
     SyncClient as SyncClient,

@@ -9,7 +9,7 @@ import httpx2
 import pytest
 
 from mcp_protocol import RemoteProtocolError, RouteRequest, Server, connect, read_server_card
-from mcp_protocol.client.server_card import CARD_BYTES
+from mcp_protocol.client.card_reader import CARD_BYTES
 from mcp_protocol.errors import FrameError
 from mcp_protocol.server_card import CARD_SCHEMA, CARD_TYPE
 from package.asgi_client import asgi

@@ -691,7 +691,7 @@ class Server(AppDecorators, MethodDecorator, Overriding):
             ValueError: A member has not the form that cards have, or the path is taken.
             RuntimeError: The server is being served already.
         """
-        from ..asgi.server_card import CARD_METHODS, card_handler, card_of  # few servers have one
+        from ..asgi.card_route import CARD_METHODS, card_handler, card_of  # few servers have one
 
         described = {"name": name, "description": description}
         card = card_of(self._dispatcher.settings.info, self.revisions, url, headers, described)
