@@ -115,10 +115,10 @@ async def test_a_card_that_is_known_is_not_sent_again(known: str) -> None:
     ],
 )
 def test_a_malformed_card_is_not_published(
-    name: str, arguments: dict[str, str], refused: str
+    name: str, arguments: dict[str, Any], refused: str
 ) -> None:
     server = Server(name, "1.0")
-    members = {"url": "https://weather.example/mcp", "description": "Forecasts"} | arguments
+    members: dict[str, Any] = {"url": "https://weather.example/mcp", "description": "Forecasts"} | arguments
     with pytest.raises(ValueError, match=rf"expected a Server Card: .*{refused}`"):
         server.publish_card(**members)
 

@@ -78,12 +78,7 @@ class HostOriginValidator:
         self._allowed |= {_host(name) for name in names} - _WILDCARDS
 
     def check(self, request: HttpRequest, *, any_origin: bool = False) -> HttpResponse | None:
-        """The refusal of a request, or `None`.
-
-        Args:
-            request: The request.
-            any_origin: Whether pages of all origins may make it.
-        """
+        """The refusal of a request, or `None`; with `any_origin`, whatever its origin is."""
         bound = request.server[0] if request.server is not None else None
         headers = request.headers
         key = (headers.get(b"host"), headers.get(b"origin"), bound)
