@@ -118,7 +118,10 @@ def test_a_malformed_card_is_not_published(
     name: str, arguments: dict[str, Any], refused: str
 ) -> None:
     server = Server(name, "1.0")
-    members: dict[str, Any] = {"url": "https://weather.example/mcp", "description": "Forecasts"} | arguments
+    members: dict[str, Any] = {
+        "url": "https://weather.example/mcp",
+        "description": "Forecasts",
+    } | arguments
     with pytest.raises(ValueError, match=rf"expected a Server Card: .*{refused}`"):
         server.publish_card(**members)
 
