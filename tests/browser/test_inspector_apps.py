@@ -12,7 +12,7 @@ import re
 import shlex
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -192,7 +192,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @contextmanager
-def example(browser: Browser, name: str, folder: Path) -> Iterator[Page]:
+def example(browser: Browser, name: str, folder: Path) -> Generator[Page]:
     """The page of an inspector of an official example."""
     script = packages() / OF_NPM / name / "dist/index.js"
     target = shlex.join([*NODE, f"{script}", "--stdio"])
@@ -208,7 +208,7 @@ def page(browser: Browser, url: str) -> Iterator[Page]:
 
 
 @contextmanager
-def opened(browser: Browser, url: str) -> Iterator[Page]:
+def opened(browser: Browser, url: str) -> Generator[Page]:
     """A page of an inspector; it may report no error of its own."""
     page = browser.new_page(color_scheme="light")
     errors: list[str] = []

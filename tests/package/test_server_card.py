@@ -57,8 +57,8 @@ def serving(body: Any, kind: str = CARD_TYPE) -> httpx2.AsyncClient:
 
     def respond(request: httpx2.Request) -> httpx2.Response:
         assert request.headers["accept"] == CARD_TYPE
-        content = {"content": body} if isinstance(body, bytes) else {"json": body}
-        return httpx2.Response(200, headers={"content-type": kind}, **content)
+        content = body if isinstance(body, bytes) else json.dumps(body).encode()
+        return httpx2.Response(200, headers={"content-type": kind}, content=content)
 
     return httpx2.AsyncClient(transport=httpx2.MockTransport(respond))
 
