@@ -96,11 +96,11 @@ PEERS = (
 RIVALS = ("@modelcontextprotocol/node@2.1", "@modelcontextprotocol/server@2.4", "zod@4.6")
 """Packages of the server on Node that the benchmark compares with."""
 SCHEMAS_OF_NPM = (
-    "@anthropic-ai/mcpb@2.1.2",
-    "@modelcontextprotocol/ext-apps@2.0.4",
-    "@open-rpc/meta-schema@1.14.9",
+    *("@anthropic-ai/mcpb@2.1.2", "@modelcontextprotocol/ext-apps@2.0.4"),
+    "@modelcontextprotocol/server-basic-vanillajs@2.0.3",
+    *("@modelcontextprotocol/server-budget-allocator@2.0.3", "@open-rpc/meta-schema@1.14.9"),
 )
-"""The schema of an extension, and the schemas of bundles and of OpenRPC documents."""
+"""The schemas of an extension, of bundles and of OpenRPC documents; examples of the extension."""
 
 HISTORY = "history.tar.xz"
 """The published states of the schema, in a folder of the specification."""

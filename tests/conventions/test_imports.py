@@ -42,7 +42,7 @@ PACKAGE_LAYERS: Layers = (
     ("command_masking",),
     ("errors", "channel", "facts", "_wire"),
     ("json_schema", "other_sdks", "values", "yaml_text"),
-    ("apps", "skills", "tool_results"),
+    ("apps", "skills", "server_card", "tool_results"),
     ("revision", "revision.models", "revision.methods", "revisions", "merged_models", "models"),
     ("protocol", "framing"),
     ("auth",),

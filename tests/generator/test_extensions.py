@@ -401,6 +401,13 @@ def test_an_extension_with_a_name_needs_no_file(tmp_path: Path) -> None:
     assert f"{TASKS}" in run("check", str(tmp_path / "pkg")).out
 
 
+@pytest.mark.parametrize("prefix", ["", "io.modelcontextprotocol/"])
+def test_an_extension_without_a_schema_is_a_feature(prefix: str, tmp_path: Path) -> None:
+    done = generated(tmp_path, f"{prefix}enterprise-managed-authorization")
+    assert "enterprise-managed-authorization has no schema: write --features auth" in done.err
+    assert not (tmp_path / "pkg").exists()
+
+
 def test_an_unknown_name_is_refused_with_the_known_ones(tmp_path: Path) -> None:
     done = generated(tmp_path, "taskz")
     assert "expected the file of an extension, or one of tasks, ui, skills, got taskz" in done.err

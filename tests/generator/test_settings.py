@@ -166,10 +166,21 @@ def test_an_error_in_one_package_leaves_the_others_alone(tmp_path: Path) -> None
 
 def test_options_do_not_mix_with_settings(tmp_path: Path) -> None:
     ended = run("update", "--revision", "latest", cwd=saved(tmp_path, ONE))
-    assert (ended.code, "expected [tool.mcpgen] to say what a project has" in ended.err) == (
-        2,
-        True,
-    )
+    refusal = "pyproject.toml: [tool.mcpgen] configures this project; change it, and run mcpgen"
+    assert (ended.code, refusal in ended.err) == (2, True)
+
+
+@pytest.mark.parametrize("directory", [(), ("pkg",)])
+def test_features_of_a_project_are_added_in_its_settings(
+    directory: tuple[str, ...], tmp_path: Path
+) -> None:
+    text = f"revisions=['{OLDEST}']\nfeatures=['mount']\noutput='pkg'\n"
+    saved(tmp_path, f"[tool.mcpgen]\n{text}")
+    assert run(cwd=tmp_path).code == 0
+    before = (tmp_path / "pkg/mcpgen.json").read_bytes()
+    ended = run("update", *directory, "--features", "+trace", cwd=tmp_path)
+    assert (ended.code, 'write features = ["mount", "trace"] there' in ended.err) == (2, True)
+    assert (tmp_path / "pkg/mcpgen.json").read_bytes() == before
 
 
 def test_paths_in_settings_start_from_the_file(tmp_path: Path) -> None:

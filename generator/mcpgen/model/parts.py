@@ -217,6 +217,12 @@ FEATURES = (
         server_members=("custom_route",),
     ),
     Feature(
+        "cards",
+        frozenset({"http"}),
+        brings=("routes",),
+        server_members=("publish_card",),
+    ),
+    Feature(
         "reload",
         frozenset({"server", "http"}),
         brings=("serve",),

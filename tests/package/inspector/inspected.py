@@ -173,10 +173,10 @@ def write_server(folder: Path) -> None:
 
 
 @contextmanager
-def inspected(folder: Path, *words: str) -> Iterator[Page]:
-    """Inspect the server of a folder; in the end the process ends by itself."""
+def inspected(folder: Path, *words: str, target: str = "demo:server") -> Iterator[Page]:
+    """Inspect the server of a folder, or another one; in the end the process ends by itself."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "mcp_protocol", "inspect", "demo:server", "--web", *words],
+        [sys.executable, "-m", "mcp_protocol", "inspect", target, "--web", *words],
         cwd=folder,
         env=os.environ | {"PYTHONPATH": str(PACKAGE_ROOT)},
         stderr=subprocess.PIPE,

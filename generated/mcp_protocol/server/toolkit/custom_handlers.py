@@ -239,7 +239,7 @@ def _context_name(function: Callable[..., Any]) -> str | None:
     """
     try:
         names = list(inspect.signature(function).parameters)
-    except (TypeError, ValueError):  # refused with a reason by `signatures.read`
+    except (NameError, TypeError, ValueError):  # refused with a reason by `signatures.read`
         return None
     if len(names) == 1:
         return names[0] if names[0] in ("ctx", "context") else None

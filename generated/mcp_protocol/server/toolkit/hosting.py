@@ -32,6 +32,8 @@ from .required_scopes import RequiredScopes
 from .signatures import is_coroutine_function
 
 if TYPE_CHECKING:
+    from weakref import WeakSet
+
     from anyio.abc import TaskStatus
 
     from ...protocol import jsonrpc
@@ -86,6 +88,7 @@ class Hosting:
     _drain: float
     _max_concurrent_requests: int
     _routes: Routes | None = None
+    _applications: WeakSet[AsgiApplication]
     _discovers: bool
 
     @property
@@ -138,7 +141,17 @@ class Hosting:
             raise keyword_error("server.run", sorted(others))
         self._dispatcher.is_served = True
         settings = ServerHttpSettings(path=path, **options)
-        return AsgiApplication(self._planned_service(), settings, self._routes)
+        application = AsgiApplication(self._planned_service(), settings, self._routes)
+        self._applications.add(application)
+        return application
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """How many `requests`, `sessions` and `streams` are open over HTTP, in this process."""
+        counts = [each.counts for each in self._applications]
+        return {
+            name: sum(each[name] for each in counts) for name in ("requests", "sessions", "streams")
+        }
 
     def announcer(self, shared: SharedState | str) -> AbstractAsyncContextManager[ChangeAnnouncer]:
         """Announces changes to the clients of all processes that serve, from any process.
@@ -158,7 +171,12 @@ class Hosting:
         return announcing(self.name, shared)
 
     def custom_route(
-        self, path: str, methods: Collection[str] = ("GET",), *, auth: bool = False
+        self,
+        path: str,
+        methods: Collection[str] = ("GET",),
+        *,
+        auth: bool = False,
+        any_origin: bool = False,
     ) -> Callable[[RouteHandler], RouteHandler]:
         """Register the decorated coroutine function for a path beside the endpoint, over HTTP.
 
@@ -174,6 +192,7 @@ class Hosting:
             path: The path, below the mount point of the application; without variables.
             methods: The HTTP methods. `HEAD` is served as `GET`.
             auth: Whether a request needs an access token, as those to the endpoint do.
+            any_origin: Whether pages of all origins may make requests, whatever `origins` says.
 
         Raises:
             TypeError: Not a coroutine function, or no list of methods.
@@ -191,10 +210,47 @@ class Hosting:
                 raise TypeError(f"custom_route: expected a coroutine function, got {function!r}")
             if self._routes is None:
                 self._routes = Routes()
-            self._routes.add(path, methods, Route(function, auth))
+            self._routes.add(path, methods, Route(function, auth, any_origin))
             return function
 
         return register
+
+    def publish_card(
+        self,
+        url: str,
+        *,
+        path: str = "/mcp/server-card",
+        name: str | None = None,
+        description: str | None = None,
+        headers: Sequence[Mapping[str, Any]] = (),
+    ) -> None:
+        """Publish a Server Card: what clients may know before they connect. A draft (SEP-2127).
+
+            server = Server("com.example/weather", "1.0", description="Forecasts for cities")
+            server.publish_card("https://weather.example/mcp")
+
+        It has name, version, title, description, web page and icons of the server, its URL and its
+        revisions over Streamable HTTP. Everybody may read it, without an access token and also from
+        pages of other origins. It is made now: what changes later is not in it.
+
+        Args:
+            url: The endpoint as clients reach it, such as `https://weather.example/mcp`.
+            path: The path of the card, below the mount point of the application. Clients expect
+                the path of the endpoint with `/server-card`.
+            name: The name, such as `com.example/weather`; by default that of the server.
+            description: At most 100 characters; by default that of the server.
+            headers: Header fields that clients have to send, in the form of the registry, such as
+                `{"name": "X-Key", "isRequired": True, "isSecret": True}`.
+
+        Raises:
+            ValueError: A member has not the form that cards have, or the path is taken.
+            RuntimeError: The server is being served already.
+        """
+        from ..asgi.card_route import CARD_METHODS, card_handler, card_of  # few servers have one
+
+        described = {"name": name, "description": description}
+        card = card_of(self._dispatcher.settings.info, self.revisions, url, headers, described)
+        self.custom_route(path, CARD_METHODS, any_origin=True)(card_handler(card))
 
     def run(
         self,

@@ -16,6 +16,7 @@ from contextlib import AbstractAsyncContextManager
 from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeVar, Unpack
+from weakref import WeakSet
 
 from ...facts import Revision
 from ...json_schema import VALIDATION_SECONDS
@@ -178,6 +179,7 @@ class Server(
         self._drain = drain
         self._max_concurrent_requests = max_concurrent_requests
         self._middleware: list[MiddlewareFunction] = []
+        self._applications = WeakSet()
         settings = ServerSettings(
             info=present(
                 name=name,

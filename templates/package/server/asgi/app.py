@@ -140,7 +140,7 @@ class AsgiApplication:
         is_sse, refused = False, None
         if may_be_json is None:
             is_sse, route = self._place_of(request, state)
-            refused = self._refuse(request, state, is_sse or route is not None)
+            refused = self._refuse(request, state, route, is_sse)
         if refused is None and state.authenticator is not None and (route is None or route.auth):
             refused = await state.authenticator.authenticate(request)
         if refused is None and not state.background.running:
@@ -250,19 +250,20 @@ class AsgiApplication:
         return state.sse is not None and state.sse.serves(request.path), route
 
     def _refuse(
-        self, request: HttpRequest, state: LifespanState, is_elsewhere: bool
+        self, request: HttpRequest, state: LifespanState, route: OtherPath | None, is_sse: bool
     ) -> HttpResponse | None:
         """The refusal of a request before it is served, if its head calls for one.
 
         Args:
             request: The request.
             state: The state of the event loop.
-            is_elsewhere: Whether the path is that of HTTP+SSE or of a route.
+            route: The route that it is for, if it is for one.
+            is_sse: Whether it is for HTTP+SSE.
         """
-        refused = self._validator.check(request)
+        refused = self._validator.check(request, any_origin=route is not None and route.any_origin)
         if refused is not None:
             return refused
-        if not is_elsewhere:
+        if route is None and not is_sse:
             if request.path not in self._paths:
                 if state.authenticator is not None:
                     document = state.authenticator.metadata(request)

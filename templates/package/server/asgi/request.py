@@ -145,10 +145,14 @@ class OtherPath(Protocol):
 
     Attributes:
         auth: Whether they need an access token.
+        any_origin: Whether pages of all origins may make them.
     """
 
     @property
     def auth(self) -> bool: ...
+
+    @property
+    def any_origin(self) -> bool: ...
 
     async def serve(
         self,
