@@ -1,0 +1,90 @@
+"""Each defect of a raw server in this process breaks its own rule, and the report says how."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from syrupy.assertion import SnapshotAssertion
+
+from generator import checked_servers, checked_stateless_servers
+from generator.checked_in_memory import SERVERS, checked_in_memory
+from mcpgen.check_server.outcomes import Outcome
+from mcpgen.check_server.rules import rules
+from mcpgen.check_server.runner import CHECKS
+
+OF_PROCESSES = ("lifecycle.shutdown-by-transport", "stdio.shutdown-server-on-eof")
+IN_MEMORY = tuple(check for check in CHECKS if check.id not in OF_PROCESSES)
+
+
+DEFECTS = [
+    (rule, max(spoken & {*rules()[rule].revisions}))
+    for module in (checked_servers, checked_stateless_servers)
+    for spoken in [{name for name, speaker in SERVERS.items() if speaker is module}]
+    for rule in {**module.DEFECTS, **module.BEFORE}
+    if rule in rules()
+]
+"""Each defect, with the newest revision that has its rule and that a raw server speaks."""
+
+
+def outcomes(defect: str, revision: str, **options: bool) -> tuple[Outcome, ...]:
+    findings, _ = checked_in_memory(SERVERS[revision], defect, revision, IN_MEMORY, **options)
+    assert findings.lost == {}
+    return findings.outcomes
+
+
+def broken(found: tuple[Outcome, ...]) -> list[Outcome]:
+    return [each for each in found if each.state == "broken"]
+
+
+@pytest.mark.parametrize(("rule", "revision"), DEFECTS)
+def test_a_defect_breaks_its_rule_alone(rule: str, revision: str) -> None:
+    assert [each.rule.id for each in broken(outcomes(rule, revision))] == [rule]
+
+
+@pytest.mark.parametrize("revision", SERVERS)
+def test_a_server_without_a_defect_keeps_each_rule(
+    revision: str, snapshot: SnapshotAssertion
+) -> None:
+    found = outcomes("none", revision)
+    assert broken(found) == []
+    assert {each.rule.id: each.why for each in found if each.why} == snapshot
+
+
+def test_a_broken_rule_says_what_was_expected_and_what_came(snapshot: SnapshotAssertion) -> None:
+    texts: dict[str, str] = {}
+    for rule, revision in DEFECTS:
+        [outcome] = broken(outcomes(rule, revision))
+        texts[f"{rule} {revision}"] = f"{outcome.expected} | {outcome.actual}"
+    assert texts == snapshot
+
+
+@pytest.mark.parametrize("revision", [checked_servers.REVISIONS[-1], *list(SERVERS)[-1:]])
+def test_the_requests_of_a_check_are_these(revision: str, snapshot: SnapshotAssertion) -> None:
+    _, sent = checked_in_memory(SERVERS[revision], "none", revision, IN_MEMORY)
+    assert [shown(line, revision) for line in sent] == snapshot
+
+
+def shown(line: bytes, revision: str) -> str:
+    """A request without what most of its revision have; numbers that ids count up are left out."""
+    try:
+        message: Any = json.loads(line)
+    except ValueError:
+        return repr(line)
+    if not isinstance(message, dict):
+        return f"a batch of {len(message)}"
+    id, params = message.get("id", "no id"), message.get("params", {})
+    params.pop("clientInfo", None)
+    for key, value in params.pop("_meta", {}).items():
+        if not key.endswith(("clientInfo", "clientCapabilities")) and value != revision:
+            params[key] = value
+    words = [message["method"], "" if id in range(1, 100) else id, params or ""]
+    return " ".join(json.dumps(word).strip('"') for word in words if word != "")
+
+
+def test_tools_are_called_that_only_read_or_by_permission() -> None:
+    revision = checked_servers.REVISIONS[-1]
+    why = "no tool says that it only reads; --call-tools calls them all"
+    assert why in [each.why for each in outcomes("unsafe", revision)]
+    assert why not in [each.why for each in outcomes("unsafe", revision, call_tools=True)]
