@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Iterable, Sequence
+from http.client import HTTPResponse
+from http.server import HTTPServer
 from typing import Any
 
 import anyio
+import httpx2
 
 from generator import checked_servers, checked_stateless_servers
 from mcpgen.check_server.connections import (
@@ -19,6 +23,7 @@ from mcpgen.check_server.connections import (
     parse_messages,
     refusal,
 )
+from mcpgen.check_server.http_connection import HttpConnection
 from mcpgen.check_server.runner import Findings, Run
 from mcpgen.check_server.session import Server
 from mcpgen.check_server.table import Check
@@ -77,35 +82,106 @@ class MemoryConnection:
         """There is nothing to end."""
 
 
-class MemoryServer(Server):
-    """Opens connections in this process.
+class _Socket:
+    """The end of a connection that has a whole request, as `http.server` reads and answers it."""
 
-    Attributes:
-        sent: The lines that were sent on all of them.
+    def __init__(self, request: bytes) -> None:
+        self._request = request
+        self.response = b""
+
+    def makefile(self, *_: Any) -> io.BytesIO:
+        """The request, for the server; the response, for the client."""
+        return io.BytesIO(self.response or self._request)
+
+    def sendall(self, data: bytes) -> None:
+        """Add to the response."""
+        self.response += data
+
+    def setsockopt(self, *_: Any) -> None:
+        """There is nothing to set."""
+
+
+class MemoryTransport(httpx2.AsyncBaseTransport):
+    """Passes each HTTP request to the handler of a server that listens nowhere.
+
+    A stream that stays open ends here.
     """
 
-    def __init__(self, begin: Callable[[], Respond], tasks: Any, *, call_tools: bool) -> None:
-        super().__init__(Target("raw", ["raw"]), tasks, 1.0, call_tools=call_tools)
-        self.sent: list[bytes] = []
+    def __init__(self, server: HTTPServer) -> None:
+        self._server = server
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        """Send a request; returns its whole response."""
+        fields = b"".join(b"%b: %b\r\n" % field for field in request.headers.raw)
+        head = b"%b %b HTTP/1.1\r\n%b\r\n" % (
+            request.method.encode(),
+            request.url.raw_path,
+            fields,
+        )
+        socket: Any = _Socket(head + await request.aread())
+        self._server.RequestHandlerClass(socket, ("127.0.0.1", 1), self._server)
+        response = HTTPResponse(socket)
+        response.begin()
+        return httpx2.Response(
+            response.status, headers=response.getheaders(), content=response.read()
+        )
+
+
+class MemoryServer(Server):
+    """Opens connections in this process."""
+
+    def __init__(
+        self, begin: Callable[[], Connection], address: Any, tasks: Any, **how: bool
+    ) -> None:
+        super().__init__(Target("raw", address), tasks, 1.0, **how)
         self._begin = begin
 
     async def connect(self) -> Connection:
         """A new connection to a server that has read nothing."""
-        return MemoryConnection(self._begin(), self.sent)
+        return self._begin()
+
+
+def found(
+    begin: Callable[[], Connection], address: Any, name: str, checks: Sequence[Check], **how: bool
+) -> Findings:
+    """The findings about a server in this process, in one revision."""
+
+    async def check() -> Findings:
+        async with anyio.create_task_group() as tasks:
+            server = MemoryServer(begin, address, tasks, **how)
+            return await Run(server, checks, ignore, ignore).findings([revision(name)])
+
+    return anyio.run(check)
 
 
 def checked_in_memory(
-    module: Any, defect: str, name: str, checks: Sequence[Check], *, call_tools: bool = False
+    module: Any, defect: str, name: str, checks: Sequence[Check], **how: bool
 ) -> tuple[Findings, list[bytes]]:
     """The findings about a raw server in one revision, and the lines that were sent to it."""
+    sent: list[bytes] = []
+    findings = found(
+        lambda: MemoryConnection(module.responding(defect), sent), ["raw"], name, checks, **how
+    )
+    return findings, sent
 
-    async def check() -> tuple[Findings, list[bytes]]:
-        async with anyio.create_task_group() as tasks:
-            server = MemoryServer(lambda: module.responding(defect), tasks, call_tools=call_tools)
-            findings = await Run(server, checks, ignore, ignore).findings([revision(name)])
-        return findings, server.sent
 
-    return anyio.run(check)
+def checked_over_http(
+    server: HTTPServer, name: str, checks: Sequence[Check]
+) -> tuple[Findings, list[httpx2.Request]]:
+    """The findings about a server over HTTP in one revision, and the requests that it got."""
+    address = "http://127.0.0.1/mcp"
+    sent: list[httpx2.Request] = []
+
+    async def note(request: httpx2.Request) -> None:
+        sent.append(request)
+
+    def begin() -> Connection:
+        client = httpx2.AsyncClient(
+            transport=MemoryTransport(server), timeout=None, event_hooks={"request": [note]}
+        )
+        return HttpConnection(client, address, {}, 1.0)
+
+    return found(begin, address, name, checks), sent
 
 
 def ignore(text: str) -> None:

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import json
+import re
+from functools import cache
 from typing import Any
 
+import httpx2
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
+from generator import checked_http_servers as http
 from generator import checked_servers, checked_stateless_servers
-from generator.checked_in_memory import SERVERS, checked_in_memory
+from generator import checked_stateless_http_servers as stateless
+from generator.checked_in_memory import SERVERS, checked_in_memory, checked_over_http
 from mcpgen.check_server.outcomes import Outcome
 from mcpgen.check_server.rules import rules
 from mcpgen.check_server.runner import CHECKS
+from mcpgen.check_server.table import HTTP
 
 OF_PROCESSES = ("lifecycle.shutdown-by-transport", "stdio.shutdown-server-on-eof")
 IN_MEMORY = tuple(check for check in CHECKS if check.id not in OF_PROCESSES)
@@ -28,6 +34,7 @@ DEFECTS = [
 """Each defect, with the newest revision that has its rule and that a raw server speaks."""
 
 
+@cache
 def outcomes(defect: str, revision: str, **options: bool) -> tuple[Outcome, ...]:
     findings, _ = checked_in_memory(SERVERS[revision], defect, revision, IN_MEMORY, **options)
     assert findings.lost == {}
@@ -79,8 +86,70 @@ def shown(line: bytes, revision: str) -> str:
     for key, value in params.pop("_meta", {}).items():
         if not key.endswith(("clientInfo", "clientCapabilities")) and value != revision:
             params[key] = value
-    words = [message["method"], "" if id in range(1, 100) else id, params or ""]
+    words = [message.get("method", "a message"), "" if id in range(1, 100) else id, params or ""]
     return " ".join(json.dumps(word).strip('"') for word in words if word != "")
+
+
+HTTP_SERVERS = {
+    checked_servers.REVISIONS[-1]: (http.RawHttpServer, http.HTTP_DEFECTS),
+    checked_stateless_servers.REVISION: (stateless.StatelessHttpServer, stateless.HTTP_DEFECTS),
+}
+OVER_SOCKETS = "http.final-response-ends-stream"
+"""A defect of streams that stay open, which none does in memory."""
+HTTP_DEFECTS = [
+    (rule, revision)
+    for revision, (_, rules_of_http) in HTTP_SERVERS.items()
+    for rule in rules_of_http
+    if rule != OVER_SOCKETS
+]
+
+
+@cache
+def broken_over_http(defect: str, revision: str) -> list[Outcome]:
+    with HTTP_SERVERS[revision][0](defect) as server:  # bound, but served in this process
+        findings, _ = checked_over_http(server, revision, CHECKS)
+    assert (findings.lost, findings.transport) == ({}, "http")
+    return broken(findings.outcomes)
+
+
+@pytest.mark.parametrize(
+    ("rule", "revision"), [*HTTP_DEFECTS, *(("", each) for each in HTTP_SERVERS)]
+)
+def test_a_defect_over_http_breaks_its_rule_alone(rule: str, revision: str) -> None:
+    assert [each.rule.id for each in broken_over_http(rule, revision)] == ([rule] if rule else [])
+
+
+def test_a_broken_rule_of_http_says_what_came(snapshot: SnapshotAssertion) -> None:
+    texts: dict[str, str] = {}
+    for rule, revision in HTTP_DEFECTS:
+        [outcome] = broken_over_http(rule, revision)
+        texts[f"{rule} {revision}"] = f"{outcome.expected} | {outcome.actual}"
+    ids = re.compile("[0-9a-f]{32}|session-[0-9]+")
+    assert {rule: ids.sub("ID", text) for rule, text in texts.items()} == snapshot
+
+
+@pytest.mark.parametrize("revision", HTTP_SERVERS)
+def test_the_requests_of_a_check_of_http_are_these(
+    revision: str, snapshot: SnapshotAssertion
+) -> None:
+    checks = [check for check in CHECKS if check.transports == HTTP]
+    with HTTP_SERVERS[revision][0]("") as server:
+        _, sent = checked_over_http(server, revision, checks)
+    assert [shown_request(request, revision) for request in sent] == snapshot
+
+
+def shown_request(request: httpx2.Request, revision: str) -> str:
+    """A request without the fields that most have."""
+    fields = [f"{name.decode()}: {value.decode('latin-1')}" for name, value in request.headers.raw]
+    own = [field for field in fields if field.lower() not in USUAL and not COMMON.match(field)]
+    body = shown(request.content, revision) if request.content else ""
+    return " | ".join([f"{request.method} {body}".strip(), *own])
+
+
+COMMON = re.compile(
+    "(?i)(host|user-agent|content-length|accept-encoding|connection):|mcp-session-id: [0-9a-f]{32}$"
+)
+USUAL = ("content-type: application/json", "accept: application/json, text/event-stream")
 
 
 def test_tools_are_called_that_only_read_or_by_permission() -> None:
