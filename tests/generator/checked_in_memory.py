@@ -130,10 +130,9 @@ class MemoryTransport(httpx2.AsyncBaseTransport):
 class MemoryServer(Server):
     """Opens connections in this process."""
 
-    def __init__(
-        self, begin: Callable[[], Connection], address: Any, tasks: Any, **how: bool
-    ) -> None:
-        super().__init__(Target("raw", address), tasks, 1.0, **how)
+    def __init__(self, begin: Callable[[], Connection], address: Any, **how: bool) -> None:
+        no_tasks: Any = None  # no process has output to read
+        super().__init__(Target("raw", address), no_tasks, 1.0, **how)
         self._begin = begin
 
     async def connect(self) -> Connection:
@@ -146,12 +145,9 @@ def found(
 ) -> Findings:
     """The findings about a server in this process, in one revision."""
 
-    async def check() -> Findings:
-        async with anyio.create_task_group() as tasks:
-            server = MemoryServer(begin, address, tasks, **how)
-            return await Run(server, checks, ignore, ignore).findings([revision(name)])
-
-    return anyio.run(check)
+    server = MemoryServer(begin, address, **how)
+    run = Run(server, checks, ignore, ignore)
+    return anyio.run(run.findings, [revision(name)])
 
 
 def checked_in_memory(

@@ -15,10 +15,12 @@ from generator import checked_http_servers as http
 from generator import checked_servers, checked_stateless_servers
 from generator import checked_stateless_http_servers as stateless
 from generator.checked_in_memory import SERVERS, checked_in_memory, checked_over_http
+from generator.checked_servers import edited, in_turn, refused_if, tool, with_block, without
 from mcpgen.check_server.outcomes import Outcome
 from mcpgen.check_server.rules import rules
 from mcpgen.check_server.runner import CHECKS
 from mcpgen.check_server.table import HTTP
+from mcpgen.errors import ServerError
 
 OF_PROCESSES = ("lifecycle.shutdown-by-transport", "stdio.shutdown-server-on-eof")
 IN_MEMORY = tuple(check for check in CHECKS if check.id not in OF_PROCESSES)
@@ -157,3 +159,123 @@ def test_tools_are_called_that_only_read_or_by_permission() -> None:
     why = "no tool says that it only reads; --call-tools calls them all"
     assert why in [each.why for each in outcomes("unsafe", revision)]
     assert why not in [each.why for each in outcomes("unsafe", revision, call_tools=True)]
+
+
+def every(method: str, **members: Any) -> checked_servers.Defect:
+    """Results of a method with these members alone."""
+    return edited(method, lambda value: dict(members))
+
+
+def beginning(**members: Any) -> checked_servers.Defect:
+    """The first result with other members."""
+    return in_turn(
+        *(
+            edited(method, lambda value: {**value, **members})
+            for method in ("initialize", "server/discover")
+        )
+    )
+
+
+def paged(method: str, member: str) -> checked_servers.Defect:
+    """A list of two pages, the second of which is empty."""
+
+    def change(request: Any, answer: Any) -> Any:
+        if not isinstance(request, dict) or request.get("method") != method:
+            return answer
+        cursor = request.get("params", {}).get("cursor")
+        if cursor == "more":
+            value = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private", member: []}
+            return {"jsonrpc": "2.0", "id": request["id"], "result": value}
+        if cursor is None:
+            answer["result"]["nextCursor"] = "more"
+        return answer
+
+    return change
+
+
+BLOCKS: list[dict[str, Any]] = [
+    {"type": "image", "data": "eA==", "mimeType": "image/png"},
+    {"type": "audio", "data": "eA==", "mimeType": "audio/wav"},
+    {"type": "resource_link", "uri": "raw://now", "name": "now"},
+    {"type": "resource", "resource": {"uri": "raw://now", "text": "now"}},
+]
+NO_TOOL = {"name": "odd", "inputSchema": {"type": "object", "required": ["x"]}}
+VARIANTS: dict[str, checked_servers.Defect] = {
+    "each kind of block": in_turn(*map(with_block, BLOCKS)),
+    "empty lists": in_turn(
+        every("tools/list", tools=[]),
+        every("resources/list", resources=[]),
+        every("resources/templates/list", resourceTemplates=[]),
+        every("prompts/list", prompts=[]),
+    ),
+    "malformed lists": in_turn(
+        every("tools/list", tools={}),
+        every("resources/list", resources=[5, {"uri": "x:y", "name": "x"}]),
+        every("resources/templates/list"),
+        every("prompts/list", prompts="x"),
+    ),
+    "pages": in_turn(paged("tools/list", "tools"), paged("prompts/list", "prompts")),
+    "no templates": refused_if("resources/templates/list", lambda params: True, -32601),
+    "input is required": in_turn(
+        every("tools/call", resultType="input_required", inputRequests={}),
+        every("resources/read", resultType="input_required", inputRequests={}),
+        every("prompts/get", resultType="input_required", inputRequests={}),
+    ),
+    "nothing can be read or called": in_turn(
+        refused_if("tools/call", lambda params: True, -32603),
+        refused_if("resources/read", lambda params: True, -32603),
+        refused_if("prompts/get", lambda params: True, -32603),
+    ),
+    "empty contents": every("resources/read", contents=[]),
+    "malformed contents": every("resources/read", contents=[5]),
+    "malformed content": edited("tools/call", lambda value: {**value, "content": [5]}),
+    "contents of text alone": every("resources/read", contents=[{"uri": "x:y", "text": ""}]),
+    "a task": edited("tools/call", lambda value: {"task": {}}),
+    "a tool that fails": edited(
+        "tools/call", lambda value: {**value, "content": [], "isError": True}
+    ),
+    "no structured content": edited("tools/call", without("structuredContent")),
+    "a tool without types": every("tools/list", tools=[NO_TOOL]),
+    "a tool without arguments": edited("tools/list", tool(inputSchema={"type": "object"})),
+    "a header parameter": edited(
+        "tools/list",
+        tool(inputSchema={"type": "object", "properties": {"a": {"x-mcp-header": "A"}}}),
+    ),
+    "a prompt without arguments": every("prompts/list", prompts=[{"name": "report"}]),
+    "malformed arguments": every("prompts/list", prompts=[{"name": "report", "arguments": [5]}]),
+    "no name": beginning(serverInfo=None, _meta={}),
+    "malformed capabilities": beginning(capabilities=5),
+    "no capabilities": beginning(capabilities={}),
+    "some capabilities": beginning(capabilities={"tools": False, "prompts": {}}),
+    "an older version": beginning(protocolVersion="2024-11-05", supportedVersions=["2024-11-05"]),
+    "a result of five": beginning(extra=5, instructions=5),
+    "results for all": lambda request, answer: (
+        {"jsonrpc": "2.0", "id": request["id"], "result": {}}
+        if isinstance(request, dict) and "error" in (answer or {}) and "id" in request
+        else answer
+    ),
+    "silence on errors": lambda request, answer: None if "error" in (answer or {}) else answer,
+}
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_servers_that_differ_are_judged_so(
+    variant: str, snapshot: SnapshotAssertion, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found: dict[str, list[str]] = {}
+    for revision in (checked_servers.REVISIONS[-1], checked_stateless_servers.REVISION):
+        monkeypatch.setitem(SERVERS[revision].DEFECTS, variant, VARIANTS[variant])
+        try:
+            findings, _ = checked_in_memory(SERVERS[revision], variant, revision, IN_MEMORY)
+        except ServerError as error:
+            found[revision] = [f"ServerError: {error}"]
+            continue
+        usual = {(each.rule.id, each.state, each.why) for each in outcomes("none", revision)}
+        notes = (f"the name {findings.name}", *findings.lost.values())
+        by_reason: dict[str, list[str]] = {note: [] for note in notes}
+        for each in findings.outcomes:
+            if (each.rule.id, each.state, each.why) not in usual:
+                reason = each.why or f"{each.state}: {each.expected} | {each.actual}"
+                by_reason.setdefault(reason, []).append(each.rule.id)
+        found[revision] = [f"{reason}: {' '.join(ids)}" for reason, ids in by_reason.items()]
+    assert found == snapshot
