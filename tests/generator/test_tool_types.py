@@ -237,6 +237,13 @@ def test_a_chain_of_references_ends_at_a_bound() -> None:
 
 LOOP = {"type": "object", "properties": {"next": {"$ref": "#/$defs/Loop"}}}
 DEFS = {"Loop": LOOP, "a/b~c": TEXT, "Same": {"$ref": "#/$defs/Same"}, "Point": POINT}
+
+
+def valued(keyword: str, *values: Any) -> list[dict[str, Any]]:
+    """Schemas that say one thing each: a keyword with a value."""
+    return [{keyword: value} for value in values]
+
+
 FALLBACKS: list[Any] = [
     *(
         True,
@@ -250,7 +257,7 @@ FALLBACKS: list[Any] = [
     ),
     *({"$ref": f"#/$defs/{name}"} for name in ("Loop", "a~1b~0c", "Same", "Point", "none")),
     *({"$ref": place} for place in ("other.json", "#", "#/type/x", 5)),
-    *({"const": value} for value in ("a", 1, 1.5, True, None, [], {}, 2**63, -(2**63), 2**63 - 1)),
+    *valued("const", "a", 1, 1.5, True, None, [], {}, 2**63, -(2**63), 2**63 - 1),
     *(
         {"enum": values}
         for values in ([], [1, 1.5], [True, False], ["a", 1, None, True], [[1]], "a")
@@ -273,11 +280,8 @@ FALLBACKS: list[Any] = [
     *({**POINT, "additionalProperties": more} for more in (True, False, TEXT, {})),
     {"type": "object", "additionalProperties": True},
     {**POINT, "patternProperties": {"^x": TEXT}},
-    *(
-        {**POINT, key: [option]}
-        for key in ("anyOf", "allOf")
-        for option in (POINT, {"required": []})
-    ),
+    *({**POINT, key: [POINT]} for key in ("anyOf", "allOf")),
+    *({**POINT, key: [{"required": []}]} for key in ("anyOf", "allOf")),
     {**POINT, "oneOf": [{"$ref": "#/$defs/Point"}]},
     {"type": "object", "properties": {'a"b': TEXT}},
     {"properties": {"x": TEXT}, "required": "x"},

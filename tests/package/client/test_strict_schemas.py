@@ -25,6 +25,13 @@ DEFINITIONS = {
     "Text": TEXT,
     "Loop": {"type": "object", "properties": {"next": {"$ref": "#/$defs/Loop"}}},
 }
+
+
+def valued(keyword: str, *values: Any) -> list[dict[str, Any]]:
+    """Schemas that say one thing each: a keyword with a value."""
+    return [{keyword: value} for value in values]
+
+
 MEMBERS: list[Any] = [
     *(True, {}, 5, TEXT, {**TEXT, "description": "d"}, {**TEXT, "description": 5}),
     *({"$ref": place} for place in ("#", "#/$defs/Text", "#/$defs/Loop", "#/x", "x", 5)),
@@ -39,7 +46,7 @@ MEMBERS: list[Any] = [
     *({**NUMBER, key: 1} for key in ("minimum", "maximum", "multipleOf", "exclusiveMinimum")),
     *({**TEXT, "default": value} for value in ("a", None)),
     *({**TEXT, "title": "t", "deprecated": True, "readOnly": True, "$comment": "c"},),
-    *({"const": value} for value in ("a", 1, True, None, 1.5, [])),
+    *valued("const", "a", 1, True, None, 1.5, []),
     *({"enum": values} for values in (["a"], ["a", 1], [1, 2], [None, "a"], [None], [])),
     {"type": "string", "enum": ["a", None]},
     {"type": ["string", "null"], "enum": ["a", None]},

@@ -43,10 +43,9 @@ SCHEMAS: list[dict[str, Any]] = [
     FIRST,
     {"unevaluatedItems": False},
     {"unevaluatedItems": {"type": "string"}, **FIRST},
-    *(
-        {"unevaluatedItems": False, **more}
-        for more in (FIRST, {"items": {}}, {"contains": {"type": "integer"}})
-    ),
+    {"unevaluatedItems": False, **FIRST},
+    {"unevaluatedItems": False, "items": {}},
+    {"unevaluatedItems": False, "contains": {"type": "integer"}},
     {"unevaluatedItems": False, "allOf": [FIRST]},
     {"unevaluatedItems": False, "allOf": [{"unevaluatedItems": True}]},
     {"unevaluatedItems": False, "anyOf": [FIRST, {"prefixItems": [{"type": "string"}, {}]}]},
@@ -59,10 +58,9 @@ SCHEMAS: list[dict[str, Any]] = [
     {"unevaluatedItems": False, "$ref": "#/$defs/two", "$defs": {"two": {"prefixItems": [{}, {}]}}},
     {"unevaluatedProperties": False},
     {"unevaluatedProperties": {"type": "integer"}, **TYPED},
-    *(
-        {"unevaluatedProperties": False, **more}
-        for more in (TYPED, PATTERNED, {"additionalProperties": {}})
-    ),
+    {"unevaluatedProperties": False, **TYPED},
+    {"unevaluatedProperties": False, **PATTERNED},
+    {"unevaluatedProperties": False, "additionalProperties": {}},
     {"unevaluatedProperties": False, "oneOf": [TYPED, {"properties": {"b": {"type": "string"}}}]},
     {"unevaluatedProperties": False, "dependentSchemas": {"a": {"properties": {"b": {}}}}, **TYPED},
     {"unevaluatedProperties": False, "allOf": [{"unevaluatedProperties": True}]},

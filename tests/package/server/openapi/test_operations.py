@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import pytest
@@ -32,6 +33,12 @@ COMPONENTS: Mapping[str, Any] = {
     "requestBodies": {"pet": {"content": {"application/json": {"schema": OBJECT}}}},
 }
 PET, SECRET = ({"$ref": f"#/components/schemas/{name}"} for name in ("Pet", "Secret"))
+
+
+def valued(keyword: str, *values: Any) -> list[dict[str, Any]]:
+    """Schemas that say one thing each: a keyword with a value."""
+    return [{keyword: value} for value in values]
+
 
 SCHEMAS: list[Any] = [
     *(True, False, 5, None, [], {}, TEXT, PET, SECRET, {"$ref": "#/components/schemas/a b"}),
@@ -65,11 +72,11 @@ SCHEMAS: list[Any] = [
     {"patternProperties": {"^a": TEXT, "(a": TEXT}},
     {"properties": {"a": PET, "b": SECRET, "c": {"readOnly": True}, "d": {"writeOnly": True}}},
     {"properties": {"a": {"readOnly": True}, "b": SECRET, "c": {}}, "required": ["a", "b", "c"]},
-    *({"properties": value} for value in ([], None)),
-    *({"dependentRequired": value} for value in ({"a": ["b"]}, {"a": "b"}, [])),
+    *valued("properties", [], None),
+    *valued("dependentRequired", {"a": ["b"]}, {"a": "b"}, []),
     {"dependentSchemas": {"a": PET}},
     *({keyword: [TEXT, PET]} for keyword in ("allOf", "anyOf", "oneOf", "prefixItems")),
-    *({"allOf": value} for value in ([], {}, [5])),
+    *valued("allOf", [], {}, [5]),
     *({keyword: PET} for keyword in ("items", "contains", "not", "additionalProperties", "then")),
     {"items": [TEXT]},
     {"contentMediaType": "image/png", "contentSchema": PET, "xml": {}, "discriminator": {}},
@@ -347,10 +354,15 @@ class Response:
         yield self._body[half:]
 
 
+def same(http: Http) -> Http:
+    """The client, whichever call asks for it."""
+    return http
+
+
 VALUES: list[tuple[str, dict[str, Any]]] = [
     ("the path is encoded", {"x": "a/b"}),
     ("the path is encoded", {"x": "\u00e9 ?#"}),
-    *(("the path is encoded", {"x": value}) for value in (None, "", "..", "%2e%2E", 0, [])),
+    *(("the path is encoded", each) for each in valued("x", None, "", "..", "%2e%2E", 0, [])),
     ("two variables", {"x": ["1", 2], "y": {"a": 1}}),
     (
         "each place",
@@ -395,7 +407,7 @@ async def test_arguments_become_these_requests(snapshot: SnapshotAssertion) -> N
     found = []
     for case, arguments in VALUES:
         http = Http(kind=JSON, body=b'{"a": "x"}')
-        tool = OperationTool(read(case), lambda http=http: http, slashes=False, timeout=None)
+        tool = OperationTool(read(case), partial(same, http), slashes=False, timeout=None)
         text = ""
         try:
             await tool(**arguments)
@@ -431,7 +443,7 @@ async def test_responses_become_these_results(case: str, snapshot: SnapshotAsser
     found = []
     for response in RESPONSES:
         http = Http(*response)
-        tool = OperationTool(read(case), lambda http=http: http, slashes=False, timeout=None)
+        tool = OperationTool(read(case), partial(same, http), slashes=False, timeout=None)
         try:
             shown = str(await tool())
         except ToolError as error:
@@ -448,7 +460,7 @@ async def test_responses_become_these_contents(snapshot: SnapshotAssertion) -> N
         operation = read("the path is encoded")
         uri = "resource://call/{x}"
         resource = OperationResource(
-            operation, lambda http=http: http, uri, slashes=False, timeout=None
+            operation, partial(same, http), uri, slashes=False, timeout=None
         )
         try:
             shown = str(await resource(x="a b"))
