@@ -7,6 +7,7 @@ import re
 from functools import cache
 from typing import Any
 
+import anyio
 import httpx2
 import pytest
 from syrupy.assertion import SnapshotAssertion
@@ -14,13 +15,20 @@ from syrupy.assertion import SnapshotAssertion
 from generator import checked_http_servers as http
 from generator import checked_servers, checked_stateless_servers
 from generator import checked_stateless_http_servers as stateless
-from generator.checked_in_memory import SERVERS, checked_in_memory, checked_over_http
+from generator.checked_in_memory import (
+    SERVERS,
+    MemoryConnection,
+    MemoryServer,
+    checked_in_memory,
+    checked_over_http,
+)
 from generator.checked_servers import edited, in_turn, refused_if, tool, with_block, without
 from mcpgen.check_server.outcomes import Outcome
 from mcpgen.check_server.rules import rules
-from mcpgen.check_server.runner import CHECKS
+from mcpgen.check_server.runner import CHECKS, Run
 from mcpgen.check_server.table import HTTP
 from mcpgen.errors import ServerError
+from mcpgen.explain.revision import revision as explain_revision
 
 OF_PROCESSES = ("lifecycle.shutdown-by-transport", "stdio.shutdown-server-on-eof")
 IN_MEMORY = tuple(check for check in CHECKS if check.id not in OF_PROCESSES)
@@ -152,6 +160,19 @@ COMMON = re.compile(
     "(?i)(host|user-agent|content-length|accept-encoding|connection):|mcp-session-id: [0-9a-f]{32}$"
 )
 USUAL = ("content-type: application/json", "accept: application/json, text/event-stream")
+
+
+def test_progress_names_each_revision_and_each_rule() -> None:
+    revision = checked_servers.REVISIONS[-1]
+    texts: list[str] = []
+    rules_shown: list[str] = []
+    server = MemoryServer(lambda: MemoryConnection(checked_servers.responding("none"), []), ["raw"])
+    run = Run(server, IN_MEMORY[:2], texts.append, rules_shown.append)
+    anyio.run(run.findings, [explain_revision(revision)])
+    assert texts == ["asking which revisions the server speaks", f"checking {revision} over stdio"]
+    numbers = [f"{revision}: {n}/{len(rules_shown)} " for n in range(1, len(rules_shown) + 1)]
+    assert len(rules_shown) > 0
+    assert all(line.startswith(n) for line, n in zip(rules_shown, numbers, strict=True))
 
 
 def test_tools_are_called_that_only_read_or_by_permission() -> None:
