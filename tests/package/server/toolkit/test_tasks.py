@@ -514,9 +514,11 @@ def test_a_lease_is_renewed_each_second() -> None:
             return await super().renew(record)
 
     async def main() -> None:
-        async with requestor("memory", Work(store=store).server) as client:
+        work = Work(store=store)
+        async with requestor("memory", work.server) as client:
             await client.start("waits")
-            await anyio.sleep(20)
+            with anyio.move_on_after(20):
+                await work.ended.wait()
 
     store = Counting()
     simulate("asyncio", 0, main)
