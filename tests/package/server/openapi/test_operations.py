@@ -431,6 +431,7 @@ RESPONSES: list[tuple[int, str, str, bytes]] = [
     *((200, "OK", kind, b"x") for kind in ("audio/ogg", "application/pdf", "", "odd", "a /b")),
     *((status, "Gone\n", "text/plain", b"why") for status in (199, 300, 404, 410, 500)),
     (404, "Not Found", JSON, b" "),
+    (500, "", "application/soap+xml", b"<x/>"),
     (500, "", "image/png", b"x"),
     (500, "", "text/plain", b"x" * 4000),
     (500, "", "text/plain", b"x" * 4001),
