@@ -600,20 +600,31 @@ BEFORE: dict[str, tuple[str, Message]] = {
 """Messages that break a rule when they are sent before the answer to a method."""
 
 
+def responding(name: str) -> Callable[[bytes], list[bytes]]:
+    """A server that has read nothing yet: gives the lines that it writes for one that it reads."""
+    server = RawServer(name)
+    method, early = BEFORE.get(name, ("", {}))
+
+    def respond(line: bytes) -> list[bytes]:
+        answer = server.answer(line)
+        before = bool(method) and f'"{method}"'.encode() in line
+        written = [json.dumps(early).encode()] if before else []
+        if answer is not None:
+            write = BY_LINE.get(name) if b'"ping"' in line else None
+            written += (write(answer) if write else json.dumps(answer).encode()).split(b"\n")
+        return written
+
+    return respond
+
+
 def main() -> None:
     """Serve over stdio."""
     name, seconds = sys.argv[1], float([*sys.argv, "0"][2])
-    server = RawServer(name)
+    respond = responding(name)
     for line in sys.stdin.buffer:
-        answer = server.answer(line)
-        method, early = BEFORE.get(name, ("", {}))
-        if method and f'"{method}"'.encode() in line:
-            print(json.dumps(early), flush=True)
-        if answer is not None:
-            write = BY_LINE.get(name) if b'"ping"' in line else None
-            sys.stdout.buffer.write(
-                (write or (lambda each: json.dumps(each).encode()))(answer) + b"\n"
-            )
+        written = respond(line)
+        if written:
+            sys.stdout.buffer.write(b"\n".join(written) + b"\n")
             sys.stdout.buffer.flush()
             threading.Event().wait(seconds)
     if name == "lifecycle.shutdown-by-transport":

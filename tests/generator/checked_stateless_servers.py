@@ -254,20 +254,31 @@ BEFORE: dict[str, tuple[str, Message]] = {
 """Messages that break a rule when they are sent before the answer to a method."""
 
 
-def main() -> None:
-    """Serve over stdio."""
-    name = sys.argv[1]
+def responding(name: str) -> Callable[[bytes], list[bytes]]:
+    """A server that has read nothing yet: gives the lines that it writes for one that it reads."""
     method, early = BEFORE.get(name, ("", {}))
-    for line in sys.stdin.buffer:
+    _used.clear()
+
+    def respond(line: bytes) -> list[bytes]:
         try:
             request = json.loads(line)
             answered = answer(request)
         except ValueError:
             request, answered = None, error(None, -32700)
         answered = DEFECTS[name](request, answered) if name in DEFECTS else answered
-        if method and meta_of(request) and request["method"] == method:
-            print(json.dumps(early), flush=True)
-        if answered is not None:
-            print(json.dumps(answered), flush=True)
+        before = bool(method) and bool(meta_of(request)) and request["method"] == method
+        written = [early] if before else []
+        return [json.dumps(each).encode() for each in (*written, answered) if each is not None]
+
+    return respond
+
+
+def main() -> None:
+    """Serve over stdio."""
+    name = sys.argv[1]
+    respond = responding(name)
+    for line in sys.stdin.buffer:
+        for written in respond(line):
+            print(written.decode(), flush=True)
     if name == "stdio.shutdown-server-on-eof":
         threading.Event().wait()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,38 @@ def test_an_installation_that_works_is_ok_in_every_line(tmp_path: Path) -> None:
     assert {line.partition(":")[0] for line in lines} <= {"ok", "missing"}
     for row in schema.revisions():
         assert any(line.startswith(f"ok: revision {row.name}: ") for line in lines)
+
+
+METADATA = f"""Metadata-Version: 2.1
+Name: mcpgen
+Version: {__version__}
+Provides-Extra: web
+Requires-Dist: click>=999
+Requires-Dist: jinja2>=1
+Requires-Dist: no-such-distribution>=1
+Requires-Dist: another-such>=2; extra == "web"
+Requires-Dist: of-another-system; sys_platform == "no-such"
+"""
+
+
+def test_each_requirement_that_does_not_fit_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / f"mcpgen-{__version__}.dist-info"
+    place.mkdir()
+    (place / "METADATA").write_text(METADATA)
+    monkeypatch.syspath_prepend(tmp_path)
+    found = findings(tmp_path)
+    states = {name: (each["state"], each["advice"]) for name, each in found.items()}
+    assert states["click"] == ("wrong", "pip install 'click>=999'")
+    assert found["click"]["text"] == f"{version('click')}, expected >=999"
+    assert (states["jinja2"], found["jinja2"]["text"]) == (("ok", ""), version("jinja2"))
+    advice = "pip install 'no-such-distribution>=1'"
+    assert states["no-such-distribution"] == ("wrong", advice)
+    assert found["no-such-distribution"]["text"] == "not installed"
+    assert states["another-such"] == ("missing", "pip install 'another-such>=2'")
+    assert found["another-such"]["text"] == "not installed, needed for web"
+    assert "of-another-system" not in found
 
 
 def test_quiet_shows_only_what_is_not_ok(tmp_path: Path, package: Path) -> None:

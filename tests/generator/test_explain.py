@@ -25,6 +25,21 @@ META = {
     "io.modelcontextprotocol/clientCapabilities": {},
 }
 TEXT = {"type": "text", "text": "sun"}
+
+
+def sent(method: str, params: Any, **more: Any) -> dict[str, Any]:
+    """A request, or a notification without id."""
+    return {"jsonrpc": "2.0", **more, "method": method, "params": params}
+
+
+def answer(result: Any) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": 1, "result": result}
+
+
+def refusal(**error: Any) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": 1, "error": error}
+
+
 MESSAGES: dict[str, Any] = {
     "call": CALL,
     "call-with-a-task": {**CALL, "params": {**CALL["params"], "task": {"ttl": 5}}},
@@ -54,6 +69,43 @@ MESSAGES: dict[str, Any] = {
         },
     },
     "no-version": {key: value for key, value in CALL.items() if key != "jsonrpc"},
+    "progress-as-text": sent("notifications/progress", {"progressToken": "t", "progress": "5"}),
+    "token-of-no-type": sent("notifications/progress", {"progressToken": 1.5, "progress": 1}),
+    "level": sent("logging/setLevel", {"level": "warn"}, id=1),
+    "params-array": sent("tools/list", [], id=1),
+    "request-as-notification": sent("tools/list", {}),
+    "notification-as-request": sent("notifications/initialized", {}, id=1),
+    "id-null": {**CALL, "id": None},
+    "id-float": {**CALL, "id": 1.5},
+    "initialize": sent("initialize", {"protocolVersion": "2025-06-18"}, id=1),
+    "discover": sent("server/discover", {"_meta": META}, id=1),
+    "task": sent("tasks/get", {"taskId": "t"}, id=1),
+    "sampling": sent(
+        "sampling/createMessage",
+        {
+            "messages": [{"role": "users", "content": {"type": "text", "text": 5}}],
+            "modelPreferences": {"costPriority": 2},
+            "maxTokens": "10",
+        },
+        id=1,
+    ),
+    "flag-as-text": answer({"content": [TEXT], "isError": "true"}),
+    "content-alone": answer({"content": TEXT}),
+    "many-values": answer({"completion": {"values": ["x"] * 101, "total": 5.0}}),
+    "tools": answer({"tools": [{"name": "t", "inputSchema": {"type": "objekt"}}]}),
+    "resource": answer({"contents": [{"uri": "a:b"}]}),
+    "role": answer({"messages": [{"role": "system", "content": TEXT}]}),
+    "input-required": answer({"resultType": "input_required", "inputRequests": {"a": 5}}),
+    "task-created": answer({"task": {"taskId": "t", "status": "working"}}),
+    "empty-result": answer({}),
+    "result-of-five": answer(5),
+    **{
+        f"code{code}": refusal(code=code, message="")
+        for code in (-32700, -32020, -32042, -32050, -32099, -32100, -32019, 5)
+    },
+    "no-code": refusal(message=""),
+    "code-as-text": refusal(code="-32602", message=5),
+    "batch-of-wrong": [CALL, {**CALL, "method": 5}],
     "no-message": {"hello": "world"},
     "no-object": 42,
 }

@@ -137,6 +137,8 @@ def test_a_project_of_an_odd_server_names_each_difference(tmp_path: Path) -> Non
     assert notes == [f"note: {note}" for note in NOTES]
     texts = (tmp_path / "odd" / "src" / "odd" / "server.py").read_text("utf-8")
     assert "instructions=mirror.INSTRUCTIONS" in texts
+    package = json.loads((tmp_path / "odd/src/odd/protocol/mcpgen.json").read_text("utf-8"))
+    assert "schemas" in package["options"]["features"]
 
 
 def differences(document: object, **changed: str) -> list[str]:

@@ -109,6 +109,7 @@ def test_a_new_project_has_its_package_and_is_up_to_date(side: str, tmp_path: Pa
     config = settings.read(project)
     assert config is not None
     assert config.packages[0].revisions == (OLDEST,)
+    assert "schemas" not in config.packages[0].features
     assert run("check", cwd=project).out == "src/weather/protocol: up to date\n"
     assert not [path for path in tmp_path.rglob(".*") if "mcpgen" in path.name]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,74 @@ def test_one_package_stands_in_the_table_itself(tmp_path: Path) -> None:
     assert config.packages == (expected,)
     assert config.mirror is None
     assert config.directory(expected) == tmp_path / "src/acme/types"
+
+
+EVERY_KEY = """
+[tool.mcpgen]
+output = "a"
+revisions = ["latest"]
+parts = ["client"]
+transports = ["stdio"]
+features = ["schemas"]
+models = "pydantic"
+runtime = "installed"
+schemas = ["own.json"]
+facts = "own.toml"
+errata = false
+strict = true
+templates = "templates"
+hooks = [["black", "{output}"]]
+extensions = ["apps"]
+patch = "a.patch"
+gitattributes = false
+keep_old_modules = true
+"""
+
+
+def test_a_package_has_each_key_of_the_table_or_its_default(tmp_path: Path) -> None:
+    found = settings.read(saved(tmp_path, "[tool.mcpgen]\noutput = 'a'\nrevisions = ['all']\n"))
+    assert found is not None
+    assert asdict(found.packages[0]) == {
+        "output": "a",
+        "revisions": ("all",),
+        "parts": (),
+        "transports": (),
+        "features": (),
+        "models": "",
+        "runtime": "",
+        "schemas": (),
+        "facts": "",
+        "errata": True,
+        "strict": False,
+        "templates": "",
+        "hooks": (),
+        "extensions": (),
+        "patch": "",
+        "gitattributes": True,
+        "keep_old_modules": False,
+    }
+    assert (found.mirror, found.schemas_dir) == (None, "")
+    every = settings.read(saved(tmp_path, EVERY_KEY))
+    assert every is not None
+    assert asdict(every.packages[0]) == {
+        "output": "a",
+        "revisions": ("latest",),
+        "parts": ("client",),
+        "transports": ("stdio",),
+        "features": ("schemas",),
+        "models": "pydantic",
+        "runtime": "installed",
+        "schemas": ("own.json",),
+        "facts": "own.toml",
+        "errata": False,
+        "strict": True,
+        "templates": "templates",
+        "patch": "a.patch",
+        "hooks": (("black", "{output}"),),
+        "extensions": ("apps",),
+        "gitattributes": False,
+        "keep_old_modules": True,
+    }
 
 
 def test_several_packages_are_an_array_of_tables(tmp_path: Path) -> None:

@@ -141,12 +141,14 @@ class HttpServer:
     Attributes:
         asked: The requests, in the order in which they came.
         left: How many times a client was waited for to be gone, and went.
+        connections: How many were accepted.
     """
 
     def __init__(self, handler: Handler) -> None:
         self.handler = handler
         self.asked: list[Asked] = []
         self.left = 0
+        self.connections = 0
         self._port = 0
         self._stack = AsyncExitStack()
         self._news = anyio.Event()
@@ -226,6 +228,7 @@ class HttpServer:
         self._news = anyio.Event()
 
     async def _connected(self, stream: SocketStream) -> None:
+        self.connections += 1
         async with stream:
             try:
                 buffered = BufferedByteReceiveStream(stream)

@@ -13,6 +13,7 @@ import pytest
 
 from mcp_protocol import MemoryTaskStore, Server, TaskRecord, Tasks, TransportError, decoder
 from mcp_protocol.r2025_11_25.models import ListTasksResult, Task
+from package.client.simulation import simulate
 from package.requestor import (
     ACCEPTED,
     RELATED,
@@ -502,6 +503,26 @@ async def test_a_result_waits_for_a_store_that_can_not_be_reached() -> None:
         work.go.set()
         response = await client.ask("tasks/result", {"taskId": task_id})
         assert response["result"]["content"][0]["text"] == "done"
+
+
+def test_a_lease_is_renewed_each_second() -> None:
+    class Counting(MemoryTaskStore):
+        renewals = 0
+
+        async def renew(self, record: TaskRecord) -> int | None:
+            self.renewals += 1
+            return await super().renew(record)
+
+    async def main() -> None:
+        work = Work(store=store)
+        async with requestor("memory", work.server) as client:
+            await client.start("waits")
+            with anyio.move_on_after(20):
+                await work.ended.wait()
+
+    store = Counting()
+    simulate("asyncio", 0, main)
+    assert 15 <= store.renewals <= 20  # it is looked at five times a second
 
 
 async def test_a_task_that_was_ended_elsewhere_is_stopped() -> None:

@@ -181,3 +181,21 @@ async def test_the_older_transport_works_too(revision: str, own: httpx2.AsyncCli
         assert (await client.call_tool("echo", {})).content[0].text == "done"
         await client.close()
         await server.until_left()
+
+
+@pytest.mark.parametrize("revision", SESSIONS)
+async def test_an_accepted_notification_keeps_its_connection(
+    revision: str, own: httpx2.AsyncClient
+) -> None:
+    async def accept(asked: Asked, reply: Reply) -> None:
+        await reply.whole(202, b"accepted")
+
+    name = "notifications/roots/list_changed"
+    script = Script(revision)
+    script.on[name] = accept
+    able = {"roots": {"listChanged": True}}
+    async with scripted(script, capabilities=able, http_client=own) as (client, server):
+        await server.until("GET")
+        for _ in range(5):
+            await client.notify(name)
+        assert server.connections <= 2  # that of GET may be another one
