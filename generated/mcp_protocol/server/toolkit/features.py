@@ -21,7 +21,7 @@ from .client_features.input_required import (
     URLElicitationRequiredError,
     without_input_required,
 )
-from .client_features.questions import ClientQuestions
+from .client_features.client_tasks import TaskQuestions as ClientQuestions
 from .key_ring import StateKey
 
 if TYPE_CHECKING:
