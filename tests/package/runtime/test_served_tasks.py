@@ -10,7 +10,6 @@ from datetime import datetime
 from typing import Any
 
 import anyio
-import anyio.lowlevel
 import pytest
 
 from mcp_protocol import (

@@ -223,7 +223,7 @@ class _AsTask(ClientQuestions):
 
         follower = TaskFollower(revision, peer)
         try:
-            params = {**(question.params or {}), "task": self._task}
+            params: dict[str, Any] = {**(question.params or {}), "task": self._task}
             asked = msgspec.structs.replace(question, params=params, on_progress=keep)
             answer = await self.multi_round_trip().ask(asked, key, timeout)
             if "task" not in answer:
