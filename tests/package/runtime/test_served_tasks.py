@@ -406,6 +406,18 @@ def test_numbers_of_tasks_of_a_client_are_positive(name: str) -> None:
         ClientTasks(**values)
 
 
+async def test_a_task_for_one_server_is_unknown_to_another() -> None:
+    person = Person()
+    async with asking_server(person, tasks=True) as one, asking_server(person, tasks=True) as other:
+        task_id = (await begin(one))["taskId"]
+        for about in ABOUT:
+            assert await other.code(about, {"taskId": task_id}) == -32602
+        assert await other.result("tasks/list", {}) == {"tasks": []}
+        assert [each["taskId"] for each in (await one.result("tasks/list", {}))["tasks"]] == [
+            task_id
+        ]
+
+
 async def test_handlers_of_tasks_end_with_the_session() -> None:
     person = Person()
     async with asking_server(person, tasks=True) as server:
