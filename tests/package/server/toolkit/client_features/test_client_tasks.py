@@ -242,6 +242,7 @@ async def test_revisions_without_tasks_of_clients_refuse_them(other: str) -> Non
     revisions=(REVISION,),
 )
 @everywhere
+@pytest.mark.one_process  # a notification reaches one process, and others poll
 async def test_a_notification_of_the_end_saves_a_poll(transport: str) -> None:
     async with requestor(transport, Asking().server, capabilities=ABLE) as client:
         identifier = await client.begin("tools/call", {"name": "asks", "arguments": {}})
