@@ -16,7 +16,12 @@ MOST = 20
 
 OF_SOME = (
     *("server/asgi/", "transports/http/", "protocol/param_headers", "client/tool_param_headers"),
-    *("client/response_cache", "client/served_tasks", "client/tool_tasks"),
+    *(
+        "client/response_cache",
+        "client/served_tasks",
+        "client/sync_task_handle",
+        "client/tool_tasks",
+    ),
     *("server/shared/redis_tasks", "server/shared/shared_s"),
     *("server/toolkit/shared_tasks", "server/toolkit/task"),
     *("runtime/served_task", "runtime/task_handle", "runtime/task_store"),

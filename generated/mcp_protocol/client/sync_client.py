@@ -28,7 +28,7 @@ from ..revisions import FOLDERS
 
 if TYPE_CHECKING:
     from ..client.served_tasks import ClientTasks
-    from ..client.tool_tasks import SyncTaskHandle
+    from ..client.sync_task_handle import SyncTaskHandle
     from .. import models
     from ..client.server_config import Inputs
     from .sync_group import SyncClientGroup
@@ -417,7 +417,7 @@ class SyncClient(SyncClientBase):
         )
         if task is False:
             return answer
-        from ..client.tool_tasks import SyncTaskHandle  # few calls are tasks
+        from ..client.sync_task_handle import SyncTaskHandle  # few calls are tasks
 
         return SyncTaskHandle(self._thread, answer)
 
@@ -760,7 +760,7 @@ class SyncClient(SyncClientBase):
         Raises:
             MissingCapabilityError: One of the sides does not declare tasks.
         """
-        from ..client.tool_tasks import resume_task_in  # few calls are tasks
+        from ..client.sync_task_handle import resume_task_in  # few calls are tasks
 
         return resume_task_in(self._thread, self._client.task, task_id)
 

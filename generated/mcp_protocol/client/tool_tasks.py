@@ -13,7 +13,7 @@ Source: basic/utilities/tasks (2025-11-25), ext-tasks/specification/draft/tasks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -30,22 +30,13 @@ from ..errors import (
 from ..foreign_text import safe_repr
 from ..protocol.lifecycle import CAPABILITY, Session, declared, settings_of
 from ..runtime.pending_requests import PARTING_SECONDS, OnProgress
-from ..runtime.task_handle import (
-    CALL,
-    GET,
-    Report,
-    TaskFollower,
-    TaskHandle,
-    TaskUpdate,
-    is_core,
-)
+from ..runtime.task_handle import CALL, GET, Report, TaskFollower, TaskHandle, is_core
 from ..runtime.task_store import TERMINAL
 from .callbacks import StartedCall
 from .server_state import TOOLS_LIST
 
 if TYPE_CHECKING:  # it loads this module for the first task
     from .pipeline import RequestPipeline
-    from .sync import ClientThread
 
 IDENTIFIER = "io.modelcontextprotocol/tasks"
 AUGMENTED = ("tasks", "requests", "tools", "call")
@@ -249,76 +240,3 @@ def _handle(
         start=partial(StartedCall, start_soon=requests.peer.start_soon),
         **options,
     )
-
-
-class SyncTaskHandle:
-    """A task of a server; see `TaskHandle`. Each method waits for its result.
-
-        task = client.call_tool("report", {"year": 2025}, task=True)
-        for update in task:
-            print(update.status, update.progress)
-        result = task.result()
-
-    Args:
-        thread: The thread of the session.
-        task: The handle of the asynchronous client.
-    """
-
-    def __init__(self, thread: ClientThread, task: TaskHandle) -> None:
-        self._thread = thread
-        self._task = task
-
-    def __repr__(self) -> str:
-        return f"<SyncTaskHandle on {self._task!r}>"
-
-    @property
-    def task_id(self) -> str | None:
-        """The id of the task; `None` if the server answered the call without one."""
-        return self._task.task_id
-
-    @property
-    def status(self) -> str | None:
-        """The status that the peer stated last; `None` if it has not been asked yet."""
-        return self._task.status
-
-    @property
-    def message(self) -> str | None:
-        """The text in which the peer describes the state; `None` for none."""
-        return self._task.message
-
-    def refresh(self, *, timeout: float | None = None) -> Any:
-        """See `TaskHandle.refresh`."""
-        return self._thread.run(lambda: self._task.refresh(timeout=timeout))
-
-    def wait(self, *, timeout: float | None = None) -> str:
-        """See `TaskHandle.wait`."""
-        return self._thread.run(lambda: self._task.wait(timeout=timeout))
-
-    def result(self, *, timeout: float | None = None) -> Any:
-        """See `TaskHandle.result`."""
-        return self._thread.run(lambda: self._task.result(timeout=timeout))
-
-    def answer(self, responses: Mapping[str, Any], *, timeout: float | None = None) -> None:
-        """See `TaskHandle.answer`."""
-        self._thread.run(lambda: self._task.answer(responses, timeout=timeout))
-
-    def cancel(self, *, timeout: float | None = None) -> None:
-        """See `TaskHandle.cancel`."""
-        self._thread.run(lambda: self._task.cancel(timeout=timeout))
-
-    def __iter__(self) -> Iterator[TaskUpdate]:
-        """See `TaskHandle.__aiter__`."""
-        updates = aiter(self._task)
-        while (update := self._thread.run(lambda: anext(updates, None))) is not None:
-            yield update
-
-
-def resume_task_in(
-    thread: ClientThread, resume: Callable[[str], TaskHandle], task_id: str
-) -> SyncTaskHandle:
-    """A task that was started before; its handle is made in the thread of the session."""
-
-    async def resumed() -> TaskHandle:
-        return resume(task_id)
-
-    return SyncTaskHandle(thread, thread.run(resumed))

@@ -85,7 +85,7 @@ EXPORTS = (
         "ClientRequest",
     ),
     _export(".runtime.task_handle", "tasks+client tasks+mutual+server", "TaskHandle", "TaskUpdate"),
-    _export(".client.tool_tasks", "tasks+client", "SyncTaskHandle"),
+    _export(".client.sync_task_handle", "tasks+client", "SyncTaskHandle"),
     _export(".client.client_settings", "client", "Caching", "ClientLimits", "Timeouts"),
     _export(".client.served_tasks", "tasks+mutual+client", "ClientTasks"),
     _export(".client.client_settings", "restart", "Restart"),

@@ -10,7 +10,6 @@ from datetime import datetime
 from typing import Any
 
 import anyio
-import anyio.lowlevel
 import pytest
 
 from mcp_protocol import (
@@ -405,6 +404,18 @@ def test_numbers_of_tasks_of_a_client_are_positive(name: str) -> None:
     values: dict[str, Any] = {name: 0}
     with pytest.raises(ValueError, match=f"{name}: expected more than 0, got 0"):
         ClientTasks(**values)
+
+
+async def test_a_task_for_one_server_is_unknown_to_another() -> None:
+    person = Person()
+    async with asking_server(person, tasks=True) as one, asking_server(person, tasks=True) as other:
+        task_id = (await begin(one))["taskId"]
+        for about in ABOUT:
+            assert await other.code(about, {"taskId": task_id}) == -32602
+        assert await other.result("tasks/list", {}) == {"tasks": []}
+        assert [each["taskId"] for each in (await one.result("tasks/list", {}))["tasks"]] == [
+            task_id
+        ]
 
 
 async def test_handlers_of_tasks_end_with_the_session() -> None:

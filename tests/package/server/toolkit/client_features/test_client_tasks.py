@@ -39,7 +39,7 @@ ELICIT, SAMPLE = "elicitation/create", "sampling/createMessage"
 MESSAGE = {"role": "assistant", "content": {"type": "text", "text": "Hello"}, "model": "m"}
 REQUESTS: dict[str, Any] = {"elicitation": {"create": {}}, "sampling": {"createMessage": {}}}
 ABLE: dict[str, Any] = {
-    "elicitation": {"form": {}},
+    "elicitation": {"form": {}, "url": {}},
     "sampling": {},
     "tasks": {"cancel": {}, "list": {}, "requests": REQUESTS},
 }
@@ -71,6 +71,12 @@ class Asking:
             handle = await ctx.sample("Hello?", task=True)
             self.handles.append(handle)
             return (await handle.result()).text
+
+        @server.tool
+        async def visits(ctx: Context) -> str:
+            handle = await ctx.elicit_url("Sign in", "https://example.com/", task=True)
+            self.handles.append(handle)
+            return (await handle.result()).action
 
         @server.tool
         async def begins(ctx: Context) -> str:
@@ -160,6 +166,7 @@ class Person(ClientHandlers):
         ("asks", ELICIT, {"ttl": 5000}, ACCEPTED, "Ada"),
         ("asks", ELICIT, {"ttl": 5000}, {"action": "decline"}, "decline"),
         ("samples", SAMPLE, {}, MESSAGE, "Hello"),
+        ("visits", ELICIT, {}, {"action": "accept"}, "accept"),
     ],
 )
 @pytest.mark.requirement(
@@ -235,6 +242,7 @@ async def test_revisions_without_tasks_of_clients_refuse_them(other: str) -> Non
     revisions=(REVISION,),
 )
 @everywhere
+@pytest.mark.one_process  # a notification reaches one process, and others poll
 async def test_a_notification_of_the_end_saves_a_poll(transport: str) -> None:
     async with requestor(transport, Asking().server, capabilities=ABLE) as client:
         identifier = await client.begin("tools/call", {"name": "asks", "arguments": {}})
