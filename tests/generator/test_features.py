@@ -36,8 +36,8 @@ DEFAULTS = tuple(each.name for each in FEATURES if each.is_default)
 NONE = ("none",)
 
 SIZES = {
-    ("server", "stdio", NONE): (63, 17_500),
-    ("server", "http", NONE): (79, 22_900),
+    ("server", "stdio", NONE): (63, 17_450),
+    ("server", "http", NONE): (79, 22_850),
     ("client", "all", NONE): (85, 21_950),
     ("all", "all", NONE): (125, 35_000),
     ("server", "stdio", ()): (70, 19_200),
