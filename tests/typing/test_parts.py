@@ -129,7 +129,7 @@ CASES = [(run_mypy, name) for name in PACKAGES] + [(run_pyright, name) for name 
 
 @pytest.fixture(scope="module")
 def errors_of(packages: Path) -> Callable[[Checker], Mapping[str, list[str]]]:
-    """What gives the errors of a type checker by package; it runs once."""
+    """A function that returns the errors of a type checker by package; each checker runs once."""
     return cache(lambda checker: checker(packages))
 
 

@@ -17,7 +17,7 @@ from ..runtime.stubs import Value
 from .client import Client
 
 if TYPE_CHECKING:
-    from ..client.sync_task_handle import SyncTaskHandle
+    from ..client.tool_tasks import SyncTaskHandle
     from ..runtime.pending_requests import OnProgress
     from . import models
 
@@ -412,7 +412,7 @@ class SyncClient(SyncClientBase):
         )
         if task is False:
             return answer
-        from ..client.sync_task_handle import SyncTaskHandle  # few calls are tasks
+        from ..client.tool_tasks import SyncTaskHandle  # few calls are tasks
 
         return SyncTaskHandle(self._thread, answer)
 
@@ -512,6 +512,6 @@ class SyncClient(SyncClientBase):
         Raises:
             MissingCapabilityError: One of the sides does not declare tasks.
         """
-        from ..client.sync_task_handle import resume_task_in  # few calls are tasks
+        from ..client.tool_tasks import resume_task_in  # few calls are tasks
 
         return resume_task_in(self._thread, self._client.task, task_id)

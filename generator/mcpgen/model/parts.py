@@ -313,6 +313,7 @@ class Features:
         draft_headers: The headers of a draft, in sessions.
         several: More than one revision.
         tasks: Tasks, in a revision or in an extension.
+        tasks_both_ways: Tasks for which either side may ask, in a revision.
         extensions: Identifiers of the extensions beside its revisions.
         models: What its models are written for.
         chosen: The features by name, those included that others bring.
@@ -331,6 +332,7 @@ class Features:
     draft_headers: bool
     several: bool
     tasks: bool = False
+    tasks_both_ways: bool = False
     extensions: frozenset[str] = frozenset()
     models: Library = "msgspec"
     chosen: frozenset[str] = frozenset()
@@ -376,6 +378,11 @@ class Features:
         """The modules of `server.toolkit` with handlers of requests about items, sorted."""
         chosen = (each for each in FEATURES if each.name in self.chosen)
         return tuple(sorted(each.name for each in chosen if each.handles_items))
+
+    @property
+    def mutual_tasks(self) -> bool:
+        """Whether clients and servers ask each other for tasks."""
+        return self.tasks_both_ways and "tasks" in self.chosen
 
     def lacks(self, name: str) -> bool:
         """Whether it could have a feature and has not."""
@@ -431,9 +438,15 @@ class Features:
         return self.parts_of(self.chosen).union(own)
 
     def parts_of(self, names: Iterable[str]) -> frozenset[str]:
-        """Features, and the sides of each that a package has, as in `auth+client`."""
+        """Features, and the sides of each that a package has, as in `auth+client`.
+
+        Those of tasks for which either side may ask are `tasks+mutual+client` and its like.
+        """
         sides = [name for name in _PEERS if getattr(self, name)]
-        return frozenset(part for each in names for part in (each, *(f"{each}+{s}" for s in sides)))
+        parts = {part for each in names for part in (each, *(f"{each}+{s}" for s in sides))}
+        if "tasks" in parts and self.tasks_both_ways:
+            parts.update(f"tasks+mutual+{side}" for side in sides)
+        return frozenset(parts)
 
 
 def selection(
@@ -616,6 +629,7 @@ def features(
     http_sse = peer and available["http+sse"] and "http+sse" in wanted
     # HTTP+SSE brings Streamable HTTP where a revision has it: the two share their modules.
     http = peer and available["http"] and ("http" in wanted or http_sse)
+    both_ways = any(row.meta.related_task is not None for row in facts)
     package = Features(
         protocol=peer or "protocol" in parts,
         client="client" in parts,
@@ -628,8 +642,8 @@ def features(
         param_headers=http and any(row.headers.param_prefix is not None for row in facts),
         draft_headers=http and any(row.draft.method is not None for row in facts),
         several=len(facts) > 1,
-        tasks=_TASKS_EXTENSION in extensions
-        or any(row.meta.related_task is not None for row in facts),
+        tasks=_TASKS_EXTENSION in extensions or both_ways,
+        tasks_both_ways=both_ways,
         extensions=frozenset(extensions),
         models=chosen.models,
         installed=chosen.runtime == "installed",

@@ -243,8 +243,8 @@ class SharedSession(HttpSession):
         if self._store is not None:
             await self._store.finish(self.id, stored.stream)
         stream = self.new_stream()
-        self.add_listening(stream)
         await stream.open(response, before=stored.events)
+        self.add_listening(stream)
         return stream
 
     async def lose_stream(self, name: str) -> None:

@@ -89,12 +89,12 @@ OPTIONAL_TEXT = {"anyOf": [{"type": "string"}, {"type": "null"}]}
 async def test_what_is_no_object_is_structured_as_a_member_result(
     annotation: Any, value: Any, texts: list[str], schema: dict[str, Any], revision: str
 ) -> None:
-    found = await result_of(returning(annotation, value), revision)
+    result = await result_of(returning(annotation, value), revision)
     plain = to_builtins(value)
     if revision in STRUCTURED:
-        assert found == (texts, {"result": plain}, wrapped(schema))
+        assert result == (texts, {"result": plain}, wrapped(schema))
     else:
-        assert found == (texts, UNSET, None)
+        assert result == (texts, UNSET, None)
 
 
 @pytest.mark.parametrize("revision", STRUCTURED)

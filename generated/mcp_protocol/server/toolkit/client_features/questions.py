@@ -5,7 +5,7 @@
 # ruff: noqa - a file that fixes change counts as edited
 """Questions of a handler to the client, with the same calls in every revision.
 
-Source: client/elicitation, client/sampling, client/roots; basic/patterns/mrtr (2026-07-28).
+Source: client/elicitation, client/sampling, client/roots; basic/patterns/mrtr.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ from .input_required import (
 
 if TYPE_CHECKING:
     from ....other_sdks import NoOptions
+    from ....runtime.task_handle import TaskHandle
     from .elicitation import Accepted, Cancelled, Declined
-    from .multi_round_trip import MultiRoundTrip
+    from .multi_round_trip import MultiRoundTrip, Question
     from .sampling_and_roots import (
         IncludeContext,
         MessageLike,
@@ -73,7 +74,7 @@ class ClientQuestions:
     def input_responses(self) -> Mapping[str, Any]:
         """Answers to an earlier `InputRequired`, as wire objects by its keys.
 
-        Source: basic/patterns/mrtr (2026-07-28).
+        Source: basic/patterns/mrtr.
         """
         return self.multi_round_trip().responses
 
@@ -84,7 +85,7 @@ class ClientQuestions:
         A request with a state that this server did not sign for it, that was altered or that has
         expired, is refused before the handler runs.
 
-        Source: basic/patterns/mrtr (2026-07-28).
+        Source: basic/patterns/mrtr.
         """
         return self.multi_round_trip().state
 
@@ -103,6 +104,28 @@ class ClientQuestions:
         timeout: float | None = ...,
     ) -> Accepted[dict[str, Any]] | Declined | Cancelled: ...
 
+    @overload
+    async def elicit(
+        self,
+        message: str,
+        form: type[_T],
+        *,
+        key: str | None = ...,
+        timeout: float | None = ...,
+        task: bool | Mapping[str, Any],
+    ) -> TaskHandle[Accepted[_T] | Declined | Cancelled]: ...
+
+    @overload
+    async def elicit(
+        self,
+        message: str,
+        form: Mapping[str, Any],
+        *,
+        key: str | None = ...,
+        timeout: float | None = ...,
+        task: bool | Mapping[str, Any],
+    ) -> TaskHandle[Accepted[dict[str, Any]] | Declined | Cancelled]: ...
+
     async def elicit(
         self,
         message: str,
@@ -110,8 +133,9 @@ class ClientQuestions:
         *,
         key: str | None = None,
         timeout: float | None = None,
+        task: bool | Mapping[str, Any] = False,
         **others: Unpack[NoOptions],
-    ) -> Accepted[Any] | Declined | Cancelled:
+    ) -> Any:
         """Ask the user to fill in a form.
 
         Use `elicit_url` for secrets.
@@ -123,6 +147,8 @@ class ClientQuestions:
                 for a single value; or a flat JSON Schema, which is sent unchanged.
             key: Key of the input request, visible to the client; generated if `None`.
             timeout: Seconds to wait where a request is sent; `None` for no limit.
+            task: Whether the client answers by a task, `{"ttl": ...}` for one with a time to live
+                in milliseconds; the handle of the task is returned then.
 
         Returns:
             `Accepted` with the content as a value of the type (a dict for a schema),
@@ -144,8 +170,13 @@ class ClientQuestions:
 
         elicitation_form = elicitation.form_of(form)
         question = elicitation.form_question(message, elicitation_form, self.request_context)
-        result = await self.multi_round_trip().ask(question, key, timeout)
-        return elicitation.answer_of(result, elicitation_form.content)
+
+        def read(wire: Any) -> Any:
+            return elicitation.answer_of(wire, elicitation_form.content)
+
+        if task is not False:
+            return await self._start_task(question, task, key, timeout, read)
+        return read(await self.multi_round_trip().ask(question, key, timeout))
 
     async def elicit_url(
         self,
@@ -188,6 +219,7 @@ class ClientQuestions:
         result = await self.multi_round_trip().ask(question, key, timeout)
         return elicitation.answer_of(result, lambda _: None)
 
+    @overload
     async def sample(
         self,
         messages: str | Sequence[MessageLike],
@@ -203,7 +235,44 @@ class ClientQuestions:
         metadata: Mapping[str, Any] | None = None,
         key: str | None = None,
         timeout: float | None = None,
-    ) -> Sampled:
+    ) -> Sampled: ...
+
+    @overload
+    async def sample(
+        self,
+        messages: str | Sequence[MessageLike],
+        *,
+        max_tokens: int = 1024,
+        system_prompt: str | None = None,
+        temperature: float | None = None,
+        stop_sequences: Sequence[str] | None = None,
+        model_preferences: ModelPreferences | Mapping[str, Any] | None = None,
+        include_context: IncludeContext | None = None,
+        tools: Sequence[Any] | None = None,
+        tool_choice: ToolChoice | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        key: str | None = None,
+        timeout: float | None = None,
+        task: bool | Mapping[str, Any],
+    ) -> TaskHandle[Sampled]: ...
+
+    async def sample(
+        self,
+        messages: str | Sequence[MessageLike],
+        *,
+        max_tokens: int = 1024,
+        system_prompt: str | None = None,
+        temperature: float | None = None,
+        stop_sequences: Sequence[str] | None = None,
+        model_preferences: ModelPreferences | Mapping[str, Any] | None = None,
+        include_context: IncludeContext | None = None,
+        tools: Sequence[Any] | None = None,
+        tool_choice: ToolChoice | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        key: str | None = None,
+        timeout: float | None = None,
+        task: bool | Mapping[str, Any] = False,
+    ) -> Any:
         """Ask the client's model for a message.
 
         Args:
@@ -221,6 +290,8 @@ class ClientQuestions:
             metadata: Parameters for the model's provider.
             key: Key of the input request, visible to the client; generated if `None`.
             timeout: Seconds to wait where a request is sent; `None` for no limit.
+            task: Whether the client answers by a task, `{"ttl": ...}` for one with a time to live
+                in milliseconds; the handle of the task is returned then.
 
         Raises:
             MissingCapabilityError: The client did not declare sampling, or its tools or context.
@@ -244,8 +315,25 @@ class ClientQuestions:
             "metadata": metadata,
         }
         question = sampling_and_roots.sampling_question(messages, self.request_context, options)
+        if task is not False:
+            read = sampling_and_roots.sampled_of
+            return await self._start_task(question, task, key, timeout, read)
         answer = await self.multi_round_trip().ask(question, key, timeout)
         return sampling_and_roots.sampled_of(answer)
+
+    async def _start_task(
+        self,
+        question: Question,
+        task: bool | Mapping[str, Any],
+        key: str | None,
+        timeout: float | None,
+        read: Callable[[Any], _T],
+    ) -> TaskHandle[_T]:
+        """Ask a question that the client answers by a task; see `client_tasks.start_task`."""
+        from .client_tasks import start_task
+
+        questions = self.multi_round_trip()
+        return await start_task(questions, self.request_context, question, task, key, timeout, read)
 
     async def list_roots(
         self, *, key: str | None = None, timeout: float | None = None
