@@ -64,8 +64,8 @@ from .client.listen import (
     ToolsChanged as ToolsChanged,
 )
 from .client.client_middleware import ClientNext as ClientNext, ClientRequest as ClientRequest
-from .client.task_handle import TaskHandle as TaskHandle, TaskUpdate as TaskUpdate
-from .client.sync_task_handle import SyncTaskHandle as SyncTaskHandle
+from .runtime.task_handle import TaskHandle as TaskHandle, TaskUpdate as TaskUpdate
+from .client.tool_tasks import SyncTaskHandle as SyncTaskHandle
 from .client.client_settings import (
     Caching as Caching,
     ClientLimits as ClientLimits,
@@ -73,6 +73,7 @@ from .client.client_settings import (
     Restart as Restart,
     ConfigInput as ConfigInput,
 )
+from .client.served_tasks import ClientTasks as ClientTasks
 from .client.sync import SyncStartedCall as SyncStartedCall
 from .client.sync_client import (
     SyncClient as SyncClient,
@@ -214,7 +215,7 @@ from .server.toolkit.tool_discovery import ToolSearch as ToolSearch
 from .server.toolkit.registry import CacheHint as CacheHint
 from .server.toolkit.resources import AnyPath as AnyPath
 from .proxy.proxying_server import Server as Server
-from .server.toolkit.task_store import (
+from .runtime.task_store import (
     MemoryTaskStore as MemoryTaskStore,
     TaskPage as TaskPage,
     TaskRecord as TaskRecord,

@@ -37,12 +37,12 @@ NONE = ("none",)
 
 SIZES = {
     ("server", "stdio", NONE): (63, 17_350),
-    ("server", "http", NONE): (79, 22_800),
+    ("server", "http", NONE): (79, 22_850),
     ("client", "all", NONE): (85, 21_950),
-    ("all", "all", NONE): (125, 34_850),
+    ("all", "all", NONE): (125, 34_950),
     ("server", "stdio", ()): (70, 19_100),
-    ("server", "http", ()): (86, 24_600),
-    ("all", "all", ()): (132, 36_700),
+    ("server", "http", ()): (86, 24_650),
+    ("all", "all", ()): (132, 36_750),
 }
 """The most files and lines of a package of one revision, headers included: without features, and
 with the default ones.
