@@ -187,7 +187,7 @@ async def test_a_stream_that_another_worker_ended_is_over(revision: str, engine:
                 [name] = session.streams
                 await endpoint_of(workers.each[1])._events.finish(session.id, name)
                 await steps.say()
-                assert await said(stream) == []
+                assert await read_texts(stream) == []
         steps.end()
         await eventually(lambda: not session.responses)
         assert not session.streams
