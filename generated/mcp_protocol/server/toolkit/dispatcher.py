@@ -57,7 +57,6 @@ from .registry import (
     ItemRegistries,
     Registry,
 )
-from .signatures import Injected
 from .tools import SchemaForm, Tool, ToolRunner
 
 Handler: TypeAlias = Callable[[RequestContext], Coroutine[Any, Any, Any]]
@@ -187,7 +186,7 @@ class Dispatcher:
         custom: Rows of custom methods.
         method_scopes: Scopes of these.
         capabilities: Declared beyond those of the rows.
-        admit: See `Decorators.handle_requests`.
+        admit: See `Hosting.handle_requests`.
         process_limits: See there.
         shares: Take over what processes share; see `Service.share`.
         default_runner: Runs the calls of tools without a runner.
@@ -383,7 +382,7 @@ class Dispatcher:
             self.check_method(name)
         self.handlers.update(handlers)
         self.notifications.update(notifications)
-        self._methods_changed()
+        self.methods_changed()
 
     def know_items(self, handlers: Mapping[str, ItemHandler]) -> None:
         """Know further requests about registered items, for `serve_items`."""
@@ -394,27 +393,10 @@ class Dispatcher:
         """Add the rows of requests that are about registered items."""
         self.serve({name: self.item_handlers[name] for name in names}, *notifications)
 
-    def add_method(self, method: MethodItem, handler: Handler) -> None:
-        """Add the row of a method that no revision has.
-
-        Raises:
-            ValueError: The name is taken.
-        """
-        name = method.row.name
-        if name in self.custom:
-            raise ValueError(f"method {name!r} is registered already")
-        self.check_method(name)
-        self.custom[name] = method.row
-        if method.scopes:
-            self.method_scopes[name] = method.scopes
-        self.handlers[name] = handler
-        self.functions["method", name] = method
-        self._methods_changed()
-
     def declare(self, capabilities: Mapping[str, Any]) -> None:
         """Declare capabilities beyond those of the rows."""
         self.capabilities = merged_objects(self.capabilities, capabilities)
-        self._methods_changed()
+        self.methods_changed()
 
     def custom_methods(self) -> Mapping[str, Method]:
         """Rows of the methods that no revision has, by name."""
@@ -425,7 +407,8 @@ class Dispatcher:
         for follower in self.method_followers:
             follower.check(name)
 
-    def _methods_changed(self) -> None:
+    def methods_changed(self) -> None:
+        """Take over a change of the rows: in what is declared, and where this server is mounted."""
         self._descriptions.clear()
         for follower in self.method_followers:
             follower.refresh()
@@ -532,18 +515,6 @@ class ScopedItem(Protocol):
     """
 
     scopes: frozenset[str]
-
-
-class MethodItem(ScopedItem, Protocol):
-    """A method that no revision has.
-
-    Attributes:
-        row: Its row for the method table.
-        dependencies: What other functions provide for a call, if anything.
-    """
-
-    row: Method
-    dependencies: Injected | None
 
 
 def is_permitted(item: ScopedItem, label: str, forbidden: ForbiddenItems) -> bool:

@@ -6,16 +6,14 @@ Source: server/tools.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, Unpack, overload
 
 from ...facts import Revisions
-from ...protocol.server_connection import Admit
 from ...revisions import REVISIONS
-from ...runtime.request_context import RequestContext, checked_scopes
-from ..serving import ProcessLimit
+from ...runtime.request_context import checked_scopes
 from .content import Icon, ToolAnnotations, present, wire_of
-from .dispatcher import Announce, Dispatcher, Handler
+from .dispatcher import Dispatcher
 from .registry import checked_tags
 from .signatures import local_names
 from .tools import FROM_SIGNATURE, FromSignature, Tool, ToolRunner
@@ -180,40 +178,6 @@ class Decorators:
         return meta
 
     add_tool = adder(tool)
-
-    def handle_requests(
-        self,
-        handlers: Mapping[str, Handler],
-        admit: Admit,
-        process_limits: Sequence[ProcessLimit],
-        capabilities: Mapping[str, Any],
-        runner: ToolRunner,
-        share: Callable[[Any], None],
-    ) -> Announce:
-        """Handle requests by wire name; returns what announces their notifications.
-
-        Runs the calls of tools without a runner by this one. For the others, see `Service`.
-
-        Raises:
-            ValueError: A request has a handler already.
-        """
-        dispatcher = self._dispatcher
-        if taken := handlers.keys() & dispatcher.handlers.keys():
-            raise ValueError(f"{', '.join(sorted(taken))}: registered already")
-        dispatcher.admit, dispatcher.default_runner = admit, runner
-        dispatcher.process_limits += process_limits
-        dispatcher.shares.append(share)
-        dispatcher.declare(capabilities)
-        dispatcher.serve(handlers)
-        return dispatcher.announcer.announce
-
-    def serve_request(self, request: RequestContext) -> Coroutine[Any, Any, Any]:
-        """The result of a request by its handler, past middleware and rights to the method.
-
-        Raises:
-            ProtocolError: It is refused.
-        """
-        return self._dispatcher.handle(request)
 
     def remove_tool(self, name: str) -> None:
         """Remove a tool, also for clients that are connected.

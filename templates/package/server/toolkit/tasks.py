@@ -43,7 +43,7 @@ from ...runtime.task_scope import TaskScope, running_loop
 from ...runtime.task_store import MemoryTaskStore, Shares, TaskRecord, TaskStore
 from ..serving import ProcessLimit
 from .context import Context
-from .decorators import Decorators
+from .hosting import Hosting
 from .shared_tasks import RUNS, ClaimedCall, TaskElsewhere, TaskNews, call_params
 from .task_calls import LOST, POLL_SECONDS, TaskCall, failed
 
@@ -99,7 +99,7 @@ class Tasks:
 
     def __init__(
         self,
-        server: Decorators,
+        server: Hosting,
         *,
         store: TaskStore | None = None,
         ttl: float | None = 3600.0,
