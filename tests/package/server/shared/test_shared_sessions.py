@@ -319,7 +319,6 @@ async def test_a_call_that_waits_the_plain_way_is_reached(
         await opened(workers, revision)
         http, other = workers.each[0], workers.each[at]
         await http.post(call(revision, "about"))  # from now on the head is known
-        await eventually(lambda: not http.app.counts["requests"])
         tasks.start_soon(http.post, call(revision, "wait", 7))
         await eventually(workers.servers[0].began.is_set)
         reply = await (other.post(cancelled(7)) if how == "cancelled" else other.delete())
