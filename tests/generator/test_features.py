@@ -20,10 +20,10 @@ NAMES = tuple(each.name for each in FEATURES)
 NONE = ("none",)
 
 SIZES = {
-    ("server", "stdio"): (66, 19_060),
+    ("server", "stdio"): (66, 19_070),
     ("server", "http"): (82, 24_550),
     ("client", "all"): (85, 21_950),
-    ("all", "all"): (128, 36_660),
+    ("all", "all"): (128, 36_670),
 }
 """The most files and lines of a package of one revision without features, headers included."""
 
