@@ -147,6 +147,14 @@ def test_an_entry_that_is_damaged_is_made_anew(place: Path, spoil: bytes | None)
     assert cache.read("some", KEY) == b"content"
 
 
+def test_a_cache_that_is_off_gives_no_entry_that_is_there(place: Path) -> None:
+    cache.write("some", KEY, b"content")
+    with cache.disabled():
+        assert cache.read("some", KEY) is None
+        cache.write("some", KEY, b"other")
+    assert cache.read("some", KEY) == b"content"
+
+
 def test_a_cache_that_cannot_be_written_is_no_error(place: Path) -> None:
     place.parent.mkdir()
     place.write_text("a file")

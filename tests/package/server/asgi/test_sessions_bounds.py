@@ -223,6 +223,24 @@ async def test_what_waits_for_a_client_has_so_many_bytes(limit: str) -> None:
             tasks.cancel_scope.cancel()
 
 
+async def test_what_waits_may_have_all_the_bytes_of_its_limit() -> None:
+    async def size_of_question(limit: int) -> int:
+        limits = Limits(pending_bytes=limit)
+        async with asgi(Asking().server, limits=limits, answers="json") as http:
+            await http.initialize(ELICITING, {"elicitation": {}})
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(asked, http, 1, 6000)
+                await anyio.wait_all_tasks_blocked()
+                async with http.stream("GET") as stream:
+                    while not (data := (await stream.event()).data):
+                        pass
+                tasks.cancel_scope.cancel()
+        return len(data)
+
+    size = await size_of_question(10_000)
+    assert await size_of_question(size) == size
+
+
 SUBSCRIBE, UNSUBSCRIBE = "resources/subscribe", "resources/unsubscribe"
 
 
