@@ -82,7 +82,7 @@ _NAMES = {
     ),
     ".client.client_middleware": ("ClientNext", "ClientRequest"),
     ".runtime.task_handle": ("TaskHandle", "TaskUpdate"),
-    ".client.tool_tasks": ("SyncTaskHandle",),
+    ".client.sync_task_handle": ("SyncTaskHandle",),
     ".client.client_settings": ("Caching", "ClientLimits", "Timeouts", "Restart", "ConfigInput"),
     ".client.served_tasks": ("ClientTasks",),
     ".client.card_reader": ("read_server_card",),

@@ -65,7 +65,7 @@ from .client.listen import (
 )
 from .client.client_middleware import ClientNext as ClientNext, ClientRequest as ClientRequest
 from .runtime.task_handle import TaskHandle as TaskHandle, TaskUpdate as TaskUpdate
-from .client.tool_tasks import SyncTaskHandle as SyncTaskHandle
+from .client.sync_task_handle import SyncTaskHandle as SyncTaskHandle
 from .client.client_settings import (
     Caching as Caching,
     ClientLimits as ClientLimits,

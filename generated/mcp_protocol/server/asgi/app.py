@@ -34,7 +34,6 @@ from ...runtime.request_context import NETWORK
 from ...runtime.task_scope import TaskScope, running_loop, scope_type
 from ...runtime.tracing import Trace, trace_of
 from .. import planned_calls
-from ..planned_calls import PlainCall
 from ..serving import HTTP_REQUEST, Service
 from . import http_response, plain_calls
 from .endpoints import (
@@ -541,21 +540,10 @@ class LifespanState:
             return None
         if self.authenticator is not None and self.authenticator.authorize(post[0], ()) is not None:
             return None  # a tool with a plan needs the scopes of every request, and no more
-        if self.shared is not None and self.sessions is not None:
+        if self.shared is not None and post[0].session is None and self.sessions is not None:
             loading = self.sessions.load(post[0])
             if loading is not None:
-                return self._serve_loaded(loading, post, call, body, scope)
-        return self._serve_call(post, call, body, scope)
-
-    async def _serve_loaded(self, loading: Awaitable[Any], post: Post, *call: Any) -> bool:
-        """Serve a call by its plan when its session is loaded; whether it was served."""
-        post[0].session = await loading
-        served = self._serve_call(post, *call)
-        return served is not None and await served
-
-    def _serve_call(
-        self, post: Post, call: PlainCall, body: bytes, scope: anyio.CancelScope | None
-    ) -> Awaitable[bool] | None:
+                return self._serve_loaded(loading, post, body, scope)
         for endpoint in self.plain_endpoints:
             admitted = endpoint.admit(post[0], call)
             if admitted is not None:
@@ -576,6 +564,14 @@ class LifespanState:
         if plan.suspends and scope is None:
             return served.serve_in(self.new_scope, running)
         return served.serve(running)
+
+    async def _serve_loaded(
+        self, loading: Awaitable[Any], post: Post, body: bytes, scope: anyio.CancelScope | None
+    ) -> bool:
+        """Serve a call by its plan when its session is loaded; whether it was served."""
+        post[0].session = await loading
+        served = self.serve_planned(post, body, scope)
+        return served is not None and await served
 
     def serve_plainly(
         self, post: Post, message: jsonrpc.Request, scope: anyio.CancelScope

@@ -23,7 +23,7 @@ from .client_features.input_required import (
     URLElicitationRequiredError,
     without_input_required,
 )
-from .client_features.questions import ClientQuestions
+from .client_features.client_tasks import TaskQuestions as ClientQuestions
 from .key_ring import StateKey
 from .session_values import SessionState
 from .visibility import SessionVisibility

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from contextvars import ContextVar
 from functools import partial
@@ -24,12 +24,14 @@ import msgspec
 from ...channel import Channel
 from ...facts import Revisions
 from ...foreign_text import safe_text
-from ...runtime.request_context import Principal
+from ...protocol.server_connection import Admit
+from ...runtime.request_context import RequestContext, Principal
 from .. import serving
-from .dispatcher import Dispatcher
+from .dispatcher import Announce, Handler, Dispatcher
 from .features import RequestStateSigner
 from .required_scopes import RequiredScopes
 from .signatures import is_coroutine_function
+from .tools import ToolRunner
 
 if TYPE_CHECKING:
     from weakref import WeakSet
@@ -423,6 +425,40 @@ class Hosting:
             print(text, file=sys.stderr, flush=True)
         elif url is not None:
             print(f"serving at {url}", file=sys.stderr, flush=True)
+
+    def handle_requests(
+        self,
+        handlers: Mapping[str, Handler],
+        admit: Admit,
+        process_limits: Sequence[serving.ProcessLimit],
+        capabilities: Mapping[str, Any],
+        runner: ToolRunner,
+        share: Callable[[Any], None],
+    ) -> Announce:
+        """Handle requests by wire name; returns what announces their notifications.
+
+        Runs the calls of tools without a runner by this one. For the others, see `Service`.
+
+        Raises:
+            ValueError: A request has a handler already.
+        """
+        dispatcher = self._dispatcher
+        if taken := handlers.keys() & dispatcher.handlers.keys():
+            raise ValueError(f"{', '.join(sorted(taken))}: registered already")
+        dispatcher.admit, dispatcher.default_runner = admit, runner
+        dispatcher.process_limits += process_limits
+        dispatcher.shares.append(share)
+        dispatcher.declare(capabilities)
+        dispatcher.serve(handlers)
+        return dispatcher.announcer.announce
+
+    def serve_request(self, request: RequestContext) -> Coroutine[Any, Any, Any]:
+        """The result of a request by its handler, past middleware and rights to the method.
+
+        Raises:
+            ProtocolError: It is refused.
+        """
+        return self._dispatcher.handle(request)
 
     def _service(self) -> serving.Service:
         dispatcher = self._dispatcher
