@@ -16,7 +16,7 @@ NAMES = {
     *("method.name", "method.parameters", "method.python_name", "method.returns"),
     *("alias.name", "alias.type", "class.name", "member.default", "member.name", "member.type"),
     *("call.answer", "call.params", "call.python_name", "call.return_type"),
-    *("class_name", "base_class", "check.name", "constraint", "tag.name", "variant.type"),
+    *("class_name", "base", "base_class", "check.name", "constraint", "tag.name", "variant.type"),
     *("field.annotated or field.type_hint", "field.field", "field.name", "field.type_hint"),
     *("field.represented_default", "fields[0].type_hint"),
     *("fields[0].annotated or fields[0].type_hint",),

@@ -14,7 +14,7 @@ import warnings
 from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from ..._wire import is_many, is_object
 from ...errors import MissingExtraError
@@ -34,15 +34,12 @@ from .operations import Operation, OperationReader
 from .route_maps import HTTPRoute, MCPType, RouteMap, RouteMapFunction, mapped
 from .schema_conversion import unique_name
 
-if TYPE_CHECKING:  # it imports this module
-    from ..toolkit.server import Server
-
 NAME_CHARACTERS = 64
 """Most characters of the name of a tool or resource: APIs of models allow no more."""
 
 
 _Lifespan: TypeAlias = Callable[[Any], AbstractAsyncContextManager[Any]]
-_Made = TypeVar("_Made", bound="Server")
+_Made = TypeVar("_Made", bound="_Registering")
 
 _READING = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "QUERY"})
 _REPLACING = frozenset({"PUT", "DELETE"})
@@ -53,6 +50,16 @@ _METHOD = re.compile(r"[A-Z0-9!#$%&'*+\-.^_`|~]{1,32}")
 
 class OpenApiWarning(UserWarning):
     """Parts of an OpenAPI document that the server does not have; the text lists them."""
+
+
+class _Registering(Protocol):
+    """A `Server`, which imports this module: its decorators."""
+
+    @property
+    def tool(self) -> Callable[..., Callable[[Any], Any]]: ...
+
+    @property
+    def resource(self) -> Callable[..., Callable[[Any], Any]]: ...
 
 
 class OpenApiServerBuilder:
@@ -139,7 +146,7 @@ class OpenApiServerBuilder:
             warnings.warn("\n  ".join(lines), OpenApiWarning, stacklevel=3)
         return server
 
-    def _register(self, server: Server) -> None:
+    def _register(self, server: _Registering) -> None:
         """Register all operations."""
         unused_names = set(self._mcp_names)
         count = 0
@@ -197,7 +204,7 @@ class OpenApiServerBuilder:
 
     def _add(
         self,
-        server: Server,
+        server: _Registering,
         operation: Operation,
         kind: MCPType,
         name: str,

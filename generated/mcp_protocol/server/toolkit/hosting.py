@@ -19,8 +19,6 @@ from contextvars import ContextVar
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
-import msgspec
-
 from ...channel import Channel
 from ...facts import Revisions
 from ...foreign_text import safe_text
@@ -28,7 +26,6 @@ from ...protocol.server_connection import Admit
 from ...runtime.request_context import RequestContext, Principal
 from .. import serving
 from .dispatcher import Announce, Handler, Dispatcher
-from .features import RequestStateSigner
 from .required_scopes import RequiredScopes
 from .signatures import is_coroutine_function
 from .tools import ToolRunner
@@ -45,6 +42,7 @@ if TYPE_CHECKING:
     from ..shared.state import SharedState
     from ..shared.worker import ChangeAnnouncer
     from ..stdio_server import Backend
+    from .workers import WorkerServer
 
 importing: ContextVar[bool] = ContextVar("importing", default=False)
 """Whether a module is being imported for its server, which the importer runs."""
@@ -54,31 +52,6 @@ _KINDS: tuple[str, ...] = ("tool", "resource", "resource template", "prompt")
 
 class RunWhileImportedError(RuntimeError):
     """A module calls `run` while it is imported by `python -m <package> serve`."""
-
-
-class WorkerServer(msgspec.Struct, frozen=True, kw_only=True):
-    """A server, as one of several processes runs it.
-
-    Attributes:
-        asgi: Makes the ASGI application, for a path and the options of HTTP.
-        drain: Seconds that open requests may take in the end.
-        revisions: The revisions that it serves.
-        show: Shows on standard error what is served at a URL.
-        process_limits: What it, and mounted servers, lack in several processes.
-        signers: Sign request states: its own, and those of mounted servers.
-    """
-
-    asgi: Callable[..., AsgiApplication]
-    drain: float
-    revisions: Revisions
-    show: Callable[[str], None]
-    process_limits: Sequence[serving.ProcessLimit]
-    signers: Sequence[RequestStateSigner]
-
-    def share_state_key(self, key: bytes) -> None:
-        """Sign request states with this key, unless a server has keys of its own."""
-        for signer in self.signers:
-            signer.adopt_key(key)
 
 
 class Hosting:
@@ -356,13 +329,16 @@ class Hosting:
             WorkerFailedError: A process could not start to serve; the others were ended.
             RunWhileImportedError: The module is being imported by `python -m <package> serve`.
         """
-        from .workers import run_workers
+        from .workers import run_workers  # few servers need several processes
 
+        check_not_imported()
         run_workers(partial(Hosting._worker_server, make, banner), workers, http, path, options)
 
     @staticmethod
     def _worker_server(make: Callable[[], Hosting], banner: bool) -> WorkerServer:
         """A new server, in the process that runs it."""
+        from .workers import WorkerServer  # loaded already
+
         server = make()
         servers = server._dispatcher.all_servers()
         return WorkerServer(

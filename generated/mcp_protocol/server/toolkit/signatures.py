@@ -253,6 +253,17 @@ class Signature(msgspec.Struct, frozen=True, dict=True):
         return schema
 
 
+def _inspected(function: Callable[..., Any], label: str) -> inspect.Signature:
+    try:
+        signature = inspect.signature(function)
+    except NameError as error:  # Python 3.14 evaluates annotations here
+        raise unresolved(label, error) from error
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{label}: expected a function, got {function!r}") from error
+    _check_bound(function, signature, label)
+    return signature
+
+
 def read(
     function: Callable[..., Any],
     label: str,
@@ -277,13 +288,7 @@ def read(
     """
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise TypeError(f"{label}: expected a function that returns, got a generator function")
-    try:
-        signature = inspect.signature(function)
-    except NameError as error:  # Python 3.14 evaluates annotations here
-        raise unresolved(label, error) from error
-    except (TypeError, ValueError) as error:
-        raise TypeError(f"{label}: expected a function, got {function!r}") from error
-    _check_bound(function, signature, label)
+    signature = _inspected(function, label)
     hints = resolved_hints(function, label, names)
     documented: Any = getattr(function, "func", function)  # of a `functools.partial`
     descriptions = parameter_descriptions(documented.__doc__)

@@ -18,12 +18,14 @@ import sys
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from ...errors import MissingExtraError, WorkerFailedError
-from ...facts import Lifecycle
+from ...facts import Lifecycle, Revisions
 from ..asgi.uvicorn_adapter import (
     CancellableApplication,
     DrainableApplication,
@@ -35,7 +37,6 @@ from ..asgi.uvicorn_adapter import (
     reached_at,
     with_timeouts,
 )
-from .hosting import WorkerServer, check_not_imported
 
 if TYPE_CHECKING:
     import asyncio
@@ -47,6 +48,8 @@ if TYPE_CHECKING:
 
     from ..asgi.app import AsgiApplication
     from ..asgi.settings import ServerHttpOptions
+    from ..serving import ProcessLimit
+    from .features import RequestStateSigner
 
 _WORKER_SECONDS = 15  # seconds in which a worker has to respond, and a new one to serve
 _SIGNAL_CHECK = 0.2  # seconds between looks for a second SIGINT, while workers end
@@ -54,6 +57,31 @@ _END_SECONDS = 30.0  # after `drain`, for the lifespan of a worker; then it is k
 _FAILED_STARTS = 5  # workers that end before they served, after which the others end too
 _LONGEST_PAUSE = 8.0  # seconds between workers that end before they served
 _ENDING = frozenset({signal.SIGINT, signal.SIGTERM})
+
+
+class WorkerServer(msgspec.Struct, frozen=True, kw_only=True):
+    """A server, as one of several processes runs it.
+
+    Attributes:
+        asgi: Makes the ASGI application, for a path and the options of HTTP.
+        drain: Seconds that open requests may take in the end.
+        revisions: The revisions that it serves.
+        show: Shows on standard error what is served at a URL.
+        process_limits: What it, and mounted servers, lack in several processes.
+        signers: Sign request states: its own, and those of mounted servers.
+    """
+
+    asgi: Callable[..., AsgiApplication]
+    drain: float
+    revisions: Revisions
+    show: Callable[[str], None]
+    process_limits: Sequence[ProcessLimit]
+    signers: Sequence[RequestStateSigner]
+
+    def share_state_key(self, key: bytes) -> None:
+        """Sign request states with this key, unless a server has keys of its own."""
+        for signer in self.signers:
+            signer.adopt_key(key)
 
 
 def run_workers(
@@ -64,7 +92,6 @@ def run_workers(
     options: ServerHttpOptions,
 ) -> None:
     """See `Server.run_workers`."""
-    check_not_imported()
     if workers < 2:
         raise ValueError(f"workers: expected at least 2, got {workers}; run() is one process")
     is_shared = options.get("shared") is not None
