@@ -200,7 +200,7 @@ class SessionEndpoint:
             self._quotas.in_flight += 1  # returned by the caller
 
     def load(self, request: http.HttpRequest) -> Awaitable[HttpSession | HttpResponse] | None:
-        """Loads the session of a request, or its refusal, where processes share sessions."""
+        """Loads the session of a request, or its refusal, once, where processes share sessions."""
         return None
 
     def read(

@@ -469,8 +469,10 @@ class SharedEndpoint(SessionEndpoint):
                 await self._load_again(session)
 
     def load(self, request: http.HttpRequest) -> Awaitable[HttpSession | HttpResponse] | None:
-        """Loads the record of the session that a POST names; `None` if it names none."""
-        return self._adopt(request) if self._session_key in request.headers else None
+        """Loads the record of the session that a POST names, unless that was done."""
+        if self._session_key not in request.headers or request.session is not None:
+            return None
+        return self._adopt(request)
 
     def _plain_session(self, request: http.HttpRequest) -> HttpSession | None:
         """The session of a POST for which its record was loaded, if all changes are stored."""

@@ -6,13 +6,23 @@ import itertools
 import json
 import re
 from collections import Counter
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import anyio
 import pytest
 
-from mcp_protocol import StaticTokens
+from mcp_protocol import (
+    MemoryBus,
+    MemorySessionStore,
+    SharedState,
+    SharedStateError,
+    StaticTokens,
+)
+from mcp_protocol.runtime.peer import Peer
+from mcp_protocol.server import planned_calls
 from mcp_protocol.server.asgi.settings import Limits
+from mcp_protocol.server.shared.session_store import SessionRecord
 from package.asgi_client import SESSION
 from package.rules import holding
 from package.server.shared.engine import Engine, running
@@ -88,6 +98,70 @@ async def test_each_event_of_a_call_takes_one_command(revision: str, engine: Eng
         events = (await workers.any.post(call(revision, "logs"))).events
         assert len(events) > 1
         assert (commands_of(engine) - before)["eval"] == len(events)
+
+
+def add_greeting(workers: Workers) -> None:
+    """Add a tool whose calls go the plain way to their end."""
+
+    async def greeting() -> str:
+        return "Hello"
+
+    for each in workers.servers:
+        each.server.tool(structured=False)(greeting)
+
+
+@newest
+async def test_a_call_whose_record_is_loaded_makes_no_open_request(
+    revision: str, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(planned_calls, "ENABLED", True)  # with `--whole-way` too
+    handled: list[object] = []
+    handle: Callable[..., Awaitable[None]] = Peer.handle
+
+    async def record(*arguments: Any) -> None:
+        handled.append(arguments)
+        await handle(*arguments)
+
+    async with sharing(engine.url) as workers:
+        await opened(workers, revision)
+        add_greeting(workers)
+        for http in workers.each:
+            await http.post(call(revision, "greeting"))  # from now on the head is known
+        monkeypatch.setattr(Peer, "handle", record)
+        for http in workers.each:
+            assert text_of(await http.post(call(revision, "greeting"))) == "Hello"
+        assert not handled
+
+
+class Refusing(MemorySessionStore):
+    """A store that takes no change while it refuses.
+
+    Attributes:
+        refuses: Whether it does.
+    """
+
+    refuses = False
+
+    async def change(self, identifier: str, record: SessionRecord) -> bool:
+        if self.refuses:
+            raise SharedStateError("the store is full")
+        return await super().change(identifier, record)
+
+
+@newest
+async def test_a_change_that_was_not_stored_is_with_the_next_call(revision: str) -> None:
+    store = Refusing()
+    async with sharing(SharedState(MemoryBus(), store)) as workers:
+        await opened(workers, revision)
+        add_greeting(workers)
+        first, other, _ = workers.each
+        await first.post(call(revision, "greeting"))
+        store.refuses = True
+        level = request(revision, "logging/setLevel", {"level": "error"})
+        assert (await first.post(level)).status == 200
+        store.refuses = False
+        await first.post(call(revision, "greeting"))
+        assert b"quiet" not in (await other.post(call(revision, "logs"))).body
 
 
 @pytest.mark.requirement("http.session-assign")
