@@ -696,14 +696,14 @@ def proxy_programs(session: nox.Session) -> dict[str, str]:
     path = os.pathsep.join((os.environ.get("PATH", ""), "/usr/sbin", f"{folder / 'usr/sbin'}"))
     if not all(shutil.which(name, path=path) for name in PROXIES):
         unpack_debian(session, folder)
-    found = {name: shutil.which(name, path=path) for name in PROXIES}
-    missing = [name for name, place in found.items() if place is None]
+    places = {name: shutil.which(name, path=path) for name in PROXIES}
+    missing = [name for name, place in places.items() if place is None]
     if missing:
         where = "neither on the path nor as a package of Debian"
         install_words = f"`apt-get install {' '.join(missing)}` helps"
         give_up(session, f"found no {' and no '.join(missing)}: {where}; {install_words}")
     libraries = ":".join(map(str, sorted((folder / "usr/lib").glob("*-linux-gnu*"))))
-    environment = {f"MCP_{name.upper()}": str(place) for name, place in found.items()}
+    environment = {f"MCP_{name.upper()}": str(place) for name, place in places.items()}
     return environment | ({"MCP_PROXY_LIBRARIES": libraries} if libraries else {})
 
 
@@ -742,12 +742,12 @@ def browser(session: nox.Session) -> None:
 
 def chromium() -> str | None:
     """Chromium, as found on the path; in CI it is installed from Debian's packages before."""
-    found = next(filter(None, map(shutil.which, CHROMIUM)), None)
-    if found is None and os.environ.get("CI") and shutil.which("apt-get"):
+    path = next(filter(None, map(shutil.which, CHROMIUM)), None)
+    if path is None and os.environ.get("CI") and shutil.which("apt-get"):
         for words in ("update",), ("install", "-y", "--no-install-recommends", CHROMIUM[0]):
             subprocess.run(["apt-get", "-q", *words], check=False)
-        found = shutil.which(CHROMIUM[0])
-    return found
+        path = shutil.which(CHROMIUM[0])
+    return path
 
 
 @measured

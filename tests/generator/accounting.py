@@ -1,4 +1,4 @@
-"""What of a schema a package carries: a walk through a document and the types made of it.
+"""The parts of a schema that a package carries: a walk through a document and its types.
 
 Nothing here asks the generator what it did: keywords come from the file, types from the module.
 """
@@ -268,12 +268,12 @@ def member_type(kind: Any, wire: str) -> list[Atom] | None:
         return [Atom(Literal, config.tag)]
     for each in msgspec.structs.fields(kind):
         if each.encode_name == wire:
-            found = list(atoms(each.type))
-            if each.default is None and len(found) > 1:
-                found.remove(Atom(type(None)))
+            alternatives = list(atoms(each.type))
+            if each.default is None and len(alternatives) > 1:
+                alternatives.remove(Atom(type(None)))
             if each.default_factory is not NODEFAULT:
-                found.append(Atom(Literal, each.default_factory()))
-            return found
+                alternatives.append(Atom(Literal, each.default_factory()))
+            return alternatives
     return None
 
 

@@ -342,7 +342,7 @@ def _refuse_options(project: Settings, features: Sequence[str] | None, *given: o
 @common_options
 @click.pass_obj
 def list_(console: Console, directory: Path | None) -> None:
-    """List the revisions, what each has, and the extensions."""
+    """List the revisions and what each has, the extensions, and the features."""
     from mcpgen.package import listing
 
     if directory is not None:

@@ -45,7 +45,7 @@ class Spans:
         self.tracer = self.provider.get_tracer("test")
 
     def all(self) -> tuple[ReadableSpan, ...]:
-        """Those of requests, in the order in which they ended."""
+        """Spans of requests, in the order in which they ended."""
         ended = self._exporter.get_finished_spans()
         return tuple(each for each in ended if not each.name.startswith("notifications/"))
 

@@ -540,6 +540,10 @@ class LifespanState:
             return None
         if self.authenticator is not None and self.authenticator.authorize(post[0], ()) is not None:
             return None  # a tool with a plan needs the scopes of every request, and no more
+        if self.shared is not None and post[0].session is None and self.sessions is not None:
+            loading = self.sessions.load(post[0])
+            if loading is not None:
+                return self._serve_loaded(loading, post, body, scope)
         for endpoint in self.plain_endpoints:
             admitted = endpoint.admit(post[0], call)
             if admitted is not None:
@@ -560,6 +564,14 @@ class LifespanState:
         if plan.suspends and scope is None:
             return served.serve_in(self.new_scope, running)
         return served.serve(running)
+
+    async def _serve_loaded(
+        self, loading: Awaitable[Any], post: Post, body: bytes, scope: anyio.CancelScope | None
+    ) -> bool:
+        """Serve a call by its plan when its session is loaded; whether it was served."""
+        post[0].session = await loading
+        served = self.serve_planned(post, body, scope)
+        return served is not None and await served
 
     def serve_plainly(
         self, post: Post, message: jsonrpc.Request, scope: anyio.CancelScope
