@@ -427,6 +427,6 @@ def _dependencies(dispatcher: Dispatcher) -> Iterator[Dependencies]:
     """Of all registered functions that have some, those of mounted servers included."""
     for each in dispatcher.all_servers():
         items: list[Any] = [item for registry in each.registries for item in registry.all()]
-        for item in (*items, *each.completers.values(), *each.method_items):
+        for item in (*items, *each.functions.values()):
             if isinstance(item.dependencies, Dependencies):
                 yield item.dependencies
