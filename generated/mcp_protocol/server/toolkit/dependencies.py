@@ -49,8 +49,8 @@ from .signatures import (
     is_coroutine_function,
     local_names,
     resolved_hints,
+    signature_of,
     source_name,
-    unresolved,
 )
 
 Function: TypeAlias = Callable[..., Any]
@@ -237,12 +237,7 @@ def provider_of(
     where = f"{label}: dependency {source_name(function)!r}"
     if function in callers:
         raise TypeError(f"{where} depends on itself")
-    try:
-        signature = inspect.signature(function)
-    except NameError as error:  # Python 3.14 evaluates annotations here
-        raise unresolved(where, error) from error
-    except (TypeError, ValueError) as error:
-        raise TypeError(f"{where}: expected a function with a signature") from error
+    signature = signature_of(function, where)
     annotated = inspect.unwrap(function)
     hints = resolved_hints(annotated, where, names)
     context: str | None = None
