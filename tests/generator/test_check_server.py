@@ -164,7 +164,7 @@ def ours(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def address(ours: Path) -> Iterator[str]:
-    """The same over HTTP."""
+    """The URL of a server on the generated package over HTTP."""
     words = [sys.executable, str(ours), "http"]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -261,10 +261,10 @@ def test_a_defect_is_reported_as_its_rule_alone(rule: str, every: bool) -> None:
     words = ("--revision", revision, "--fail-on", "warning", *deadline(rule))
     code, findings = checked(f"{RAW} {rule}", *words, *judged(rule, every))
     assert (code, broken(findings)) == (1, [rule])
-    [found] = findings["broken"]
-    assert found["expected"]
-    assert found["came"]
-    assert found["page"].startswith("https://")
+    [finding] = findings["broken"]
+    assert finding["expected"]
+    assert finding["came"]
+    assert finding["page"].startswith("https://")
 
 
 @pytest.mark.slow

@@ -22,7 +22,7 @@ from generator.checked_in_memory import (
     checked_in_memory,
     checked_over_http,
 )
-from generator.checked_servers import edited, in_turn, refused_if, tool, with_block, without
+from generator.checked_servers import edit_result, in_turn, refused_if, tool, with_block, without
 from mcpgen.check_server.outcomes import Outcome
 from mcpgen.check_server.rules import rules
 from mcpgen.check_server.runner import CHECKS, Run
@@ -184,14 +184,14 @@ def test_tools_are_called_that_only_read_or_by_permission() -> None:
 
 def every(method: str, **members: Any) -> checked_servers.Defect:
     """Results of a method with these members alone."""
-    return edited(method, lambda value: dict(members))
+    return edit_result(method, lambda value: dict(members))
 
 
 def beginning(**members: Any) -> checked_servers.Defect:
     """The first result with other members."""
     return in_turn(
         *(
-            edited(method, lambda value: {**value, **members})
+            edit_result(method, lambda value: {**value, **members})
             for method in ("initialize", "server/discover")
         )
     )
@@ -249,16 +249,16 @@ VARIANTS: dict[str, checked_servers.Defect] = {
     ),
     "empty contents": every("resources/read", contents=[]),
     "malformed contents": every("resources/read", contents=[5]),
-    "malformed content": edited("tools/call", lambda value: {**value, "content": [5]}),
+    "malformed content": edit_result("tools/call", lambda value: {**value, "content": [5]}),
     "contents of text alone": every("resources/read", contents=[{"uri": "x:y", "text": ""}]),
-    "a task": edited("tools/call", lambda value: {"task": {}}),
-    "a tool that fails": edited(
+    "a task": edit_result("tools/call", lambda value: {"task": {}}),
+    "a tool that fails": edit_result(
         "tools/call", lambda value: {**value, "content": [], "isError": True}
     ),
-    "no structured content": edited("tools/call", without("structuredContent")),
+    "no structured content": edit_result("tools/call", without("structuredContent")),
     "a tool without types": every("tools/list", tools=[NO_TOOL]),
-    "a tool without arguments": edited("tools/list", tool(inputSchema={"type": "object"})),
-    "a header parameter": edited(
+    "a tool without arguments": edit_result("tools/list", tool(inputSchema={"type": "object"})),
+    "a header parameter": edit_result(
         "tools/list",
         tool(inputSchema={"type": "object", "properties": {"a": {"x-mcp-header": "A"}}}),
     ),

@@ -118,19 +118,19 @@ def texts(snapshot: Snapshot) -> Iterator[str]:
 
 
 def code_in(text: str) -> set[str]:
-    """What a module imports, calls by a name, and names of no use to a mirror."""
-    found: set[str] = set()
+    """Names that a module imports or calls, and names that a mirror has no use for."""
+    code: set[str] = set()
     for node in ast.walk(ast.parse(text)):
         match node:
             case ast.Import(names=names):
-                found |= {name.name for name in names}
+                code |= {name.name for name in names}
             case ast.ImportFrom(module=module):
-                found.add(module or ".")
+                code.add(module or ".")
             case ast.Lambda():
-                found.add("lambda")
+                code.add("lambda")
             case ast.Name(id=("os" | "__import__") as name):
-                found.add(name)
-    return found
+                code.add(name)
+    return code
 
 
 HARMLESS = {
@@ -246,14 +246,14 @@ def test_a_snapshot_is_read_as_it_was_written(tmp_path: Path) -> None:
     limits = Limits(("forecast",), {"prompts": ("report",)})
     written = snapshot_of(WEATHER, limits)
     (tmp_path / mirrors.DATA).write_text(written.text("module"))
-    found = mirrors.read(tmp_path)
-    assert (found.lists.document(), found.limits) == (written.lists.document(), limits)
-    mirrors.refuse_edited(tmp_path, found, {mirrors.MODULE: "new"})
+    snapshot = mirrors.read(tmp_path)
+    assert (snapshot.lists.document(), snapshot.limits) == (written.lists.document(), limits)
+    mirrors.refuse_edited(tmp_path, snapshot, {mirrors.MODULE: "new"})
     (tmp_path / mirrors.MODULE).write_text("module")
-    mirrors.refuse_edited(tmp_path, found, {mirrors.MODULE: "new"})
+    mirrors.refuse_edited(tmp_path, snapshot, {mirrors.MODULE: "new"})
     (tmp_path / mirrors.MODULE).write_text("mine")
     with pytest.raises(OutputError, match="edited by hand"):
-        mirrors.refuse_edited(tmp_path, found, {mirrors.MODULE: "new"})
+        mirrors.refuse_edited(tmp_path, snapshot, {mirrors.MODULE: "new"})
 
 
 @pytest.mark.parametrize(
@@ -303,7 +303,7 @@ def test_a_response_and_an_array_of_tools_are_lists_too(document: Any) -> None:
 
 
 def test_optional_members_of_a_wrong_type_are_absent() -> None:
-    found = parse(
+    lists = parse(
         {
             "tools": [
                 {
@@ -318,10 +318,10 @@ def test_optional_members_of_a_wrong_type_are_absent() -> None:
         },
         "x",
     )
-    assert found.entries["tools"] == ({"name": "a", "annotations": {"destructiveHint": False}},)
-    assert found.entries["prompts"][0]["arguments"] == [{"name": "q"}]
-    assert "/tools/1: 'a' comes twice: the first counts" in found.notes
-    assert len(found.notes) == 9
+    assert lists.entries["tools"] == ({"name": "a", "annotations": {"destructiveHint": False}},)
+    assert lists.entries["prompts"][0]["arguments"] == [{"name": "q"}]
+    assert "/tools/1: 'a' comes twice: the first counts" in lists.notes
+    assert len(lists.notes) == 9
 
 
 TEXTS: tuple[list[Any], list[Any]] = (["x", ""], [1, None, ["x"]])

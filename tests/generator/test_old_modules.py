@@ -30,7 +30,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def updated(*words: str) -> str:
-    """What an update of the package prints."""
+    """Update the package and return the command's output."""
     done = run("update", "old_pkg", *words)
     assert done.code == 0, done.err
     return done.out

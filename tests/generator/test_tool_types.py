@@ -18,8 +18,8 @@ def typed(schema: Any, **more: Any) -> tuple[str, list[str]]:
     """The annotation of a required member of a schema, and the notes on it."""
     notes: list[str] = []
     root = {"type": "object", "properties": {"m": schema}, "required": ["m"], **more}
-    found, _ = Types(set()).struct(root, "Root", "A root.", notes.append)
-    return found.fields[0].type, notes
+    struct, _ = Types(set()).struct(root, "Root", "A root.", notes.append)
+    return struct.fields[0].type, notes
 
 
 @pytest.mark.parametrize(
@@ -116,8 +116,8 @@ def test_many_choices_are_any_text() -> None:
 def test_what_has_no_type_falls_back_with_a_reason(
     schema: Any, annotation: str, reason: str
 ) -> None:
-    found, [note] = typed(schema)
-    assert (found, reason in note) == (annotation, True)
+    actual, [note] = typed(schema)
+    assert (actual, reason in note) == (annotation, True)
 
 
 def test_a_reference_is_one_class_wherever_it_stands() -> None:
@@ -128,15 +128,15 @@ def test_a_reference_is_one_class_wherever_it_stands() -> None:
         "properties": {"a": reference, "b": {"type": "array", "items": reference}},
         "$defs": {"point": POINT},
     }
-    found, _ = types.struct(schema, "Root", "", lambda note: None)
-    assert [each.type for each in found.fields] == ["RootPoint | None", "list[RootPoint] | None"]
+    struct, _ = types.struct(schema, "Root", "", lambda note: None)
+    assert [each.type for each in struct.fields] == ["RootPoint | None", "list[RootPoint] | None"]
     assert [each.name for each in types.classes] == ["RootPoint", "Root"]
 
 
 def test_a_class_may_refer_to_itself() -> None:
     tree = {"type": "object", "properties": {"next": {"$ref": "#"}}, "required": ["next"]}
-    found, hint = Types(set()).struct(tree, "Tree", "", lambda note: None)
-    assert (found.fields[0].type, hint.sample) == ("Tree", None)
+    struct, hint = Types(set()).struct(tree, "Tree", "", lambda note: None)
+    assert (struct.fields[0].type, hint.sample) == ("Tree", None)
 
 
 @pytest.mark.parametrize(
@@ -179,8 +179,8 @@ def test_optional_members_have_the_schema_default_or_are_absent() -> None:
             "plain": TEXT,
         },
     }
-    found, _ = Types(set()).struct(schema, "Root", "", lambda note: None)
-    assert [f"{each.name}: {each.type}{each.value}" for each in found.fields] == [
+    struct, _ = Types(set()).struct(schema, "Root", "", lambda note: None)
+    assert [f"{each.name}: {each.type}{each.value}" for each in struct.fields] == [
         "camel_case: str = field(name='camelCase', default='a\"\\'')",
         "days: int = 3",
         "ratio: float = 1.0",

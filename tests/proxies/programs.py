@@ -58,7 +58,7 @@ class Proxy:
         return f"http://127.0.0.1:{self._port}/{route.name}/mcp"
 
     def lines(self, route: Route) -> list[str]:
-        """What the proxy has logged of the requests that took a route."""
+        """Log lines of the proxy for the requests on a route."""
         return [line for line in self._process.lines if f"/{route.name}/" in line]
 
 
@@ -156,7 +156,7 @@ def _wait_for(process: Process, port: int) -> None:
 
 
 def _free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port: int = found.getsockname()[1]
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
         return port

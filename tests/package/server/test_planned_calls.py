@@ -33,7 +33,7 @@ def planned(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 async def messages_of(
     revision: str, sent: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch, enabled: bool
 ) -> list[bytes]:
-    """What a server sends after each of some messages, on one way."""
+    """Bytes that a server sends for some messages, with planned calls enabled or not."""
     monkeypatch.setattr(planned_calls, "ENABLED", enabled)
     received: list[bytes] = []
     async with speaking_to(varied_server(), revision) as end:

@@ -14,14 +14,13 @@ import warnings
 from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import replace
-from typing import Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from ..._wire import is_many, is_object
 from ...errors import MissingExtraError
 from ...foreign_text import safe_repr, safe_text, url_complaint
 from ...yaml_text import DocumentTooLargeError
 from ..toolkit.content import ToolAnnotations
-from ..toolkit.decorators import Decorators
 from ..toolkit.registry import checked_tags
 from .document import Document, Spec, object_member
 from .http_operation import (
@@ -35,12 +34,15 @@ from .operations import Operation, OperationReader
 from .route_maps import HTTPRoute, MCPType, RouteMap, RouteMapFunction, mapped
 from .schema_conversion import unique_name
 
+if TYPE_CHECKING:  # it imports this module
+    from ..toolkit.server import Server
+
 NAME_CHARACTERS = 64
 """Most characters of the name of a tool or resource: APIs of models allow no more."""
 
 
 _Lifespan: TypeAlias = Callable[[Any], AbstractAsyncContextManager[Any]]
-_Made = TypeVar("_Made", bound=Decorators)
+_Made = TypeVar("_Made", bound="Server")
 
 _READING = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "QUERY"})
 _REPLACING = frozenset({"PUT", "DELETE"})
@@ -137,7 +139,7 @@ class OpenApiServerBuilder:
             warnings.warn("\n  ".join(lines), OpenApiWarning, stacklevel=3)
         return server
 
-    def _register(self, server: Decorators) -> None:
+    def _register(self, server: Server) -> None:
         """Register all operations."""
         unused_names = set(self._mcp_names)
         count = 0
@@ -195,7 +197,7 @@ class OpenApiServerBuilder:
 
     def _add(
         self,
-        server: Decorators,
+        server: Server,
         operation: Operation,
         kind: MCPType,
         name: str,

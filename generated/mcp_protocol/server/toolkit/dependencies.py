@@ -50,6 +50,7 @@ from .signatures import (
     local_names,
     resolved_hints,
     source_name,
+    unresolved,
 )
 
 Function: TypeAlias = Callable[..., Any]
@@ -238,6 +239,8 @@ def provider_of(
         raise TypeError(f"{where} depends on itself")
     try:
         signature = inspect.signature(function)
+    except NameError as error:  # Python 3.14 evaluates annotations here
+        raise unresolved(where, error) from error
     except (TypeError, ValueError) as error:
         raise TypeError(f"{where}: expected a function with a signature") from error
     annotated = inspect.unwrap(function)
@@ -429,6 +432,6 @@ def _dependencies(dispatcher: Dispatcher) -> Iterator[Dependencies]:
     """Of all registered functions that have some, those of mounted servers included."""
     for each in dispatcher.all_servers():
         items: list[Any] = [item for registry in each.registries for item in registry.all()]
-        for item in (*items, *each.completers.values(), *each.method_items):
+        for item in (*items, *each.functions.values()):
             if isinstance(item.dependencies, Dependencies):
                 yield item.dependencies

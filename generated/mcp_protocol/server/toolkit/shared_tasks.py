@@ -22,9 +22,10 @@ from ...errors import InternalError, InvalidParamsError, McpError, ProtocolError
 from ...facts import Method
 from ...foreign_text import safe_repr
 from ...runtime.request_context import RequestContext
+from ...runtime.served_task import TOO_LONG
+from ...runtime.task_store import TaskRecord, TaskStore
 from .client_features.multi_round_trip import mismatch
-from .task_calls import POLL_SECONDS, TOO_LONG, failed
-from .task_store import TaskRecord, TaskStore
+from .task_calls import POLL_SECONDS, failed
 
 RUNS = 4
 """Most runs of a task, the first included: its work may be what ends each process."""

@@ -279,6 +279,8 @@ def read(
         raise TypeError(f"{label}: expected a function that returns, got a generator function")
     try:
         signature = inspect.signature(function)
+    except NameError as error:  # Python 3.14 evaluates annotations here
+        raise unresolved(label, error) from error
     except (TypeError, ValueError) as error:
         raise TypeError(f"{label}: expected a function, got {function!r}") from error
     _check_bound(function, signature, label)
@@ -587,9 +589,14 @@ def resolved_hints(
     try:
         return typing.get_type_hints(annotated, localns=dict(names or {}), include_extras=True)
     except NameError as error:
-        raise TypeError(f"{label}: annotation can't be resolved: {error}") from error
+        raise unresolved(label, error) from error
     except TypeError as error:
         raise TypeError(f"{label}: {error}") from error
+
+
+def unresolved(label: str, error: NameError) -> TypeError:
+    """The error for an annotation that names nothing."""
+    return TypeError(f"{label}: annotation can't be resolved: {error}")
 
 
 def local_names(frame: types.FrameType | None) -> Mapping[str, Any] | None:

@@ -35,7 +35,7 @@ from ..asgi.uvicorn_adapter import (
     reached_at,
     with_timeouts,
 )
-from .hosting import ServerRunner, check_not_imported
+from .hosting import WorkerServer, check_not_imported
 
 if TYPE_CHECKING:
     import asyncio
@@ -57,7 +57,7 @@ _ENDING = frozenset({signal.SIGINT, signal.SIGTERM})
 
 
 def run_workers(
-    make_runner: Callable[[], ServerRunner],
+    make_server: Callable[[], WorkerServer],
     workers: int,
     http: str,
     path: str,
@@ -73,10 +73,10 @@ def run_workers(
     if not options.get("stateless") and not is_shared:
         options["sessions"] = "sealed"
     key = os.urandom(32)
-    runner = make_runner()
-    runner.share_state_key(key)
-    application = runner.asgi(path, **options)
-    limits = list(runner.process_limits) if options.get("shared") is None else []
+    server = make_server()
+    server.share_state_key(key)
+    application = server.asgi(path, **options)
+    limits = list(server.process_limits) if options.get("shared") is None else []
     auth = options.get("auth")
     if auth is not None and options.get("shared") is None:
         from ..asgi.protection import protected_by  # only protected servers need it
@@ -84,7 +84,7 @@ def run_workers(
         limits += protected_by(auth).process_limits()
     if refused := [limit.text for limit in limits if limit.is_refused]:
         raise ValueError(f"workers: {'; '.join(refused)}")
-    make_application = partial(_worker_application, make_runner, key, path, options)
+    make_application = partial(_worker_application, make_server, key, path, options)
     try:
         pickled = pickle.dumps(make_application)
     except (pickle.PicklingError, AttributeError, TypeError) as error:
@@ -94,9 +94,9 @@ def run_workers(
     _check_importable(pickled)
 
     def started(url: str) -> None:
-        runner.show(url)
-        sessions: Collection[str] = runner.revisions.of(Lifecycle.HANDSHAKE)
-        streams: Collection[str] = runner.revisions.of(Lifecycle.PER_REQUEST)
+        server.show(url)
+        sessions: Collection[str] = server.revisions.of(Lifecycle.HANDSHAKE)
+        streams: Collection[str] = server.revisions.of(Lifecycle.PER_REQUEST)
         if is_shared:
             sessions, streams = sessions if options.get("stateless") else (), ()
         texts = [limit.text for limit in limits]
@@ -104,7 +104,7 @@ def run_workers(
         print(notes, end="", file=sys.stderr, flush=True)
 
     _serve_by_processes(
-        make_application, application.endpoint_path, http, workers, runner.drain, started
+        make_application, application.endpoint_path, http, workers, server.drain, started
     )
 
 
@@ -159,12 +159,12 @@ def _worker_notes(
 
 
 def _worker_application(
-    make_runner: Callable[[], ServerRunner], state_key: bytes, path: str, options: ServerHttpOptions
+    make_server: Callable[[], WorkerServer], state_key: bytes, path: str, options: ServerHttpOptions
 ) -> AsgiApplication:
     """The application of a worker process."""
-    runner = make_runner()
-    runner.share_state_key(state_key)
-    return runner.asgi(path, **options)
+    server = make_server()
+    server.share_state_key(state_key)
+    return server.asgi(path, **options)
 
 
 def _serve_by_processes(

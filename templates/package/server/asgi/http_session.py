@@ -238,7 +238,7 @@ class HttpSession(Channel):
     def start_announcing(self) -> None:
         """Send announcements, now that a stream is held open for them."""
         self._held += 1
-        self.queue.send_by(self._background.start_soon)
+        self.queue.send_by(self._background.start_together)
 
     def stop_announcing(self) -> None:
         """Record that one stream less is held open."""

@@ -194,6 +194,10 @@ class SessionEndpoint:
         finally:
             self._quotas.in_flight += 1  # returned by the caller
 
+    def load(self, request: http.HttpRequest) -> Awaitable[HttpSession | HttpResponse] | None:
+        """Loads the session of a request, or its refusal, where processes share sessions."""
+        return None
+
     def read(
         self, request: http.HttpRequest, message: jsonrpc.Request
     ) -> tuple[PlainRequest, HttpSession] | None:
@@ -290,8 +294,8 @@ class SessionEndpoint:
         try:
             if last_event_id is None:
                 stream = session.new_stream()
-                session.add_listening(stream)
                 await stream.open(response)
+                session.add_listening(stream)  # a stream without a connection may be discarded
             else:
                 resumed = await self._resume(session, last_event_id, response)
                 if isinstance(resumed, HttpResponse):

@@ -309,6 +309,24 @@ async def test_a_cancellation_reaches_the_call_at_another_worker(
                 await workers.servers[0].cancelled.wait()
 
 
+@pytest.mark.parametrize("at", [0, 1])
+@pytest.mark.parametrize("how", ["cancelled", "deleted"])
+@newest
+async def test_a_call_that_waits_the_plain_way_is_reached(
+    revision: str, how: str, at: int, engine: Engine
+) -> None:
+    async with sharing(engine.url) as workers, anyio.create_task_group() as tasks:
+        await opened(workers, revision)
+        http, other = workers.each[0], workers.each[at]
+        await http.post(call(revision, "about"))  # from now on the head is known
+        tasks.start_soon(http.post, call(revision, "wait", 7))
+        await eventually(workers.servers[0].began.is_set)
+        reply = await (other.post(cancelled(7)) if how == "cancelled" else other.delete())
+        assert reply.status == (202 if how == "cancelled" else 200)
+        with anyio.fail_after(5):
+            await workers.servers[0].cancelled.wait()
+
+
 @newest
 async def test_two_workers_that_change_a_session_lose_nothing(
     revision: str, engine: Engine

@@ -11,7 +11,16 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol import MemoryTaskStore, Server, TaskRecord, Tasks, TransportError, decoder
+from mcp_protocol import (
+    MemoryTaskStore,
+    MiddlewareRequest,
+    Server,
+    TaskRecord,
+    Tasks,
+    TransportError,
+    decoder,
+    limit_rate,
+)
 from mcp_protocol.r2025_11_25.models import ListTasksResult, Task
 from package.client.simulation import simulate
 from package.requestor import (
@@ -536,3 +545,19 @@ async def test_a_task_that_was_ended_elsewhere_is_stopped() -> None:
         work.go.set()
         await work.ended.wait()
         assert (await client.reaches(task_id, "cancelled"))["status"] == "cancelled"
+
+
+@pytest.mark.requirement("tasks.rate-limit", revisions=(REVISION,))
+async def test_middleware_limits_the_rate_of_requests_about_tasks() -> None:
+    work = Work()
+
+    def polls(request: MiddlewareRequest) -> str | None:
+        return request.session_id if request.method in ABOUT else request.method
+
+    work.server.middleware(limit_rate(2, seconds=3600, per=polls))
+    async with requestor("memory", work.server) as client:
+        about = {"taskId": (await client.start("waits"))["taskId"]}
+        for _ in range(2):
+            await client.result("tasks/get", about)
+        assert await client.code("tasks/get", about) == 429
+        await client.start("waits")

@@ -50,7 +50,7 @@ class Listener(ClientHandlers):
         self.news = anyio.Event()
 
     async def until(self, count: int) -> list[Any]:
-        """What was heard, once it is so much."""
+        """All items heard, once there are at least `count`."""
         with anyio.fail_after(20):
             while len(self.heard) < count:
                 await self.news.wait()
@@ -105,8 +105,8 @@ def resumed(script: Calls, *, after: str = "1-0") -> Handler:
 
 def gets(server: Any) -> list[str | None]:
     """The last event of each GET that takes a stream up again."""
-    found = [asked.fields.get("last-event-id") for asked in server.of("GET")]
-    return [id for id in found if id is not None]
+    ids = [asked.fields.get("last-event-id") for asked in server.of("GET")]
+    return [id for id in ids if id is not None]
 
 
 @pytest.mark.requirement(

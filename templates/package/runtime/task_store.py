@@ -21,8 +21,8 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import msgspec
 
-from ...errors import InternalError, InvalidParamsError
-from ...foreign_text import safe_repr
+from ..errors import InternalError, InvalidParamsError
+from ..foreign_text import safe_repr
 
 TaskStatus: TypeAlias = Literal["working", "input_required", "completed", "failed", "cancelled"]
 
