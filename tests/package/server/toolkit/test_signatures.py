@@ -189,7 +189,7 @@ def test_what_cannot_be_served_is_refused_at_registration(
 
 @pytest.mark.skipif(sys.version_info < (3, 14), reason="annotations are evaluated at once")
 @pytest.mark.parametrize("annotation", ["Nowhere", "Annotated[int, Depends(provide)]"])
-def test_a_deferred_annotation_without_a_value_is_refused_with_its_name(annotation: str) -> None:
+def test_a_deferred_annotation_without_a_value_is_refused(annotation: str) -> None:
     source = f"""
 def provide(value: Nowhere) -> int: ...
 def takes(value: {annotation}) -> None: ...
