@@ -129,7 +129,7 @@ class Settings:
         return _from_here(self.root / package.patch) if package.patch else None
 
     def refusal(self, features: Sequence[str] = ()) -> str:
-        """What is wrong with options of a command, and what to write in their place.
+        """The error about options of a command, with the text to write in their place.
 
         Args:
             features: Words of `--features`, if there are some.
