@@ -299,8 +299,8 @@ class SessionEndpoint:
         try:
             if last_event_id is None:
                 stream = session.new_stream()
+                session.add_listening(stream)
                 await stream.open(response)
-                session.add_listening(stream)  # a stream without a connection may be discarded
             else:
                 resumed = await self._resume(session, last_event_id, response)
                 if isinstance(resumed, HttpResponse):

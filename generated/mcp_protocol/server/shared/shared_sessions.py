@@ -244,8 +244,8 @@ class SharedSession(HttpSession):
         if self._store is not None:
             await self._store.finish(self.id, stored.stream)
         stream = self.new_stream()
-        await stream.open(response, before=stored.events)
         self.add_listening(stream)
+        await stream.open(response, before=stored.events)
         return stream
 
     async def lose_stream(self, name: str) -> None:
