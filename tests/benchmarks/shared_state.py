@@ -223,7 +223,7 @@ async def spread_cpu_time(
 
 
 class Cost(NamedTuple):
-    """What a call in a session takes: seconds of CPU time, and commands to the engine."""
+    """The cost of a call in a session: seconds of CPU time, and commands to the engine."""
 
     worker: float
     engine: float
@@ -273,7 +273,7 @@ def median_cost(costs: Sequence[Cost]) -> Cost:
 async def cost_of_call(
     engine: Engine, servers: Sequence[HttpServer], is_shared: bool, connections: int = CONNECTIONS
 ) -> Cost:
-    """What one of many calls takes."""
+    """The cost of one of many calls."""
     database = HttpServer(engine.url, engine.pid)
 
     def spent() -> Cost:

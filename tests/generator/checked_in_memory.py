@@ -140,7 +140,7 @@ class MemoryServer(Server):
         return self._begin()
 
 
-def found(
+def findings_of(
     begin: Callable[[], Connection], address: Any, name: str, checks: Sequence[Check], **how: bool
 ) -> Findings:
     """The findings about a server in this process, in one revision."""
@@ -155,7 +155,7 @@ def checked_in_memory(
 ) -> tuple[Findings, list[bytes]]:
     """The findings about a raw server in one revision, and the lines that were sent to it."""
     sent: list[bytes] = []
-    findings = found(
+    findings = findings_of(
         lambda: MemoryConnection(module.responding(defect), sent), ["raw"], name, checks, **how
     )
     return findings, sent
@@ -177,7 +177,7 @@ def checked_over_http(
         )
         return HttpConnection(client, address, {}, 1.0)
 
-    return found(begin, address, name, checks), sent
+    return findings_of(begin, address, name, checks), sent
 
 
 def ignore(text: str) -> None:

@@ -51,8 +51,8 @@ def outcomes(defect: str, revision: str, **options: bool) -> tuple[Outcome, ...]
     return findings.outcomes
 
 
-def broken(found: tuple[Outcome, ...]) -> list[Outcome]:
-    return [each for each in found if each.state == "broken"]
+def broken(judged: tuple[Outcome, ...]) -> list[Outcome]:
+    return [each for each in judged if each.state == "broken"]
 
 
 @pytest.mark.parametrize(("rule", "revision"), DEFECTS)
@@ -64,9 +64,9 @@ def test_a_defect_breaks_its_rule_alone(rule: str, revision: str) -> None:
 def test_a_server_without_a_defect_keeps_each_rule(
     revision: str, snapshot: SnapshotAssertion
 ) -> None:
-    found = outcomes("none", revision)
-    assert broken(found) == []
-    assert {each.rule.id: each.why for each in found if each.why} == snapshot
+    judged = outcomes("none", revision)
+    assert broken(judged) == []
+    assert {each.rule.id: each.why for each in judged if each.why} == snapshot
 
 
 def test_a_broken_rule_says_what_was_expected_and_what_came(snapshot: SnapshotAssertion) -> None:
@@ -283,13 +283,13 @@ VARIANTS: dict[str, checked_servers.Defect] = {
 def test_servers_that_differ_are_judged_so(
     variant: str, snapshot: SnapshotAssertion, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found: dict[str, list[str]] = {}
+    by_revision: dict[str, list[str]] = {}
     for revision in (checked_servers.REVISIONS[-1], checked_stateless_servers.REVISION):
         monkeypatch.setitem(SERVERS[revision].DEFECTS, variant, VARIANTS[variant])
         try:
             findings, _ = checked_in_memory(SERVERS[revision], variant, revision, IN_MEMORY)
         except ServerError as error:
-            found[revision] = [f"ServerError: {error}"]
+            by_revision[revision] = [f"ServerError: {error}"]
             continue
         usual = {(each.rule.id, each.state, each.why) for each in outcomes("none", revision)}
         notes = (f"the name {findings.name}", *findings.lost.values())
@@ -298,5 +298,5 @@ def test_servers_that_differ_are_judged_so(
             if (each.rule.id, each.state, each.why) not in usual:
                 reason = each.why or f"{each.state}: {each.expected} | {each.actual}"
                 by_reason.setdefault(reason, []).append(each.rule.id)
-        found[revision] = [f"{reason}: {' '.join(ids)}" for reason, ids in by_reason.items()]
-    assert found == snapshot
+        by_revision[revision] = [f"{reason}: {' '.join(ids)}" for reason, ids in by_reason.items()]
+    assert by_revision == snapshot

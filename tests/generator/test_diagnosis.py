@@ -56,17 +56,17 @@ def test_each_requirement_that_does_not_fit_is_named(
     place.mkdir()
     (place / "METADATA").write_text(METADATA)
     monkeypatch.syspath_prepend(tmp_path)
-    found = findings(tmp_path)
-    states = {name: (each["state"], each["advice"]) for name, each in found.items()}
+    by_subject = findings(tmp_path)
+    states = {name: (each["state"], each["advice"]) for name, each in by_subject.items()}
     assert states["click"] == ("wrong", "pip install 'click>=999'")
-    assert found["click"]["text"] == f"{version('click')}, expected >=999"
-    assert (states["jinja2"], found["jinja2"]["text"]) == (("ok", ""), version("jinja2"))
+    assert by_subject["click"]["text"] == f"{version('click')}, expected >=999"
+    assert (states["jinja2"], by_subject["jinja2"]["text"]) == (("ok", ""), version("jinja2"))
     advice = "pip install 'no-such-distribution>=1'"
     assert states["no-such-distribution"] == ("wrong", advice)
-    assert found["no-such-distribution"]["text"] == "not installed"
+    assert by_subject["no-such-distribution"]["text"] == "not installed"
     assert states["another-such"] == ("missing", "pip install 'another-such>=2'")
-    assert found["another-such"]["text"] == "not installed, needed for web"
-    assert "of-another-system" not in found
+    assert by_subject["another-such"]["text"] == "not installed, needed for web"
+    assert "of-another-system" not in by_subject
 
 
 def test_quiet_shows_only_what_is_not_ok(tmp_path: Path, package: Path) -> None:

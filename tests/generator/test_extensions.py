@@ -13,6 +13,7 @@ import pytest
 from generator.command_line import Done, run
 from generator.schemas import TEXT, const, fields_of, obj, ref
 from mcpgen import schema
+from mcpgen.errors import SchemaError
 from mcpgen.model import extension_files, schema_sources
 from mcpgen.package import build_request, pipeline
 from mcpgen.package.build_request import BuildRequest
@@ -91,6 +92,49 @@ def test_a_message_has_the_members_of_messages_of_the_revision(tmp_path: Path) -
     assert 'meta: dict[str, Any] = field(name="_meta")' in params
     result = models.partition("class AskResult(")[2].partition("\n\n\n")[0]
     assert 'result_type: str = always_sent("complete", name="resultType")' in result
+
+
+LARGEST = 2**53 - 1
+INTEGER = {"type": "integer"}
+WRITTEN_OTHERWISE: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    ({**INTEGER, "minimum": -LARGEST, "maximum": LARGEST}, INTEGER),
+    *(
+        ({**INTEGER, "minimum": least, "maximum": most},) * 2
+        for least, most in (
+            (-LARGEST + 1, LARGEST),
+            (-LARGEST, LARGEST - 1),
+            (-LARGEST - 1, LARGEST),
+            (-LARGEST, LARGEST + 1),
+            (0, LARGEST),
+        )
+    ),
+    ({"anyOf": [TEXT, {"type": "null"}]}, {"type": ["string", "null"]}),
+    ({"anyOf": [TEXT], "description": "d"}, {"type": ["string"], "description": "d"}),
+    *(
+        ({"anyOf": options, **more},) * 2
+        for options, more in (
+            ([TEXT, {"type": "object"}], {}),
+            ([TEXT, {"type": "string", "format": "uri"}], {}),
+            ([TEXT], {"minLength": 1}),
+        )
+    ),
+    (obj("a", a=TEXT, b={"not": {}}), obj("a", a=TEXT)),
+    ({"type": "object", "propertyNames": {"type": "string"}}, {"type": "object"}),
+    ({"type": "object", "propertyNames": {"maxLength": 3}},) * 2,
+    ({"items": {"$ref": "#/definitions/A"}}, {"items": {"$ref": "#/$defs/A"}}),
+    ({"$schema": "x", **TEXT}, TEXT),
+]
+
+
+@pytest.mark.parametrize(("node", "expected"), WRITTEN_OTHERWISE)
+def test_what_tools_write_otherwise_is_read_alike(
+    tmp_path: Path, node: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    extension = extension_files.read(written(tmp_path, Thing=node))
+    assert extension_files.own_definitions(extension, [])["Thing"] == expected
+    assert extension_files.own_definitions(extension, [{"Thing": expected}]) == {}
+    with pytest.raises(SchemaError, match="another Thing"):
+        extension_files.own_definitions(extension, [{"Thing": {"type": "null"}}])
 
 
 def test_definitions_repeated_from_the_revision_are_its_own(

@@ -368,8 +368,8 @@ def test_a_member_is_kept_if_it_is_as_specified(
 ) -> None:
     entry = {server_lists.KINDS[kind]: "x", member: value}
     lists = parse({kind: [entry]}, "x")
-    [found] = lists.entries[kind]
-    assert found.get(member, "absent") == (value if kept else "absent")
+    [only] = lists.entries[kind]
+    assert only.get(member, "absent") == (value if kept else "absent")
     places = [note.partition(":")[0] for note in lists.notes]
     assert places == ([] if kept else [f"/{kind}/0/{member}"])
 

@@ -66,9 +66,9 @@ keep_old_modules = true
 
 
 def test_a_package_has_each_key_of_the_table_or_its_default(tmp_path: Path) -> None:
-    found = settings.read(saved(tmp_path, "[tool.mcpgen]\noutput = 'a'\nrevisions = ['all']\n"))
-    assert found is not None
-    assert asdict(found.packages[0]) == {
+    least = settings.read(saved(tmp_path, "[tool.mcpgen]\noutput = 'a'\nrevisions = ['all']\n"))
+    assert least is not None
+    assert asdict(least.packages[0]) == {
         "output": "a",
         "revisions": ("all",),
         "parts": (),
@@ -87,7 +87,7 @@ def test_a_package_has_each_key_of_the_table_or_its_default(tmp_path: Path) -> N
         "gitattributes": True,
         "keep_old_modules": False,
     }
-    assert (found.mirror, found.schemas_dir) == (None, "")
+    assert (least.mirror, least.schemas_dir) == (None, "")
     every = settings.read(saved(tmp_path, EVERY_KEY))
     assert every is not None
     assert asdict(every.packages[0]) == {

@@ -318,14 +318,14 @@ def classes_of(root: Any) -> list[str]:
 
 
 def test_schemas_become_these_classes(snapshot: SnapshotAssertion) -> None:
-    found: dict[str, list[str]] = {}
+    classes: dict[str, list[str]] = {}
     for schema in FALLBACKS:
         members = {"a": schema, "b": schema}
         root = {"type": "object", "properties": members, "required": ["a"], "$defs": DEFS}
-        found[f"{schema!r:.100}{len(found)}"] = classes_of(root)
+        classes[f"{schema!r:.100}{len(classes)}"] = classes_of(root)
     for number, root in enumerate(ROOTS):
-        found[f"root {number}: {root!r:.100}"] = classes_of(root)
-    assert found == snapshot
+        classes[f"root {number}: {root!r:.100}"] = classes_of(root)
+    assert classes == snapshot
 
 
 OBJECT = {"type": "object"}

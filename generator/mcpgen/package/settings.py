@@ -17,7 +17,7 @@ from mcpgen import paths
 from mcpgen.errors import SettingsError, UsageError
 from mcpgen.input_files import check_json, read_text
 from mcpgen.json_types import is_object
-from mcpgen.model.parts import changed_features
+from mcpgen.model.parts import NONE, changed_features, selection
 from mcpgen.toml_records import MAX_BYTES, Place, convert, parsed_toml
 
 FILE = "pyproject.toml"
@@ -136,7 +136,8 @@ class Settings:
         """
         text = f"{FILE}: [tool.mcpgen] configures this project; "
         if features and len(self.packages) == 1:
-            names = changed_features(self.packages[0].features, features)
+            words = changed_features(self.packages[0].features, features)
+            names = selection(features=words).features or (NONE,)
             listed = ", ".join(f'"{name}"' for name in names)
             return f"{text}write features = [{listed}] there, and run mcpgen"
         return f"{text}change it, and run mcpgen without options"

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import logging
 import random
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -272,7 +273,7 @@ class ListenOptions:
     idle_seconds: float | None
 
 
-class ChangeIterator:
+class ChangeIterator(ABC):
     """The base of subscriptions: an asynchronous iterator, and a context manager that closes it.
 
     Attributes:
@@ -282,8 +283,8 @@ class ChangeIterator:
     def __init__(self) -> None:
         self.agreed = NotificationFilter()
 
-    async def __aenter__(self) -> Self:
-        raise NotImplementedError
+    @abstractmethod
+    async def __aenter__(self) -> Self: ...
 
     async def __aexit__(
         self,
@@ -296,12 +297,12 @@ class ChangeIterator:
     def __aiter__(self) -> Self:
         return self
 
-    async def __anext__(self) -> Change:
-        raise NotImplementedError
+    @abstractmethod
+    async def __anext__(self) -> Change: ...
 
+    @abstractmethod
     async def close(self) -> None:
         """End the subscription and its iteration, from any task."""
-        raise NotImplementedError
 
 
 class Subscription(ChangeIterator):

@@ -92,10 +92,15 @@ def test_a_keyword_gives_the_verdicts_of_the_library(number: int) -> None:
     schema = SCHEMAS[number]
     complaint = validator(schema, "tests")
     for value in VALUES:
-        expected, found = verdict(schema, value), complaint(value)
-        assert (found is None) == (expected is None), (schema, value, found, expected)
+        expected, error = verdict(schema, value), complaint(value)
+        assert (error is None) == (expected is None), (
+            schema,
+            value,
+            error,
+            expected,
+        )
         if expected is not None and len(expected) < 100 and not OTHER_TEXTS.search(expected):
-            assert words(expected) <= words(found)
+            assert words(expected) <= words(error)
 
 
 def test_a_multiple_is_one_in_decimals() -> None:
@@ -112,5 +117,5 @@ def words(text: str | None) -> set[str]:
 def test_values_are_equal_where_the_library_says_so(keyword: str) -> None:
     for one, other in product(VALUES, VALUES):
         schema = {keyword: one if keyword == "const" else [one]}
-        found = validator(schema, "tests")(other)
-        assert (found is None) == (verdict(schema, other) is None), (one, other)
+        error = validator(schema, "tests")(other)
+        assert (error is None) == (verdict(schema, other) is None), (one, other)

@@ -109,13 +109,13 @@ def arguments(schema: Any, *required: str) -> dict[str, Any]:
 
 
 def test_schemas_are_reduced_or_refused_so(snapshot: SnapshotAssertion) -> None:
-    found = {
+    rows = {
         f"{number}: {json.dumps(schema)}": {
             name: reduced(subset, arguments(schema, "m")) for name, subset in SUBSETS.items()
         }
         for number, schema in enumerate(MEMBERS)
     }
-    assert found == snapshot
+    assert rows == snapshot
 
 
 def test_optional_members_are_reduced_so(snapshot: SnapshotAssertion) -> None:

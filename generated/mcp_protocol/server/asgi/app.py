@@ -500,6 +500,8 @@ class LifespanState:
         self.sessions = session_endpoint(
             service, settings, self.background, self.quotas, self.shared
         )
+        shared_sessions = None if self.shared is None else self.sessions
+        self._load = None if shared_sessions is None else shared_sessions.load
         endpoints: tuple[PlainEndpoint | None, ...] = (self.sessions, self.stateless)
         self.plain_endpoints = [each for each in endpoints if each is not None]
         self.sse = sse_endpoints(service, settings, self.quotas, self.bodies)
@@ -540,10 +542,8 @@ class LifespanState:
             return None
         if self.authenticator is not None and self.authenticator.authorize(post[0], ()) is not None:
             return None  # a tool with a plan needs the scopes of every request, and no more
-        if self.shared is not None and post[0].session is None and self.sessions is not None:
-            loading = self.sessions.load(post[0])
-            if loading is not None:
-                return self._serve_loaded(loading, post, body, scope)
+        if self._load is not None and (loading := self._load(post[0])) is not None:
+            return self._serve_loaded(loading, post, body, scope)
         for endpoint in self.plain_endpoints:
             admitted = endpoint.admit(post[0], call)
             if admitted is not None:

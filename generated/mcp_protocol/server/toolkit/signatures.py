@@ -253,17 +253,6 @@ class Signature(msgspec.Struct, frozen=True, dict=True):
         return schema
 
 
-def _inspected(function: Callable[..., Any], label: str) -> inspect.Signature:
-    try:
-        signature = inspect.signature(function)
-    except NameError as error:  # Python 3.14 evaluates annotations here
-        raise unresolved(label, error) from error
-    except (TypeError, ValueError) as error:
-        raise TypeError(f"{label}: expected a function, got {function!r}") from error
-    _check_bound(function, signature, label)
-    return signature
-
-
 def read(
     function: Callable[..., Any],
     label: str,
@@ -288,7 +277,8 @@ def read(
     """
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise TypeError(f"{label}: expected a function that returns, got a generator function")
-    signature = _inspected(function, label)
+    signature = signature_of(function, label)
+    _check_bound(function, signature, label)
     hints = resolved_hints(function, label, names)
     documented: Any = getattr(function, "func", function)  # of a `functools.partial`
     descriptions = parameter_descriptions(documented.__doc__)
@@ -594,14 +584,23 @@ def resolved_hints(
     try:
         return typing.get_type_hints(annotated, localns=dict(names or {}), include_extras=True)
     except NameError as error:
-        raise unresolved(label, error) from error
+        raise TypeError(f"{label}: annotation can't be resolved: {error}") from error
     except TypeError as error:
         raise TypeError(f"{label}: {error}") from error
 
 
-def unresolved(label: str, error: NameError) -> TypeError:
-    """The error for an annotation that names nothing."""
-    return TypeError(f"{label}: annotation can't be resolved: {error}")
+def signature_of(function: Callable[..., Any], label: str) -> inspect.Signature:
+    """The parameters of a function.
+
+    Raises:
+        TypeError: There is none, or an annotation can't be resolved.
+    """
+    try:
+        return inspect.signature(function)
+    except NameError as error:  # Python 3.14 evaluates annotations here
+        raise TypeError(f"{label}: annotation can't be resolved: {error}") from error
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{label}: expected a function, got {function!r}") from error
 
 
 def local_names(frame: types.FrameType | None) -> Mapping[str, Any] | None:

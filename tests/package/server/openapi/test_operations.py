@@ -101,7 +101,7 @@ def converted(version: str, direction: Any, schema: Any) -> str:
 
 
 def test_schemas_are_converted_or_refused_so(snapshot: SnapshotAssertion) -> None:
-    found = []
+    texts = []
     for schema in SCHEMAS:
         rows = {
             f"{version} {direction}": converted(version, direction, schema)
@@ -110,8 +110,8 @@ def test_schemas_are_converted_or_refused_so(snapshot: SnapshotAssertion) -> Non
         }
         first = rows["3.1.0 request"]
         others = [f"{name}: {text}" for name, text in rows.items() if text != first]
-        found.append(" ## ".join([f"{line(schema)} -> {first}", *others]))
-    assert found == snapshot
+        texts.append(" ## ".join([f"{line(schema)} -> {first}", *others]))
+    assert texts == snapshot
 
 
 def parameter(name: str, place: str = "query", **more: Any) -> dict[str, Any]:
@@ -286,7 +286,7 @@ def read(case: str) -> Operation:
 
 
 def described(operation: Operation) -> dict[str, Any]:
-    """What an operation says, without its route."""
+    """The parts of an operation, without its route."""
     parameters = [
         f"{each.argument}={each.place}:{each.name} {each.style}"
         f"{' explode' * each.explode}{' required' * each.required}{' json' * each.is_json}"
@@ -307,14 +307,14 @@ def described(operation: Operation) -> dict[str, Any]:
 
 
 def test_operations_are_read_or_refused_so(snapshot: SnapshotAssertion) -> None:
-    found: dict[str, Any] = {}
+    rows: dict[str, Any] = {}
     for case in OPERATIONS:
         try:
             row = described(read(case))
-            found[case] = {name: line(value) for name, value in row.items() if value}
+            rows[case] = {name: line(value) for name, value in row.items() if value}
         except ValueError as error:
-            found[case] = f"ValueError: {error}"
-    assert found == snapshot
+            rows[case] = f"ValueError: {error}"
+    assert rows == snapshot
 
 
 class Http:
@@ -404,7 +404,7 @@ VALUES: list[tuple[str, dict[str, Any]]] = [
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 async def test_arguments_become_these_requests(snapshot: SnapshotAssertion) -> None:
-    found = []
+    rows = []
     for case, arguments in VALUES:
         http = Http(kind=JSON, body=b'{"a": "x"}')
         tool = OperationTool(read(case), partial(same, http), slashes=False, timeout=None)
@@ -413,8 +413,8 @@ async def test_arguments_become_these_requests(snapshot: SnapshotAssertion) -> N
             await tool(**arguments)
         except ToolError as error:
             text = f"error: {error}"
-        found.append(f"{case}: {line(arguments)} -> {text or line(http.request)}")
-    assert found == snapshot
+        rows.append(f"{case}: {line(arguments)} -> {text or line(http.request)}")
+    assert rows == snapshot
 
 
 RESPONSES: list[tuple[int, str, str, bytes]] = [
@@ -441,7 +441,7 @@ RESPONSES: list[tuple[int, str, str, bytes]] = [
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 @pytest.mark.parametrize("case", ["no parameter", "an object as result", "a text as result"])
 async def test_responses_become_these_results(case: str, snapshot: SnapshotAssertion) -> None:
-    found = []
+    rows = []
     for response in RESPONSES:
         http = Http(*response)
         tool = OperationTool(read(case), partial(same, http), slashes=False, timeout=None)
@@ -449,13 +449,13 @@ async def test_responses_become_these_results(case: str, snapshot: SnapshotAsser
             shown = str(await tool())
         except ToolError as error:
             shown = f"error: {error}"
-        found.append(f"{response!r:.90} -> {short(shown)}")
-    assert found == snapshot
+        rows.append(f"{response!r:.90} -> {short(shown)}")
+    assert rows == snapshot
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 async def test_responses_become_these_contents(snapshot: SnapshotAssertion) -> None:
-    found = []
+    rows = []
     for response in RESPONSES:
         http = Http(*response)
         operation = read("the path is encoded")
@@ -467,8 +467,8 @@ async def test_responses_become_these_contents(snapshot: SnapshotAssertion) -> N
             shown = str(await resource(x="a b"))
         except McpError as error:
             shown = f"{type(error).__name__}: {error}"
-        found.append(f"{response!r:.90} -> {short(shown)}")
-    assert found == snapshot
+        rows.append(f"{response!r:.90} -> {short(shown)}")
+    assert rows == snapshot
 
 
 def short(text: str) -> str:

@@ -29,9 +29,9 @@ async def connected(url: str) -> AsyncIterator[RedisEngine]:
 
 def reads(engine: Engine) -> int:
     """How often the engine has read from a connection."""
-    found = re.search(r"total_reads_processed:(\d+)", engine.ask("INFO", "stats"))
-    assert found is not None
-    return int(found[1])
+    match = re.search(r"total_reads_processed:(\d+)", engine.ask("INFO", "stats"))
+    assert match is not None
+    return int(match[1])
 
 
 async def test_commands_of_one_turn_are_read_at_once(engine: Engine) -> None:

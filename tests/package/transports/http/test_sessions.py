@@ -245,6 +245,20 @@ async def test_a_server_that_opens_no_other_session_fails_the_call(revision: str
         assert (await client.call_tool("echo", {})).content[0].text == "done"
 
 
+async def test_another_session_opened_by_a_page_fails_the_call(revision: str) -> None:
+    async def show(asked: Asked, reply: Reply) -> None:
+        await reply.whole(200, b"<p>Log in</p>", Content_Type="text/html")
+
+    script = Forgetful(revision)
+    async with scripted(script) as (client, _):
+        script.forgotten.add("s")
+        script.once["initialize"] = [show]
+        expected = "expected application/json or text/event-stream, came HTTP 200, text/html"
+        with pytest.raises(RemoteProtocolError, match=expected):
+            await client.call_tool("echo", {})
+        assert (await client.call_tool("echo", {})).content[0].text == "done"
+
+
 async def test_a_server_that_returns_with_another_revision_fails_it() -> None:
     older, newer = SESSIONS[0], SESSIONS[-1]
 
