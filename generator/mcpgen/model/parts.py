@@ -99,7 +99,6 @@ FEATURES = (
         server_members=("disable", "enable"),
         context_members=("disable_components", "enable_components", "reset_visibility"),
         is_default=True,
-        server_base="visibility.ServerVisibility",
         context_base="visibility.SessionVisibility",
     ),
     Feature(
@@ -378,6 +377,11 @@ class Features:
     def _classes(names: Iterable[str]) -> tuple[tuple[str, str], ...]:
         places = (name.partition(".") for name in names if name)
         return tuple(sorted((module, name) for module, _, name in places))
+
+    @property
+    def finds_resources(self) -> bool:
+        """Whether a module looks for a resource by its URI, besides that of resources."""
+        return not self.chosen.isdisjoint({"auth", "mount"})
 
     @property
     def item_handlers(self) -> tuple[str, ...]:

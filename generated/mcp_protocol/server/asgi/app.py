@@ -500,8 +500,8 @@ class LifespanState:
         self.sessions = session_endpoint(
             service, settings, self.background, self.quotas, self.shared
         )
-        shared_sessions = None if self.shared is None else self.sessions
-        self._load = None if shared_sessions is None else shared_sessions.load
+        shared = None if self.shared is None else self.sessions
+        self._load = None if shared is None else shared.load
         endpoints: tuple[PlainEndpoint | None, ...] = (self.sessions, self.stateless)
         self.plain_endpoints = [each for each in endpoints if each is not None]
         self.sse = sse_endpoints(service, settings, self.quotas, self.bodies)

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from ...apps import ToolOptions as ToolOptions
     from ...runtime.request_context import RequestContext
     from ..server_session import ServerSession
-    from .dispatcher import ItemHandler
 
 __all__ = [
     "ContextFeatures",
@@ -43,8 +42,6 @@ __all__ = [
     "StateKey",
     "ToolOptions",
     "URLElicitationRequiredError",
-    "find_resource",
-    "item_handlers",
     "param_headers_of",
     "server_session",
     "tasks_in_engine",
@@ -56,30 +53,6 @@ class ContextFeatures(SessionState, SessionVisibility, ClientQuestions):
     """The members of a `Context` that belong to features."""
 
     __slots__ = ()
-
-
-def item_handlers() -> Mapping[str, ItemHandler]:
-    """Handlers of requests about what is registered, beside tools, by wire name."""
-    from .completions import ITEM_HANDLERS as completions
-    from .prompts import ITEM_HANDLERS as prompts
-    from .resources import ITEM_HANDLERS as resources
-
-    return {
-        **completions,
-        **prompts,
-        **resources,
-    }
-
-
-def find_resource(uri: str, resources: Mapping[str, Any], templates: Mapping[str, Any]) -> Any:
-    """The resource of a requested URI, and the values of its template's variables.
-
-    Raises:
-        ProtocolError: The URI is invalid, or no resource has it.
-    """
-    from . import resources as module  # which imports this one
-
-    return module.find_resource(uri, resources, templates)
 
 
 def server_session(request: RequestContext) -> ServerSession:

@@ -19,7 +19,7 @@ import msgspec
 
 from ...errors import ProtocolError
 from ...protocol import jsonrpc
-from .features import find_resource
+from .item_kinds import find_resource
 from .registry import ItemRegistries, Registry
 
 _NO_SCOPES: frozenset[str] = frozenset()

@@ -33,13 +33,14 @@ from .custom_handlers import MethodDecorator
 from .dependencies import Overriding
 from .prompts import PromptDecorator
 from .resources import ResourceDecorator
-from .visibility import ServerVisibility
 from .dispatcher import Dispatcher, ForbiddenItems, ServerSettings
 from .features import RequestStateSigner, StateKey, server_session
 from .hosting import Hosting
+from .item_kinds import ITEM_HANDLERS
 from .registry import NO_CACHING, Cacheable, CacheHint, cache_hints
 from .signatures import is_coroutine_function
 from .tools import SchemaForm
+from .visibility import switch_items
 
 if TYPE_CHECKING:
     from ...r2026_07_28 import models
@@ -80,7 +81,6 @@ class Server(
     Overriding,
     PromptDecorator,
     ResourceDecorator,
-    ServerVisibility,
 ):
     """An MCP server.
 
@@ -206,7 +206,9 @@ class Server(
             forbidden_items=forbidden_items,
         )
         self._announcer = serving.Announcer()
-        dispatcher = Dispatcher(settings, self._announcer, self.revisions, self.session_of)
+        dispatcher = Dispatcher(
+            settings, self._announcer, self.revisions, self.session_of, ITEM_HANDLERS
+        )
         super().__init__(dispatcher)
         if lifespan is not None:
             dispatcher.lifespan = partial(lifespan, self)
@@ -220,6 +222,24 @@ class Server(
             from .tool_discovery import add_discovery  # few servers have so many tools
 
             add_discovery(self, dispatcher, discovery)
+
+    def disable(self, *names: str, tags: Collection[str] = ()) -> None:
+        """Hide items that are registered: they are not listed, and unknown to requests.
+
+        Clients that are connected are notified. Items that are registered later are enabled.
+
+        Args:
+            names: Names of tools and prompts, URIs of resources and resource templates.
+            tags: Items with one of these tags.
+
+        Raises:
+            LookupError: A name or tag fits nothing; nothing was changed.
+        """
+        switch_items(self._dispatcher.registries, names, tags, enabled=False)
+
+    def enable(self, *names: str, tags: Collection[str] = ()) -> None:
+        """Show items again that were hidden by `disable`; arguments and errors are the same."""
+        switch_items(self._dispatcher.registries, names, tags, enabled=True)
 
     def skills(
         self,

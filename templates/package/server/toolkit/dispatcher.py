@@ -36,7 +36,6 @@ from .features import (
     OpenURLElicitations,
     RequestStateSigner,
     URLElicitationRequiredError,
-    item_handlers,
     server_session,
 )
 from .output_conversion import ToolResultBuilder, tool_result_builder
@@ -163,11 +162,13 @@ class Dispatcher:
         announcer: Announces changes to its clients.
         revisions: The revisions that it serves.
         session_of: Makes the typed requests and notifications to the client of a request.
+        items: Handlers of the requests about registered items beside tools, by wire name.
 
     Attributes:
         settings: As passed.
         announcer: As passed.
         revisions: As passed.
+        items: As passed.
         application: Handles requests: the dispatcher itself, or what stands before it.
         lifespan: The lifespan of the server, if it has one.
         is_served: Whether the server was started.
@@ -201,11 +202,13 @@ class Dispatcher:
         announcer: Announcer,
         revisions: Revisions,
         session_of: Callable[[RequestContext], Any] = server_session,
+        items: Mapping[str, ItemHandler] = {},
     ) -> None:
         self.settings = settings
         self.announcer = announcer
         self.revisions = revisions
         self._session_of = session_of
+        self.items = items
         self.application: Application = self
         self.lifespan: Callable[[], AbstractAsyncContextManager[Any]] | None = None
         self.is_served = False
@@ -233,7 +236,7 @@ class Dispatcher:
         self.item_handlers: dict[str, Handler] = {
             **{registry.row.request: registry.page for registry in self.registries},
             "tools/call": self._call_tool,
-            **{name: partial(each, self) for name, each in item_handlers().items()},
+            **{name: partial(each, self) for name, each in items.items()},
         }
         self.further_items: dict[str, ItemHandler] = {}
 

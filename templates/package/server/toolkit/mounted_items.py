@@ -23,7 +23,7 @@ from ...errors import ProtocolError, ResourceNotFoundError
 from ...protocol.requests import SUBSCRIBE, UNSUBSCRIBE
 from ...runtime.request_context import RequestContext
 from .dispatcher import Dispatcher
-from .features import find_resource
+from .item_kinds import find_resource
 from .registry import ItemList
 from .tools import check_tool_name
 

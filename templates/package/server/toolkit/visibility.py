@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from ...errors import LocalProtocolError, McpError
@@ -20,38 +20,11 @@ from ...runtime.request_context import RequestContext
 from .registry import Item, ItemRegistries, Registered, checked_tags
 from .session_values import connection_of_session
 
-if TYPE_CHECKING:
-    from .dispatcher import Dispatcher
-
 _MOST_RULES = 100  # of one session
 _VISIBILITY = "visibility in a session"
 _SCOPES_INSTEAD = 'give the items scopes, and the server forbidden_items="hidden"'
 
 _logger = logging.getLogger(__name__)
-
-
-class ServerVisibility:
-    """The methods that hide and show items for all clients; a base of `Server`."""
-
-    _dispatcher: Dispatcher
-
-    def disable(self, *names: str, tags: Collection[str] = ()) -> None:
-        """Hide items that are registered: they are not listed, and unknown to requests.
-
-        Clients that are connected are notified. Items that are registered later are enabled.
-
-        Args:
-            names: Names of tools and prompts, URIs of resources and resource templates.
-            tags: Items with one of these tags.
-
-        Raises:
-            LookupError: A name or tag fits nothing; nothing was changed.
-        """
-        _switch(self._dispatcher.registries, names, tags, enabled=False)
-
-    def enable(self, *names: str, tags: Collection[str] = ()) -> None:
-        """Show items again that were hidden by `disable`; arguments and errors are the same."""
-        _switch(self._dispatcher.registries, names, tags, enabled=True)
 
 
 class SessionVisibility:
@@ -132,7 +105,7 @@ def _is_shown(
     return key in items
 
 
-def _switch(
+def switch_items(
     registries: ItemRegistries, names: Collection[str], tags: Collection[str], *, enabled: bool
 ) -> None:
     """Enable or disable the items with one of these names or tags; see `ServerVisibility`."""
