@@ -38,7 +38,7 @@ from ...protocol.lifecycle import Session, State
 from ...protocol.receiver import Send
 from ...protocol.requests import CANCELLED, PROGRESS, PROGRESS_TOKEN
 from ...protocol.server_connection import ServerConnection
-from ...runtime.pending_requests import PARTING_SECONDS
+from ...runtime.pending_requests import PARTING_SECONDS, PendingRequests
 from ...runtime.request_context import PRINCIPAL, Identity
 from ...runtime.task_scope import TaskScope
 from ..asgi import http_response
@@ -473,8 +473,8 @@ class SharedEndpoint(SessionEndpoint):
         """None: a record is loaded first, which has to wait."""
         return None
 
-    def _session_of(self, connection: ServerConnection, request: http.HttpRequest) -> HttpSession:
-        session = super()._session_of(connection, request)
+    def _session_of(self, connection: ServerConnection, network: str) -> HttpSession:
+        session = super()._session_of(connection, network)
         assert isinstance(session, SharedSession)
         session.owner = self._owner()
         session.begin(self._worker, connection, next(self._serials))
@@ -495,18 +495,35 @@ class SharedEndpoint(SessionEndpoint):
             await self.registry.end(session)
         return refused
 
+    async def client_of(self, identifier: str) -> PendingRequests | None:
+        """Sends to the client of a session; see `SharedSessions`."""
+        session = await self._find(identifier, "")
+        return session.peer.callers if isinstance(session, HttpSession) else None
+
     async def _adopt(self, request: http.HttpRequest) -> HttpSession | HttpResponse:
         """The session that a request names, as its record is now; or the refusal."""
         identifier = self.named_session(request)
         refused = self.check_version(request)
         if refused is not None or identifier is None:
             return refused or self._session(request)
+        try:
+            return await self._find(identifier, http.network_of(request.client))
+        except SharedStateError:
+            return http_response.unavailable(_UNREACHABLE)
+
+    async def _find(self, identifier: str, network: str) -> HttpSession | HttpResponse:
+        """A session of the current principal, as its record is now; or the refusal.
+
+        Args:
+            identifier: Its id.
+            network: See `HttpSession`, for one that this worker does not have yet.
+
+        Raises:
+            SharedStateError: The engine can't be reached.
+        """
         record = None
         if len(identifier) <= _ID_CHARACTERS:
-            try:
-                record = await self._store.load(identifier, self._idle)
-            except SharedStateError:
-                return http_response.unavailable(_UNREACHABLE)
+            record = await self._store.load(identifier, self._idle)
         session = self.registry.get(identifier)
         if record is None and isinstance(session, SharedSession):
             session.is_ended = True
@@ -514,20 +531,20 @@ class SharedEndpoint(SessionEndpoint):
         if record is None or record.owner != self._owner() or record.revision not in self.revisions:
             return http_response.unknown_session(self._facts.http.unknown_session)
         if session is None:
-            return await self._add_session(identifier, record, request)
+            return await self._add_session(identifier, record, network)
         assert isinstance(session, SharedSession)
         self.registry.touch(session)
         session.take_record(record)
         return session
 
     async def _add_session(
-        self, identifier: str, record: SessionRecord, request: http.HttpRequest
+        self, identifier: str, record: SessionRecord, network: str
     ) -> HttpSession | HttpResponse:
         """A session of a record that another worker has stored; or the refusal."""
         connection = self._connection(lasts=True)
         revision = self.revisions[record.revision]
         connection.assume_session(Session(revision, {}, record.capabilities, record.info), "")
-        session = self._session_of(connection, request)
+        session = self._session_of(connection, network)
         assert isinstance(session, SharedSession)
         session.id = session.session_id = identifier
         session.record = replace(session.record, version=0)

@@ -49,12 +49,18 @@ from ...runtime.task_scope import TaskScope, running_loop
 from ..serving import ProcessLimit
 from .context import Context
 from .decorators import Decorators
-from .shared_tasks import RUNS, ClaimedCall, TaskElsewhere, TaskNews, call_params
+from .shared_tasks import (
+    RUNS,
+    ClaimedCall,
+    TaskElsewhere,
+    TaskNews,
+    principal_of,
+    recorded_call,
+)
 from .task_calls import LOST, POLL_SECONDS, TaskCall, failed
 from .task_store import MemoryTaskStore, Shares, TaskRecord, TaskStore
 
 IDENTIFIER = "io.modelcontextprotocol/tasks"
-CALL = "tools/call"
 GET, CANCEL = "tasks/get", "tasks/cancel"
 UPDATE = "tasks/update"  # of the extension alone
 RESULT, LIST = "tasks/result", "tasks/list"  # of 2025-11-25 alone
@@ -67,6 +73,8 @@ PAGE_SIZE = 50
 """Most tasks of a page of `tasks/list`."""
 
 _RENEW_SECONDS = 1.0  # between two renewals of a lease
+_FIND_SECONDS = 1.0  # between two searches for tasks whose process is gone
+_LOST_TASKS = 100  # of one search
 _WORKER_BYTES = 6
 
 _logger = logging.getLogger(__name__)
@@ -282,7 +290,7 @@ class Tasks:
             updated=now,
             ttl_ms=self._ttl_of(request),
             poll_interval_ms=self._poll_interval_ms,
-            call=call_params(request) if call.restarts else None,
+            call=recorded_call(request) if call.restarts else None,
         )
 
     async def began(self, call: TaskCall, record: TaskRecord) -> None:
@@ -346,10 +354,14 @@ class Tasks:
         if call is not None and self._scope is not None:
             self._scope.start_soon(self._renew_lease, call)
 
-    async def claim(self, record: TaskRecord, request: RequestContext) -> bool:
+    async def claim(self, record: TaskRecord, request: RequestContext | None = None) -> bool:
         """Run again, or fail, a task whose process is gone; `False` if it is not.
 
         A task that may be run again waits for a process that has room for it.
+
+        Args:
+            record: The record of the task.
+            request: A request about it, if one is served.
         """
         if record.call is not None and not self._slots.has(record.client):
             return False
@@ -357,23 +369,44 @@ class Tasks:
         if claimed is None:
             return False
         if not await self._run_again(claimed, request):
-            await self.store.change(failed(claimed, LOST))
+            lost = failed(claimed, LOST)
+            if await self.store.change(lost):
+                self._announce(CHANGED, lost.wire(), lost.task_id)
         await self.tell(record.task_id)
         return True
 
-    async def _run_again(self, claimed: TaskRecord, request: RequestContext) -> bool:
-        """Run a task that was claimed, if it may be; its messages go to the client that asks."""
-        if claimed.call is None or claimed.fence > RUNS:
+    async def _run_again(self, claimed: TaskRecord, request: RequestContext | None) -> bool:
+        """Run a task that was claimed, if it may be; its messages go to the client that made it."""
+        call = claimed.call
+        if call is None or claimed.fence > RUNS:
             return False
+        before = PRINCIPAL.set(principal_of(call))
         try:
-            row = request.revision.client_requests[CALL]
-            await self._serve(ClaimedCall(claimed, request, row))
+            if self._shared_worker is not None:
+                revision, peer = await self._shared_worker.client_of(
+                    call.session, call.revision, call.capabilities, call.info
+                )
+            elif request is not None:
+                revision, peer = request.revision, request.peer
+            else:
+                return False
+            await self._serve(ClaimedCall(claimed, call, revision, peer))
         except TransportError:
             raise  # it is claimed again once this lease has run out
         except McpError as error:
             _logger.warning("a task can't be run again: %s", error)
             return False
+        finally:
+            PRINCIPAL.reset(before)
         return True
+
+    async def _find_lost(self) -> None:
+        """Take over tasks whose processes are gone, after a while; called again and again."""
+        await anyio.sleep(_FIND_SECONDS)
+        page = await self.store.page(None, None, _LOST_TASKS)
+        for record in page.records:
+            if record.task_id not in self._running:
+                await self.claim(record)
 
     def ended(self, call: TaskCall) -> None:
         """Forget a call that has ended."""
@@ -429,6 +462,7 @@ class Tasks:
             self.store = worker.state.tasks
         self._shared_worker = worker
         worker.on_task_changed = self._hear
+        worker.find_lost = self._find_lost
 
     async def _renew(self) -> None:
         """Renew the leases of the tasks that run here, while there are some."""
