@@ -303,7 +303,7 @@ class Tasks:
             elif not await self.store.change(record):
                 raise InternalError(LOST)
         except BaseException:
-            self._leave(record)
+            self._leave(call, record)
             raise
         if self._scope is not None and not self._is_renewing:
             self._is_renewing = True
@@ -412,7 +412,7 @@ class Tasks:
         """Forget a call that has ended."""
         self._calls.pop(call.context, None)
         if call.record is not None:
-            self._leave(call.record)
+            self._leave(call, call.record)
 
     def _admitted(self, name: str, task_ids: Sequence[str]) -> Sequence[str]:
         """Those of some tasks that run here and belong to the principal."""
@@ -433,9 +433,10 @@ class Tasks:
         limits = [each for each in (wanted, self._ttl_ms) if each is not None]
         return max(1, min(limits)) if limits else None
 
-    def _leave(self, record: TaskRecord) -> None:
-        if self._running.pop(record.task_id, None) is not None:
-            self._slots.take(record.client, -1)
+    def _leave(self, call: TaskCall, record: TaskRecord) -> None:
+        self._slots.take(record.client, -1)
+        if self._running.get(record.task_id) is call:  # and no later run
+            del self._running[record.task_id]
 
     def _client(self, request: RequestContext) -> str:
         """Identifies the client of a request; see `TaskRecord`."""
@@ -509,9 +510,8 @@ class Tasks:
         place = await self._place(request)
         task_id = place.record.task_id
         related: dict[Any, Any] = {request.revision.facts.meta.related_task: {"taskId": task_id}}
-        if place.call is not None:
-            record = await place.call.wait(request)
-        else:
+        record = None if place.call is None else await place.call.wait(request)
+        if record is None or (place.call is not None and place.call.is_lost):
             record = await place.elsewhere.wait(related)
         if record.status == "cancelled":
             raise InvalidParamsError("taskId: the task was cancelled, so it has no result")
@@ -554,9 +554,15 @@ class Tasks:
         """Where the task that a request names runs, or ran."""
         record = await self._record(request)
         elsewhere = TaskElsewhere(self, record, request)
-        if record.task_id not in self._running:
+        if self._run_of(record) is None:
             await elsewhere.check()
-        return _Place(self._running.get(record.task_id), elsewhere)
+        return _Place(self._run_of(elsewhere.record), elsewhere)
+
+    def _run_of(self, record: TaskRecord) -> TaskCall | None:
+        """The run of a task here; `None` if another process has the task."""
+        call = self._running.get(record.task_id)
+        is_here = call is not None and call.record is not None and call.record.fence == record.fence
+        return call if is_here else None
 
 
 class _Place(NamedTuple):

@@ -101,9 +101,7 @@ def started_at(workers: Workers, tool: str) -> list[Any]:
 
 @kinds
 async def test_a_lost_task_runs_again_unasked(kind: str, engine: Engine, quick: None) -> None:
-    async with (
-        sharing(state_of(kind, engine), Repeated, auth=TOKENS) as workers,
-    ):
+    async with sharing(state_of(kind, engine), Repeated, auth=TOKENS) as workers:
         workers.any.fields["authorization"] = "Bearer alice-1"
         async with requesting(workers.any) as client:
             call = {"name": "repeats", "arguments": {"name": "Ada"}, "task": {}}
@@ -129,10 +127,9 @@ async def test_a_lost_task_runs_again_unasked(kind: str, engine: Engine, quick: 
 
 def is_report(message: Any, worker: str) -> bool:
     """Whether a message is the report of a worker."""
-    name = "notifications/tasks/status"
-    return (
-        message.get("method") == name and message["params"].get("statusMessage") == f"by {worker}"
-    )
+    params = message.get("params", {})
+    is_status = message.get("method") == "notifications/tasks/status"
+    return is_status and params.get("statusMessage") == f"by {worker}"
 
 
 @kinds

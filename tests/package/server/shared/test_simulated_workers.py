@@ -40,6 +40,8 @@ REVISION = "2025-11-25"
 LAST = "last-event-id"
 LOST = "may have been acted on"
 DELAYS = (0.0, 0.0, 0.001, 0.05, 0.25)
+FOUND_SECONDS = 1.0 + 3 * max(DELAYS)
+"""From the end of a lease to its claim: a second between two looks, then a look and the claim."""
 
 
 class Worker:
@@ -111,12 +113,14 @@ class Recorded(MemoryTaskStore):
     Attributes:
         written: The versions, in the order in which they were stored.
         renewed: The fences of records whose lease was renewed, each with that of the stored one.
+        lost: Seconds from the end of a lease to the claim of its task.
     """
 
     def __init__(self) -> None:
         super().__init__(clock=anyio.current_time)
         self.written: list[TaskRecord] = []
         self.renewed: list[tuple[int, int]] = []
+        self.lost: list[float] = []
 
     async def renew(self, record: TaskRecord) -> int | None:
         version = await super().renew(record)
@@ -125,6 +129,11 @@ class Recorded(MemoryTaskStore):
             self.renewed.append((record.fence, stored.fence))
         return version
 
+    async def ended(self, task_id: str) -> None:
+        """Wait until a task has ended."""
+        while (record := await self.load(task_id)) is not None and not record.is_terminal:
+            await anyio.sleep(0.1)
+
     async def change(self, record: TaskRecord) -> bool:
         is_stored = await super().change(record)
         if is_stored:
@@ -132,9 +141,11 @@ class Recorded(MemoryTaskStore):
         return is_stored
 
     async def claim(self, task_id: str, worker: str) -> TaskRecord | None:
+        lease_end = self._leases.get(task_id, 0.0)
         record = await super().claim(task_id, worker)
         if record is not None:
             self.written.append(record)
+            self.lost.append(anyio.current_time() - lease_end)
         return record
 
 
@@ -279,6 +290,8 @@ class World:
         if is_cancelled:
             await anyio.sleep(self.random.uniform(0.0, 3.0))
             await self.ask("tasks/cancel", {"taskId": task_id})
+        if self.random.random() < 0.5:
+            await self.tasks.ended(task_id)  # and nobody asks for it
         while await self.ask("tasks/result", {"taskId": task_id}) is None:
             pass  # another worker is asked
         seen = [await self.ask_until(http, "tasks/get", task_id) for http in self.each]
@@ -293,6 +306,7 @@ class World:
         assert {record.version for record in own} == {*range(2, len(own) + 2)}
         # No run writes after another worker has claimed the task.
         assert all(fence == stored for fence, stored in self.tasks.renewed)
+        assert self.fails_at_times or all(late <= FOUND_SECONDS for late in self.tasks.lost)
         said = [after for before, after in pairwise(own) if after.message != before.message]
         assert all(record.message in (None, LOST_TASK, record.worker) for record in said)
         if status == "completed":
