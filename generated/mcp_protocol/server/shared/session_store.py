@@ -14,7 +14,7 @@ Source: basic/transports#session-management (2025-03-26 to 2025-11-25).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import anyio
 import msgspec
@@ -23,6 +23,12 @@ from ...runtime.request_context import Identity
 
 RECORD_FORMAT = b"\x01"
 """First byte of an encoded record; one of another format is unknown."""
+
+
+SharedRule: TypeAlias = tuple[int, frozenset[str], frozenset[str], bool]
+"""Shows or hides items: number of their server, their keys or tags, and whether they are shown.
+
+The server itself has the number 0, those that are mounted on it have the next ones."""
 
 
 class SessionRecord(msgspec.Struct, frozen=True, array_like=True):
@@ -39,6 +45,7 @@ class SessionRecord(msgspec.Struct, frozen=True, array_like=True):
         log_level: Least level of log messages; `None` until it is set.
         subscriptions: Resources to whose updates the client subscribed.
         listener: The worker that has the newest stream which the client opened by GET.
+        rules: What the session alone shows or hides; the last rule that fits an item decides.
     """
 
     revision: str
@@ -51,6 +58,7 @@ class SessionRecord(msgspec.Struct, frozen=True, array_like=True):
     log_level: str | None = None
     subscriptions: frozenset[str] = frozenset()
     listener: str = ""
+    rules: tuple[SharedRule, ...] = ()
 
 
 class SessionStore(Protocol):

@@ -23,6 +23,7 @@ import dataclasses
 import itertools
 import logging
 from collections.abc import Callable, Collection, Sequence
+from operator import itemgetter
 from typing import Any
 
 import anyio
@@ -53,7 +54,7 @@ from ..asgi.session_endpoint import CheckDraft, SessionEndpoint
 from ..asgi.settings import ServerHttpSettings
 from ..serving import Service
 from .bus import SharedStateError
-from .session_store import SessionRecord
+from .session_store import SessionRecord, SharedRule
 from .shared_streams import (
     FOLLOWED_SECONDS,
     SEPARATOR,
@@ -111,7 +112,7 @@ class SharedSession(HttpSession):
         self.followed = {}
         self._seen = self._negotiated
         self._storing = anyio.Lock()
-        self.record = _record_of(self._seen, self.owner)
+        self.record = self._record_here()
 
     def take_record(self, record: SessionRecord) -> None:
         """Take over what other workers have changed, and leave what is not stored yet."""
@@ -120,7 +121,7 @@ class SharedSession(HttpSession):
             return
         session = self._negotiated
         is_stored = session is self._seen
-        merged = _merge(record, before, _record_of(session, self.owner))
+        merged = _merge(record, before, self._record_here())
         if (merged.revision, merged.capabilities, merged.info) != (
             session.revision.name,
             session.peer_capabilities,
@@ -133,6 +134,7 @@ class SharedSession(HttpSession):
         session.confirmed = merged.is_confirmed
         session.log_level = merged.log_level
         session.subscriptions = set(merged.subscriptions)
+        self.worker.replace_rules(self._connection, merged.rules)
         if is_stored:
             self._seen = session
         self.record = record
@@ -153,11 +155,27 @@ class SharedSession(HttpSession):
             or session.confirmed is not record.is_confirmed
             or session.log_level != record.log_level
             or bool(session.subscriptions ^ record.subscriptions)
+            or self.worker.rules_of(self._connection) != record.rules
+        )
+
+    def _record_here(self) -> SessionRecord:
+        """The record of the session as it is here."""
+        session = self._negotiated
+        return SessionRecord(
+            revision=session.revision.name,
+            capabilities=session.peer_capabilities,
+            info=session.peer_info,
+            owner=self.owner,
+            is_ready=session.state is State.READY,
+            is_confirmed=session.confirmed,
+            log_level=session.log_level,
+            subscriptions=frozenset(session.subscriptions),
+            rules=self.worker.rules_of(self._connection),
         )
 
     async def _store_all(self) -> None:
         session, before = self._negotiated, self.record
-        ours = _record_of(session, self.owner)
+        ours = self._record_here()
         try:
             await self._change(lambda stored: _merge(stored, before, ours))
         except SharedStateError as error:
@@ -215,7 +233,11 @@ class SharedSession(HttpSession):
         await super().send(message)
 
     async def send_unrelated(self, message: bytes) -> None:
-        """Send a message that belongs to no request by the worker that has a stream for it."""
+        """Send a message that belongs to no request by the worker that has a stream for it.
+
+        What a request has changed is stored before that: the client may ask for it anywhere.
+        """
+        await self.store_changes()
         if not await self._forward(message):
             await super().send_unrelated(message)
 
@@ -655,20 +677,6 @@ def _concerns_calls(message: jsonrpc.Message) -> bool:
     return not isinstance(message, jsonrpc.Request)
 
 
-def _record_of(session: Session, owner: Identity | None) -> SessionRecord:
-    """The record of a session as it is here."""
-    return SessionRecord(
-        revision=session.revision.name,
-        capabilities=session.peer_capabilities,
-        info=session.peer_info,
-        owner=owner,
-        is_ready=session.state is State.READY,
-        is_confirmed=session.confirmed,
-        log_level=session.log_level,
-        subscriptions=frozenset(session.subscriptions),
-    )
-
-
 _MERGED = ("revision", "capabilities", "info", "is_ready", "is_confirmed", "log_level")
 
 
@@ -685,7 +693,24 @@ def _merge(stored: SessionRecord, before: SessionRecord, ours: SessionRecord) ->
     }
     added = ours.subscriptions - before.subscriptions
     removed = before.subscriptions - ours.subscriptions
-    return replace(stored, subscriptions=(stored.subscriptions | added) - removed, **changes)
+    return replace(
+        stored,
+        subscriptions=(stored.subscriptions | added) - removed,
+        rules=_merge_rules(stored.rules, before.rules, ours.rules),
+        **changes,
+    )
+
+
+def _merge_rules(
+    stored: Sequence[SharedRule], before: Sequence[SharedRule], ours: Sequence[SharedRule]
+) -> tuple[SharedRule, ...]:
+    """Stored rules with the changes that were made here, those of each server in their order."""
+    if stored == before:
+        return (*ours,)
+    new = [rule for rule in ours if rule not in before]
+    gone = {*before} - {*ours}
+    kept = [rule for rule in stored if rule not in gone and rule not in new]
+    return (*sorted([*kept, *new], key=itemgetter(0)),)
 
 
 def _size_of(record: SessionRecord) -> int:

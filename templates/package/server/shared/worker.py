@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 import secrets
 import threading
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Any, Protocol, TypeAlias
@@ -27,12 +27,14 @@ from ..._wire import UNREADABLE
 from ...channel import Channel, OutgoingMessage
 from ...errors import ConnectionClosedError, EndOfChannel, InvalidParamsError
 from ...facts import Revision
+from ...protocol.connection import Connection
 from ...protocol.lifecycle import Session
 from ...protocol.requests import RESOURCE_UPDATED
 from ...protocol.server_connection import ServerConnection
 from ...runtime.pending_requests import PendingRequests
 from ..serving import Service
 from .bus import Bus, SharedStateError
+from .session_store import SharedRule
 from .state import SharedState, state_of
 
 logger = logging.getLogger(__name__)
@@ -167,6 +169,22 @@ class SharedSessions(Protocol):
         ...
 
 
+class SharedRules(Protocol):
+    """What sessions show of the lists of one server."""
+
+    def of(self, connection: Connection) -> Sequence[tuple[frozenset[str], frozenset[str], bool]]:
+        """The rules of a session; see `SharedRule`."""
+        ...
+
+    def replace(
+        self,
+        connection: Connection,
+        new: Sequence[tuple[frozenset[str], frozenset[str], bool]],
+    ) -> None:
+        """Replace them by others."""
+        ...
+
+
 class _NoClient(Channel):
     """The channel to a client that is gone."""
 
@@ -192,6 +210,7 @@ class SharedWorker:
         state: As passed.
         handler: Handles what concerns sessions; `None` if it has none.
         on_task_changed: Called with the id of a task whose record another worker has changed.
+        rules: What sessions show of the lists of each server.
         find_lost: Takes over tasks of workers that are gone; called again and again.
         is_reading: Whether it hears of changes, as far as it knows.
     """
@@ -203,6 +222,7 @@ class SharedWorker:
         self.on_task_changed: Callable[[str], None] | None = None
         self.find_lost: Callable[[], Awaitable[None]] | None = None
         self.is_reading = False
+        self.rules: list[SharedRules] = []
         self._service = service
         self._announcer = service.announcer
         for share in service.share:
@@ -234,6 +254,19 @@ class SharedWorker:
             SharedStateError: The engine can't be reached.
         """
         await self.state.bus.publish(_FORMAT + _encode(letter))
+
+    def rules_of(self, connection: Connection) -> tuple[SharedRule, ...]:
+        """What a session alone shows or hides, by its connection here."""
+        return tuple(
+            (number, *rule)
+            for number, each in enumerate(self.rules)
+            for rule in each.of(connection)
+        )
+
+    def replace_rules(self, connection: Connection, rules: Sequence[SharedRule]) -> None:
+        """Have a session show and hide what other workers say."""
+        for number, each in enumerate(self.rules):
+            each.replace(connection, [rule[1:] for rule in rules if rule[0] == number])
 
     async def client_of(
         self,

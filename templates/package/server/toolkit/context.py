@@ -16,10 +16,11 @@ Source: server/tools#list-changed-notification and its like.
 from __future__ import annotations
 
 import inspect
+import itertools
 import logging
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar, Unpack
 from weakref import WeakKeyDictionary
@@ -433,8 +434,6 @@ def connection_of_session(context: RequestContext, feature: str, alternative: st
         text = f"a request of {name} belongs to no session"
     elif session.lacks:
         text = f"in {name} it needs {session.lacks}"
-    elif connection.is_shared and feature == _VISIBILITY:
-        text = "the processes of this server share the session, but not that"
     else:
         return connection
     raise LocalProtocolError(f"{feature}: {text}; instead, {alternative}")
@@ -479,6 +478,40 @@ Lists: TypeAlias = Mapping[str, Sequence[Registry[Any]]]
 """The registries of a server, by the notification that their list has changed."""
 
 
+class VisibilityRules:
+    """What sessions show of the lists of one server, as other processes have to know it.
+
+    Args:
+        lists: The lists.
+    """
+
+    def __init__(self, lists: Lists) -> None:
+        self._lists = lists
+        self._first = next(each for listed in lists.values() for each in listed)
+
+    def of(self, connection: Connection) -> tuple[Rule, ...]:
+        """The rules of a session, by its connection."""
+        rules = self._first.rules
+        return () if rules is None else rules.get(connection, ())
+
+    def replace(self, connection: Connection, new: Iterable[tuple[Any, ...]]) -> None:
+        """Replace the rules of a session by others, whose members are those of `Rule`."""
+        if rules := tuple(itertools.starmap(Rule, new)):
+            _rules_of(self._lists)[connection] = rules
+        elif self._first.rules is not None:
+            self._first.rules.pop(connection, None)
+
+
+def share_rules(lists: Lists, worker: Any) -> None:
+    """Have the rules of sessions stored with what else processes share of them.
+
+    Args:
+        lists: The lists of a server.
+        worker: A `SharedWorker`.
+    """
+    worker.rules.append(VisibilityRules(lists))
+
+
 async def switch_in_session(
     lists: Lists,
     request: RequestContext,
@@ -497,9 +530,9 @@ async def switch_in_session(
     tags = checked_tags(tags)
     connection = connection_of_session(request, _VISIBILITY, _SCOPES_INSTEAD)
     check_registered([each for listed in lists.values() for each in listed], names, tags)
-    rules = _rules_of(lists)
+    rules = VisibilityRules(lists)
     rule = Rule(frozenset(names), tags, enabled)
-    others = [each for each in rules.get(connection, ()) if each[:2] != rule[:2]]
+    others = [each for each in rules.of(connection) if each[:2] != rule[:2]]
     if len(others) >= _MOST_RULES:
         raise LocalProtocolError(
             f"{_VISIBILITY}: expected at most {_MOST_RULES} rules; reset_visibility removes them"
@@ -514,21 +547,18 @@ async def reset_in_session(lists: Lists, request: RequestContext) -> None:
         LocalProtocolError: The request belongs to no session.
     """
     connection = connection_of_session(request, _VISIBILITY, _SCOPES_INSTEAD)
-    await _set_rules(lists, _rules_of(lists), request, connection, ())
+    await _set_rules(lists, VisibilityRules(lists), request, connection, ())
 
 
 async def _set_rules(
     lists: Lists,
-    rules: SessionRules,
+    rules: VisibilityRules,
     request: RequestContext,
     connection: Connection,
     new: tuple[Rule, ...],
 ) -> None:
     before = [_shown(listed, request) for listed in lists.values()]
-    if new:
-        rules[connection] = new
-    else:
-        rules.pop(connection, None)
+    rules.replace(connection, new)
     for (changed, listed), shown in zip(lists.items(), before, strict=True):
         if _shown(listed, request) != shown:
             try:

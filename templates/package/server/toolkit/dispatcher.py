@@ -43,7 +43,7 @@ from ...protocol.server_connection import Admit, OnSubscription
 from ...runtime.concurrency import check_own_failure
 from ...runtime.request_context import ANONYMOUS, PRINCIPAL, Application, RequestContext
 from ..serving import Announcer, ProcessLimit
-from .context import Context
+from .context import Context, share_rules
 from .features import (
     InputRequired,
     OpenURLElicitations,
@@ -235,7 +235,6 @@ class Dispatcher:
         self.capabilities = dict(settings.capabilities)
         self.admit: Admit | None = None
         self.process_limits: list[ProcessLimit] = []
-        self.shares: list[Callable[[Any], None]] = []
         self.default_runner: ToolRunner | None = None
         self.state: ContextVar[Any] = ContextVar("state", default=None)
         self.url_elicitations = OpenURLElicitations()
@@ -256,6 +255,7 @@ class Dispatcher:
             changed: [each for each in self.registries if each.row.changed == changed]
             for changed in LIST_CHANGES
         }
+        self.shares: list[Callable[[Any], None]] = [partial(share_rules, self._lists)]
         self.item_handlers: dict[str, Handler] = {
             **{registry.row.request: registry.page for registry in self.registries},
             "tools/call": self._call_tool,

@@ -44,7 +44,6 @@ class Waiting:
             self.ask_unrelated,
             self.logs,
             self.wait,
-            self.hide,
             self.count,
         ):
             self.server.tool()(tool)
@@ -72,10 +71,6 @@ class Waiting:
         await ctx.debug("quiet")
         await ctx.error("loud")
         return "logged"
-
-    async def hide(self, ctx: Context) -> str:
-        await ctx.disable_components("logs")
-        return "hidden"
 
     async def count(self, ctx: Context) -> int:
         values: list[int] = ctx.session_state(list)

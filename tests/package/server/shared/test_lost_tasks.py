@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import anyio
@@ -125,11 +126,12 @@ async def test_a_lost_task_runs_again_unasked(kind: str, engine: Engine, quick: 
             assert result["content"][0]["text"] == "Ada"
 
 
-def is_report(message: Any, worker: str) -> bool:
+def is_report(message: Mapping[str, Any], worker: str) -> bool:
     """Whether a message is the report of a worker."""
-    params = message.get("params", {})
-    is_status = message.get("method") == "notifications/tasks/status"
-    return is_status and params.get("statusMessage") == f"by {worker}"
+    if message.get("method") != "notifications/tasks/status":
+        return False
+    text: str = message["params"].get("statusMessage", "")
+    return text == f"by {worker}"
 
 
 @kinds

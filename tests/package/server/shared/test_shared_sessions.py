@@ -380,14 +380,6 @@ async def test_a_second_initialize_holds_at_each_worker(revision: str, engine: E
 
 
 @newest
-async def test_visibility_in_a_shared_session_is_refused(revision: str, engine: Engine) -> None:
-    async with sharing(engine.url) as workers:
-        await opened(workers, revision)
-        reply = await workers.any.post(call(revision, "hide"))
-        assert "share the session, but not that; instead, give" in reply.error["message"]
-
-
-@newest
 async def test_values_of_a_session_are_those_of_each_worker(revision: str, engine: Engine) -> None:
     async with sharing(engine.url) as workers:
         await opened(workers, revision)
