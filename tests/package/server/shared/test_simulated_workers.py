@@ -349,15 +349,26 @@ class World:
 
 
 def _paused(app: Any, worker: Worker) -> Any:
-    """An application whose writes wait while its worker is paused."""
+    """An application whose writes wait while its worker is paused.
+
+    It may give up a write, as to a client that does not read. Its connection then ends, as servers
+    have it.
+    """
 
     async def call(scope: Any, receive: Any, send: Any) -> None:
+        is_given_up = False
+
         async def send_later(message: Any) -> None:
+            nonlocal is_given_up
             if scope["type"] == "http":
+                is_given_up = True
                 await worker.step()
+                is_given_up = False
             await send(message)
 
         await app(scope, receive, send_later)
+        if is_given_up:
+            await send({"type": "http.response.body"})
 
     return call
 
