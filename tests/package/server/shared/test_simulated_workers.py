@@ -84,7 +84,7 @@ class Slow:
         fails: Whether an operation fails, before it is done or after.
     """
 
-    def __init__(self, part: Any, worker: Worker, fails: Callable[[], bool]) -> None:
+    def __init__(self, part: Any, worker: Any, fails: Callable[[], bool]) -> None:
         self._part = part
         self._worker = worker
         self._fails = fails
@@ -219,7 +219,7 @@ class World:
                     for name, part in shared.items()
                 }
                 app = self.server().asgi(shared=SharedState(**slow))
-                self.each.append(await stack.enter_async_context(asgi(_paused(app, worker))))
+                self.each.append(await stack.enter_async_context(asgi(paused_app(app, worker))))
             await self.each[0].initialize(REVISION)
             for http in self.each:
                 http.fields |= self.each[0].fields
@@ -235,7 +235,7 @@ class World:
         """Pause workers, some for longer than their leases last."""
         for _ in range(self.random.choice((0, 1, 2))):
             await anyio.sleep(self.random.uniform(0.0, 3.0))
-            worker, seconds = self.random.choice(self.workers), self.random.choice((1.0, 5.0, 9.0))
+            worker, seconds = self.random.choice(self.workers), self.random.choice((0.9, 5.0, 9.0))
             worker.longest = max(worker.longest, seconds)
             with worker.paused():
                 await anyio.sleep(seconds)
@@ -348,7 +348,7 @@ class World:
         return None if reply.status == 503 else reply
 
 
-def _paused(app: Any, worker: Worker) -> Any:
+def paused_app(app: Any, worker: Any) -> Any:
     """An application whose writes wait while its worker is paused.
 
     It may give up a write, as to a client that does not read. Its connection then ends, as servers
