@@ -23,7 +23,6 @@ import dataclasses
 import itertools
 import logging
 from collections.abc import Callable, Collection, Sequence
-from operator import itemgetter
 from typing import Any
 
 import anyio
@@ -54,7 +53,7 @@ from ..asgi.session_endpoint import CheckDraft, SessionEndpoint
 from ..asgi.settings import ServerHttpSettings
 from ..serving import Service
 from .bus import SharedStateError
-from .session_store import SessionRecord, SharedRule
+from .session_store import SessionRecord, merge_records
 from .shared_streams import (
     FOLLOWED_SECONDS,
     SEPARATOR,
@@ -88,12 +87,14 @@ class SharedSession(HttpSession):
     Attributes:
         worker: The worker.
         record: The record as it was loaded or stored last.
+        is_stored: Whether its record was stored; one that is being opened has none yet.
         is_ended: Whether it has ended for all workers.
         followed: The streams of other workers that its client reads here, by name.
     """
 
     worker: SharedWorker
     record: SessionRecord
+    is_stored = False
     is_ended = False
     followed: dict[str, FollowedStream]
 
@@ -121,7 +122,7 @@ class SharedSession(HttpSession):
             return
         session = self._negotiated
         is_stored = session is self._seen
-        merged = _merge(record, before, self._record_here())
+        merged = merge_records(record, before, self._record_here())
         if (merged.revision, merged.capabilities, merged.info) != (
             session.revision.name,
             session.peer_capabilities,
@@ -177,7 +178,7 @@ class SharedSession(HttpSession):
         session, before = self._negotiated, self.record
         ours = self._record_here()
         try:
-            await self._change(lambda stored: _merge(stored, before, ours))
+            await self._change(lambda stored: merge_records(stored, before, ours))
         except SharedStateError as error:
             logger.warning("the change of a session is not stored yet: %s", error)
         else:
@@ -509,6 +510,7 @@ class SharedEndpoint(SessionEndpoint):
         assert isinstance(session, SharedSession)
         try:
             await self._store.create(session.id, session.record, self._idle)
+            session.is_stored = True
         except SharedStateError:
             refused = http_response.unavailable(_UNREACHABLE)
         except ValueError as error:
@@ -569,6 +571,7 @@ class SharedEndpoint(SessionEndpoint):
         session = self._session_of(connection, network)
         assert isinstance(session, SharedSession)
         session.id = session.session_id = identifier
+        session.is_stored = True
         session.record = replace(session.record, version=0)
         session.take_record(record)
         if not await session.reserve_initialize(_size_of(record)):
@@ -583,6 +586,8 @@ class SharedEndpoint(SessionEndpoint):
         return session
 
     async def _load_again(self, session: SharedSession) -> None:
+        if not session.is_stored:
+            return
         record = await self._store.load(session.id, self._idle)
         if record is None:
             session.is_ended = True
@@ -675,42 +680,6 @@ def _concerns_calls(message: jsonrpc.Message) -> bool:
     if isinstance(message, jsonrpc.Notification):
         return message.method in (CANCELLED, PROGRESS)
     return not isinstance(message, jsonrpc.Request)
-
-
-_MERGED = ("revision", "capabilities", "info", "is_ready", "is_confirmed", "log_level")
-
-
-def _merge(stored: SessionRecord, before: SessionRecord, ours: SessionRecord) -> SessionRecord:
-    """A stored record with the changes that were made here.
-
-    Args:
-        stored: The record, with changes of other workers.
-        before: The record as it was before all changes.
-        ours: The record with the changes here.
-    """
-    changes: dict[str, Any] = {
-        name: value for name in _MERGED if (value := getattr(ours, name)) != getattr(before, name)
-    }
-    added = ours.subscriptions - before.subscriptions
-    removed = before.subscriptions - ours.subscriptions
-    return replace(
-        stored,
-        subscriptions=(stored.subscriptions | added) - removed,
-        rules=_merge_rules(stored.rules, before.rules, ours.rules),
-        **changes,
-    )
-
-
-def _merge_rules(
-    stored: Sequence[SharedRule], before: Sequence[SharedRule], ours: Sequence[SharedRule]
-) -> tuple[SharedRule, ...]:
-    """Stored rules with the changes that were made here, those of each server in their order."""
-    if stored == before:
-        return (*ours,)
-    new = [rule for rule in ours if rule not in before]
-    gone = {*before} - {*ours}
-    kept = [rule for rule in stored if rule not in gone and rule not in new]
-    return (*sorted([*kept, *new], key=itemgetter(0)),)
 
 
 def _size_of(record: SessionRecord) -> int:

@@ -175,7 +175,7 @@ class SharedSessions(Protocol):
 
 
 class SharedRules(Protocol):
-    """What sessions show of the lists of one server."""
+    """The rules of all sessions for what they show of the lists of one server."""
 
     def of(self, connection: Connection) -> Sequence[tuple[frozenset[str], frozenset[str], bool]]:
         """The rules of a session; see `SharedRule`."""
@@ -261,7 +261,7 @@ class SharedWorker:
         await self.state.bus.publish(_FORMAT + _encode(letter))
 
     def rules_of(self, connection: Connection) -> tuple[SharedRule, ...]:
-        """What a session alone shows or hides, by its connection here."""
+        """The rules of a session for what it alone shows or hides, by its connection here."""
         return tuple(
             (number, *rule)
             for number, each in enumerate(self.rules)
@@ -271,7 +271,9 @@ class SharedWorker:
     def replace_rules(self, connection: Connection, rules: Sequence[SharedRule]) -> None:
         """Have a session show and hide what other workers say."""
         for number, each in enumerate(self.rules):
-            each.replace(connection, [rule[1:] for rule in rules if rule[0] == number])
+            new = [rule[1:] for rule in rules if rule[0] == number]
+            if new or each.of(connection):
+                each.replace(connection, new)
 
     async def client_of(
         self,

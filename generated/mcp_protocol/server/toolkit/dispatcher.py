@@ -48,7 +48,7 @@ from ...protocol.server_connection import Admit, OnSubscription
 from ...runtime.concurrency import check_own_failure
 from ...runtime.request_context import ANONYMOUS, PRINCIPAL, Application, RequestContext
 from ..serving import Announcer, ProcessLimit
-from .context import Context, share_rules
+from .context import Context, VisibilityRules
 from .features import (
     InputRequired,
     OpenURLElicitations,
@@ -260,7 +260,9 @@ class Dispatcher:
             changed: [each for each in self.registries if each.row.changed == changed]
             for changed in LIST_CHANGES
         }
-        self.shares: list[Callable[[Any], None]] = [partial(share_rules, self._lists)]
+        self.shares: list[Callable[[Any], None]] = [
+            lambda worker: worker.rules.append(VisibilityRules(self._lists))
+        ]
         self.item_handlers: dict[str, Handler] = {
             **{registry.row.request: registry.page for registry in self.registries},
             "tools/call": self._call_tool,

@@ -61,6 +61,7 @@ from .task_calls import LOST, POLL_SECONDS, TaskCall, failed
 from .task_store import MemoryTaskStore, Shares, TaskRecord, TaskStore
 
 IDENTIFIER = "io.modelcontextprotocol/tasks"
+CALL = "tools/call"
 GET, CANCEL = "tasks/get", "tasks/cancel"
 UPDATE = "tasks/update"  # of the extension alone
 RESULT, LIST = "tasks/result", "tasks/list"  # of 2025-11-25 alone
@@ -390,7 +391,8 @@ class Tasks:
                 revision, peer = request.revision, request.peer
             else:
                 return False
-            await self._serve(ClaimedCall(claimed, call, revision, peer))
+            row = revision.client_requests[CALL]
+            await self._serve(ClaimedCall(claimed, call, row, revision, peer))
         except TransportError:
             raise  # it is claimed again once this lease has run out
         except McpError as error:

@@ -8,11 +8,13 @@ Source: basic/transports#session-management (2025-03-26 to 2025-11-25).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from typing import Any, Protocol, TypeAlias
 
 import anyio
 import msgspec
+from msgspec.structs import replace
 
 from ...runtime.request_context import Identity
 
@@ -146,3 +148,41 @@ def decode_record(data: bytes) -> SessionRecord | None:
         return _decode(data[1:])
     except msgspec.DecodeError:  # a newer process has stored it
         return None
+
+
+_MERGED = ("revision", "capabilities", "info", "is_ready", "is_confirmed", "log_level")
+
+
+def merge_records(
+    stored: SessionRecord, before: SessionRecord, ours: SessionRecord
+) -> SessionRecord:
+    """A stored record with the changes that were made here.
+
+    Args:
+        stored: The record, with changes of other workers.
+        before: The record as it was before all changes.
+        ours: The record with the changes here.
+    """
+    changes: dict[str, Any] = {
+        name: value for name in _MERGED if (value := getattr(ours, name)) != getattr(before, name)
+    }
+    added = ours.subscriptions - before.subscriptions
+    removed = before.subscriptions - ours.subscriptions
+    return replace(
+        stored,
+        subscriptions=(stored.subscriptions | added) - removed,
+        rules=_merge_rules(stored.rules, before.rules, ours.rules),
+        **changes,
+    )
+
+
+def _merge_rules(
+    stored: Sequence[SharedRule], before: Sequence[SharedRule], ours: Sequence[SharedRule]
+) -> tuple[SharedRule, ...]:
+    """Stored rules with the changes that were made here, those of each server in their order."""
+    if stored == before:
+        return (*ours,)
+    new = [rule for rule in ours if rule not in before]
+    gone = {*before} - {*ours}
+    kept = [rule for rule in stored if rule not in gone and rule not in new]
+    return (*sorted([*kept, *new], key=itemgetter(0)),)

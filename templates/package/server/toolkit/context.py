@@ -16,13 +16,12 @@ Source: server/tools#list-changed-notification and its like.
 from __future__ import annotations
 
 import inspect
-import itertools
 import logging
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar, Unpack
 from weakref import WeakKeyDictionary
 
 import anyio
@@ -37,7 +36,7 @@ from ...protocol.connection import Connection
 from ...protocol.lifecycle import settings_of
 from ...runtime.request_context import Principal, RequestContext
 from .features import ClientQuestions, OpenURLElicitations, RequestStateSigner
-from .registry import Registry, Rule, SessionRules, check_registered, checked_tags
+from .registry import Registry, Rule, check_registered, checked_tags
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar as TypeVarWithDefault  # type checkers have it built in
@@ -478,38 +477,24 @@ Lists: TypeAlias = Mapping[str, Sequence[Registry[Any]]]
 """The registries of a server, by the notification that their list has changed."""
 
 
-class VisibilityRules:
-    """What sessions show of the lists of one server, as other processes have to know it.
+class VisibilityRules(NamedTuple):
+    """The rules of all sessions for the lists of a server."""
 
-    Args:
-        lists: The lists.
-    """
-
-    def __init__(self, lists: Lists) -> None:
-        self._lists = lists
-        self._first = next(each for listed in lists.values() for each in listed)
+    lists: Lists
 
     def of(self, connection: Connection) -> tuple[Rule, ...]:
-        """The rules of a session, by its connection."""
-        rules = self._first.rules
-        return () if rules is None else rules.get(connection, ())
+        """The rules of the session of a connection."""
+        return (next(iter(self.lists.values()))[0].rules or {}).get(connection, ())
 
     def replace(self, connection: Connection, new: Iterable[tuple[Any, ...]]) -> None:
-        """Replace the rules of a session by others, whose members are those of `Rule`."""
-        if rules := tuple(itertools.starmap(Rule, new)):
-            _rules_of(self._lists)[connection] = rules
-        elif self._first.rules is not None:
-            self._first.rules.pop(connection, None)
-
-
-def share_rules(lists: Lists, worker: Any) -> None:
-    """Have the rules of sessions stored with what else processes share of them.
-
-    Args:
-        lists: The lists of a server.
-        worker: A `SharedWorker`.
-    """
-    worker.rules.append(VisibilityRules(lists))
+        """Replace them by others, whose members are those of `Rule`."""
+        registries = [each for listed in self.lists.values() for each in listed]
+        rules = registries[0].rules
+        if rules is None:
+            rules = WeakKeyDictionary[Connection, tuple[Rule, ...]]()
+            for registry in registries:
+                registry.rules = rules
+        rules[connection] = tuple(Rule(*each) for each in new)
 
 
 async def switch_in_session(
@@ -530,14 +515,13 @@ async def switch_in_session(
     tags = checked_tags(tags)
     connection = connection_of_session(request, _VISIBILITY, _SCOPES_INSTEAD)
     check_registered([each for listed in lists.values() for each in listed], names, tags)
-    rules = VisibilityRules(lists)
     rule = Rule(frozenset(names), tags, enabled)
-    others = [each for each in rules.of(connection) if each[:2] != rule[:2]]
+    others = [each for each in VisibilityRules(lists).of(connection) if each[:2] != rule[:2]]
     if len(others) >= _MOST_RULES:
         raise LocalProtocolError(
             f"{_VISIBILITY}: expected at most {_MOST_RULES} rules; reset_visibility removes them"
         )
-    await _set_rules(lists, rules, request, connection, (*others, rule))
+    await _set_rules(lists, request, connection, (*others, rule))
 
 
 async def reset_in_session(lists: Lists, request: RequestContext) -> None:
@@ -547,18 +531,14 @@ async def reset_in_session(lists: Lists, request: RequestContext) -> None:
         LocalProtocolError: The request belongs to no session.
     """
     connection = connection_of_session(request, _VISIBILITY, _SCOPES_INSTEAD)
-    await _set_rules(lists, VisibilityRules(lists), request, connection, ())
+    await _set_rules(lists, request, connection, ())
 
 
 async def _set_rules(
-    lists: Lists,
-    rules: VisibilityRules,
-    request: RequestContext,
-    connection: Connection,
-    new: tuple[Rule, ...],
+    lists: Lists, request: RequestContext, connection: Connection, new: tuple[Rule, ...]
 ) -> None:
     before = [_shown(listed, request) for listed in lists.values()]
-    rules.replace(connection, new)
+    VisibilityRules(lists).replace(connection, new)
     for (changed, listed), shown in zip(lists.items(), before, strict=True):
         if _shown(listed, request) != shown:
             try:
@@ -570,14 +550,3 @@ async def _set_rules(
 def _shown(listed: Sequence[Registry[Any]], request: RequestContext) -> list[list[str]]:
     """The keys that a session shows of some registries."""
     return [list(registry.items_for(request)) for registry in listed]
-
-
-def _rules_of(lists: Lists) -> SessionRules:
-    """The rules of all sessions, which the registries of a server share."""
-    registries = [each for listed in lists.values() for each in listed]
-    rules = registries[0].rules
-    if rules is None:
-        rules = WeakKeyDictionary[Connection, tuple[Rule, ...]]()
-        for registry in registries:
-            registry.rules = rules
-    return rules

@@ -14,15 +14,13 @@ import msgspec
 
 from ..._wire import UNREADABLE, UNWRITABLE, Raw, error_text, to_builtins
 from ...errors import InternalError, InvalidParamsError, McpError, ProtocolError, TransportError
-from ...facts import Revision
+from ...facts import Method, Revision
 from ...foreign_text import safe_repr
 from ...runtime.pending_requests import PendingRequests
 from ...runtime.request_context import ANONYMOUS, Principal, RequestContext
 from .client_features.multi_round_trip import mismatch
 from .task_calls import POLL_SECONDS, TOO_LONG, failed
 from .task_store import RecordedCall, TaskRecord, TaskStore
-
-CALL = "tools/call"
 
 RUNS = 4
 """Most runs of a task, the first included: its work may be what ends each process."""
@@ -181,7 +179,8 @@ class ClaimedCall(RequestContext):
     Args:
         claimed: The record.
         call: The call that it has.
-        revision: The revision of the call.
+        row: The method of calls in the revision of the call.
+        revision: The revision.
         peer: Sends to the client.
 
     Attributes:
@@ -194,9 +193,13 @@ class ClaimedCall(RequestContext):
     __slots__ = ("claimed",)
 
     def __init__(
-        self, claimed: TaskRecord, call: RecordedCall, revision: Revision, peer: PendingRequests
+        self,
+        claimed: TaskRecord,
+        call: RecordedCall,
+        row: Method,
+        revision: Revision,
+        peer: PendingRequests,
     ) -> None:
-        row = revision.client_requests[CALL]
         params = Raw(msgspec.json.encode(call.params))
         try:
             typed = row.decode_params(params)
@@ -212,7 +215,7 @@ class ClaimedCall(RequestContext):
 
 
 def recorded_call(request: RequestContext) -> RecordedCall:
-    """What it takes to run a call again; its questions are asked again, too.
+    """The call of a request, to be run again; its questions are asked again, too.
 
     Raises:
         InternalError: Claims of its principal have no JSON form.

@@ -40,6 +40,7 @@ from package.wire import INITIALIZED, cancelled, initialize, request
 REVISION = "2025-11-25"
 EVENTS = {"accept": "text/event-stream"}
 STEP_SECONDS = 0.001
+WORK_SECONDS = 0.02
 PAUSE_SECONDS = 6.0
 ERROR_SECONDS = 5.0
 """After a kill, for the error of a stream that is resumed."""
@@ -146,7 +147,7 @@ class Site:
         async def count(most: int, ctx: Context) -> str:
             for number in range(most):
                 await ctx.info(number)
-                await anyio.sleep(0.02)
+                await anyio.sleep(WORK_SECONDS)
             return "over"
 
         @server.tool
@@ -157,7 +158,7 @@ class Site:
         async def work(ctx: Context) -> str:
             self.runs.append(tasks._worker)
             await tasks.report(ctx, tasks._worker)
-            await anyio.sleep(0.02)
+            await anyio.sleep(WORK_SECONDS)
             return tasks._worker
 
         for restart in "again", "fail":

@@ -21,15 +21,13 @@ import pytest
 from package.server.raw_http import SECONDS
 from package.server.shared.engine import Engine
 from package.server.shared.test_shared_processes import Client
-from package.server.shared.victims import Victim, victims
+from package.server.shared.victims import Victim, end_of, victims
 from package.wire import SESSIONS
 
 REVISION = SESSIONS[-1]
 PATIENCE = 1.5
 """Seconds that a client waits for a process before it asks another one."""
 ERROR_SECONDS = 5.0
-TAKEN_SECONDS = 6.0
-"""For a task of a process that is gone to end: it is taken within 4 seconds, and may run anew."""
 BROKEN = (OSError, http.client.HTTPException)
 
 SERVER = """
@@ -53,7 +51,7 @@ SERVER = """
     @server.tool
     async def count_slowly(ctx: Context) -> str:
         await ctx.info(0)
-        await anyio.sleep(0.3)
+        await anyio.sleep(1 / 3)
         await ctx.info(1)
         return "over"
 
@@ -174,23 +172,6 @@ def task(tool: str, client: Client, other: int, engine: Engine) -> Check | None:
 
     check()
     return check
-
-
-def end_of(engine: Engine, task_id: str) -> Any:
-    """The last record of a task, as the engine has it, once that has ended."""
-    late = time.monotonic() + TAKEN_SECONDS
-    while True:
-        reply = engine.ask("GETRANGE", f"mcp:{{victim}}:task:{task_id}", "17", "-1")
-        record = json.loads(reply.partition("\r\n")[2])
-        if record["status"] in ("completed", "failed"):
-            break
-        assert time.monotonic() < late, record
-        time.sleep(0.1)
-    if record["status"] == "completed":
-        assert record["result"]["content"][0]["text"] == record["worker"]
-    else:
-        assert record["fence"] > 1
-    return record
 
 
 Scenario: TypeAlias = Callable[[Client, int, Engine], Check | None]

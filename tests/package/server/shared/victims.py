@@ -8,24 +8,31 @@ has executed it and before the reply is there.
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
 import signal
 import subprocess
 import sys
 import textwrap
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import anyio
 import anyio.to_thread
 
 from package.processes import PACKAGE_ROOT
 from package.server.raw_http import SECONDS
+from package.server.shared.engine import Engine
 
 PAUSE_SECONDS = 4.5
 """For which a process is stopped: longer than all of its leases."""
+
+TAKEN_SECONDS = 6.0
+"""For a task of a process that is gone to end: it is taken within 4 seconds, and may run anew."""
 
 _SERVING = re.compile(rb"serving at http://127\.0\.0\.1:(\d+)/mcp")
 _AT_REST = (b":changes", b":inbox:", b":alive:")
@@ -250,3 +257,20 @@ async def victims(
         for way, victim in zip(ways, all_victims, strict=True):
             way.close()
             await victim.close()
+
+
+def end_of(engine: Engine, task_id: str) -> Any:
+    """The last record of a task, as the engine has it, once that has ended."""
+    late = time.monotonic() + TAKEN_SECONDS
+    while True:
+        reply = engine.ask("GETRANGE", f"mcp:{{victim}}:task:{task_id}", "17", "-1")
+        record = json.loads(reply.partition("\r\n")[2])
+        if record["status"] in ("completed", "failed"):
+            break
+        assert time.monotonic() < late, record
+        time.sleep(0.1)
+    if record["status"] == "completed":
+        assert record["result"]["content"][0]["text"] == record["worker"]
+    else:
+        assert record["fence"] > 1
+    return record
