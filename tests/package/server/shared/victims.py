@@ -75,6 +75,7 @@ class Victim:
     Attributes:
         pid: The process.
         port: Where it serves.
+        at: The number of the command with which the signal hits; 0 for none.
         number: The signal.
         commands: Number of commands of requests since `arm_now`.
         hit: Set when the signal has hit it.
@@ -90,7 +91,7 @@ class Victim:
         self.hit_at = 0.0
         self.went_on = asyncio.Event()
         self._engine = engine
-        self._at = 0
+        self.at = 0
         self._is_after = False
         self.number: signal.Signals = signal.SIGKILL
         self._is_armed = False
@@ -104,7 +105,7 @@ class Victim:
             number: The signal.
             is_after: Whether the engine executes that command.
         """
-        self._at, self.number, self._is_after = at, number, is_after
+        self.at, self.number, self._is_after = at, number, is_after
 
     def arm_now(self) -> None:
         """Count commands from now on."""
@@ -175,7 +176,7 @@ class Victim:
         if not self._is_armed or is_at_rest(words):
             return False
         self.commands += 1
-        return self.commands == self._at
+        return self.commands == self.at
 
     async def _strike(self) -> None:
         """Send the signal; returns when the process goes on."""
