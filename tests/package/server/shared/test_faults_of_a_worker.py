@@ -296,7 +296,10 @@ class Reader:
     async def expect_same(self) -> None:
         """See that a client which reads anew gets the same."""
         for http in self.site.witnesses():
-            again = await http.request("GET", None, **EVENTS, **{LAST: self.first})
+            again = None
+            while again is None:
+                with suppress(ConnectionResetError):
+                    again = await http.request("GET", None, **EVENTS, **{LAST: self.first})
             assert again.status == 200
             assert [each for each in again.messages if each] == self.messages
 

@@ -263,7 +263,7 @@ class World:
                         first = first or last
                         if event.data:
                             got.append(json.loads(event.data))
-            except (TimeoutError, EOFError):
+            except (TimeoutError, EOFError, ConnectionResetError):
                 if not last:
                     return  # nobody knows what became of it
         *logged, response = got
@@ -342,7 +342,7 @@ class World:
         try:
             chosen = http or self.random.choice(self.each)
             reply = await chosen.request(method, message, **fields)
-        except TimeoutError:
+        except (TimeoutError, ConnectionResetError):
             return None
         assert reply.status in (200, 503), (reply.status, reply.body)
         return None if reply.status == 503 else reply
@@ -351,8 +351,8 @@ class World:
 def paused_app(app: Any, worker: Any) -> Any:
     """An application whose writes wait while its worker is paused.
 
-    It may give up a write, as to a client that does not read. Its connection then ends, as servers
-    have it.
+    It may give up a write, as to a client that does not read. Its connection then breaks, as
+    servers have it.
     """
 
     async def call(scope: Any, receive: Any, send: Any) -> None:
@@ -368,7 +368,7 @@ def paused_app(app: Any, worker: Any) -> Any:
 
         await app(scope, receive, send_later)
         if is_given_up:
-            await send({"type": "http.response.body"})
+            raise ConnectionResetError("the application has given up a write")
 
     return call
 
