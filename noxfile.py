@@ -96,11 +96,11 @@ PEERS = (
 RIVALS = ("@modelcontextprotocol/node@2.1", "@modelcontextprotocol/server@2.4", "zod@4.6")
 """Packages of the server on Node that the benchmark compares with."""
 SCHEMAS_OF_NPM = (
-    "@anthropic-ai/mcpb@2.1.2",
-    "@modelcontextprotocol/ext-apps@2.0.4",
-    "@open-rpc/meta-schema@1.14.9",
+    *("@anthropic-ai/mcpb@2.1.2", "@modelcontextprotocol/ext-apps@2.0.4"),
+    "@modelcontextprotocol/server-basic-vanillajs@2.0.3",
+    *("@modelcontextprotocol/server-budget-allocator@2.0.3", "@open-rpc/meta-schema@1.14.9"),
 )
-"""The schema of an extension, and the schemas of bundles and of OpenRPC documents."""
+"""The schemas of an extension, of bundles and of OpenRPC documents; examples of the extension."""
 
 HISTORY = "history.tar.xz"
 """The published states of the schema, in a folder of the specification."""
@@ -696,14 +696,14 @@ def proxy_programs(session: nox.Session) -> dict[str, str]:
     path = os.pathsep.join((os.environ.get("PATH", ""), "/usr/sbin", f"{folder / 'usr/sbin'}"))
     if not all(shutil.which(name, path=path) for name in PROXIES):
         unpack_debian(session, folder)
-    found = {name: shutil.which(name, path=path) for name in PROXIES}
-    missing = [name for name, place in found.items() if place is None]
+    places = {name: shutil.which(name, path=path) for name in PROXIES}
+    missing = [name for name, place in places.items() if place is None]
     if missing:
         where = "neither on the path nor as a package of Debian"
         install_words = f"`apt-get install {' '.join(missing)}` helps"
         give_up(session, f"found no {' and no '.join(missing)}: {where}; {install_words}")
     libraries = ":".join(map(str, sorted((folder / "usr/lib").glob("*-linux-gnu*"))))
-    environment = {f"MCP_{name.upper()}": str(place) for name, place in found.items()}
+    environment = {f"MCP_{name.upper()}": str(place) for name, place in places.items()}
     return environment | ({"MCP_PROXY_LIBRARIES": libraries} if libraries else {})
 
 
@@ -742,12 +742,12 @@ def browser(session: nox.Session) -> None:
 
 def chromium() -> str | None:
     """Chromium, as found on the path; in CI it is installed from Debian's packages before."""
-    found = next(filter(None, map(shutil.which, CHROMIUM)), None)
-    if found is None and os.environ.get("CI") and shutil.which("apt-get"):
+    path = next(filter(None, map(shutil.which, CHROMIUM)), None)
+    if path is None and os.environ.get("CI") and shutil.which("apt-get"):
         for words in ("update",), ("install", "-y", "--no-install-recommends", CHROMIUM[0]):
             subprocess.run(["apt-get", "-q", *words], check=False)
-        found = shutil.which(CHROMIUM[0])
-    return found
+        path = shutil.which(CHROMIUM[0])
+    return path
 
 
 @measured

@@ -50,7 +50,7 @@ class Block(NamedTuple):
 
 
 class Section(NamedTuple):
-    """What stands below a heading, up to the next one.
+    """The part of a document between a heading and the next one.
 
     Attributes:
         prose: Its text without fenced blocks.
@@ -109,7 +109,7 @@ def examples() -> dict[str, str]:
 
 
 def outputs() -> dict[str, str]:
-    """What files of the documents print, by the file's name."""
+    """The output of files of the documents, by the file's name."""
     return {block.name: block.text for block in blocks() if block.role == "output"}
 
 
@@ -154,7 +154,7 @@ def prose_of(document: Path) -> str:
 
 
 def anchors_of(document: Path) -> set[str]:
-    """What links to headings of a document may say after `#`, by GitHub's rule."""
+    """The anchors of a document's headings, by GitHub's rule."""
     headings = filter(None, map(HEADING.fullmatch, prose_of(document).splitlines()))
     return {slug(heading[1]) for heading in headings}
 

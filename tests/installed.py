@@ -21,7 +21,7 @@ TESTS = Path(__file__).resolve().parent
 ROOT = TESTS.parent
 NAME = "thin_protocol"
 BESIDE = ("README.md", "docs", "generated", "generator", "schema", "templates")
-"""What tests find beside their folder."""
+"""Files and folders that tests expect beside their own folder."""
 
 _LEFT_OUT = shutil.ignore_patterns("__pycache__", "__snapshots__", "interop", "node_modules")
 _OF_REVISIONS = re.compile(rf"\b{runtime.PACKAGE}\.(?=\{{(?:FOLDERS|folder)|r\{{)")

@@ -32,7 +32,7 @@ NO_FORMS = "needs the capability elicitation"
 
 
 def run(command: list[str], folder: Path) -> str:
-    """What a command prints; its failure ends this run."""
+    """Run a command and return its output; its failure ends this run."""
     done = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, text=True, timeout=SECONDS)
     if done.returncode:
         sys.exit(f"{' '.join(command)}: exit code {done.returncode}\n{done.stdout}")
@@ -63,10 +63,10 @@ def serving(target: str, folder: Path) -> Iterator[str]:
         try:
             assert process.stderr is not None
             told = process.stderr.readline()
-            found = SERVING.fullmatch(told)
-            if found is None:
+            match = SERVING.fullmatch(told)
+            if match is None:
                 sys.exit(f"{' '.join(command)}: expected 'serving at URL', got {told!r}")
-            yield found[1]
+            yield match[1]
             process.terminate()
             expect(f"{target}, told to end", "0", str(process.wait(SECONDS)))
         finally:
@@ -80,10 +80,10 @@ def written(mcpgen: str, folder: Path, revision: str) -> set[str]:
     printed = run([mcpgen, "--revision", revision, "-o", "pkg"], folder)
     for name, text in examples().items():
         (folder / name).write_text(text, "utf-8")
-    found = FOR_HTTP.search(printed)
-    if found is None:
+    match = FOR_HTTP.search(printed)
+    if match is None:
         sys.exit(f"mcpgen: expected the packages that HTTP needs, got {printed!r}")
-    return set(found[1].split())
+    return set(match[1].split())
 
 
 def go_without_extras(mcpgen: str, folder: Path, revision: str, extras: set[str]) -> None:
@@ -101,7 +101,7 @@ def go_without_extras(mcpgen: str, folder: Path, revision: str, extras: set[str]
 
 
 def go_over_http(mcpgen: str, folder: Path, revision: str) -> None:
-    """What the documents say of HTTP, over real sockets."""
+    """Run the examples of the documents for HTTP, over real sockets."""
     with serving("server:server", folder) as url:
         printed = run([sys.executable, "remote.py", url], folder).strip()
     expect("remote.py", f"{revision} {FORECAST}", printed)

@@ -47,7 +47,7 @@ KEY = "reach"
 
 @dataclass
 class Reach:
-    """Which test functions reach which lines."""
+    """Lines of the code, with the test functions that reach them."""
 
     tests: list[str] = field(default_factory=list)
     """`FILE::FUNCTION` of every test function of the run, sorted."""

@@ -64,7 +64,7 @@ from .client.listen import (
     ToolsChanged as ToolsChanged,
 )
 from .client.client_middleware import ClientNext as ClientNext, ClientRequest as ClientRequest
-from .client.task_handle import TaskHandle as TaskHandle, TaskUpdate as TaskUpdate
+from .runtime.task_handle import TaskHandle as TaskHandle, TaskUpdate as TaskUpdate
 from .client.sync_task_handle import SyncTaskHandle as SyncTaskHandle
 from .client.client_settings import (
     Caching as Caching,
@@ -73,6 +73,8 @@ from .client.client_settings import (
     Restart as Restart,
     ConfigInput as ConfigInput,
 )
+from .client.served_tasks import ClientTasks as ClientTasks
+from .client.card_reader import read_server_card as read_server_card
 from .client.sync import SyncStartedCall as SyncStartedCall
 from .client.sync_client import (
     SyncClient as SyncClient,
@@ -170,7 +172,7 @@ from .server.toolkit.client_features.sampling_and_roots import (
     ToolUseResult as ToolUseResult,
 )
 from .server.toolkit.dependencies import Depends as Depends
-from .server.toolkit.prompts import Completion as Completion
+from .server.toolkit.completions import Completion as Completion
 from .server.toolkit.content import (
     Annotations as Annotations,
     Audio as Audio,
@@ -214,7 +216,7 @@ from .server.toolkit.tool_discovery import ToolSearch as ToolSearch
 from .server.toolkit.registry import CacheHint as CacheHint
 from .server.toolkit.resources import AnyPath as AnyPath
 from .proxy.proxying_server import Server as Server
-from .server.toolkit.task_store import (
+from .runtime.task_store import (
     MemoryTaskStore as MemoryTaskStore,
     TaskPage as TaskPage,
     TaskRecord as TaskRecord,

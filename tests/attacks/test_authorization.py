@@ -335,7 +335,7 @@ CLIENT = """
 def outcome_of(
     folder: Path, hostile: HostileServer, kind: str = "code", calls: int = 0, seconds: float = 30
 ) -> tuple[list[str], int]:
-    """What becomes of a client process, and how many windows or codes its user was shown."""
+    """Outcome lines of a client process, and the number of windows or codes shown to its user."""
     script = folder / "client.py"
     script.write_text(textwrap.dedent(CLIENT))
     done = subprocess.run(

@@ -94,9 +94,9 @@ def serving(**limits: Any) -> Iterator[tuple[HttpProcess, Client]]:
 def peak(server: HttpProcess) -> float:
     """The most memory that a process ever had, in MiB."""
     text = Path(f"/proc/{server.pid}/status").read_text()
-    found = re.search(r"VmHWM:\s+(\d+) kB", text)
-    assert found is not None
-    return int(found[1]) / 1024
+    match = re.search(r"VmHWM:\s+(\d+) kB", text)
+    assert match is not None
+    return int(match[1]) / 1024
 
 
 @pytest.mark.parametrize(

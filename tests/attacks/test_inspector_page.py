@@ -73,7 +73,7 @@ def node() -> list[str]:
 
 
 def run(tmp_path: Path, finish: str, **values: Any) -> Any:
-    """What the page's script has to show after some work: the last value of a script."""
+    """Run the page's script on these values and return the value of the expression `finish`."""
     script = re.search(r"<script[^>]*>(.*)</script>", PAGE.read_text("utf-8"), re.DOTALL)
     assert script is not None
     given = "".join(f"const {name} = {json.dumps(value)};\n" for name, value in values.items())

@@ -181,7 +181,7 @@ def adding() -> Server:
 
 
 def observed() -> Server:
-    """The same with middleware that does nothing, and with spans that nobody records."""
+    """The adding server with middleware that does nothing, and spans that nobody records."""
     server = adding()
 
     async def passing(request: Any, next: Callable[[Any], Awaitable[Any]]) -> Any:
@@ -243,9 +243,9 @@ def counted(valgrind: str, revision: str, calls: int) -> int:
     done = subprocess.run(
         [*words, *program], cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True, check=True
     )
-    found = _REFERENCES.search(done.stderr)
-    assert found is not None, done.stderr
-    return int(found[1].replace(",", ""))
+    match = _REFERENCES.search(done.stderr)
+    assert match is not None, done.stderr
+    return int(match[1].replace(",", ""))
 
 
 def instructions(figure: float) -> str:

@@ -10,7 +10,7 @@ import msgspec
 
 
 class Params(msgspec.Struct):
-    """What a call of the tool has."""
+    """Params of a tool call."""
 
     name: str
     arguments: dict[str, int]

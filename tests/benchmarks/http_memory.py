@@ -14,7 +14,7 @@ from .serving import HttpServer, contenders, serving
 SESSIONS = 500
 STREAMS = 200
 WARM = 20
-"""How many are open before: the first ones cost more than one more does."""
+"""Sessions opened before the measurement, since the first ones cost more than later ones."""
 
 Holding = Callable[[HttpServer], Coroutine[Any, Any, float]]
 
@@ -53,7 +53,7 @@ KINDS: dict[str, tuple[Holding, frozenset[str], tuple[AtMost, ...]]] = {
     f"an open stream, {HANDSHAKE}": (session_stream, frozenset(), (AtMost(FLOOR, 1.7),)),
     f"an open stream, {PER_REQUEST}": (subscription, frozenset({FASTMCP}), (AtMost(FLOOR, 1.7),)),
 }
-"""What is held, how it is measured, the contenders that lack it, and the targets."""
+"""By what is held: the measurement, the contenders that lack the feature, and the targets."""
 
 
 def memory_held(_: int) -> Iterable[Line]:

@@ -80,8 +80,8 @@ class Lane(asyncio.Protocol):
 
 def whole(received: bytes, streams: bool) -> Answer | None:
     """A response that has arrived completely, or the head of a stream; `None` before that."""
-    head, found, body = received.partition(b"\r\n\r\n")
-    if not found:
+    head, separator, body = received.partition(b"\r\n\r\n")
+    if not separator:
         return None
     answer = Answer(int(head[9:12]), head, body)
     if streams:
@@ -136,9 +136,9 @@ class Load:
         """Open a session and give its id."""
         lane = await self._lane()
         answer = await lane.ask(self.request("initialize", INITIALIZE))
-        found = _session(answer.head)
-        assert found is not None, answer
-        session = found[1].decode()
+        match = _session(answer.head)
+        assert match is not None, answer
+        session = match[1].decode()
         answer = await lane.ask(self.request("notifications/initialized", None, session))
         assert answer.status == 202, answer
         self._free.append(lane)

@@ -56,6 +56,22 @@ class RateOf:
 
 
 @dataclass(frozen=True)
+class Near:
+    """A target: our figure differs from that of `contender` by this share of it at most."""
+
+    contender: str
+    share: float
+
+    def met(self, times: Mapping[str, float]) -> bool:
+        """Whether these times reach the target."""
+        expected = times[self.contender]
+        return abs(times[OURS] - expected) <= self.share * expected
+
+    def __str__(self) -> str:
+        return f"{self.contender}: {self.share:.0%} more or less"
+
+
+@dataclass(frozen=True)
 class Within:
     """A target: our figure is at most this one.
 
@@ -75,7 +91,7 @@ class Within:
         return f"at most {self.show(self.figure)}"
 
 
-Target: TypeAlias = AtMost | RateOf | Within
+Target: TypeAlias = AtMost | RateOf | Near | Within
 
 
 @dataclass(frozen=True)

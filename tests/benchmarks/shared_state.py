@@ -2,6 +2,11 @@
 
 The floor is the same server without an engine. CPU time is that of the servers, and of the engine
 where the row says so.
+
+The capacity model says how long a call takes by the clock: as long as what is used up first, which
+is a process, since each has one thread that counts, or all cores. Its inputs are seconds of CPU
+time of a call, none of them from workers that share: of one worker with as many connections as each
+will have, of the engine beside it, and of the load generator that calls sticky processes.
 """
 
 from __future__ import annotations
@@ -17,7 +22,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from functools import partial
-from typing import cast
+from typing import NamedTuple, cast
 from urllib.parse import urlsplit
 
 from .processes import ROOT
@@ -32,11 +37,14 @@ from .calls import HANDSHAKE, PER_REQUEST, many_at_once
 from .http_calls import CONNECTIONS, event_loop
 from .http_memory import kibibytes
 from .load import Lane, Load
-from .measure import FLOOR, OURS, AtMost, Line, RateOf, Within, medians_async
+from .measure import FLOOR, OURS, AtMost, Line, Near, RateOf, Within, medians_async, shown
 from .our_server import server as announced
 from .serving import ENGINE_VARIABLE, HttpServer, serving
 
 WORKERS = 4
+PREDICTED = (1, 2, 4)
+"""Numbers of workers whose calls per second the capacity model predicts."""
+
 LISTENERS = 1_000
 ANNOUNCEMENTS = 20
 CALLS = 3_200
@@ -103,6 +111,7 @@ def shared_state(rounds: int) -> Iterable[Line]:
             shared = [stack.enter_context(serving("shared")) for _ in range(WORKERS)]
             alone = [stack.enter_context(serving(OURS)) for _ in range(WORKERS)]
             yield from calls(runner, engine, shared, alone, rounds)
+            yield from capacity(runner, engine, shared, alone, rounds)
             yield announcements(runner, engine, shared)
             size = runner.run(session_size(engine, shared[0]))
             most = Within(2048.0, kibibytes)
@@ -190,13 +199,15 @@ async def loads(servers: Sequence[HttpServer], is_shared: bool) -> AsyncIterator
             load.close()
 
 
-async def spread_time(servers: Sequence[HttpServer], is_shared: bool) -> float:
+async def spread_time(
+    servers: Sequence[HttpServer], is_shared: bool, connections: int = CONNECTIONS
+) -> float:
     """Seconds per call of as many sessions as servers."""
     async with loads(servers, is_shared) as sessions:
-        calls_of_each, connections = CALLS // len(sessions), CONNECTIONS // len(sessions)
+        calls_of_each, at_once = CALLS // len(sessions), connections // len(sessions)
         started = time.perf_counter()
         await asyncio.gather(
-            *(many_at_once(load.call, calls_of_each, connections) for load in sessions)
+            *(many_at_once(load.call, calls_of_each, at_once) for load in sessions)
         )
         return (time.perf_counter() - started) / CALLS
 
@@ -209,6 +220,70 @@ async def spread_cpu_time(
     started = sum(each.cpu_time() for each in processes)
     await spread_time(servers, is_shared)
     return (sum(each.cpu_time() for each in processes) - started) / CALLS
+
+
+class Cost(NamedTuple):
+    """What a call in a session takes: seconds of CPU time, and commands to the engine."""
+
+    worker: float
+    engine: float
+    load: float
+    commands: float
+
+    def seconds(self, workers: int, cores: int) -> float:
+        """Seconds by the clock: the capacity model."""
+        together = (self.worker + self.engine + self.load) / cores
+        return max(self.worker / workers, self.engine, self.load, together)
+
+
+def capacity(
+    runner: asyncio.Runner,
+    engine: Engine,
+    shared: Sequence[HttpServer],
+    alone: Sequence[HttpServer],
+    rounds: int,
+) -> Iterable[Line]:
+    """Rows on calls of several workers by the clock, and as the capacity model predicts them."""
+    of_one: dict[int, list[Cost]] = {count: [] for count in PREDICTED}
+    times: dict[int, list[float]] = {count: [] for count in PREDICTED}
+    sticky: list[Cost] = []
+    for _ in range(rounds):
+        sticky.append(runner.run(cost_of_call(engine, alone, False)))
+        for count, costs in of_one.items():
+            costs.append(runner.run(cost_of_call(engine, shared[:1], True, CONNECTIONS // count)))
+            times[count].append(runner.run(spread_time(shared[:count], True)))
+    cores, busy = len(os.sched_getaffinity(0)), median_cost(of_one[PREDICTED[0]])
+    for count, costs in of_one.items():
+        worker, load = median_cost(costs).worker, median_cost(sticky).load
+        cost = busy._replace(worker=worker, load=load)
+        both = {OURS: statistics.median(times[count]), FLOOR: cost.seconds(count, cores)}
+        name = f"time of a call, any of {count} processes; the floor is the capacity model"
+        note = (
+            f"from {shown(worker)} of a worker, {shown(cost.engine)} of the engine for "
+            f"{cost.commands:.2f} commands, {shown(load)} of the load, {cores} cores"
+        )
+        yield Line(name, both, (Near(FLOOR, 0.15),), note)
+
+
+def median_cost(costs: Sequence[Cost]) -> Cost:
+    """The median of each part."""
+    return Cost(*map(statistics.median, zip(*costs, strict=True)))
+
+
+async def cost_of_call(
+    engine: Engine, servers: Sequence[HttpServer], is_shared: bool, connections: int = CONNECTIONS
+) -> Cost:
+    """What one of many calls takes."""
+    database = HttpServer(engine.url, engine.pid)
+
+    def spent() -> Cost:
+        worker = sum(each.cpu_time() for each in servers)
+        commands = figure(engine, "stats", "total_commands_processed")
+        return Cost(worker, database.cpu_time(), time.process_time(), commands)
+
+    before = spent()
+    await spread_time(servers, is_shared, connections)
+    return Cost(*((now - then) / CALLS for now, then in zip(spent(), before, strict=True)))
 
 
 def announcements(runner: asyncio.Runner, engine: Engine, shared: Sequence[HttpServer]) -> Line:
@@ -248,16 +323,16 @@ async def session_size(engine: Engine, server: HttpServer) -> float:
     """Bytes of the engine for one more session."""
     load = Load(server.url, HANDSHAKE)
     await load.session()
-    before = used_memory(engine)
+    before = figure(engine, "memory", "used_memory")
     for _ in range(SESSIONS):
         await load.session()
     load.close()
-    return (used_memory(engine) - before) / SESSIONS
+    return (figure(engine, "memory", "used_memory") - before) / SESSIONS
 
 
-def used_memory(engine: Engine) -> int:
-    """Bytes that the engine has allocated."""
-    match = re.search(r"used_memory:(\d+)", engine.ask("INFO", "memory"))
+def figure(engine: Engine, section: str, name: str) -> int:
+    """A number that the engine tells of itself: bytes it has allocated, commands it has run."""
+    match = re.search(rf"{name}:(\d+)", engine.ask("INFO", section))
     assert match is not None
     return int(match[1])
 

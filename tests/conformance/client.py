@@ -110,7 +110,7 @@ SCENARIOS: dict[str, Callable[[Client], Awaitable[None]]] = {
     "request-metadata": discover_again,
     "sep-2322-client-request-state": call_between_rounds,
 }
-"""What is more than calling every tool."""
+"""Scenarios that need something other than calling every tool."""
 
 
 async def main() -> None:

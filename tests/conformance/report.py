@@ -1,4 +1,4 @@
-"""What a run of the conformance suite came to, as text."""
+"""The results of a run of the conformance suite, as text."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one scenario at one revision.
+    """Outcome of one scenario at one revision.
 
     Attributes:
         checks: All it made; none if the scenario did not come to an end.
@@ -105,16 +105,16 @@ class Suite:
 
         Those run at each revision that has a set of requirements, as with that set.
         """
-        found: dict[str, list[str]] = {}
+        by_revision: dict[str, list[str]] = {}
         for name, revisions in self._listed[side]:
             if revisions != _OFF_TIMELINE:
                 for revision in revisions.split(","):
-                    found.setdefault(revision, []).append(name)
+                    by_revision.setdefault(revision, []).append(name)
         extensions = [name for name in self.extensions(side) if name.startswith(_AUTHORIZATION)]
-        for revision in found if extensions else ():
+        for revision in by_revision if extensions else ():
             if self.has_requirements(revision):
-                found[revision] += extensions
-        return found
+                by_revision[revision] += extensions
+        return by_revision
 
     def extensions(self, side: Side) -> list[str]:
         """The scenarios of extensions, which belong to no revision."""

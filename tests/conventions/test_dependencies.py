@@ -1,4 +1,4 @@
-"""What the generated package loads, and when."""
+"""Dependencies of the generated package: which modules it imports, and when."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 from conventions.sources import PACKAGE, ROOT, python_files, shown, text_of, tree_of
 
 CORE = {"msgspec", "anyio"}
-"""What may be imported at the top of a module of the package."""
+"""Libraries that a module of the package may import at its top."""
 
 OPTIONAL = {
     "aiohttp",
@@ -36,13 +36,13 @@ OPTIONAL = {
     "valkey",
     "watchfiles",
 }
-"""What may be imported where it is used."""
+"""Libraries that a module of the package may import only where it uses them."""
 
 TYPES_ONLY = {"typing_extensions"}
-"""What type checkers have built in; imported under `TYPE_CHECKING`."""
+"""Libraries that type checkers bundle; imported only under `TYPE_CHECKING`."""
 
 BROUGHT_ALONG = {"idna", "sniffio", "typing_extensions", "exceptiongroup"}
-"""What the core dependencies import themselves."""
+"""Libraries that the core dependencies import themselves."""
 
 PROBE = """
 import json, sys
@@ -154,5 +154,5 @@ def test_the_extra_for_http_brings_what_http_imports() -> None:
 def test_the_extras_of_features_bring_what_these_import(extra: str, files: list[Path]) -> None:
     project = tomllib.loads(text_of(ROOT / "pyproject.toml"))["project"]
     names = {each.partition(">=")[0] for each in project["optional-dependencies"][extra]}
-    imported = {name for path in files for _, found in foreign_imports(path) for name in found}
+    imported = {name for path in files for _, line in foreign_imports(path) for name in line}
     assert imported - CORE == names

@@ -42,7 +42,7 @@ INSIDES = {"docs/design.md", "docs/adding-a-revision.md", "docs/contributing.md"
 PUBLIC_MODULE = re.compile(
     r"pkg(?:\.models|\.testing|\.r20\d\d_\d\d_\d\d(?:\.(?:models|methods|client|server))?)?"
 )
-"""What the documents may import from."""
+"""Modules that the documents may import from."""
 OTHERS = {"docs/coming-from.md"}
 """Documents whose tables have names of other packages in the first column."""
 MODULES = {
@@ -95,19 +95,18 @@ def test_every_block_is_of_a_language_that_a_test_knows() -> None:
 
 @pytest.mark.parametrize("name", documents.examples())
 def test_a_named_file_occurs_once_and_has_the_syntax_of_its_name(name: str) -> None:
-    found = [block for block in documents.blocks() if (block.role, block.name) == ("example", name)]
-    assert len(found) == 1
+    (block,) = (each for each in documents.blocks() if (each.role, each.name) == ("example", name))
     match Path(name).suffix:
         case ".py":
-            ast.parse(found[0].text)
+            ast.parse(block.text)
         case ".json":
-            json.loads(found[0].text)
+            json.loads(block.text)
         case ".ts":
-            assert found[0].language == "typescript"  # generator/test_document_commands.py reads it
+            assert block.language == "typescript"  # generator/test_document_commands.py reads it
         case ".toml":
-            tomllib.loads(found[0].text)
+            tomllib.loads(block.text)
         case ".yml":
-            yaml.safe_load(found[0].text)
+            yaml.safe_load(block.text)
         case suffix:
             pytest.fail(f"no test reads {suffix}")
 
@@ -169,7 +168,7 @@ def test_each_block_is_a_file_that_imports_what_it_uses(tmp_path: Path) -> None:
 
 
 def public_names(module: ModuleType) -> set[str]:
-    """What a module has to offer."""
+    """The public names of a module."""
     return set(getattr(module, "__all__", ())) or {n for n in vars(module) if n[0] != "_"}
 
 
@@ -208,7 +207,7 @@ KNOWN = (
 
 
 def unknown_in(span: str) -> str | None:
-    """What a span names that there is not; `None` if all of it exists, or it names nothing."""
+    """The name in a span that does not exist; `None` if all exist, or the span has no name."""
     match = NAME.fullmatch(span)
     is_file = span in documents.examples() or span.endswith(".json")
     if match is None or is_file or "-" in span.partition("(")[0]:

@@ -25,7 +25,8 @@ MAY_NAME_METHODS: Mapping[str, str] = {
     "client/handler_validation.py": "what handlers of a client are called with, and their checks",
     "client/group_requests.py": "finds the server of a name, a resource or a reference",
     "client/host.py": "calls the tools that a model asks for",
-    "client/task_handle.py": "polls tasks, which answer calls of tools",
+    "client/served_tasks.py": "serves sampling and elicitation as tasks",
+    "runtime/task_handle.py": "polls tasks, which answer calls of tools",
     "client/server_state.py": "keeps tools, session and elicitations by the messages about them",
     "client/command_line.py": "has a command for each of them",
     "protocol/lifecycle.py": "messages that move the states; capabilities that depend on params",
@@ -37,8 +38,11 @@ MAY_NAME_METHODS: Mapping[str, str] = {
     "errors.py": "tells callers whether an error is about a resource that is not there",
     "server/planned_calls.py": "reads calls of tools in one pass",
     "server/toolkit/call_plans.py": "serves calls of tools by a plan",
-    "server/toolkit/dispatcher.py": "handlers of tools, resources, prompts, completion",
+    "server/toolkit/dispatcher.py": "handles calls of tools",
     "server/toolkit/mounted_items.py": "requests that are about items of mounted servers",
+    "server/toolkit/completions.py": "completes arguments of prompts and of templates",
+    "server/toolkit/prompts.py": "handles requests about prompts",
+    "server/toolkit/resources.py": "handles requests about resources",
     "server/toolkit/registry.py": "the lists of the protocol, and requests about their items",
     "server/toolkit/required_scopes.py": "reads which item a request is about",
     "server/toolkit/middleware.py": "a tool's error becomes the result of a tool",
@@ -82,7 +86,7 @@ class Reads(ast.NodeVisitor):
     """
 
     def __init__(self, tree: ast.Module) -> None:
-        self.found: set[tuple[str, str]] = set()
+        self.facts: set[tuple[str, str]] = set()
         self._names: dict[str, str] = {}
         self._class = ""
         self._collect(tree)
@@ -131,10 +135,10 @@ class Reads(ast.NodeVisitor):
     def visit_Attribute(self, node: ast.Attribute) -> None:
         kind = self._kind(node.value)
         if kind is not None:
-            self.found.add((kind, node.attr))
+            self.facts.add((kind, node.attr))
         match node.value:
             case ast.Attribute(attr="facts") if node.attr in definitions()[ROW]:
-                self.found.add((ROW, node.attr))
+                self.facts.add((ROW, node.attr))
             case _:
                 pass
         self.generic_visit(node)
@@ -142,7 +146,7 @@ class Reads(ast.NodeVisitor):
 
 def facts_read(source: str) -> set[tuple[str, str]]:
     """The facts that a text of Python reads, by class and name."""
-    return Reads(ast.parse(source)).found
+    return Reads(ast.parse(source)).facts
 
 
 def test_every_fact_is_read_by_the_code_that_it_governs() -> None:
@@ -150,7 +154,7 @@ def test_every_fact_is_read_by_the_code_that_it_governs() -> None:
         (kind, fact) for kind, stated in definitions().items() if kind != "Facts" for fact in stated
     }
     modules = python_files(GENERATOR, TEMPLATES / "package")
-    read = {fact for path in modules for fact in Reads(tree_of(path)).found}
+    read = {fact for path in modules for fact in Reads(tree_of(path)).facts}
     assert every - read == set()
     assert len(every) > 50
 
@@ -177,10 +181,10 @@ def test_reading_a_fact_is_recognized(source: str, read: set[tuple[str, str]]) -
 def wire_methods() -> frozenset[str]:
     """Every method that a revision names."""
     definitions = (schema.load(row.name).definitions.values() for row in schema.revisions())
-    found = (
+    schemas = (
         node.get("properties", {}).get("method", {}) for nodes in definitions for node in nodes
     )
-    return frozenset(method["const"] for method in found if "const" in method)
+    return frozenset(method["const"] for method in schemas if "const" in method)
 
 
 def named_methods(path: Path) -> Iterator[tuple[int, str]]:
@@ -199,16 +203,16 @@ def named_methods(path: Path) -> Iterator[tuple[int, str]]:
 def test_only_modules_that_implement_a_feature_name_its_methods() -> None:
     package = TEMPLATES / "package"
     naming = {
-        path.relative_to(package).as_posix(): [f"{line}: {name}" for line, name in found]
+        path.relative_to(package).as_posix(): [f"{line}: {name}" for line, name in literals]
         for path in python_files(package)
-        if (found := sorted(set(named_methods(path))))
+        if (literals := sorted(set(named_methods(path))))
     }
     assert {name: lines for name, lines in naming.items() if name not in MAY_NAME_METHODS} == {}
     assert MAY_NAME_METHODS.keys() - naming.keys() == set(), "no longer needed"
 
 
 CHECKS_BY_METHOD = GENERATOR / "check_server"
-"""What drives servers: it sends requests by their methods, as its rules name them."""
+"""The room that drives servers: it sends requests by their methods, as its rules name them."""
 
 
 def test_the_generator_names_no_method() -> None:

@@ -42,7 +42,7 @@ PACKAGE_LAYERS: Layers = (
     ("command_masking",),
     ("errors", "channel", "facts", "_wire"),
     ("json_schema", "other_sdks", "values", "yaml_text"),
-    ("apps", "skills", "tool_results"),
+    ("apps", "skills", "server_card", "tool_results"),
     ("revision", "revision.models", "revision.methods", "revisions", "merged_models", "models"),
     ("protocol", "framing"),
     ("auth",),
@@ -103,7 +103,7 @@ def imports_of(path: Path, tree: Path) -> Iterator[tuple[str, ...]]:
 def targets(
     tree: Path, base: Iterable[str], names: Iterable[ast.alias]
 ) -> Iterator[tuple[str, ...]]:
-    """What `from base import names` imports: submodules by their name, the rest from base."""
+    """Modules that `from base import names` imports: each submodule, and base for other names."""
     base = tuple(part for part in base if part)
     for name in names:
         place = tree.joinpath(*base, name.name)

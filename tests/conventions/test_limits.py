@@ -33,12 +33,12 @@ def rows() -> list[Row]:
     lines = (ROOT / "docs" / "limits.md").read_text("utf-8").splitlines()
     table = [line for line in lines if line.startswith("| ")]
     body = [line for line in table if not line.startswith(("| What", "| ---"))]
-    found = [ROW.fullmatch(line) for line in body]
-    broken = [line for line, match in zip(body, found, strict=True) if match is None]
+    matches = [ROW.fullmatch(line) for line in body]
+    broken = [line for line, match in zip(body, matches, strict=True) if match is None]
     assert broken == []
     return [
         Row(match["default"], match["setting"], tuple(re.findall(r"`([^`]+)`", match["tests"])))
-        for match in found
+        for match in matches
         if match is not None
     ]
 

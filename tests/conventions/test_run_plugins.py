@@ -1,4 +1,4 @@
-"""What the plugins of our test runs see: every failure, repeated tests, and what tests leave."""
+"""Plugins of our test runs: they report every failure, repeated tests, and leftovers of tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a template may write: literals and docstrings from one place, names, nothing in quotes."""
+"""Rules for templates: literals and docstrings from one place, names, nothing in quotes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NAMES = {
     *("method.name", "method.parameters", "method.python_name", "method.returns"),
     *("alias.name", "alias.type", "class.name", "member.default", "member.name", "member.type"),
     *("call.answer", "call.params", "call.python_name", "call.return_type"),
-    *("class_name", "base_class", "check.name", "constraint", "tag.name", "variant.type"),
+    *("class_name", "base", "base_class", "check.name", "constraint", "tag.name", "variant.type"),
     *("field.annotated or field.type_hint", "field.field", "field.name", "field.type_hint"),
     *("field.represented_default", "fields[0].type_hint"),
     *("fields[0].annotated or fields[0].type_hint",),
@@ -70,7 +70,7 @@ PROJECT_VALUES = {
     "project.side",
     *("project.schemas_dir", "project.transports"),
 }
-"""What a file of a project that is no Python may hold: checked names, and TOML as TOML is written.
+"""Values allowed in files of a project other than Python: checked names, and TOML literals.
 
 `mcpgen.literals.checked` looks at each when it is written.
 """
@@ -85,11 +85,11 @@ class Page:
 
     Attributes:
         open: The quotes that are open, with the string's prefix; `#` in a comment; else empty.
-        found: Expressions that stand where none may, each with the reason.
+        faults: Expressions that stand where none may, each with the reason.
     """
 
     open: str = ""
-    found: list[str] = field(default_factory=list[str])
+    faults: list[str] = field(default_factory=list[str])
 
     def text(self, text: str) -> None:
         """Follow quotes and comments through the text between expressions."""
@@ -120,9 +120,9 @@ class Page:
         """Judge an expression by where it stands and what it is."""
         source = written(node)
         if self.open:
-            self.found.append(f"{source} in {self.open}")
+            self.faults.append(f"{source} in {self.open}")
         elif not is_literal(node) and source not in NAMES | DOCSTRINGS and IMPORTS not in source:
-            self.found.append(f"{source} without the filter `literal`")
+            self.faults.append(f"{source} without the filter `literal`")
 
 
 def is_literal(node: nodes.Expr) -> bool:
@@ -168,7 +168,7 @@ def read(body: list[nodes.Node], page: Page) -> None:
                     else:
                         page.value(part)
             case nodes.FilterBlock(filter=nodes.Filter(name="docstring")):
-                page.found += [f"a docstring in {page.open}"] if page.open else []
+                page.faults += [f"a docstring in {page.open}"] if page.open else []
             case nodes.For(body=inner, else_=other):
                 read([*inner, *other], page)
             case nodes.If(body=inner, elif_=others, else_=other):
@@ -176,14 +176,14 @@ def read(body: list[nodes.Node], page: Page) -> None:
             case nodes.Include() | nodes.Assign():
                 pass
             case _:
-                page.found.append(f"{type(node).__name__}, which no template needs")
+                page.faults.append(f"{type(node).__name__}, which no template needs")
 
 
 def faults(source: str) -> list[str]:
-    """What a template writes where it should not."""
+    """Values that a template writes in a place where they are not allowed."""
     page = Page()
     read(Environment(autoescape=False).parse(source).body, page)
-    return [*page.found, *([f"{page.open} left open"] if page.open not in ("", "#") else [])]
+    return [*page.faults, *([f"{page.open} left open"] if page.open not in ("", "#") else [])]
 
 
 def computed_lookups(source: str) -> list[str]:

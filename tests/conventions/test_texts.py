@@ -1,4 +1,4 @@
-"""What may not stand in a file: revisions in code, bare suppressions, places of one machine."""
+"""Text banned from files: revisions in code, bare suppressions, places of one machine."""
 
 from __future__ import annotations
 
@@ -93,8 +93,8 @@ def bare_casts(path: Path) -> Iterator[str]:
 
 
 def test_nothing_is_suppressed_without_a_reason_on_the_line() -> None:
-    found = ((*bare_suppressions(path), *bare_casts(path)) for path in hand_written())
-    assert [line for lines in found for line in lines] == []
+    suppressions = ((*bare_suppressions(path), *bare_casts(path)) for path in hand_written())
+    assert [line for lines in suppressions for line in lines] == []
 
 
 NARROWED = "for_installed/server.py.jinja"
@@ -111,14 +111,14 @@ def test_rendered_code_suppresses_nothing() -> None:
 
 
 def test_no_file_names_a_place_of_one_machine_or_a_registry_host() -> None:
-    found = [
+    lines = [
         f"{shown(path)}:{number}: {line.strip()[:80]}"
         for path in repository_files()
         if PLACES.search(text_of(path))
         for number, line in enumerate(text_of(path).splitlines(), 1)
         if PLACES.search(line)
     ]
-    assert found == []
+    assert lines == []
 
 
 def test_code_is_ascii() -> None:

@@ -1,8 +1,8 @@
 """The vocabulary: words of a dialect that are not to come back, in names and in prose.
 
 A name is a module, a class, a function, a parameter, a variable or an attribute. Each word has a
-standard one in its place, which the table gives. In generator and package, docstrings state what a
-thing is or returns, and values have nouns; functions of the generator have verbs.
+standard one in its place, which the table gives. In all code, the tests' included, docstrings state
+what a thing is or returns, and values have nouns; functions of the generator have verbs.
 """
 
 from __future__ import annotations
@@ -10,12 +10,21 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
-from conventions.sources import GENERATOR, PACKAGE, TEMPLATES, python_files, shown, tree_of
+from conventions.sources import (
+    GENERATOR,
+    PACKAGE,
+    TEMPLATES,
+    TESTS,
+    hand_written,
+    python_files,
+    shown,
+    tree_of,
+)
 
 STANDARD: Mapping[str, str] = {
     "agreement": "initialization",
@@ -42,6 +51,9 @@ STANDARD: Mapping[str, str] = {
 }
 """The word that is not used, and the one that is."""
 
+AMBIGUOUS = frozenset({"agreement", "exchange", "marks", "quiet"})
+"""Words with a standard meaning, too: token exchange, the marks of pytest, the option `--quiet`."""
+
 VERBS_ROOMS = ("adding", "check_server", "diff", "explain", "model", "project", "render", "schema")
 """The rooms of the generator whose functions are read; in the others, participles are left."""
 
@@ -56,6 +68,9 @@ IRREGULAR = re.compile(
 """Participles without a regular ending, unless a verb has the same form, such as `read`."""
 
 WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+
+PRONOUN = re.compile(r"\s*(What|Who|Whoever|Whom|Which)\b")
+"""A beginning of a docstring that leaves the thing without its noun."""
 
 
 def defined_names(path: Path) -> Iterator[tuple[int, str]]:
@@ -75,21 +90,18 @@ def defined_names(path: Path) -> Iterator[tuple[int, str]]:
                 yield node.lineno, name
 
 
-def dialect_in(path: Path) -> Iterator[str]:
+def dialect_in(path: Path, allowed: Collection[str] = ()) -> Iterator[str]:
     """The names of a file that have a word of the table, with the standard one."""
     for line, name in defined_names(path):
-        for word in WORD.findall(name):
-            if word.lower() in STANDARD:
-                yield f"{shown(path)}:{line}: {name}: {STANDARD[word.lower()]}"
+        for word in map(str.lower, WORD.findall(name)):
+            if word in STANDARD and word not in allowed:
+                yield f"{shown(path)}:{line}: {name}: {STANDARD[word]}"
 
 
 def test_no_name_has_a_word_of_the_old_dialect() -> None:
+    others = python_files(GENERATOR, TESTS)
     assert [name for path in python_files(TEMPLATES) for name in dialect_in(path)] == []
-
-
-def worded_modules() -> list[Path]:
-    """The modules of the generator, and those that are copied, whose docstrings are read."""
-    return python_files(GENERATOR, TEMPLATES)
+    assert [name for path in others for name in dialect_in(path, AMBIGUOUS)] == []
 
 
 def verb_modules() -> list[Path]:
@@ -100,10 +112,10 @@ def verb_modules() -> list[Path]:
 
 
 def riddles_in(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """Docstrings that begin with "What", those of attributes included, with their lines."""
+    """Docstrings that begin with a pronoun, those of attributes included, with their lines."""
     for node in ast.walk(tree):
         match node:
-            case ast.Expr(value=ast.Constant(value=str(text))) if re.match(r"\s*What\b", text):
+            case ast.Expr(value=ast.Constant(value=str(text))) if PRONOUN.match(text):
                 yield node.lineno, text.strip().split("\n", 1)[0]
 
 
@@ -127,10 +139,10 @@ def participles_in(tree: ast.Module) -> Iterator[tuple[int, str]]:
                 yield node.lineno, node.name
 
 
-def test_no_docstring_begins_with_what() -> None:
+def test_no_docstring_begins_with_what_or_who() -> None:
     assert [
         f"{shown(path)}:{line}: {text}"
-        for path in worded_modules()
+        for path in hand_written()
         for line, text in riddles_in(tree_of(path))
     ] == []
 
@@ -138,7 +150,7 @@ def test_no_docstring_begins_with_what() -> None:
 def test_no_value_is_called_found() -> None:
     assert [
         f"{shown(path)}:{line}"
-        for path in worded_modules()
+        for path in hand_written()
         for line, name in defined_names(path)
         if name == "found"
     ] == []
@@ -197,13 +209,14 @@ def test_names_are_read_word_by_word(name: str, words: list[str]) -> None:
     ("source", "expected"),
     [
         ('"""What a module says."""', [1]),
+        ('class A:\n    """Who calls."""', [2]),
         ('x = 1\n"""What x is."""', [2]),
         ('def f():\n    """What f returns.\n\n    More.\n    """', [2]),
         ('def f():\n    """Whatever is left."""', []),
         ('text = "What a text says."', []),
     ],
 )
-def test_docstrings_that_begin_with_what_are_seen(source: str, expected: list[int]) -> None:
+def test_docstrings_that_begin_with_a_pronoun_are_seen(source: str, expected: list[int]) -> None:
     assert [line for line, _ in riddles_in(ast.parse(source))] == expected
 
 

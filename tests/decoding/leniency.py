@@ -16,7 +16,7 @@ ANY_OBJECT: Node = {"type": "object"}
 
 
 class Reading(NamedTuple):
-    """What the rows know about a schema.
+    """A schema, as the rows use it.
 
     Attributes:
         definitions: The definitions, as published.
@@ -42,10 +42,10 @@ class Reading(NamedTuple):
     def constants(self, name: str) -> Node:
         """The constants of a definition, with those that it takes in by `allOf`."""
         node = self.definitions.get(name, {})
-        found = _constants(node)
+        constants = _constants(node)
         for part in node.get("allOf", ()):
-            found |= _constants(part) | self.constants(_target(part))
-        return found
+            constants |= _constants(part) | self.constants(_target(part))
+        return constants
 
 
 def absent_constants(name: str, node: Node, reading: Reading) -> Node:

@@ -1,4 +1,4 @@
-"""What decodes is what the schema allows, but for the rows of one table.
+"""The package decodes what the schema allows, except for the rows of one table.
 
 The judge is `jsonschema`. A run of `nox -s history` has 100,000 cases, others a sample. A folder of
 the specification adds the newest draft, the tasks extension and the official examples.

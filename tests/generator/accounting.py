@@ -1,10 +1,11 @@
-"""What of a schema a package carries: a walk through a document and the types made of it.
+"""The parts of a schema that a package carries: a walk through a document and its types.
 
 Nothing here asks the generator what it did: keywords come from the file, types from the module.
 """
 
 from __future__ import annotations
 
+import dis
 import sys
 import types
 from collections.abc import Collection, Iterator, Mapping
@@ -140,7 +141,8 @@ class Walk:
         self, keyword: str, value: Any, kinds: list[Atom], owner: Any, pointer: str
     ) -> bool:
         if has_check(owner, pointer, "expected"):
-            return value in owner.__post_init__.__code__.co_consts
+            loaded = dis.get_instructions(owner.__post_init__)  # no constant has to be in a table
+            return any(each.opname.startswith("LOAD") and each.argval == value for each in loaded)
         metas = [each for kind in kinds for each in kind.meta]
         return any(getattr(each, CONSTRAINTS[keyword], None) == value for each in metas)
 
@@ -266,12 +268,12 @@ def member_type(kind: Any, wire: str) -> list[Atom] | None:
         return [Atom(Literal, config.tag)]
     for each in msgspec.structs.fields(kind):
         if each.encode_name == wire:
-            found = list(atoms(each.type))
-            if each.default is None and len(found) > 1:
-                found.remove(Atom(type(None)))
+            alternatives = list(atoms(each.type))
+            if each.default is None and len(alternatives) > 1:
+                alternatives.remove(Atom(type(None)))
             if each.default_factory is not NODEFAULT:
-                found.append(Atom(Literal, each.default_factory()))
-            return found
+                alternatives.append(Atom(Literal, each.default_factory()))
+            return alternatives
     return None
 
 

@@ -22,7 +22,7 @@ from mcp_protocol.client.sync_base import SyncClientBase
 from mcp_protocol.runtime.stubs import HandlersBase
 
 STUB_BASES: tuple[type[Any], ...] = (ClientBase, SyncClientBase, GroupBase, HandlersBase)
-"""What the rendered classes with a method for each message derive from."""
+"""Base classes of the rendered classes that have a method for each message."""
 
 _OWNERS = (
     *(dict, list, str, object, int, type, msgspec.Struct, pydantic.BaseModel, Struct),

@@ -175,7 +175,7 @@ def defect(rule: str) -> Callable[[Defect], Defect]:
     return registered
 
 
-def edited(method: str, edit: Callable[[Any], Any]) -> Defect:
+def edit_result(method: str, edit: Callable[[Any], Any]) -> Defect:
     """Change the result of one method."""
 
     def change(request: Any, answer: Any) -> Any:
@@ -190,7 +190,7 @@ def edited(method: str, edit: Callable[[Any], Any]) -> Defect:
     return change
 
 
-def recoded(old: int, new: Any, method: str = "") -> Defect:
+def change_code(old: int, new: Any, method: str = "") -> Defect:
     """Change the code of an error, of all methods or one."""
 
     def change(request: Any, answer: Any) -> Any:
@@ -212,8 +212,8 @@ def without(name: str) -> Callable[[Any], Any]:
     return lambda value: {key: each for key, each in value.items() if key != name}
 
 
-def served(rule_method: str, value: Any) -> Defect:
-    """Answer what should be refused."""
+def answer_anyway(rule_method: str, value: Any) -> Defect:
+    """Answer requests of a method that should be refused."""
 
     def change(request: Any, answer: Any) -> Any:
         if (
@@ -257,21 +257,21 @@ def refused_if(method: str, applies: Callable[[Any], bool], code: int) -> Defect
 def subscribing(subscribed: Message, unsubscribed: Message) -> Defect:
     """Subscriptions to resources, with some results."""
     return in_turn(
-        edited(
+        edit_result(
             "initialize",
             lambda value: {
                 **value,
                 "capabilities": {**CAPABILITIES, "resources": {"subscribe": True}},
             },
         ),
-        served("resources/subscribe", subscribed),
-        served("resources/unsubscribe", unsubscribed),
+        answer_anyway("resources/subscribe", subscribed),
+        answer_anyway("resources/unsubscribe", unsubscribed),
     )
 
 
 def with_block(block: Message) -> Defect:
     """Add a block to the content of the tool's results."""
-    return edited(
+    return edit_result(
         "tools/call",
         lambda value: (
             value if value.get("isError") else {**value, "content": [*value["content"], block]}
@@ -280,36 +280,40 @@ def with_block(block: Message) -> Defect:
 
 
 DEFECTS |= {
-    "jsonrpc.code-parse-error": recoded(-32700, -32603),
-    "jsonrpc.code-invalid-request": recoded(-32600, -32099),
-    "jsonrpc.code-method-not-found": recoded(-32601, -32602, "mcpgen/no-such-method"),
-    "jsonrpc.code-invalid-params": recoded(-32602, -32603, "tools/call"),
-    "ping.answered": edited("ping", lambda value: {"pong": True}),
-    "lifecycle.initialize-result": edited("initialize", lambda value: {**value, "instructions": 5}),
-    "lifecycle.implementation-full": edited(
+    "jsonrpc.code-parse-error": change_code(-32700, -32603),
+    "jsonrpc.code-invalid-request": change_code(-32600, -32099),
+    "jsonrpc.code-method-not-found": change_code(-32601, -32602, "mcpgen/no-such-method"),
+    "jsonrpc.code-invalid-params": change_code(-32602, -32603, "tools/call"),
+    "ping.answered": edit_result("ping", lambda value: {"pong": True}),
+    "lifecycle.initialize-result": edit_result(
+        "initialize", lambda value: {**value, "instructions": 5}
+    ),
+    "lifecycle.implementation-full": edit_result(
         "initialize", lambda value: {**value, "serverInfo": {"name": "raw"}}
     ),
-    "capabilities.server-set-2025-11": edited(
+    "capabilities.server-set-2025-11": edit_result(
         "initialize",
         lambda value: {**value, "capabilities": {**CAPABILITIES, "tools": {"listChanged": 1}}},
     ),
-    "tools.list-result-shape": edited("tools/list", lambda value: {**value, "nextCursor": 5}),
-    "tools.name-and-schema-required": edited("tools/list", tool(description=5)),
-    "tools.input-schema-root-object": edited("tools/list", tool(inputSchema={"type": "string"})),
-    "tools.input-schema-property-objects": edited(
+    "tools.list-result-shape": edit_result("tools/list", lambda value: {**value, "nextCursor": 5}),
+    "tools.name-and-schema-required": edit_result("tools/list", tool(description=5)),
+    "tools.input-schema-root-object": edit_result(
+        "tools/list", tool(inputSchema={"type": "string"})
+    ),
+    "tools.input-schema-property-objects": edit_result(
         "tools/list", tool(inputSchema={"type": "object", "properties": {"city": True}})
     ),
-    "tools.output-schema-root-object": edited(
+    "tools.output-schema-root-object": edit_result(
         "tools/list", tool(outputSchema={"required": ["degrees"]})
     ),
-    "json-schema.schema-valid": edited(
+    "json-schema.schema-valid": edit_result(
         "tools/list",
         tool(inputSchema={"type": "object", "properties": {"city": {"type": "objekt"}}}),
     ),
-    "tools.name-charset": edited("tools/list", tool(name="measure it", annotations={})),
-    "tools.name-length": edited("tools/list", tool(name="m" * 129, annotations={})),
-    "tools.name-unique": edited("tools/list", lambda value: {"tools": value["tools"] * 2}),
-    "tools.output-conforms": edited(
+    "tools.name-charset": edit_result("tools/list", tool(name="measure it", annotations={})),
+    "tools.name-length": edit_result("tools/list", tool(name="m" * 129, annotations={})),
+    "tools.name-unique": edit_result("tools/list", lambda value: {"tools": value["tools"] * 2}),
+    "tools.output-conforms": edit_result(
         "tools/call",
         lambda value: (
             value
@@ -320,11 +324,11 @@ DEFECTS |= {
             }
         ),
     ),
-    "tools.call-result-content-required": edited(
+    "tools.call-result-content-required": edit_result(
         "tools/call",
         lambda value: {**value, "isError": "yes"} if "structuredContent" in value else value,
     ),
-    "content.text-shape": edited(
+    "content.text-shape": edit_result(
         "tools/call",
         lambda value: (
             value
@@ -332,57 +336,59 @@ DEFECTS |= {
             else {**value, "content": [*value["content"], {"type": "text"}]}
         ),
     ),
-    "content.structured-text-fallback": edited(
+    "content.structured-text-fallback": edit_result(
         "tools/call",
         lambda value: {**value, "content": []} if "structuredContent" in value else value,
     ),
-    "tools.input-validation-is-execution-error": edited("tools/call", without("isError")),
-    "resources.list-result-shape": edited(
+    "tools.input-validation-is-execution-error": edit_result("tools/call", without("isError")),
+    "resources.list-result-shape": edit_result(
         "resources/list", lambda value: {**value, "nextCursor": 5}
     ),
-    "resources.uri-and-name-required": edited(
+    "resources.uri-and-name-required": edit_result(
         "resources/list",
         lambda value: {"resources": [without("name")(each) for each in value["resources"]]},
     ),
-    "resources.uri-unique": edited(
+    "resources.uri-unique": edit_result(
         "resources/list", lambda value: {"resources": value["resources"] * 2}
     ),
-    "resources.templates-result-shape": edited(
+    "resources.templates-result-shape": edit_result(
         "resources/templates/list", lambda value: {**value, "nextCursor": 5}
     ),
-    "resources.templates-rfc6570": edited(
+    "resources.templates-rfc6570": edit_result(
         "resources/templates/list",
         lambda value: {"resourceTemplates": [{"uriTemplate": "raw://{city", "name": "x"}]},
     ),
-    "resources.read-result-shape": edited("resources/read", lambda value: {"contents": {}}),
-    "resources.contents-text-or-blob": edited(
+    "resources.read-result-shape": edit_result("resources/read", lambda value: {"contents": {}}),
+    "resources.contents-text-or-blob": edit_result(
         "resources/read", lambda value: {"contents": [{"uri": "raw://now"}]}
     ),
-    "resources.binary-encoded": edited(
+    "resources.binary-encoded": edit_result(
         "resources/read", lambda value: {"contents": [{"uri": "raw://map", "blob": "%"}]}
     ),
-    "resources.not-found-32002": recoded(-32002, -32602),
-    "resources.subscribe-flag-legacy": served("resources/subscribe", {}),
-    "prompts.list-result-shape": edited("prompts/list", lambda value: {**value, "nextCursor": 5}),
-    "prompts.name-required": edited(
+    "resources.not-found-32002": change_code(-32002, -32602),
+    "resources.subscribe-flag-legacy": answer_anyway("resources/subscribe", {}),
+    "prompts.list-result-shape": edit_result(
+        "prompts/list", lambda value: {**value, "nextCursor": 5}
+    ),
+    "prompts.name-required": edit_result(
         "prompts/list", lambda value: {"prompts": [*value["prompts"], {"title": "no name"}]}
     ),
-    "prompts.get-result-shape": edited(
+    "prompts.get-result-shape": edit_result(
         "prompts/get", lambda value: {"messages": [{"role": "system"}]}
     ),
-    "completion.result-shape": edited(
+    "completion.result-shape": edit_result(
         "completion/complete", lambda value: {"completion": {"values": [5]}}
     ),
-    "completion.max-100-values": edited(
+    "completion.max-100-values": edit_result(
         "completion/complete", lambda value: {"completion": {"values": ["x"] * 101}}
     ),
-    "logging.invalid-level-error": recoded(-32602, -32603, "logging/setLevel"),
-    "pagination.next-cursor-if-more": edited(
+    "logging.invalid-level-error": change_code(-32602, -32603, "logging/setLevel"),
+    "pagination.next-cursor-if-more": edit_result(
         "prompts/list", lambda value: {**value, "nextCursor": None}
     ),
     "content.structured-object": in_turn(
-        edited("tools/list", lambda value: {"tools": [without("outputSchema")(TOOLS[0])]}),
-        edited(
+        edit_result("tools/list", lambda value: {"tools": [without("outputSchema")(TOOLS[0])]}),
+        edit_result(
             "tools/call",
             lambda value: (
                 value
@@ -391,10 +397,10 @@ DEFECTS |= {
             ),
         ),
     ),
-    "lifecycle.implementation-title": edited(
+    "lifecycle.implementation-title": edit_result(
         "initialize", lambda value: {**value, "serverInfo": {**INFO, "title": 5}}
     ),
-    "capabilities.server-set-2025": edited(
+    "capabilities.server-set-2025": edit_result(
         "initialize",
         lambda value: {**value, "capabilities": {**CAPABILITIES, "completions": 1}},
     ),
@@ -421,21 +427,21 @@ DEFECTS |= {
     "progress.token-type": refused_if(
         "ping", lambda params: params.get("_meta", {}).get("progressToken") == 0, -32602
     ),
-    "pagination.invalid-cursor-error": served("tools/list", {"tools": TOOLS}),
+    "pagination.invalid-cursor-error": answer_anyway("tools/list", {"tools": TOOLS}),
     "resources.subscribe-request": subscribing({"subscribed": True}, {}),
     "resources.unsubscribe-request": subscribing({}, {"subscribed": False}),
-    "logging.declare-capability-initialize": edited(
+    "logging.declare-capability-initialize": edit_result(
         "initialize",
         lambda value: {**value, "capabilities": without("logging")(CAPABILITIES)},
     ),
     "completion.unsupported-error": in_turn(
-        edited(
+        edit_result(
             "initialize",
             lambda value: {**value, "capabilities": without("completions")(CAPABILITIES)},
         ),
-        recoded(-32601, -32602, "completion/complete"),
+        change_code(-32601, -32602, "completion/complete"),
     ),
-    "jsonrpc.code-method-ungated": edited(
+    "jsonrpc.code-method-ungated": edit_result(
         "initialize", lambda value: {**value, "capabilities": without("prompts")(CAPABILITIES)}
     ),
 }
@@ -553,13 +559,13 @@ def offer_the_newest_alone(request: Any, answer: Any) -> Any:
     return answer
 
 
-DEFECTS["unsafe"] = edited("tools/list", tool(annotations={}))
+DEFECTS["unsafe"] = edit_result("tools/list", tool(annotations={}))
 
 BY_LINE: dict[str, Callable[[Any], bytes]] = {
     "stdio.no-embedded-newline": lambda answer: json.dumps(answer, indent=1).encode(),
     "stdio.stdout-only-messages": lambda answer: json.dumps(answer).encode() + b"\nanswered!",
 }
-"""What breaks a rule of lines: how an answer to `ping` is written."""
+"""Encoders of the answer to `ping`, each of which breaks a rule of lines."""
 
 
 CHANGED: Message = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
@@ -591,23 +597,34 @@ BEFORE: dict[str, tuple[str, Message]] = {
         {**CHANGED, "method": "notifications/message", "params": {"level": "info", "data": 1}},
     ),
 }
-"""What breaks a rule of messages: one that is sent before the answer to a method."""
+"""Messages that break a rule when they are sent before the answer to a method."""
+
+
+def responding(name: str) -> Callable[[bytes], list[bytes]]:
+    """A server that has read nothing yet: gives the lines that it writes for one that it reads."""
+    server = RawServer(name)
+    method, early = BEFORE.get(name, ("", {}))
+
+    def respond(line: bytes) -> list[bytes]:
+        answer = server.answer(line)
+        before = bool(method) and f'"{method}"'.encode() in line
+        written = [json.dumps(early).encode()] if before else []
+        if answer is not None:
+            write = BY_LINE.get(name) if b'"ping"' in line else None
+            written += (write(answer) if write else json.dumps(answer).encode()).split(b"\n")
+        return written
+
+    return respond
 
 
 def main() -> None:
     """Serve over stdio."""
     name, seconds = sys.argv[1], float([*sys.argv, "0"][2])
-    server = RawServer(name)
+    respond = responding(name)
     for line in sys.stdin.buffer:
-        answer = server.answer(line)
-        method, early = BEFORE.get(name, ("", {}))
-        if method and f'"{method}"'.encode() in line:
-            print(json.dumps(early), flush=True)
-        if answer is not None:
-            write = BY_LINE.get(name) if b'"ping"' in line else None
-            sys.stdout.buffer.write(
-                (write or (lambda each: json.dumps(each).encode()))(answer) + b"\n"
-            )
+        written = respond(line)
+        if written:
+            sys.stdout.buffer.write(b"\n".join(written) + b"\n")
             sys.stdout.buffer.flush()
             threading.Event().wait(seconds)
     if name == "lifecycle.shutdown-by-transport":

@@ -174,7 +174,7 @@ class Handler(BaseHTTPRequestHandler):
 
 
 class Listening(Handler):
-    """The same, with subscriptions."""
+    """A handler that serves subscriptions, too."""
 
     def answer(self, request: Any) -> None:
         """Answer a JSON value, or open a stream of changes."""

@@ -18,7 +18,7 @@ from generator.checked_servers import (
     Defect,
     Message,
     Refused,
-    edited,
+    edit_result,
     refused_if,
     without,
 )
@@ -93,7 +93,7 @@ def answer(request: Any) -> Message | None:
     return {"jsonrpc": "2.0", "id": request["id"], "result": value}
 
 
-def accepted(applies: Callable[[Any], bool]) -> Defect:
+def accept_requests(applies: Callable[[Any], bool]) -> Defect:
     """Serve requests that should be refused, by their method and params."""
 
     def change(request: Any, answered: Any) -> Any:
@@ -172,15 +172,15 @@ def keep_the_version(request: Any, answered: Any) -> Any:
 
 
 DEFECTS: dict[str, Defect] = {
-    "discover.result-shape": edited(
+    "discover.result-shape": edit_result(
         "server/discover", lambda value: {**value, "supportedVersions": [5, REVISION]}
     ),
-    "discover.server-info": edited("server/discover", without("_meta")),
-    "capabilities.server-set-2026": edited(
+    "discover.server-info": edit_result("server/discover", without("_meta")),
+    "capabilities.server-set-2026": edit_result(
         "server/discover",
         lambda value: {**value, "capabilities": {**CAPABILITIES, "prompts": 1}},
     ),
-    "lifecycle.implementation-full": edited(
+    "lifecycle.implementation-full": edit_result(
         "server/discover",
         lambda value: {**value, "_meta": {f"{PREFIX}serverInfo": {"name": "raw"}}},
     ),
@@ -194,43 +194,45 @@ DEFECTS: dict[str, Defect] = {
         if meta_of(request) and not {VERSION, CAPABLE} <= {*meta_of(request)}
         else answered
     ),
-    "meta.result-server-info": edited("tools/list", without("_meta")),
+    "meta.result-server-info": edit_result("tools/list", without("_meta")),
     "versioning.unsupported-error": forget_supported,
-    "ping.removed": accepted(lambda request: request.get("method") == "ping"),
-    "logging.set-level-removed": accepted(
+    "ping.removed": accept_requests(lambda request: request.get("method") == "ping"),
+    "logging.set-level-removed": accept_requests(
         lambda request: request.get("method") == "logging/setLevel"
     ),
-    "resources.subscribe-method-removed": accepted(
+    "resources.subscribe-method-removed": accept_requests(
         lambda request: request.get("method") == "resources/subscribe"
     ),
     "jsonrpc.request-id-unique-in-flight": refuse_after,
-    "tools.list-result-shape-2026": edited("tools/list", without("resultType")),
-    "resources.list-result-shape-2026": edited("resources/list", without("resultType")),
-    "resources.templates-result-shape-2026": edited(
+    "tools.list-result-shape-2026": edit_result("tools/list", without("resultType")),
+    "resources.list-result-shape-2026": edit_result("resources/list", without("resultType")),
+    "resources.templates-result-shape-2026": edit_result(
         "resources/templates/list", without("resultType")
     ),
-    "prompts.list-result-shape-2026": edited("prompts/list", without("resultType")),
-    "resources.read-result-shape-2026": edited("resources/read", without("resultType")),
-    "prompts.get-result-shape": edited("prompts/get", without("resultType")),
-    "completion.result-shape": edited("completion/complete", without("resultType")),
-    "tools.call-result-content-required": edited("tools/call", without("resultType")),
-    "tools.list-deterministic-order": edited("tools/list", another_order),
+    "prompts.list-result-shape-2026": edit_result("prompts/list", without("resultType")),
+    "resources.read-result-shape-2026": edit_result("resources/read", without("resultType")),
+    "prompts.get-result-shape": edit_result("prompts/get", without("resultType")),
+    "completion.result-shape": edit_result("completion/complete", without("resultType")),
+    "tools.call-result-content-required": edit_result("tools/call", without("resultType")),
+    "tools.list-deterministic-order": edit_result("tools/list", another_order),
     "resources.not-found-32602": refused_if(
         "resources/read", lambda params: "no-such" in str(params.get("uri")), -32603
     ),
     "logging.invalid-level-error-2026": lambda request, answered: (
         error(request, -32600) if meta_of(request).get(LEVEL) == "verbose" else answered
     ),
-    "caching.hints-required": edited("tools/list", without("ttlMs")),
-    "caching.ttl-integer-ms": edited("tools/list", lambda value: {**value, "ttlMs": 0.5}),
-    "caching.ttl-non-negative": edited("tools/list", lambda value: {**value, "ttlMs": -1}),
-    "caching.scope-values": edited("tools/list", lambda value: {**value, "cacheScope": "shared"}),
+    "caching.hints-required": edit_result("tools/list", without("ttlMs")),
+    "caching.ttl-integer-ms": edit_result("tools/list", lambda value: {**value, "ttlMs": 0.5}),
+    "caching.ttl-non-negative": edit_result("tools/list", lambda value: {**value, "ttlMs": -1}),
+    "caching.scope-values": edit_result(
+        "tools/list", lambda value: {**value, "cacheScope": "shared"}
+    ),
     "jsonrpc.code-reserved-range": unknown_tool_is(-32050),
     "jsonrpc.code-32042-not-emitted": unknown_tool_is(-32042),
     "jsonrpc.code-legacy-range-unused": unknown_tool_is(-32001),
     "lifecycle.no-handshake": refuse_before_discovery,
     "versioning.per-request-decision": keep_the_version,
-    "versioning.modern-only-rejects-initialize": accepted(
+    "versioning.modern-only-rejects-initialize": accept_requests(
         lambda request: request.get("method") == "initialize"
     ),
     "versioning.modern-only-names-versions": lambda request, answered: (
@@ -239,7 +241,7 @@ DEFECTS: dict[str, Defect] = {
         else answered
     ),
 }
-"""What breaks one rule, on each transport."""
+"""Changes of a response that break one rule, on each transport."""
 
 BEFORE: dict[str, tuple[str, Message]] = {
     "stdio.server-message-kinds": ("server/discover", CHANGED),
@@ -249,23 +251,34 @@ BEFORE: dict[str, tuple[str, Message]] = {
         {**CHANGED, "method": "notifications/message", "params": {"level": "info", "data": 1}},
     ),
 }
-"""What breaks a rule of messages: one that is sent before the answer to a method."""
+"""Messages that break a rule when they are sent before the answer to a method."""
 
 
-def main() -> None:
-    """Serve over stdio."""
-    name = sys.argv[1]
+def responding(name: str) -> Callable[[bytes], list[bytes]]:
+    """A server that has read nothing yet: gives the lines that it writes for one that it reads."""
     method, early = BEFORE.get(name, ("", {}))
-    for line in sys.stdin.buffer:
+    _used.clear()
+
+    def respond(line: bytes) -> list[bytes]:
         try:
             request = json.loads(line)
             answered = answer(request)
         except ValueError:
             request, answered = None, error(None, -32700)
         answered = DEFECTS[name](request, answered) if name in DEFECTS else answered
-        if method and meta_of(request) and request["method"] == method:
-            print(json.dumps(early), flush=True)
-        if answered is not None:
-            print(json.dumps(answered), flush=True)
+        before = bool(method) and bool(meta_of(request)) and request["method"] == method
+        written = [early] if before else []
+        return [json.dumps(each).encode() for each in (*written, answered) if each is not None]
+
+    return respond
+
+
+def main() -> None:
+    """Serve over stdio."""
+    name = sys.argv[1]
+    respond = responding(name)
+    for line in sys.stdin.buffer:
+        for written in respond(line):
+            print(written.decode(), flush=True)
     if name == "stdio.shutdown-server-on-eof":
         threading.Event().wait()

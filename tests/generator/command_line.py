@@ -13,7 +13,7 @@ from mcpgen import cli
 
 
 class Done(NamedTuple):
-    """What a command left behind."""
+    """The exit code and the output of a command."""
 
     code: object
     out: str

@@ -45,10 +45,10 @@ def facts_with(table: str, **values: Any) -> Facts:
 
 
 def changes(old: Protocol, new: Protocol) -> tuple[Change, ...]:
-    """What changes from one to another."""
+    """The changes from one protocol to another."""
     return diff.compare(old, new).changes
 
 
-def found(old: Protocol, new: Protocol) -> list[tuple[str, str]]:
+def rule_places(old: Protocol, new: Protocol) -> list[tuple[str, str]]:
     """The rules and places of what changes."""
     return [(change.rule.id, change.place) for change in changes(old, new)]

@@ -284,12 +284,12 @@ CHANGES: tuple[Change, ...] = (
 )
 
 
-def drafted(name: str, changes: list[tuple[Change, str]]) -> Draft:
+def change_revision(name: str, changes: list[tuple[Change, str]]) -> Draft:
     """A known revision with some changes."""
-    return changed((schema.entry(name).folder / "schema.json").read_text(), changes)
+    return change_schema((schema.entry(name).folder / "schema.json").read_text(), changes)
 
 
-def changed(text: str, changes: list[tuple[Change, str]]) -> Draft:
+def change_schema(text: str, changes: list[tuple[Change, str]]) -> Draft:
     """A schema with some changes."""
     document = json.loads(text)
     definitions = document.get("$defs") or document["definitions"]
@@ -299,7 +299,7 @@ def changed(text: str, changes: list[tuple[Change, str]]) -> Draft:
     return draft
 
 
-def saved(draft: Draft, folder: str | Path) -> Path:
+def save_draft(draft: Draft, folder: str | Path) -> Path:
     """A draft as a file."""
     path = Path(folder, "schema.json")
     path.write_text(json.dumps({"$defs": draft.definitions}))

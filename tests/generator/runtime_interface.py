@@ -1,4 +1,4 @@
-"""What packages on an installed runtime use of it: names of modules, and members of classes."""
+"""The runtime's interface to packages that use it installed: module names and class members."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def installed(
 
 @cache
 def all_used() -> Mapping[str, set[str]]:
-    """What packages of all revisions use, with each feature and without."""
+    """Names that packages use, for all revisions, with each feature and without."""
     used: dict[str, set[str]] = {}
     for features in ((), ("all",)):
         for revisions in (NAMES, *((name,) for name in NAMES)):

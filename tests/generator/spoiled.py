@@ -225,7 +225,7 @@ def spoiled_docs(texts: Texts) -> Docs:
     )
 
 
-def built(texts: Texts, folder: Path, package: str) -> dict[str, str]:
+def build_files(texts: Texts, folder: Path, package: str) -> dict[str, str]:
     """The files of a package with these texts."""
     path = folder / f"{package}.json"
     path.write_text(json.dumps(document(texts)), encoding="utf-8")
@@ -245,7 +245,7 @@ def shape(source: str) -> tuple[str, ...]:
 
 
 @contextmanager
-def imported(files: Mapping[str, str], folder: Path, package: str) -> Iterator[ModuleType]:
+def import_package(files: Mapping[str, str], folder: Path, package: str) -> Iterator[ModuleType]:
     """The package, written and imported as a whole, while the canary is there."""
     for path, text in files.items():
         output_path = folder / package / path
@@ -267,6 +267,6 @@ def imported(files: Mapping[str, str], folder: Path, package: str) -> Iterator[M
 
 
 def canary() -> list[int]:
-    """What ran and should not have."""
-    found: list[int] = getattr(builtins, CANARY)
-    return found
+    """The list of foreign code that ran and should not have."""
+    runs: list[int] = getattr(builtins, CANARY)
+    return runs

@@ -30,7 +30,7 @@ def published(name: str) -> dict[str, Any]:
 
 
 def spec_of(document: dict[str, Any], folder: Path) -> tuple[RevisionSpec, str]:
-    """What a document becomes, and the revision that it is nearest to."""
+    """The revision that a document becomes, and the name of the one that it is nearest to."""
     path = folder / "draft.json"
     path.write_text(json.dumps(document))
     source = schema_sources.of_file(path)

@@ -40,7 +40,7 @@ def text_changed(directory: Path, path: str, text: str) -> None:
 
 
 def reasons(report: Report) -> list[str]:
-    """Which of the four reasons a report gives."""
+    """Names of the reasons, of four, that a report gives."""
     given = {
         "schema": report.schema_changed,
         "generator": report.generator_changed,

@@ -41,8 +41,8 @@ def findings(*outcomes: Outcome, name: str = "n*", **lost: str) -> Findings:
 
 
 def test_broken_rules_are_text_errors_first_once_for_all() -> None:
-    found = findings(*OUTCOMES, r="it ended")
-    lines = report.text(found, verbose=False).splitlines()
+    result = findings(*OUTCOMES, r="it ended")
+    lines = report.text(result, verbose=False).splitlines()
     assert lines == [
         f"error: a.must: MUST in {OLD}, {NEW}",
         f"  {' '.join(['One'] * 24)}",
@@ -59,23 +59,23 @@ def test_broken_rules_are_text_errors_first_once_for_all() -> None:
         "",
         "given up: r: it ended",
     ]
-    assert report.text(found, verbose=True).splitlines() == [
+    assert report.text(result, verbose=True).splitlines() == [
         *lines[:-1],
         f"passed: {OLD}: a.should",
         f"not applicable: {OLD}: a.should: w",
         lines[-1],
     ]
     numbers = "1 checks passed, 1 not applicable, 1 rules broken as errors, 1 as warnings"
-    assert report.summary(found) == f"n*, stdio, {OLD}, {NEW}: 2 rules, {numbers}"
+    assert report.summary(result) == f"n*, stdio, {OLD}, {NEW}: 2 rules, {numbers}"
     assert report.summary(findings(name="")).startswith(f"stdio, {OLD}, {NEW}: 0 rules")
 
 
 def test_findings_are_a_page_of_markdown() -> None:
-    found = findings(*OUTCOMES, r="it_ended")
-    assert report.markdown(found).splitlines() == [
+    result = findings(*OUTCOMES, r="it_ended")
+    assert report.markdown(result).splitlines() == [
         "# n\\*",
         "",
-        report.summary(found).replace("*", "\\*"),
+        report.summary(result).replace("*", "\\*"),
         "",
         "| Severity | Rule | Revisions | Expected | Got |",
         "| --- | --- | --- | --- | --- |",

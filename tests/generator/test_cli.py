@@ -26,7 +26,7 @@ OLDEST, NEWEST = schema.revisions()[0].name, schema.revisions()[-1].name
 
 @pytest.fixture(autouse=True)
 def width(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is shown does not depend on the terminal of whoever runs the tests."""
+    """Fix the width of the terminal, so that output is the same for whoever runs the tests."""
     monkeypatch.setenv("COLUMNS", "100")
 
 
@@ -517,11 +517,11 @@ def test_generating_and_updating_report_as_json(tmp_path: Path) -> None:
 def test_a_check_reports_as_json_and_keeps_its_exit_code(package: Path) -> None:
     (package / "errors.py").write_text("mine = 1\n")
     ended = run("check", package, "--json")
-    found = json.loads(ended.out)
+    report = json.loads(ended.out)
     assert ended.code == 1
-    assert found["up_to_date"] is False
-    assert found["edited"] == found["differing"] == ["errors.py"]
-    assert "-mine = 1" in found["diff"]
+    assert report["up_to_date"] is False
+    assert report["edited"] == report["differing"] == ["errors.py"]
+    assert "-mine = 1" in report["diff"]
 
 
 def test_the_list_is_json_too() -> None:

@@ -1,4 +1,4 @@
-"""Which modules are needed, and in which order their texts are made."""
+"""The closure of modules: which are needed, and in which order their texts are made."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ MODULES = {
 
 @pytest.mark.parametrize("late", [(), ("slow.py",)])
 def test_what_is_imported_is_needed(late: tuple[str, ...]) -> None:
-    found = closure.needed_files(["start.py"], MODULES, MODULES.__getitem__, late)
-    assert found == {path: text for path, text in MODULES.items() if path != "other.py"}
+    files = closure.needed_files(["start.py"], MODULES, MODULES.__getitem__, late)
+    assert files == {path: text for path, text in MODULES.items() if path != "other.py"}
 
 
 def test_a_slow_file_comes_after_all_that_are_surely_needed() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from generator.test_fitting import definitions_of, fitted, saved
+from generator.test_fitting import definitions_of, fit_facts, save_schema
 from mcpgen import schema
 from mcpgen.errors import SchemaError
 from mcpgen.model import core_check, schema_facts, schema_sources
@@ -32,13 +32,13 @@ def renamed(name: str, old: str, new: str) -> dict[str, Any]:
 
 
 def spec_of(folder: Path, definitions: Any, stated: str = "") -> tuple[RevisionSpec, str]:
-    """What a package is made from, with a facts file of this text, and the nearest revision."""
-    path, file = saved(folder, definitions), folder / "own.toml"
+    """The revision of definitions with a facts file of this text, and the nearest one's name."""
+    path, file = save_schema(folder, definitions), folder / "own.toml"
     file.write_text(stated)
     source = schema_sources.of_file(path, file if stated else None)
     loaded = schema_sources.load(source, errata=True)
-    found = schema_facts.facts_for(loaded, source.base, file if stated else None)
-    return pipeline.revision_spec(loaded, found.facts, docs.load()), source.base
+    fit = schema_facts.facts_for(loaded, source.base, file if stated else None)
+    return pipeline.revision_spec(loaded, fit.facts, docs.load()), source.base
 
 
 def checked(folder: Path, definitions: Any, stated: str = "") -> list[str]:
@@ -51,7 +51,7 @@ def checked(folder: Path, definitions: Any, stated: str = "") -> list[str]:
 
 def generated(folder: Path, definitions: Any, *parts: str) -> dict[str, str]:
     """The files of a package of some parts."""
-    source = schema_sources.of_file(saved(folder, definitions))
+    source = schema_sources.of_file(save_schema(folder, definitions))
     request = BuildRequest("pkg", (source,), selection=Selection(parts))
     return pipeline.build(request, form=dict)
 
@@ -63,14 +63,12 @@ def generated(folder: Path, definitions: Any, *parts: str) -> dict[str, str]:
 def test_a_renamed_result_is_found_by_its_members(
     name: str, old: str, method: str, tmp_path: Path
 ) -> None:
-    found = fitted(tmp_path, renamed(name, old, "Outcome"))
+    fit = fit_facts(tmp_path, renamed(name, old, "Outcome"))
     if name != STATELESS:  # there the schema has the result of each request by name
-        assert found.facts.results.client[method][0] == "Outcome"
-        (guess,) = (each for each in found.guesses if each.pointer.startswith("/results"))
+        assert fit.facts.results.client[method][0] == "Outcome"
+        (guess,) = (each for each in fit.guesses if each.pointer.startswith("/results"))
         assert guess.why == f"it has the members of {old}"
-    assert found.facts.behaviour.structured_content == (
-        facts.load(name).behaviour.structured_content
-    )
+    assert fit.facts.behaviour.structured_content == (facts.load(name).behaviour.structured_content)
 
 
 @pytest.mark.parametrize("name", NAMES)

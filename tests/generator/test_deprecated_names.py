@@ -35,7 +35,7 @@ def older(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def updated(older: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
-    """That package after an update, imported."""
+    """The older package after an update, imported."""
     assert run("update", "-q", "older_pkg").code == 0
     monkeypatch.syspath_prepend(older.parent)
     yield importlib.import_module("older_pkg")

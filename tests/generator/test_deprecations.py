@@ -1,4 +1,4 @@
-"""What a schema marks as deprecated: `mcpgen diff` shows it, and the structure stays as it is."""
+"""Deprecations in a schema: `mcpgen diff` shows them, and the structure stays as it is."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ PLAIN = schema.load(NEWEST, errata=False).definitions
 
 def marked(old: str, new: str) -> list[tuple[str, str, tuple[str, ...]]]:
     """The deprecations that a comparison shows, with those whom they concern."""
-    found = diff.compare(*diff.load(old, new)).changes
+    changes = diff.compare(*diff.load(old, new)).changes
     return [
         (change.rule.id, change.place, change.affected_parties)
-        for change in found
+        for change in changes
         if change.rule.category == "DEPRECATION"
     ]
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
 from generator.command_line import run
-from generator.test_fitting import definitions_of, saved
+from generator.test_fitting import definitions_of, save_schema
 from mcpgen import __version__, cli, schema
 from mcpgen.package import manifest, overrides
 from mcpgen.project import advisories
@@ -21,9 +22,9 @@ def doctor(*words: object) -> Result:
 
 
 def findings(folder: Path) -> dict[str, dict[str, str]]:
-    """What it finds, by subject."""
-    found = json.loads(doctor(folder, "--json").output)["findings"]
-    return {finding["subject"]: finding for finding in found}
+    """Findings of `mcpgen doctor`, by subject."""
+    rows = json.loads(doctor(folder, "--json").output)["findings"]
+    return {finding["subject"]: finding for finding in rows}
 
 
 def test_an_installation_that_works_is_ok_in_every_line(tmp_path: Path) -> None:
@@ -34,6 +35,38 @@ def test_an_installation_that_works_is_ok_in_every_line(tmp_path: Path) -> None:
     assert {line.partition(":")[0] for line in lines} <= {"ok", "missing"}
     for row in schema.revisions():
         assert any(line.startswith(f"ok: revision {row.name}: ") for line in lines)
+
+
+METADATA = f"""Metadata-Version: 2.1
+Name: mcpgen
+Version: {__version__}
+Provides-Extra: web
+Requires-Dist: click>=999
+Requires-Dist: jinja2>=1
+Requires-Dist: no-such-distribution>=1
+Requires-Dist: another-such>=2; extra == "web"
+Requires-Dist: of-another-system; sys_platform == "no-such"
+"""
+
+
+def test_each_requirement_that_does_not_fit_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / f"mcpgen-{__version__}.dist-info"
+    place.mkdir()
+    (place / "METADATA").write_text(METADATA)
+    monkeypatch.syspath_prepend(tmp_path)
+    found = findings(tmp_path)
+    states = {name: (each["state"], each["advice"]) for name, each in found.items()}
+    assert states["click"] == ("wrong", "pip install 'click>=999'")
+    assert found["click"]["text"] == f"{version('click')}, expected >=999"
+    assert (states["jinja2"], found["jinja2"]["text"]) == (("ok", ""), version("jinja2"))
+    advice = "pip install 'no-such-distribution>=1'"
+    assert states["no-such-distribution"] == ("wrong", advice)
+    assert found["no-such-distribution"]["text"] == "not installed"
+    assert states["another-such"] == ("missing", "pip install 'another-such>=2'")
+    assert found["another-such"]["text"] == "not installed, needed for web"
+    assert "of-another-system" not in found
 
 
 def test_quiet_shows_only_what_is_not_ok(tmp_path: Path, package: Path) -> None:
@@ -79,8 +112,10 @@ def test_each_template_of_another_version_is_named(
     assert run(*words, "-o", "pkg").code == 0
     for name in names:
         (Path("mine") / overrides.ORIGINALS / name).write_text("of an older mcpgen")
-    found = findings(Path())
-    wrong = {subject: finding for subject, finding in found.items() if finding["state"] == "wrong"}
+    by_subject = findings(Path())
+    wrong = {
+        subject: finding for subject, finding in by_subject.items() if finding["state"] == "wrong"
+    }
     assert wrong.keys() == {f"template mine/{name}" for name in names}
     for name in names:
         assert wrong[f"template mine/{name}"]["advice"] == (
@@ -123,7 +158,7 @@ def test_a_package_of_revisions_of_the_projects_own_is_ok(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    file = saved(tmp_path, definitions_of(schema.latest().name))
+    file = save_schema(tmp_path, definitions_of(schema.latest().name))
     run("schema", "add", str(file), "--revision", "2027-01-15", "--schemas", "own")
     settings = 'output = "pkg"\nrevisions = ["2027-01-15"]\nparts = ["types"]\n'
     Path("pyproject.toml").write_text(f'[tool.mcpgen]\n{settings}schemas_dir = "own"\n')
@@ -135,9 +170,9 @@ def test_a_package_of_revisions_of_the_projects_own_is_ok(
 
 def test_a_broken_manifest_is_one_finding_among_others(tmp_path: Path, package: Path) -> None:
     (package / manifest.NAME).write_text("[]")
-    found = findings(tmp_path)
-    assert found[f"package {package}"]["state"] == "wrong"
-    assert found["mcpgen"]["state"] == "ok"
+    by_subject = findings(tmp_path)
+    assert by_subject[f"package {package}"]["state"] == "wrong"
+    assert by_subject["mcpgen"]["state"] == "ok"
 
 
 def test_folders_of_environments_are_not_searched(tmp_path: Path, package: Path) -> None:
@@ -158,8 +193,8 @@ def test_a_schema_that_is_damaged_is_found(tmp_path: Path, monkeypatch: pytest.M
         place.mkdir() if path.is_dir() else place.write_bytes(path.read_bytes())
     (copy / newest.name / "schema.json").write_text("{}")
     monkeypatch.setattr(paths, "schema_dir", lambda: copy)
-    found = findings(tmp_path / "none")
-    assert found[f"revision {newest.name}"]["state"] == "wrong"
+    by_subject = findings(tmp_path / "none")
+    assert by_subject[f"revision {newest.name}"]["state"] == "wrong"
 
 
 ROW = """

@@ -1,4 +1,4 @@
-"""What the specification's own lists of changes name, against what `mcpgen diff` shows.
+"""The specification's own lists of changes, against the changes that `mcpgen diff` shows.
 
 Source: changelog.mdx of each revision, item by item in `specification_changes.toml`.
 """

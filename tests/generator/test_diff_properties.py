@@ -58,7 +58,7 @@ def objects(draw: st.DrawFn) -> dict[str, Any]:
 
 @st.composite
 def definitions(draw: st.DrawFn) -> dict[str, Any]:
-    """What of a protocol differs: types, params, a result, and which methods there are."""
+    """Definitions that vary: types, params, a result, and the set of methods."""
     changed: dict[str, Any] = {name: draw(objects()) for name in TYPES}
     changed |= {name: draw(objects()) for name in ("PaintRequestParams", "PaintResult")}
     methods = draw(st.sets(st.sampled_from(("Scrub", "Scrape", "Sand")), max_size=2))
@@ -154,7 +154,7 @@ def test_renaming_back_what_was_renamed_leaves_no_change(
 def test_every_form_of_a_report_holds_every_change(
     one: dict[str, Any], other: dict[str, Any]
 ) -> None:
-    found = diff.compare(side("A", one, other), side("B", other, one))
-    assert len(json.loads(report.json_text(found))["changes"]) == len(found.changes)
-    flat = " ".join(report.text(found).split())
-    assert [c.place for c in found.changes if c.place not in flat] == []
+    comparison = diff.compare(side("A", one, other), side("B", other, one))
+    assert len(json.loads(report.json_text(comparison))["changes"]) == len(comparison.changes)
+    flat = " ".join(report.text(comparison).split())
+    assert [c.place for c in comparison.changes if c.place not in flat] == []

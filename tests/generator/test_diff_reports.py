@@ -79,9 +79,9 @@ def test_a_comparison_without_changes_has_a_report_too(form: str) -> None:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_hostile_text_of_a_schema_stays_text(form: str) -> None:
-    found = hostile()
-    assert [change for change in found.changes if "<b>" in change.old]
-    text = FORMS[form](found)
+    comparison = hostile()
+    assert [change for change in comparison.changes if "<b>" in change.old]
+    text = FORMS[form](comparison)
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", text)
     if form in ("html", "markdown"):
         assert "<b>" not in text.replace('<b class="', "")
@@ -90,7 +90,7 @@ def test_hostile_text_of_a_schema_stays_text(form: str) -> None:
 
 
 class Page(HTMLParser):
-    """What a page refers to, and the changes that it shows."""
+    """The links of a page, and the number of changes that it shows."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -105,18 +105,18 @@ class Page(HTMLParser):
 
 
 def test_the_page_shows_every_change_and_needs_no_other_file() -> None:
-    found = small()
+    comparison = small()
     parser = Page()
-    parser.feed(page.html(found))
-    assert (parser.changes, parser.links) == (len(found.changes), [])
-    assert "url(" not in page.html(found)
-    assert "@import" not in page.html(found)
+    parser.feed(page.html(comparison))
+    assert (parser.changes, parser.links) == (len(comparison.changes), [])
+    assert "url(" not in page.html(comparison)
+    assert "@import" not in page.html(comparison)
 
 
 def test_changes_of_the_page_can_be_filtered_by_affected_side() -> None:
-    found = small()
-    held = re.findall(r'data-severity="(\w+)" data-parties="([^"]*)"', page.html(found))
-    expected = sorted((c.severity, ";".join(c.affected_parties)) for c in found.changes)
+    comparison = small()
+    held = re.findall(r'data-severity="(\w+)" data-parties="([^"]*)"', page.html(comparison))
+    expected = sorted((c.severity, ";".join(c.affected_parties)) for c in comparison.changes)
     assert sorted((severity, escapes.unescape(parties)) for severity, parties in held) == expected
 
 
@@ -141,9 +141,9 @@ def test_json_is_what_the_json_option_and_the_format_print(tmp_path: Path) -> No
     old, new = saved(tmp_path, "a.json"), saved(tmp_path, "b.json", **NEW)
     done = run("diff", old, new, "--json")
     assert done.out == run("diff", old, new, "--format", "json").out
-    found = json.loads(done.out)
-    assert found["counts"]["breaking"] == sum(
-        change["severity"] == "breaking" for change in found["changes"]
+    document = json.loads(done.out)
+    assert document["counts"]["breaking"] == sum(
+        change["severity"] == "breaking" for change in document["changes"]
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from generator.diff_schemas import changes, facts_with, found, message, protocol
+from generator.diff_schemas import changes, facts_with, message, protocol, rule_places
 from generator.schemas import TEXT, any_of, const, facts_of, obj, ref
 from mcpgen import diff
 from mcpgen.diff import Protocol
@@ -227,7 +227,7 @@ def sides(pair: Pair) -> tuple[Protocol, Protocol]:
 @pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: f"{pair.rule}-{pair.place}")
 def test_a_rule_names_its_change_and_its_mirror_the_way_back(pair: Pair) -> None:
     old, new = sides(pair)
-    assert (pair.rule, pair.place) in found(old, new)
+    assert (pair.rule, pair.place) in rule_places(old, new)
     mirror = diff.RULES[pair.rule].mirror
     there = next(change for change in changes(old, new) if change.rule.id == pair.rule)
     back = [change for change in changes(new, old) if change.rule.id == mirror]
@@ -237,7 +237,9 @@ def test_a_rule_names_its_change_and_its_mirror_the_way_back(pair: Pair) -> None
 @pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: f"{pair.rule}-{pair.place}")
 def test_a_small_change_has_its_rule_and_those_of_nearby_types(pair: Pair) -> None:
     types = {"TYPE_ADDED", "TYPE_REMOVED", "TYPE_RENAMED", "METHOD_REMOVED"}
-    rules = {rule for rule, place in found(*sides(pair)) if place != SIZE or pair.place == SIZE}
+    rules = {
+        rule for rule, place in rule_places(*sides(pair)) if place != SIZE or pair.place == SIZE
+    }
     assert rules - types - {pair.rule} == set()
 
 
@@ -324,8 +326,8 @@ def test_a_type_that_both_sides_send_affects_both() -> None:
 def test_the_same_said_in_another_way_is_no_change(
     old: dict[str, Any], new: dict[str, Any]
 ) -> None:
-    assert found(protocol(**old), protocol(**new)) == []
-    assert found(protocol(**new), protocol(**old)) == []
+    assert rule_places(protocol(**old), protocol(**new)) == []
+    assert rule_places(protocol(**new), protocol(**old)) == []
 
 
 @pytest.mark.parametrize(
@@ -339,15 +341,15 @@ def test_the_same_said_in_another_way_is_no_change(
 )
 def test_a_type_that_holds_itself_is_compared_once(node: dict[str, Any]) -> None:
     old = protocol(**field(ref("Own")), Own=node)
-    assert found(old, protocol(**field(ref("Own")), Own=node)) == []
+    assert rule_places(old, protocol(**field(ref("Own")), Own=node)) == []
     new = protocol(**field({"anyOf": [ref("Own"), COUNT]}), Own=node)
-    assert ("FIELD_TYPE_WIDENED", SIZE) in found(old, new)
+    assert ("FIELD_TYPE_WIDENED", SIZE) in rule_places(old, new)
 
 
 def test_very_many_names_are_not_compared_each_with_each() -> None:
     old: dict[str, Any] = {f"before{number}": TEXT for number in range(1000)}
     new: dict[str, Any] = {f"after{number}": TEXT for number in range(1000)}
-    rules = {rule for rule, _ in found(protocol(**params(**old)), protocol(**params(**new)))}
+    rules = {rule for rule, _ in rule_places(protocol(**params(**old)), protocol(**params(**new)))}
     assert rules == {"FIELD_REMOVED_OPTIONAL", "FIELD_ADDED_OPTIONAL"}
 
 
@@ -376,7 +378,7 @@ def test_a_setting_without_rule_or_severity_is_an_error(setting: str) -> None:
 
 
 def test_a_member_that_no_type_has_is_a_change_too() -> None:
-    rules = [rule for rule, _ in found(protocol(), protocol(**params("", **{'a"b': TEXT})))]
+    rules = [rule for rule, _ in rule_places(protocol(), protocol(**params("", **{'a"b': TEXT})))]
     assert "FIELD_ADDED_OPTIONAL" in rules
 
 
@@ -397,7 +399,7 @@ OTHER_MEMBERS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 @pytest.mark.parametrize("case", OTHER_MEMBERS)
 def test_a_member_of_other_content_is_no_renaming(case: str) -> None:
     before, after = OTHER_MEMBERS[case]
-    rules = {rule for rule, _ in found(protocol(**before), protocol(**after))}
+    rules = {rule for rule, _ in rule_places(protocol(**before), protocol(**after))}
     assert "FIELD_RENAMED" not in rules
     assert {rule for rule in rules if rule.startswith("FIELD_REMOVED")}
 
@@ -422,5 +424,5 @@ def test_at_most_three_members_are_renamed_by_their_content(
 ) -> None:
     before = params("color", **{old: content for old, _, content in SWAPS[:gone]})
     after = params("color", **{new: content for _, new, content in SWAPS[:come]})
-    rules = [rule for rule, _ in found(protocol(**before), protocol(**after))]
+    rules = [rule for rule, _ in rule_places(protocol(**before), protocol(**after))]
     assert rules.count("FIELD_RENAMED") == renamed

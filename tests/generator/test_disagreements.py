@@ -45,7 +45,7 @@ JSON = {"type": ["string", "number", "boolean", "null"]}
 
 
 def compared(folder: Path, /, **changes: Any) -> schema.Disagreements:
-    """What `TEXT` and a JSON file with these definitions disagree about."""
+    """Disagreements between `TEXT` and a JSON file with these definitions."""
     return compared_with(folder, TEXT, changes)
 
 
@@ -120,13 +120,13 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_a_disagreement_is_an_erratum_with_its_reason(tmp_path: Path, case: str) -> None:
     changes, pointer, reason = CASES[case]
-    found = compared(tmp_path, **changes)
+    disagreements = compared(tmp_path, **changes)
     name = pointer.split("/")[2]
     line = next(at for at, text in enumerate(TEXT.splitlines(), 1) if f" {name} " in text)
-    assert [(each.pointer, each.reason, each.source) for each in found.errata] == [
+    assert [(each.pointer, each.reason, each.source) for each in disagreements.errata] == [
         (pointer, reason, f"schema.ts, line {line}: {name}")
     ]
-    assert found.others == ()
+    assert disagreements.others == ()
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -150,17 +150,19 @@ def test_a_number_that_json_keeps_is_no_disagreement(tmp_path: Path, name: str, 
 
 
 def test_definitions_of_one_file_only_are_comments(tmp_path: Path) -> None:
-    found = compared(tmp_path, Dog=None, **{"Record<string,\u202eCat>": {"type": "object"}})
-    assert schema.errata_text(found).splitlines() == [
+    disagreements = compared(tmp_path, Dog=None, **{"Record<string,\u202eCat>": {"type": "object"}})
+    assert schema.errata_text(disagreements).splitlines() == [
         "# Dog is a definition of the TypeScript only",
         "# Record<string,\\u202eCat> is a definition of the JSON only",
     ]
 
 
 def test_what_toml_cannot_say_is_a_comment(tmp_path: Path) -> None:
-    found = compared(tmp_path, Cat=properties(CAT, name={"type": "string", "default": None}))
-    assert found.errata == ()
-    assert found.others == (
+    disagreements = compared(
+        tmp_path, Cat=properties(CAT, name={"type": "string", "default": None})
+    )
+    assert disagreements.errata == ()
+    assert disagreements.others == (
         "/$defs/Cat/properties/name differs by a null, which TOML has no form for",
     )
 

@@ -34,7 +34,7 @@ doc = "Nothing more."
 
 
 @pytest.fixture
-def found(tmp_path: Path) -> docs.Docs:
+def texts(tmp_path: Path) -> docs.Docs:
     path = tmp_path / "docs.toml"
     path.write_text(TEXT)
     return docs.load_file(path)
@@ -45,9 +45,9 @@ def found(tmp_path: Path) -> docs.Docs:
     [("1", "Tool", "An old tool."), ("2", "Tool", "A tool."), ("1", "Cat", "")],
 )
 def test_a_revision_may_say_something_else_of_a_type(
-    found: docs.Docs, revision: str, name: str, text: str
+    texts: docs.Docs, revision: str, name: str, text: str
 ) -> None:
-    assert found.type_doc(revision, name) == text
+    assert texts.type_doc(revision, name) == text
 
 
 @pytest.mark.parametrize(
@@ -60,9 +60,9 @@ def test_a_revision_may_say_something_else_of_a_type(
     ],
 )
 def test_what_a_revision_does_not_say_of_a_field_is_what_all_say(
-    found: docs.Docs, revision: str, field: str, text: str
+    texts: docs.Docs, revision: str, field: str, text: str
 ) -> None:
-    assert found.field_doc(revision, "Tool", field) == text
+    assert texts.field_doc(revision, "Tool", field) == text
 
 
 @pytest.mark.parametrize(
@@ -76,9 +76,9 @@ def test_what_a_revision_does_not_say_of_a_field_is_what_all_say(
     ],
 )
 def test_a_topic_leads_to_the_page_of_the_revision(
-    found: docs.Docs, revision: str, name: str, page: str
+    texts: docs.Docs, revision: str, name: str, page: str
 ) -> None:
-    assert found.page(revision, name) == page
+    assert texts.page(revision, name) == page
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ LONG = "word " * 30
 
 
 def evaluated(source: str, indent: int) -> str:
-    """What Python reads in a docstring."""
+    """The text of a docstring as Python reads it, without its indentation."""
     value = ast.literal_eval(source)
     assert isinstance(value, str)
     return "\n".join(line.removeprefix(" " * indent) for line in value.split("\n"))

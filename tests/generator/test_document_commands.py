@@ -58,11 +58,11 @@ def commands_of(block: Block) -> Iterator[Command]:
 
 def commands() -> dict[str, list[Command]]:
     """The commands of each document that has some."""
-    found: dict[str, list[Command]] = {}
+    by_document: dict[str, list[Command]] = {}
     for block in documents.blocks():
         if block.language == "console":
-            found.setdefault(block.document, []).extend(commands_of(block))
-    return found
+            by_document.setdefault(block.document, []).extend(commands_of(block))
+    return by_document
 
 
 def reason_to_skip(command: Command) -> str | None:
@@ -71,7 +71,7 @@ def reason_to_skip(command: Command) -> str | None:
 
 
 def run(command: Command, folder: Path) -> str:
-    """What a command prints, run in a folder; it must succeed. `> FILE` keeps that in a file."""
+    """Run a command in a folder, which must succeed; its output. `> FILE` keeps that in a file."""
     line, _, target = command.line.partition(" > ")
     program, *words = shlex.split(line)
     if program == "mcpgen":  # without a process that imports all of it
@@ -107,7 +107,7 @@ def without_counts(line: str) -> str:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """What the documents take for granted: a draft, as TypeScript too, lists, and their files."""
+    """A folder with the files that the documents assume: a draft, also in TypeScript, and lists."""
     definitions = schema.load(DRAFT_OF, errata=False).definitions
     request = {
         "type": "object",

@@ -25,6 +25,21 @@ META = {
     "io.modelcontextprotocol/clientCapabilities": {},
 }
 TEXT = {"type": "text", "text": "sun"}
+
+
+def sent(method: str, params: Any, **more: Any) -> dict[str, Any]:
+    """A request, or a notification without id."""
+    return {"jsonrpc": "2.0", **more, "method": method, "params": params}
+
+
+def answer(result: Any) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": 1, "result": result}
+
+
+def refusal(**error: Any) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": 1, "error": error}
+
+
 MESSAGES: dict[str, Any] = {
     "call": CALL,
     "call-with-a-task": {**CALL, "params": {**CALL["params"], "task": {"ttl": 5}}},
@@ -54,6 +69,43 @@ MESSAGES: dict[str, Any] = {
         },
     },
     "no-version": {key: value for key, value in CALL.items() if key != "jsonrpc"},
+    "progress-as-text": sent("notifications/progress", {"progressToken": "t", "progress": "5"}),
+    "token-of-no-type": sent("notifications/progress", {"progressToken": 1.5, "progress": 1}),
+    "level": sent("logging/setLevel", {"level": "warn"}, id=1),
+    "params-array": sent("tools/list", [], id=1),
+    "request-as-notification": sent("tools/list", {}),
+    "notification-as-request": sent("notifications/initialized", {}, id=1),
+    "id-null": {**CALL, "id": None},
+    "id-float": {**CALL, "id": 1.5},
+    "initialize": sent("initialize", {"protocolVersion": "2025-06-18"}, id=1),
+    "discover": sent("server/discover", {"_meta": META}, id=1),
+    "task": sent("tasks/get", {"taskId": "t"}, id=1),
+    "sampling": sent(
+        "sampling/createMessage",
+        {
+            "messages": [{"role": "users", "content": {"type": "text", "text": 5}}],
+            "modelPreferences": {"costPriority": 2},
+            "maxTokens": "10",
+        },
+        id=1,
+    ),
+    "flag-as-text": answer({"content": [TEXT], "isError": "true"}),
+    "content-alone": answer({"content": TEXT}),
+    "many-values": answer({"completion": {"values": ["x"] * 101, "total": 5.0}}),
+    "tools": answer({"tools": [{"name": "t", "inputSchema": {"type": "objekt"}}]}),
+    "resource": answer({"contents": [{"uri": "a:b"}]}),
+    "role": answer({"messages": [{"role": "system", "content": TEXT}]}),
+    "input-required": answer({"resultType": "input_required", "inputRequests": {"a": 5}}),
+    "task-created": answer({"task": {"taskId": "t", "status": "working"}}),
+    "empty-result": answer({}),
+    "result-of-five": answer(5),
+    **{
+        f"code{code}": refusal(code=code, message="")
+        for code in (-32700, -32020, -32042, -32050, -32099, -32100, -32019, 5)
+    },
+    "no-code": refusal(message=""),
+    "code-as-text": refusal(code="-32602", message=5),
+    "batch-of-wrong": [CALL, {**CALL, "method": 5}],
     "no-message": {"hello": "world"},
     "no-object": 42,
 }
@@ -68,14 +120,14 @@ def saved(folder: Path, message: Any) -> str:
 def explained(folder: Path, message: Any, *options: str) -> list[dict[str, Any]]:
     """The explanations of what a file holds, as JSON."""
     done = run("explain", saved(folder, message), "--json", *options)
-    found: list[dict[str, Any]] = json.loads(done.out)
-    return found
+    explanations: list[dict[str, Any]] = json.loads(done.out)
+    return explanations
 
 
 def verdicts(folder: Path, message: Any) -> dict[str, dict[str, Any]]:
-    """What each revision says of one message."""
-    (found,) = explained(folder, message)
-    return {row["revision"]: row for row in found["revisions"]}
+    """The verdict of each revision on one message."""
+    (explanation,) = explained(folder, message)
+    return {row["revision"]: row for row in explanation["revisions"]}
 
 
 @pytest.mark.parametrize("name", MESSAGES)
@@ -94,28 +146,32 @@ def test_the_nearest_form_is_accepted_by_the_revision_it_is_for(name: str, tmp_p
 
 
 def test_the_field_that_breaks_a_message_is_named(tmp_path: Path) -> None:
-    found = verdicts(tmp_path, CALL)
-    assert [found[name]["accepted"] for name in REVISIONS] == [True, True, True, True, False]
-    assert found[REVISIONS[-1]]["pointer"] == "/params/_meta"
-    assert found[REVISIONS[-1]]["nearest"]["params"]["_meta"] == META
+    by_revision = verdicts(tmp_path, CALL)
+    assert [by_revision[name]["accepted"] for name in REVISIONS] == [True, True, True, True, False]
+    assert by_revision[REVISIONS[-1]]["pointer"] == "/params/_meta"
+    assert by_revision[REVISIONS[-1]]["nearest"]["params"]["_meta"] == META
 
 
 def test_an_unknown_member_is_named_and_does_no_harm(tmp_path: Path) -> None:
-    found = verdicts(tmp_path, MESSAGES["call-with-a-task"])
-    assert found["2025-06-18"]["accepted"]
-    assert found["2025-06-18"]["ignored"] == ["/params/task"]
-    assert found["2025-11-25"]["ignored"] == []
+    by_revision = verdicts(tmp_path, MESSAGES["call-with-a-task"])
+    assert by_revision["2025-06-18"]["accepted"]
+    assert by_revision["2025-06-18"]["ignored"] == ["/params/task"]
+    assert by_revision["2025-11-25"]["ignored"] == []
 
 
 def test_the_reason_of_the_alternative_that_was_meant_is_given(tmp_path: Path) -> None:
-    found = verdicts(tmp_path, MESSAGES["wrong-content"])
-    assert {found[name]["pointer"] for name in REVISIONS[:-1]} == {"/result/content/0/mimeType"}
+    by_revision = verdicts(tmp_path, MESSAGES["wrong-content"])
+    assert {by_revision[name]["pointer"] for name in REVISIONS[:-1]} == {
+        "/result/content/0/mimeType"
+    }
 
 
 def test_a_response_is_held_against_the_result_of_its_request(tmp_path: Path) -> None:
-    found = explained(tmp_path, [CALL, {"jsonrpc": "2.0", "id": 1, "result": {"tools": []}}, 7])
-    assert found[1]["what"] == "success response to tools/call, server to client"
-    by_name = {row["revision"]: row for row in found[1]["revisions"]}
+    explanations = explained(
+        tmp_path, [CALL, {"jsonrpc": "2.0", "id": 1, "result": {"tools": []}}, 7]
+    )
+    assert explanations[1]["what"] == "success response to tools/call, server to client"
+    by_name = {row["revision"]: row for row in explanations[1]["revisions"]}
     assert by_name["2025-06-18"]["pointer"] == "/result/content"
 
 
@@ -205,9 +261,9 @@ def test_a_draft_in_a_file_is_asked_like_a_revision(tmp_path: Path) -> None:
     changed = {**params, "required": [*params["required"], "arguments"]}
     draft.write_text(json.dumps({"$defs": {**published, "CallToolRequestParams": changed}}))
     bare = {**CALL, "params": {"name": "forecast"}}
-    (found,) = explained(tmp_path, bare, "-r", str(draft))
-    assert found["revisions"][0]["revision"] == str(draft)
-    assert found["revisions"][0]["pointer"] == "/params/arguments"
+    (explanation,) = explained(tmp_path, bare, "-r", str(draft))
+    assert explanation["revisions"][0]["revision"] == str(draft)
+    assert explanation["revisions"][0]["pointer"] == "/params/arguments"
 
 
 def test_a_file_that_is_not_there_is_one_error(tmp_path: Path) -> None:

@@ -401,6 +401,13 @@ def test_an_extension_with_a_name_needs_no_file(tmp_path: Path) -> None:
     assert f"{TASKS}" in run("check", str(tmp_path / "pkg")).out
 
 
+@pytest.mark.parametrize("prefix", ["", "io.modelcontextprotocol/"])
+def test_an_extension_without_a_schema_is_a_feature(prefix: str, tmp_path: Path) -> None:
+    done = generated(tmp_path, f"{prefix}enterprise-managed-authorization")
+    assert "enterprise-managed-authorization has no schema: write --features auth" in done.err
+    assert not (tmp_path / "pkg").exists()
+
+
 def test_an_unknown_name_is_refused_with_the_known_ones(tmp_path: Path) -> None:
     done = generated(tmp_path, "taskz")
     assert "expected the file of an extension, or one of tasks, ui, skills, got taskz" in done.err
@@ -443,12 +450,12 @@ def test_the_shipped_skills_have_the_members_of_their_page() -> None:
     """The names, as the page of the extension has them; there is no schema to hold them to."""
     models = files_of("skills")["r2026_07_28/skills/models.py"]
     cache = {"cache_scope", "meta", "result_type", "ttl_ms"}
-    found = {
+    fields = {
         name: {each.partition(":")[0] for each in members}
         for name, members in fields_of(models).items()
         if name != "SkillResources"  # a union
     }
-    assert found == {
+    assert fields == {
         "SkillsServerCapabilities": {"directory_read"},
         "SkillResource": {"digest", "size", "uri"},
         "SkillFrontmatter": {"description", "name"},

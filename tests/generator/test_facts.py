@@ -24,8 +24,8 @@ OLDEST, NEWEST = NAMES[0], NAMES[-1]
 def methods(revision: str) -> set[str]:
     """Every method that the schema of a revision names."""
     definitions = schema.load(revision).definitions.values()
-    found = (node.get("properties", {}).get("method", {}) for node in definitions)
-    return {method["const"] for method in found if "const" in method}
+    schemas = (node.get("properties", {}).get("method", {}) for node in definitions)
+    return {method["const"] for method in schemas if "const" in method}
 
 
 def capability_paths(revision: str) -> set[tuple[str, ...]]:
@@ -42,12 +42,12 @@ def capability_paths(revision: str) -> set[tuple[str, ...]]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_facts_name_only_methods_that_the_schema_has(name: str) -> None:
-    found = facts.load(name)
+    loaded = facts.load(name)
     named = {
-        *found.capabilities,
-        *found.results.client,
-        *found.results.server,
-        *([found.behaviour.listen] if found.behaviour.listen else []),
+        *loaded.capabilities,
+        *loaded.results.client,
+        *loaded.results.server,
+        *([loaded.behaviour.listen] if loaded.behaviour.listen else []),
     }
     assert named <= methods(name)
 
@@ -64,10 +64,10 @@ def test_facts_of_methods_are_about_methods_that_exist() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_the_name_header_repeats_a_member_of_the_params(name: str) -> None:
     loaded, stated = schema.load(name), facts.load(name)
-    found = derive(normalize(loaded, stated), stated)
+    table = derive(normalize(loaded, stated), stated)
     params = {
-        method.name: found.normal.definitions[method.params]
-        for method in found.all
+        method.name: table.normal.definitions[method.params]
+        for method in table.all
         if method.params
     }
     named = {method: stated.method(method).named_by for method in params}
@@ -97,39 +97,39 @@ def test_a_revision_overrides_one_fact_of_a_method_alone(tmp_path: Path) -> None
 def test_what_a_file_does_not_say_is_as_the_definition_has_it(tmp_path: Path) -> None:
     path = tmp_path / "facts.toml"
     path.write_text("[http]\nrejected = 422\n")
-    found = facts.load_file(path)
-    assert found.http == revision_facts.Http(rejected=422)
-    assert found.headers == revision_facts.Headers()
-    assert found.method("of/nobody") == method_facts.MethodFacts()
-    assert (found.results.client, found.defaults) == ({}, {})
+    loaded = facts.load_file(path)
+    assert loaded.http == revision_facts.Http(rejected=422)
+    assert loaded.headers == revision_facts.Headers()
+    assert loaded.method("of/nobody") == method_facts.MethodFacts()
+    assert (loaded.results.client, loaded.defaults) == ({}, {})
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_revision_states_only_what_differs_from_the_defaults(name: str) -> None:
     table = tomllib.loads((schema.entry(name).folder / "facts.toml").read_text("utf-8"))
-    found = facts.load(name)
+    loaded = facts.load(name)
     for kind in dataclasses.fields(revision_facts.Facts):
         if kind.name == "methods":
             continue
         for key in table.get(kind.name, {}):
-            stated = getattr(found, kind.name)
+            stated = getattr(loaded, kind.name)
             assert getattr(stated, key) != getattr(type(stated), key), (kind.name, key)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_facts_name_only_capabilities_that_the_schema_has(name: str) -> None:
-    found = facts.load(name)
-    paths = {found.capability(method) for method in found.capabilities}
+    loaded = facts.load(name)
+    paths = {loaded.capability(method) for method in loaded.capabilities}
     assert paths <= capability_paths(name)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_facts_name_only_definitions_and_fields_of_the_schema(name: str) -> None:
-    found, definitions = facts.load(name), schema.load(name).definitions
-    results = {*found.results.client.values(), *found.results.server.values()}
-    named = {*found.renamed, *found.defaults, *(one for types in results for one in types)}
+    loaded, definitions = facts.load(name), schema.load(name).definitions
+    results = {*loaded.results.client.values(), *loaded.results.server.values()}
+    named = {*loaded.renamed, *loaded.defaults, *(one for types in results for one in types)}
     assert named - {"*"} <= definitions.keys()
-    for field in (field for fields in found.defaults.values() for field in fields):
+    for field in (field for fields in loaded.defaults.values() for field in fields):
         assert any(field in node.get("required", []) for node in definitions.values())
 
 
@@ -185,11 +185,11 @@ def test_a_capability_is_a_path(method: str, revision: str, path: tuple[str, ...
 
 
 def test_a_definitions_own_default_comes_before_that_for_all() -> None:
-    found = facts.load(NEWEST)
-    assert found.default("ListToolsResult", "resultType") == "complete"
-    assert found.default("InputRequiredResult", "resultType") == "input_required"
-    assert found.default("ListToolsResult", "ttlMs") == 0
-    assert found.default("ListToolsResult", "tools") is None
+    loaded = facts.load(NEWEST)
+    assert loaded.default("ListToolsResult", "resultType") == "complete"
+    assert loaded.default("InputRequiredResult", "resultType") == "input_required"
+    assert loaded.default("ListToolsResult", "ttlMs") == 0
+    assert loaded.default("ListToolsResult", "tools") is None
     assert facts.load(OLDEST).default("ListToolsResult", "resultType") is None
 
 

@@ -10,29 +10,51 @@ from pathlib import Path
 import pytest
 
 from generator.command_line import run
-from generator.selections import LAST_WITH_SESSIONS, MIDDLE, NEWEST, made, spec_of, written
+from generator.selections import (
+    LAST_WITH_SESSIONS,
+    MIDDLE,
+    NEWEST,
+    OLDEST,
+    made,
+    rendered,
+    spec_of,
+    written,
+)
 from mcpgen.errors import UsageError
 from mcpgen.model import exports, parts
-from mcpgen.model.parts import FEATURES, changed_features, features, selection
+from mcpgen.model.parts import (
+    FEATURES,
+    changed_features,
+    features,
+    selection,
+    short_words,
+)
 from mcpgen.package import manifest
 
 NAMES = tuple(each.name for each in FEATURES)
+DEFAULTS = tuple(each.name for each in FEATURES if each.is_default)
 NONE = ("none",)
 
 SIZES = {
-    ("server", "stdio"): (66, 19_050),
-    ("server", "http"): (82, 24_550),
-    ("client", "all"): (85, 21_950),
-    ("all", "all"): (128, 36_650),
+    ("server", "stdio", NONE): (63, 17_400),
+    ("server", "http", NONE): (79, 22_900),
+    ("client", "all", NONE): (85, 21_950),
+    ("all", "all", NONE): (125, 34_950),
+    ("server", "stdio", ()): (70, 19_150),
+    ("server", "http", ()): (86, 24_700),
+    ("all", "all", ()): (132, 36_800),
 }
-"""The most files and lines of a package of one revision without features, headers included."""
+"""The most files and lines of a package of one revision, headers included: without features, and
+with the default ones.
+"""
 
 
 @pytest.mark.parametrize(("choice", "limits"), SIZES.items(), ids=lambda value: str(value))
-def test_a_package_without_features_is_small(
-    choice: tuple[str, str], limits: tuple[int, int]
+def test_a_package_of_few_features_is_small(
+    choice: tuple[str, str, tuple[str, ...]], limits: tuple[int, int]
 ) -> None:
-    files = made(*choice, (MIDDLE,), features=NONE)
+    parts, transports, words = choice
+    files = made(parts, transports, (MIDDLE,), features=words)
     assert len(files) <= limits[0]
     assert (
         sum(text.count("\n") for path, text in files.items() if path.endswith((".py", ".pyi")))
@@ -44,13 +66,136 @@ def test_a_package_without_features_is_small(
 def test_a_feature_adds_its_public_names_alone(name: str) -> None:
     facts = [spec_of(LAST_WITH_SESSIONS).facts]
     without = features(selection(features=NONE), facts)
-    chosen = features(selection(features=[name]), facts)
+    chosen = features(selection(features=["none", name]), facts)
     added = {each for row in exports.exports_of(chosen, unset=True) for each in row.names}
     added -= {each for row in exports.exports_of(without, unset=True) for each in row.names}
     brought = chosen.chosen
     assert added == {each for each, of in exports.missing(without).items() if of in brought}
     assert name in brought
     assert {each.name for each in chosen.absent} == set(NAMES) - brought
+
+
+OF_DEFAULTS = {
+    "prompts": "server/toolkit/prompts.py",
+    "resources": "server/toolkit/resources.py",
+    "completions": "server/toolkit/completions.py",
+    "visibility": "server/toolkit/visibility.py",
+    "state": "server/toolkit/session_values.py",
+    "serve": "server/serve_command.py",
+}
+"""A module of each default feature."""
+
+SERVES_TOOLS = """
+import asyncio, importlib, json, pkgutil, sys
+sys.path.insert(0, sys.argv[1])
+revision = sys.argv[2]
+
+def tool(name: str) -> str:
+    return f"Hello {name}"
+
+async def prompt(name: str) -> str:
+    return f"Greet {name}"
+
+async def resource() -> str:
+    return "text"
+
+async def completion(value: str) -> list[str]:
+    return [value + "1"]
+
+def messages(pkg):
+    about = {"name": "test", "version": "1"}
+    params = {"protocolVersion": revision, "capabilities": {}, "clientInfo": about}
+    meta = {f"io.modelcontextprotocol/{key}": value for key, value in params.items()}
+    common = {}
+    if "initialize" in pkg.REVISIONS[revision].client_requests:
+        yield {"id": 0, "method": "initialize", "params": params}
+        yield {"method": "notifications/initialized"}
+    else:
+        common["_meta"] = {
+            key.replace("/capabilities", "/clientCapabilities"): each for key, each in meta.items()
+        }
+    ref = {"type": "ref/prompt", "name": "prompt"}
+    argument = {"name": "name", "value": "a"}
+    for number, (method, own) in enumerate({
+        "tools/list": {},
+        "tools/call": {"name": "tool", "arguments": {"name": "Ada"}},
+        "prompts/get": {"name": "prompt", "arguments": {"name": "Ada"}},
+        "resources/read": {"uri": "x://y"},
+        "completion/complete": {"ref": ref, "argument": argument},
+    }.items(), 1):
+        yield {"id": number, "method": method, "params": {**own, **common}}
+
+async def served(pkg):
+    server = pkg.Server("tools")
+    server.add_tool(tool)
+    for add, *arguments in (("add_prompt", prompt), ("add_resource", resource, "x://y")):
+        try:
+            getattr(server, add)(*arguments)
+        except AttributeError:
+            pass
+    try:
+        server.completion(argument="name", prompt="prompt")(completion)
+    except AttributeError:
+        pass
+    if hasattr(pkg, "Completion"):
+        assert pkg.Completion(["a"]).values == ["a"]
+    answers = {}
+
+    class Lines(pkg.Channel):
+        waiting = [json.dumps({"jsonrpc": "2.0", **each}).encode() for each in messages(pkg)]
+
+        async def receive(self):
+            if not self.waiting:
+                while len(answers) < 5:
+                    await asyncio.sleep(0)
+                raise importlib.import_module(pkg.__name__ + ".channel").EndOfChannel
+            return self.waiting.pop(0)
+
+        async def send(self, message):
+            if message.is_response and message.id:
+                answers[message.id] = json.loads(message.data)
+
+        async def close(self): ...
+
+    await server.serve(Lines())
+    assert [each["name"] for each in answers[1]["result"]["tools"]] == ["tool"]
+    assert answers[2]["result"]["content"][0]["text"] == "Hello Ada"
+    return ["result" in answers[number] for number in (3, 4, 5)]
+
+async def main():
+    for name in sys.argv[3:]:
+        pkg = importlib.import_module(name)
+        for module in pkgutil.walk_packages(pkg.__path__, f"{name}."):
+            importlib.import_module(module.name)
+        print(name, *await served(pkg))
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("revision", [OLDEST, MIDDLE, NEWEST])
+def test_each_default_feature_can_be_left_out_or_be_the_only_one(
+    tmp_path: Path, revision: str
+) -> None:
+    choices = {"none": NONE, "defaults": ()}
+    choices |= {f"only_{name}": ("none", name) for name in DEFAULTS}
+    choices |= {f"no_{name}": (f"-{name}",) for name in DEFAULTS}
+    expected: list[str] = []
+    for name, words in choices.items():
+        files = rendered("server", "stdio", (revision,), features=words)
+        written(files, tmp_path, name)
+        own = features(selection(features=words), [spec_of(revision).facts]).chosen
+        assert {each for each, path in OF_DEFAULTS.items() if path in files} - {"state"} == (
+            own - {"state"}
+        )
+        assert (OF_DEFAULTS["state"] in files) is bool(own & {"state", "visibility"})
+        serves = [each in own for each in ("prompts", "resources")]
+        serves.append({"prompts", "completions"} <= own)
+        expected.append(" ".join([name, *map(str, serves)]))
+    command = [sys.executable, "-I", "-c", SERVES_TOOLS, str(tmp_path), revision, *choices]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == expected
 
 
 USES_EACH = """
@@ -81,6 +226,10 @@ except TypeError as error:
     errors.append(str(error))
 try:
     pkg.Server("one", discovery="search")
+except TypeError as error:
+    errors.append(str(error))
+try:
+    pkg.Server("one", subscribe=True)
 except TypeError as error:
     errors.append(str(error))
 try:
@@ -121,7 +270,7 @@ def test_what_was_not_chosen_says_how_to_add_it(tmp_path: Path) -> None:
     told = done.stdout.splitlines()
     expected = [of for of in missing.values() for _ in range(2)]
     expected += [*members.values(), *of_context.values()]
-    expected += ["apps", "discovery", "schemas", "restart", "groups", "auth"]
+    expected += ["apps", "discovery", "resources", "schemas", "restart", "groups", "auth"]
     assert len(told) == len(expected)
     for line, feature in zip(told, expected, strict=True):
         assert line.endswith(
@@ -178,30 +327,107 @@ def test_a_trace_that_nothing_writes_is_an_error(tmp_path: Path) -> None:
     assert not (tmp_path / "trace.jsonl").exists()
 
 
+WITHOUT_RESOURCES = tuple(f"-{name}" for name in DEFAULTS if name != "resources")
+
+
 @pytest.mark.parametrize(
     ("before", "words", "expected"),
     [
         (("all",), (), ("all",)),
         ((), (), ()),
-        (("auth",), ("groups,mount",), ("groups", "mount")),
+        (("auth", "-prompts"), (), ("auth", "-prompts")),
+        (("auth", "-prompts"), ("groups,mount",), ("groups", "mount")),
+        (("auth",), ("none,skills",), ("skills", *WITHOUT_RESOURCES)),
         (("auth",), ("+mount",), ("auth", "mount")),
         (("auth", "mount"), ("-auth",), ("mount",)),
-        (("auth",), ("-auth",), ("none",)),
-        (("all",), ("-auth, -proxy",), tuple(n for n in NAMES if n not in ("auth", "proxy"))),
+        (("auth",), ("-auth",), ()),
+        ((), ("-prompts,+auth",), ("auth", "-prompts")),
+        (("auth", "-prompts"), ("+prompts",), ("auth",)),
+        (("-prompts", "-visibility"), ("-auth",), ("-prompts", "-visibility")),
+        (("all",), ("-auth, -prompts, -proxy",), ("all", "-prompts", "-auth", "-proxy")),
+        (("all", "-auth"), ("+auth",), ("all",)),
     ],
 )
 def test_an_update_replaces_adds_or_removes_features(
     before: tuple[str, ...], words: tuple[str, ...], expected: tuple[str, ...]
 ) -> None:
-    assert changed_features(before, words) == expected
+    assert selection(features=changed_features(before, words)).features == expected
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ((), DEFAULTS),
+        (("auth",), (*DEFAULTS, "auth")),
+        (("none",), ()),
+        (("none,auth",), ("auth",)),
+        (("none", "prompts"), ("prompts",)),
+        (("-prompts",), tuple(name for name in DEFAULTS if name != "prompts")),
+        (("+auth,-visibility",), (*(name for name in DEFAULTS if name != "visibility"), "auth")),
+        (("none,skills",), ("resources", "skills")),
+        (
+            ("none,proxy",),
+            ("prompts", "resources", "completions", "subscriptions", "mount", "proxy"),
+        ),
+        (("all,-auth",), tuple(name for name in NAMES if name != "auth")),
+    ],
+)
+def test_names_add_to_the_default_features(
+    words: tuple[str, ...], expected: tuple[str, ...]
+) -> None:
+    chosen = selection(features=words)
+    facts = [spec_of(LAST_WITH_SESSIONS).facts]
+    assert features(chosen, facts).chosen == {*expected}
+    assert selection(features=chosen.features) == chosen  # as a manifest is read again
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("none",),
+        ("none", "prompts", "auth"),
+        ("-prompts",),
+        ("auth", "-state"),
+        ("all",),
+        ("all", "-auth"),
+    ],
+)
+def test_features_are_written_in_few_words(words: tuple[str, ...]) -> None:
+    assert short_words(selection(features=words).features) == words
+
+
+def test_a_client_has_no_default_feature() -> None:
+    facts = [spec_of(NEWEST).facts]
+    chosen = selection(("client",), features=("trace",))
+    assert features(chosen, facts).chosen == {"trace"}
+
+
+def test_packages_of_earlier_versions_have_all_default_features(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ("-r", MIDDLE, "--parts", "server", "--transport", "stdio", "-o", "pkg")
+    assert run(*words, "--features", "none").code == 0
+    record = tmp_path / "pkg" / manifest.NAME
+    document = json.loads(record.read_text())
+    assert document["options"]["features"] == [f"-{name}" for name in DEFAULTS]
+    document["options"]["features"] = ["direct"]  # as before there were default features
+    record.write_text(json.dumps(document))
+    assert run("update", "pkg").code == 0
+    assert json.loads(record.read_text())["options"]["features"] == ["direct"]
+    assert (tmp_path / "pkg/server/toolkit/prompts.py").is_file()
+    assert (tmp_path / "pkg/server/toolkit/direct_requests.py").is_file()
 
 
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        (("dict",), "--features: expected auth, "),
+        (("dict",), "--features: expected prompts, "),
         (("+auth", "mount"), "--features: expected + or - before each name"),
-        (("+keys",), "--features: expected auth, "),
+        (("+keys",), "--features: expected prompts, "),
+        (("-none",), "--features: expected prompts, "),
+        (("all", "none"), "--features: expected all or none, got both"),
+        (("+apps", "-resources"), "--features: resources comes with apps, got -resources"),
     ],
 )
 def test_words_for_features_are_checked(words: tuple[str, ...], text: str) -> None:
@@ -214,6 +440,7 @@ def test_a_feature_without_its_part_is_refused() -> None:
     facts = [spec_of(NEWEST).facts]
     for part, name, needs in (
         ("server", "groups", "client"),
+        ("client", "prompts", "server"),
         ("types", "trace", "client or server"),
         ("client", "inspector", "client and http and server"),
     ):
@@ -238,6 +465,48 @@ def test_the_manifest_records_features_and_update_changes_them(
     assert "features" not in json.loads(record.read_text())["options"]
     assert run("update", "pkg", "--features", "none").code == 0
     assert not (tmp_path / "pkg/server/openapi").exists()
+    assert run("update", "pkg", "--features", "+prompts").code == 0
+    assert json.loads(record.read_text())["options"]["features"] == [
+        f"-{name}" for name in DEFAULTS if name != "prompts"
+    ]
+
+
+def test_a_project_names_features_as_the_option_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    table = f'[tool.mcpgen]\noutput = "pkg"\nrevisions = ["{MIDDLE}"]\nparts = ["server"]\n'
+    table += 'transports = ["stdio"]\n'
+    for words, left_out in (
+        ('"none", "prompts", "serve"', ("resources", "completions", "visibility", "state")),
+        ('"-prompts"', ("prompts",)),
+        ('"direct"', ()),
+    ):
+        (tmp_path / "pyproject.toml").write_text(f"{table}features = [{words}]\n")
+        assert run("check").code == 1
+        assert run().code == 0
+        assert run("check").code == 0
+        recorded = json.loads((tmp_path / "pkg" / manifest.NAME).read_text())["options"]["features"]
+        assert recorded == [*(["direct"] if not left_out else []), *(f"-{n}" for n in left_out)]
+
+
+USES_ALL = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from weather.server import server
+assert {*server._dispatcher.handlers} >= {"tools/call", "resources/read", "prompts/get"}
+"""
+
+
+def test_a_new_server_has_the_features_that_it_uses(tmp_path: Path) -> None:
+    words = ("new", "server", "weather", "-q", "-r", MIDDLE, "--features", "none")
+    assert run(*words, "--transport", "stdio", cwd=tmp_path).code == 0
+    project = tmp_path / "weather"
+    settings = (project / "pyproject.toml").read_text("utf-8")
+    assert 'features = ["none", "prompts", "resources"]' in settings
+    assert run("check", "weather", cwd=tmp_path).code == 0
+    command = [sys.executable, "-c", USES_ALL, str(project / "src")]
+    subprocess.run(command, check=True, cwd=tmp_path)
 
 
 def test_git_is_told_what_is_generated_unless_a_setting_says_no(

@@ -26,21 +26,21 @@ WITH_EMPTY = "2025-11-25"
 def definitions_of(name: str) -> dict[str, Any]:
     """The definitions of a known revision, to be changed."""
     document = json.loads((schema.entry(name).folder / "schema.json").read_text())
-    found: dict[str, Any] = document.get("$defs") or document["definitions"]
-    changed: dict[str, Any] = json.loads(json.dumps(found).replace("#/definitions/", "#/$defs/"))
-    return changed
+    text = json.dumps(document.get("$defs") or document["definitions"])
+    definitions: dict[str, Any] = json.loads(text.replace("#/definitions/", "#/$defs/"))
+    return definitions
 
 
-def saved(folder: Path, definitions: Mapping[str, Any]) -> Path:
+def save_schema(folder: Path, definitions: Mapping[str, Any]) -> Path:
     """A schema file with these definitions."""
     path = folder / "schema.json"
     path.write_text(json.dumps({"$defs": definitions}))
     return path
 
 
-def fitted(folder: Path, definitions: Mapping[str, Any], stated: str = "") -> FittedFacts:
+def fit_facts(folder: Path, definitions: Mapping[str, Any], stated: str = "") -> FittedFacts:
     """The facts that a schema of these definitions gets, with a facts file of this text."""
-    path = saved(folder, definitions)
+    path = save_schema(folder, definitions)
     loaded = schema.load_file(path)
     file = folder / "own.toml"
     file.write_text(stated)
@@ -56,25 +56,25 @@ def request(name: str, method: str) -> dict[str, Any]:
 
 def with_request(base: str, name: str, method: str, **more: Any) -> dict[str, Any]:
     """The definitions of a revision with another request of clients."""
-    found = definitions_of(base)
-    found |= request(name, method) | more
-    found["ClientRequest"]["anyOf"].append(ref(f"{name}Request"))
-    return found
+    definitions = definitions_of(base)
+    definitions |= request(name, method) | more
+    definitions["ClientRequest"]["anyOf"].append(ref(f"{name}Request"))
+    return definitions
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_known_structure_has_its_facts_and_no_guess(tmp_path: Path, name: str) -> None:
     path = schema.entry(name).folder / "schema.json"
-    found = schema_facts.facts_for(schema.load_file(path), name, None)
-    assert found == FittedFacts(facts.load(name), guesses=(), carried=())
+    fit = schema_facts.facts_for(schema.load_file(path), name, None)
+    assert fit == FittedFacts(facts.load(name), guesses=(), carried=())
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_new_member_of_a_type_changes_no_fact(tmp_path: Path, name: str) -> None:
     definitions = definitions_of(name)
     definitions["Tool"]["properties"]["colour"] = TEXT
-    found = fitted(tmp_path, definitions)
-    assert (found.facts, found.guesses) == (facts.load(name), ())
+    fit = fit_facts(tmp_path, definitions)
+    assert (fit.facts, fit.guesses) == (facts.load(name), ())
 
 
 def test_what_the_schema_lacks_falls_away(tmp_path: Path) -> None:
@@ -86,13 +86,13 @@ def test_what_the_schema_lacks_falls_away(tmp_path: Path) -> None:
     for union in ("ClientResult", "ServerResult"):
         members = definitions[union]["anyOf"]
         definitions[union]["anyOf"] = [one for one in members if "CreateTask" not in one["$ref"]]
-    found = fitted(tmp_path, definitions)
-    assert not [method for method in found.facts.capabilities if method.startswith("tasks/")]
-    of_extensions = [method for method in found.facts.methods if method.startswith("tasks/")]
+    fit = fit_facts(tmp_path, definitions)
+    assert not [method for method in fit.facts.capabilities if method.startswith("tasks/")]
+    of_extensions = [method for method in fit.facts.methods if method.startswith("tasks/")]
     assert of_extensions == ["tasks/update"]
-    assert "tools/call" not in found.facts.results.client  # CallToolResult, by the rule
-    assert "tasks/result" not in found.facts.results.server
-    assert found.guesses == ()
+    assert "tools/call" not in fit.facts.results.client  # CallToolResult, by the rule
+    assert "tasks/result" not in fit.facts.results.server
+    assert fit.guesses == ()
 
 
 def test_a_required_member_defaults_as_in_a_later_revision(
@@ -101,9 +101,9 @@ def test_a_required_member_defaults_as_in_a_later_revision(
     definitions = definitions_of(WITH_EMPTY)
     definitions["ListToolsResult"]["properties"]["resultType"] = TEXT
     definitions["ListToolsResult"]["required"].append("resultType")
-    found = fitted(tmp_path, definitions)
-    assert found.facts.default("ListToolsResult", "resultType") == "complete"
-    (guess,) = found.guesses
+    fit = fit_facts(tmp_path, definitions)
+    assert fit.facts.default("ListToolsResult", "resultType") == "complete"
+    (guess,) = fit.guesses
     assert (guess.pointer, guess.value) == ("/defaults/*/resultType", "complete")
 
 
@@ -118,10 +118,10 @@ def test_a_default_of_zero_holds_for_the_member_in_any_unit(
     listed["properties"][member] = listed["properties"].pop("ttlMs")
     listed["required"] = [member if wire == "ttlMs" else wire for wire in listed["required"]]
     definitions["Colour"] = obj("ttl", ttl=COUNT)
-    found = fitted(tmp_path, definitions)
-    assert found.facts.default("ListToolsResult", member) == default
-    assert found.facts.default("Colour", "ttl") is None
-    pointers = [guess.pointer for guess in found.guesses]
+    fit = fit_facts(tmp_path, definitions)
+    assert fit.facts.default("ListToolsResult", member) == default
+    assert fit.facts.default("Colour", "ttl") is None
+    pointers = [guess.pointer for guess in fit.guesses]
     assert pointers == ([] if default is None else [f"/defaults/ListToolsResult/{member}"])
 
 
@@ -137,9 +137,9 @@ def test_a_default_of_zero_holds_for_the_member_in_any_unit(
 def test_a_result_is_found_by_rule_or_guessed(
     tmp_path: Path, more: dict[str, Any], results: tuple[str, ...] | None, guessed: int
 ) -> None:
-    found = fitted(tmp_path, with_request(WITH_EMPTY, "Paint", "tools/paint", **more))
-    assert found.facts.results.client.get("tools/paint") == results
-    guesses = [one for one in found.guesses if one.pointer.startswith("/results")]
+    fit = fit_facts(tmp_path, with_request(WITH_EMPTY, "Paint", "tools/paint", **more))
+    assert fit.facts.results.client.get("tools/paint") == results
+    guesses = [one for one in fit.guesses if one.pointer.startswith("/results")]
     assert len(guesses) == guessed
 
 
@@ -156,9 +156,9 @@ def test_a_capability_is_that_after_which_a_new_method_is_named(
     tmp_path: Path, method: str, capability: tuple[str, ...]
 ) -> None:
     definitions = with_request(WITH_EMPTY, "Paint", method, PaintResult=obj(colour=TEXT))
-    found = fitted(tmp_path, definitions)
-    assert found.facts.capability(method) == capability
-    guess, other = found.guesses
+    fit = fit_facts(tmp_path, definitions)
+    assert fit.facts.capability(method) == capability
+    guess, other = fit.guesses
     assert guess.pointer == f"/capabilities/{method.replace('/', '~1')}"
     assert guess.value == (".".join(capability) or False)
     assert guess.revision == WITH_EMPTY
@@ -169,7 +169,7 @@ def test_error_codes_are_those_of_the_definitions(tmp_path: Path) -> None:
     definitions = definitions_of(NAMES[-1])
     text = json.dumps(definitions["HeaderMismatchError"]).replace("-32020", "-32055")
     definitions["HeaderMismatchError"] = json.loads(text)
-    errors = fitted(tmp_path, definitions).facts.errors
+    errors = fit_facts(tmp_path, definitions).facts.errors
     assert errors.header_mismatch == -32055
     assert errors.defined == (-32055, -32022, -32021)
 
@@ -177,23 +177,23 @@ def test_error_codes_are_those_of_the_definitions(tmp_path: Path) -> None:
 def test_keys_of_meta_are_those_of_the_definitions(tmp_path: Path) -> None:
     text = json.dumps(definitions_of(NAMES[-1]))
     renamed = text.replace("io.modelcontextprotocol/logLevel", "org.example/logLevel")
-    assert fitted(tmp_path, json.loads(renamed)).facts.meta.log_level == "org.example/logLevel"
+    assert fit_facts(tmp_path, json.loads(renamed)).facts.meta.log_level == "org.example/logLevel"
 
 
 def test_a_key_of_meta_goes_with_the_type_of_its_value(tmp_path: Path) -> None:
     definitions = definitions_of(WITH_EMPTY)
     assert facts.load(WITH_EMPTY).meta.related_task is not None
     del definitions["RelatedTaskMetadata"]
-    assert fitted(tmp_path, definitions).facts.meta.related_task is None
+    assert fit_facts(tmp_path, definitions).facts.meta.related_task is None
 
 
 def test_structured_content_is_what_its_schema_allows(tmp_path: Path) -> None:
     definitions = definitions_of(WITH_EMPTY)
     members = definitions["CallToolResult"]["properties"]
     members["structuredContent"] = {}
-    assert fitted(tmp_path, definitions).facts.behaviour.structured_content == "any"
+    assert fit_facts(tmp_path, definitions).facts.behaviour.structured_content == "any"
     del members["structuredContent"]
-    assert fitted(tmp_path, definitions).facts.behaviour.structured_content == "none"
+    assert fit_facts(tmp_path, definitions).facts.behaviour.structured_content == "none"
 
 
 def test_a_file_states_what_differs_and_its_facts_are_no_guesses(tmp_path: Path) -> None:
@@ -209,27 +209,27 @@ def test_a_file_states_what_differs_and_its_facts_are_no_guesses(tmp_path: Path)
         "tools/paint" = ["ListToolsResult"]
         [methods."tools/paint"]
     """
-    found = fitted(tmp_path, definitions, stated)
+    fit = fit_facts(tmp_path, definitions, stated)
     carried = facts.load(WITH_EMPTY)
-    assert found.guesses == ()
-    assert found.facts.http.accepted == 204
-    assert found.facts.http.rejected == carried.http.rejected
-    assert found.facts.capability("tools/list") == found.facts.capability("tools/paint") == ()
-    assert found.facts.capability("tools/call") == ("tools",)
-    assert found.facts.results.client["tools/paint"] == ("ListToolsResult",)
+    assert fit.guesses == ()
+    assert fit.facts.http.accepted == 204
+    assert fit.facts.http.rejected == carried.http.rejected
+    assert fit.facts.capability("tools/list") == fit.facts.capability("tools/paint") == ()
+    assert fit.facts.capability("tools/call") == ("tools",)
+    assert fit.facts.results.client["tools/paint"] == ("ListToolsResult",)
 
 
-def carried_in(found: FittedFacts) -> dict[str, Any]:
+def carried_in(fit: FittedFacts) -> dict[str, Any]:
     """The facts that are carried over, by pointer."""
-    return {fact.pointer: fact.value for fact in found.carried}
+    return {fact.pointer: fact.value for fact in fit.carried}
 
 
 def test_facts_in_prose_of_the_nearest_revision_are_carried_over(
     tmp_path: Path,
 ) -> None:
-    found = fitted(tmp_path, with_request(WITH_EMPTY, "Paint", "tools/paint"))
-    carried = carried_in(found)
-    assert {fact.revision for fact in found.carried} == {WITH_EMPTY}
+    fit = fit_facts(tmp_path, with_request(WITH_EMPTY, "Paint", "tools/paint"))
+    carried = carried_in(fit)
+    assert {fact.revision for fact in fit.carried} == {WITH_EMPTY}
     expected = {
         "/transports/streamable_http": "session",
         "/headers/session": "MCP-Session-Id",
@@ -250,7 +250,7 @@ def test_facts_in_prose_of_the_nearest_revision_are_carried_over(
 def test_what_the_schema_states_is_not_carried_over(tmp_path: Path) -> None:
     definitions = definitions_of(NAMES[-1])
     definitions["Tool"]["properties"]["colour"] = TEXT
-    carried = carried_in(fitted(tmp_path, definitions))
+    carried = carried_in(fit_facts(tmp_path, definitions))
     stated = {
         "/behaviour/unreadable_id",
         "/behaviour/structured_content",
@@ -267,7 +267,7 @@ def test_what_the_schema_states_is_not_carried_over(tmp_path: Path) -> None:
 
 def test_neither_guesses_nor_stated_facts_are_carried_over(tmp_path: Path) -> None:
     definitions = with_request(WITH_EMPTY, "Paint", "tools/paint")
-    before = fitted(tmp_path, definitions)
+    before = fit_facts(tmp_path, definitions)
     guessed = {guess.pointer for guess in before.guesses}
     assert guessed == {
         "/capabilities/tools~1paint",
@@ -281,7 +281,7 @@ def test_neither_guesses_nor_stated_facts_are_carried_over(tmp_path: Path) -> No
         [methods."tools/list"]
         idempotent = true
     """
-    after = fitted(tmp_path, definitions, stated)
+    after = fit_facts(tmp_path, definitions, stated)
     gone = carried_in(before).keys() - carried_in(after).keys()
     assert gone == {"/http/accepted", "/methods/tools~1list/idempotent"}
     assert after.guesses == before.guesses
@@ -290,7 +290,7 @@ def test_neither_guesses_nor_stated_facts_are_carried_over(tmp_path: Path) -> No
 @pytest.mark.parametrize("name", NAMES)
 def test_facts_written_as_text_are_read_back_without_guesses(tmp_path: Path, name: str) -> None:
     more = {"PaintResult": obj(colour=TEXT)}
-    path = saved(tmp_path, with_request(name, "Paint", "paint/x", **more))
+    path = save_schema(tmp_path, with_request(name, "Paint", "paint/x", **more))
     loaded = schema.load_file(path)
     first = schema_facts.facts_for(loaded, name, None)
     file = tmp_path / "all.toml"
@@ -308,7 +308,7 @@ def text_of(folder: Path, definitions: Mapping[str, Any], stated: str = "") -> l
     """The lines that `mcpgen facts` prints for a schema of these definitions."""
     file = folder / "own.toml"
     file.write_text(stated)
-    source = schema_sources.of_file(saved(folder, definitions), file if stated else None)
+    source = schema_sources.of_file(save_schema(folder, definitions), file if stated else None)
     return pipeline.facts_text(source).splitlines()
 
 
@@ -387,7 +387,7 @@ def test_the_nearest_revision_is_that_with_the_most_in_common(tmp_path: Path) ->
         definitions = copy.deepcopy(definitions_of(name))
         definitions["Tool"]["properties"]["colour"] = TEXT
         definitions["Colours"] = any_of("Tool", "Implementation")
-        near = schema.read_file(saved(tmp_path, definitions)).nearest
+        near = schema.read_file(save_schema(tmp_path, definitions)).nearest
         assert near.entry.name == name
         count = len(definitions)
         assert f", {count - 1} of {count} definitions, " in near.why

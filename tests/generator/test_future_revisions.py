@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from generator.awkward_names import NAMES as NAMES_IN_USE
-from generator.futures import AWKWARD, CHANGES, NAMES, Change, drafted, saved
+from generator.futures import AWKWARD, CHANGES, NAMES, Change, change_revision, save_draft
 from mcpgen import names
 from mcpgen.model import schema_facts, schema_sources
 from mcpgen.model.spec import RevisionSpec
@@ -35,16 +35,16 @@ _changes = st.lists(
 
 
 def spec_of(path: Path) -> RevisionSpec:
-    """What the package of a file is made from."""
+    """The revision that the package of a schema file is made from."""
     source = schema_sources.of_file(path)
     loaded = schema_sources.load(source, errata=True)
-    found = schema_facts.facts_for(loaded, source.base, None)
+    fit = schema_facts.facts_for(loaded, source.base, None)
     later = schema_sources.newer_than(source.base, loaded)
-    return pipeline.revision_spec(loaded, found.facts, docs.load(), later)
+    return pipeline.revision_spec(loaded, fit.facts, docs.load(), later)
 
 
-def results_in(found: RevisionSpec) -> Mapping[str, str | None]:
-    return {row.name: row.result for row in found.tables.all}
+def results_in(spec: RevisionSpec) -> Mapping[str, str | None]:
+    return {row.name: row.result for row in spec.tables.all}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -58,11 +58,11 @@ def results_in(found: RevisionSpec) -> Mapping[str, str | None]:
 def test_what_a_draft_changes_is_in_its_package(
     name: str, changes: list[tuple[Change, str]]
 ) -> None:
-    draft = drafted(name, changes)
+    draft = change_revision(name, changes)
     with tempfile.TemporaryDirectory() as folder:
-        found = spec_of(saved(draft, folder))
-    rows = results_in(found)
-    definitions = found.models.normal.definitions
+        spec = spec_of(save_draft(draft, folder))
+    rows = results_in(spec)
+    definitions = spec.models.normal.definitions
     assert draft.methods.keys() <= rows.keys()
     stated = {method: result for method, result in draft.methods.items() if result is not None}
     assert {method: rows[method] for method in stated} == stated
@@ -76,9 +76,9 @@ def test_a_draft_with_every_change_is_an_importable_package(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     each = [(change, AWKWARD[at % len(AWKWARD)]) for at, change in enumerate(CHANGES)]
-    draft = drafted(name, each)
+    draft = change_revision(name, each)
     request = build_request.BuildRequest(
-        "drafted", (schema_sources.of_file(saved(draft, tmp_path)),)
+        "drafted", (schema_sources.of_file(save_draft(draft, tmp_path)),)
     )
     for path, text in pipeline.build(request, form=dict).items():
         place = tmp_path / "drafted" / path

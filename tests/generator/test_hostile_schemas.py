@@ -259,7 +259,7 @@ TEXTS: dict[str, tuple[bytes, str]] = {
 
 
 def refused(folder: Path, content: bytes, capsys: pytest.CaptureFixture[str]) -> str:
-    """What is said of a schema, without the file's name: one line, and nothing was written."""
+    """The error for a schema, without the file's name: one line, and nothing was written."""
     path = folder / "draft.json"
     path.write_bytes(content)
     words = ["-q", "--schema", path, "--facts", TINY / "facts.toml", "-o", folder / "pkg"]

@@ -36,11 +36,11 @@ def test_names_come_in_the_order_of_import_sorters() -> None:
     optional = Argument(
         "kind", "kind", "Literal['a'] | Sequence[Mapping[str, Any]]", False, True, ""
     )
-    found = imports.of_session(Messages((call(optional),), ()))
-    assert found.abc == "Mapping, Sequence"
-    assert found.typing == "TYPE_CHECKING, Any, Literal"
-    assert found.wire == "UNSET, UnsetType"
-    assert found.models == "models"
+    names = imports.of_session(Messages((call(optional),), ()))
+    assert names.abc == "Mapping, Sequence"
+    assert names.typing == "TYPE_CHECKING, Any, Literal"
+    assert names.wire == "UNSET, UnsetType"
+    assert names.models == "models"
 
 
 def test_handlers_need_what_they_refuse_with() -> None:
@@ -51,27 +51,27 @@ def test_handlers_need_what_they_refuse_with() -> None:
 
 
 def test_a_client_that_only_notifies_waits_for_nothing() -> None:
-    found = imports.of_client(Messages((), (call(),)), EMPTY)
-    assert (found.stubs, found.pending_requests) == ("HandlersBase", "")
+    names = imports.of_client(Messages((), (call(),)), EMPTY)
+    assert (names.stubs, names.pending_requests) == ("HandlersBase", "")
 
 
 def test_opening_sessions_takes_a_little_more() -> None:
-    found = imports.of_connect(EMPTY, EMPTY)
-    assert found.abc == "Mapping, Sequence"
-    assert found.typing == "TYPE_CHECKING, Any, ClassVar, Literal, overload"
+    names = imports.of_connect(EMPTY, EMPTY)
+    assert names.abc == "Mapping, Sequence"
+    assert names.typing == "TYPE_CHECKING, Any, ClassVar, Literal, overload"
 
 
 def test_blocking_session_openers_import_what_their_methods_name() -> None:
-    found = imports.of_connect_sync(Messages((call(),), (call(),)), Messages((call(),), ()))
-    assert found.abc == "Awaitable, Mapping"
-    assert found.typing == "TYPE_CHECKING, Any, ClassVar, Literal, overload"
-    assert (found.stubs, found.wire) == ("HandlersBase", "")
-    assert (found.request_context, found.pending_requests) == ("RequestContext", "OnProgress")
+    names = imports.of_connect_sync(Messages((call(),), (call(),)), Messages((call(),), ()))
+    assert names.abc == "Awaitable, Mapping"
+    assert names.typing == "TYPE_CHECKING, Any, ClassVar, Literal, overload"
+    assert (names.stubs, names.wire) == ("HandlersBase", "")
+    assert (names.request_context, names.pending_requests) == ("RequestContext", "OnProgress")
 
 
 def test_a_blocking_client_of_one_revision_has_no_handlers() -> None:
-    found = imports.of_client_sync(Messages((call(),), (call(),)))
-    assert (found.abc, found.typing) == ("Mapping", "TYPE_CHECKING, Any")
-    assert (found.stubs, found.errors, found.request_context) == ("", "", "")
-    assert found.pending_requests == "OnProgress"
+    names = imports.of_client_sync(Messages((call(),), (call(),)))
+    assert (names.abc, names.typing) == ("Mapping", "TYPE_CHECKING, Any")
+    assert (names.stubs, names.errors, names.request_context) == ("", "", "")
+    assert names.pending_requests == "OnProgress"
     assert imports.of_client_sync(EMPTY).abc == ""

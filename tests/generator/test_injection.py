@@ -14,7 +14,7 @@ from typing import Any, get_args
 import pytest
 from hypothesis import HealthCheck, Phase, example, given, settings
 
-from generator.spoiled import HARMLESS, Texts, built, canary, hostile, imported, shape
+from generator.spoiled import HARMLESS, Texts, build_files, canary, hostile, import_package, shape
 from mcpgen.errors import safe_text
 
 _numbers = count()
@@ -22,9 +22,9 @@ _numbers = count()
 
 @cache
 def harmless_shapes() -> dict[str, tuple[str, ...]]:
-    """What each module is made of when its texts mean nothing."""
+    """The syntactic shape of each generated module, for a schema with harmless texts."""
     with TemporaryDirectory() as folder:
-        files = built(HARMLESS, Path(folder), "harmless")
+        files = build_files(HARMLESS, Path(folder), "harmless")
     return {path: shape(text) for path, text in files.items() if path.endswith(".py")}
 
 
@@ -32,12 +32,12 @@ def check_spoiled_package(texts: Texts) -> None:
     """Build a package with these texts, and look for each of them where it belongs."""
     package = f"spoiled_{next(_numbers)}"
     with TemporaryDirectory() as folder:
-        files = built(texts, Path(folder), package)
+        files = build_files(texts, Path(folder), package)
         for path, expected in harmless_shapes().items():
             assert shape(files[path]) == expected, path
             if path.startswith("r2030") or path in ("client/async_client.py", "models.py"):
                 assert files[path].isascii(), path
-        with imported(files, Path(folder), package) as module:
+        with import_package(files, Path(folder), package) as module:
             check_messages(module, texts)
             check_tables(module, texts)
             check_docstrings(module, texts)

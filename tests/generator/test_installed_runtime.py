@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from generator.command_line import run
-from generator.futures import add_request, drafted, saved
+from generator.futures import add_request, change_revision, save_draft
 from generator.runtime_interface import all_used, installed, text_of
 from generator.selections import MIDDLE, NAMES, NEWEST, PAIRWISE, written
 from mcpgen import __version__
@@ -228,8 +228,8 @@ anyio.run(main)
 def test_a_draft_has_messages_that_the_runtime_has_not(
     tmp_path: Path, root: Path, name: str
 ) -> None:
-    draft = drafted(name, [(add_request, "colour")])
-    path = saved(draft, tmp_path)
+    draft = change_revision(name, [(add_request, "colour")])
+    path = save_draft(draft, tmp_path)
     done = run("-q", "--schema", path, "--runtime", "installed", "-o", tmp_path / "pkg")
     assert done.code == 0, done.err
     assert python(tmp_path, DRAFT, root / "generated").stdout == "draft red\n"
@@ -252,4 +252,4 @@ def test_the_tasks_extension_has_its_modules_in_the_runtime(tmp_path: Path, root
     assert run("-q", *words, "--extension", "tasks").code == 0
     code = "from pkg import Server, Tasks; print(type(Tasks(Server('s')).store).__module__)"
     shown = python(tmp_path, code, root / "generated")
-    assert shown.stdout == "mcp_protocol.server.toolkit.task_store\n"
+    assert shown.stdout == "mcp_protocol.runtime.task_store\n"

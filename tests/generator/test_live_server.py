@@ -69,13 +69,13 @@ def script(folder: Path, text: str) -> Target:
 
 
 def test_all_pages_of_every_list_are_read(tmp_path: Path) -> None:
-    found = lists(mcp_protocol, script(tmp_path, SERVER))
-    assert [tool["name"] for tool in found.entries["tools"]] == ["rain", "sun", "wind"]
-    assert [each["uriTemplate"] for each in found.entries["resourceTemplates"]] == [
+    server_lists = lists(mcp_protocol, script(tmp_path, SERVER))
+    assert [tool["name"] for tool in server_lists.entries["tools"]] == ["rain", "sun", "wind"]
+    assert [each["uriTemplate"] for each in server_lists.entries["resourceTemplates"]] == [
         "weather://{city}"
     ]
-    assert found.entries["prompts"][0]["arguments"] == [{"name": "city", "required": True}]
-    assert found.entries["resources"] == ()
+    assert server_lists.entries["prompts"][0]["arguments"] == [{"name": "city", "required": True}]
+    assert server_lists.entries["resources"] == ()
 
 
 @pytest.mark.parametrize(
@@ -186,9 +186,9 @@ def test_what_a_package_refuses_to_register_is_found_by_trying() -> None:
             {"name": "q", "arguments": [{"name": "not a name"}]},
         ],
     }
-    found = live_server.limits(mcp_protocol, parse(document, "x"))
-    assert found.unchecked == ("untyped", "bad")
-    assert found.absent == {
+    limits = live_server.limits(mcp_protocol, parse(document, "x"))
+    assert limits.unchecked == ("untyped", "bad")
+    assert limits.absent == {
         "tools": ("no schema",),
         "resources": ("no uri", "x://z"),
         "resourceTemplates": ("x://{?class*}",),
@@ -199,8 +199,8 @@ def test_what_a_package_refuses_to_register_is_found_by_trying() -> None:
 @pytest.mark.parametrize("text", ["class", '"""', "\u202ex", "a" * 150], ids=range(4))
 def test_hostile_lists_have_limits_too(text: str) -> None:
     lists_of_server = parse(attacked(text), "x")
-    found = live_server.limits(mcp_protocol, lists_of_server)
-    snapshot = mirror.Snapshot(lists_of_server, found, "Weather")
+    limits = live_server.limits(mcp_protocol, lists_of_server)
+    snapshot = mirror.Snapshot(lists_of_server, limits, "Weather")
     assert code_in(mirror.module_text(mirror.build(snapshot, "protocol"))) <= HARMLESS
 
 

@@ -28,20 +28,20 @@ def merged(defaults: Any = None, **revisions: dict[str, Any]) -> Merged:
 
 def thing(old: Any, new: Any) -> Class:
     """The class of `Thing`, which has these forms."""
-    found = merged(old={"Thing": old}, new={"Thing": new})
-    return next(each for each in found.classes if each.name == "Thing")
+    result = merged(old={"Thing": old}, new={"Thing": new})
+    return next(each for each in result.classes if each.name == "Thing")
 
 
-def shown(found: Class) -> dict[str, str]:
+def shown(merged_class: Class) -> dict[str, str]:
     """The members of a class, as they are written."""
     return {
         member.name: f"{member.type} = {member.default}" if member.default else member.type
-        for member in found.members
+        for member in merged_class.members
     }
 
 
-def aliases(found: Merged) -> dict[str, str]:
-    return {alias.name: alias.type for alias in found.aliases}
+def aliases(result: Merged) -> dict[str, str]:
+    return {alias.name: alias.type for alias in result.aliases}
 
 
 @pytest.mark.parametrize(
@@ -86,23 +86,23 @@ def aliases(found: Merged) -> dict[str, str]:
     ],
 )
 def test_a_member_has_what_any_revision_allows(old: Any, new: Any, expected: Any) -> None:
-    found = shown(thing(old, new))
-    assert {name: found[name] for name in expected} == expected
+    members = shown(thing(old, new))
+    assert {name: members[name] for name in expected} == expected
 
 
 def test_members_that_must_be_given_come_first() -> None:
-    found = thing(obj("z", a=TEXT, z=TEXT), obj("z", a=TEXT, b=TEXT, z=TEXT))
-    assert list(shown(found)) == ["z", "a", "b"]
+    merged_class = thing(obj("z", a=TEXT, z=TEXT), obj("z", a=TEXT, b=TEXT, z=TEXT))
+    assert list(shown(merged_class)) == ["z", "a", "b"]
 
 
 def test_a_default_is_what_a_member_has_unless_it_is_given() -> None:
     mode, other = obj("mode", mode=TEXT), obj(x=TEXT)
-    found = merged(
+    result = merged(
         defaults={"*": {"mode": "plain"}},
         old={"Both": mode, "Newer": other},
         new={"Both": mode, "Newer": mode},
     )
-    both, newer = found.classes
+    both, newer = result.classes
     assert shown(both) == {"mode": "str = 'plain'"}
     assert shown(newer) == {"mode": "str | None = None", "x": "str | None = None"}
 
@@ -115,20 +115,20 @@ def test_a_tag_of_all_revisions_has_its_value_as_default() -> None:
         "Block": block,
         "Message": obj("block", block=ref("Block")),
     }
-    found = merged(old=kinds, new=kinds)
-    text = next(each for each in found.classes if each.name == "Text")
+    result = merged(old=kinds, new=kinds)
+    text = next(each for each in result.classes if each.name == "Text")
     assert shown(text) == {"type": "Literal['text'] = 'text'"}
-    assert aliases(found) == {"Block": "Text | Image"}
-    assert imports.of_merged(found).typing == "ClassVar, Literal, TypeAlias"
+    assert aliases(result) == {"Block": "Text | Image"}
+    assert imports.of_merged(result).typing == "ClassVar, Literal, TypeAlias"
 
 
 def test_a_revision_is_told_which_members_it_lacks() -> None:
-    found = merged(
+    result = merged(
         old={"A": obj(x=TEXT), "Same": obj(x=TEXT)},
         middle={"A": obj(y=TEXT), "Same": obj(x=TEXT)},
         new={"A": obj(y=TEXT, z=TEXT), "Same": obj(x=TEXT)},
     )
-    assert found.lacking == {
+    assert result.lacking == {
         OLD: {"A": ("y", "z")},
         "2030-06-01": {"A": ("z", "x")},
         NEW: {"A": ("x",)},
@@ -141,25 +141,25 @@ def test_docstrings_say_which_revisions_have_a_type_or_a_member() -> None:
         "A": obj(x=TEXT, y={**TEXT, "description": "More."}),
         "B": {**obj(x=TEXT), "description": "A new type."},
     }
-    found = {each.name: each for each in merged(old=old, new=new).classes}
-    assert f"Only in {NEW}." in found["B"].doc
-    assert "Only in" not in found["A"].doc
+    classes = {each.name: each for each in merged(old=old, new=new).classes}
+    assert f"Only in {NEW}." in classes["B"].doc
+    assert "Only in" not in classes["A"].doc
 
 
 def test_unions_have_the_members_of_all_revisions() -> None:
     parts = {name: obj("kind", kind=const(name), x=TEXT) for name in ("A", "B", "C")}
-    found = merged(
+    result = merged(
         old={**parts, "Either": any_of("A", "B"), "Id": {"type": ["string", "integer"]}},
         new={**parts, "Either": any_of("B", "C"), "Id": TEXT},
     )
-    assert aliases(found) == {"Either": "B | C | A", "Id": "str | int"}
+    assert aliases(result) == {"Either": "B | C | A", "Id": "str | int"}
 
 
 def test_an_alias_follows_those_that_it_refers_to() -> None:
     parts = {name: obj("kind", kind=const(name), x=TEXT) for name in ("A", "B")}
     definitions = {"All": {"type": "array", "items": ref("Each")}, "Each": any_of("A", "B")}
-    found = merged(old={**parts, **definitions}, new={**parts, **definitions})
-    assert list(aliases(found)) == ["Each", "All"]
+    result = merged(old={**parts, **definitions}, new={**parts, **definitions})
+    assert list(aliases(result)) == ["Each", "All"]
 
 
 FORM = obj("message form", message=TEXT, form=OPEN)
@@ -168,20 +168,20 @@ URL = obj("message url", message=TEXT, url=TEXT)
 
 def test_an_object_that_became_a_union_is_its_member_by_shape() -> None:
     newer = {**FORM, "properties": {**FORM["properties"], "mode": TEXT}}
-    found = merged(
+    result = merged(
         old={"Ask": FORM},
         new={"Ask": any_of("AskForm", "AskUrl"), "AskForm": newer, "AskUrl": URL},
     )
-    assert aliases(found) == {"Ask": "AskForm | AskUrl"}
-    form = next(each for each in found.classes if each.name == "AskForm")
+    assert aliases(result) == {"Ask": "AskForm | AskUrl"}
+    form = next(each for each in result.classes if each.name == "AskForm")
     assert form.other_names == ("Ask",)
     assert shown(form) == {
         "message": "str",
         "form": "dict[str, Any]",
         "mode": "str | None = None",
     }
-    assert found.lacking == {OLD: {"Ask": ("mode",)}}
-    assert imports.of_merged(found).typing == "Any, ClassVar, TypeAlias"
+    assert result.lacking == {OLD: {"Ask": ("mode",)}}
+    assert imports.of_merged(result).typing == "Any, ClassVar, TypeAlias"
 
 
 @pytest.mark.parametrize(
@@ -192,18 +192,18 @@ def test_an_object_that_became_a_union_is_its_member_by_shape() -> None:
     ],
 )
 def test_an_object_of_no_members_shape_has_a_class_of_its_own(union: Any) -> None:
-    found = merged(old={"Ask": FORM, "AskObject": obj(x=TEXT)}, new=union)
-    own = next(each for each in found.classes if each.other_names)
+    result = merged(old={"Ask": FORM, "AskObject": obj(x=TEXT)}, new=union)
+    own = next(each for each in result.classes if each.other_names)
     assert (own.name, own.other_names) == ("AskObjectObject", ("Ask",))
-    assert "AskObjectObject" in aliases(found)["Ask"].split(" | ")
+    assert "AskObjectObject" in aliases(result)["Ask"].split(" | ")
 
 
 def test_aliases_in_a_circle_are_opened() -> None:
     old = {"A": {"type": "array", "items": ref("B")}, "B": TEXT}
     new = {"A": TEXT, "B": {"type": "array", "items": ref("A")}}
-    found = aliases(merged(old=old, new=new))
-    assert sorted(found) == ["A", "B"]
-    assert "Any" in found.values()
+    types = aliases(merged(old=old, new=new))
+    assert sorted(types) == ["A", "B"]
+    assert "Any" in types.values()
 
 
 def test_a_single_revision_has_no_merged_types() -> None:

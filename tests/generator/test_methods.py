@@ -41,7 +41,7 @@ def derived_from(revision: str) -> Methods:
 
 
 def test_the_unions_by_direction_say_who_sends_what() -> None:
-    found = derived(
+    table = derived(
         PingRequest=request("ping"),
         DoneNotification=request("done"),
         PingResult=obj(x=TEXT),
@@ -49,7 +49,7 @@ def test_the_unions_by_direction_say_who_sends_what() -> None:
         ServerRequest=any_of("PingRequest"),
         ServerNotification=ref("DoneNotification"),
     )
-    rows = [(row.sender, row.kind, row.name, row.python_name) for row in found.all]
+    rows = [(row.sender, row.kind, row.name, row.python_name) for row in table.all]
     assert rows == [
         ("client", "request", "ping", "ping"),
         ("server", "request", "ping", "ping"),
@@ -75,10 +75,10 @@ def test_two_messages_of_a_sender_need_different_python_names() -> None:
     "method", ["a/b.c", "$/cancel", "A_1-b:c", "/a", "a b", "a'b", "a\\", "x" * 200]
 )
 def test_a_method_may_have_the_characters_of_methods(method: str) -> None:
-    found = derived(
+    table = derived(
         AskRequest=request(method), AskResult=obj(x=TEXT), ClientRequest=any_of("AskRequest")
     )
-    assert found.all[0].name == method
+    assert table.all[0].name == method
 
 
 @pytest.mark.parametrize("method", ["", " a", "a\n", "\u202ea", "x" * 201])
@@ -93,35 +93,35 @@ def test_a_method_with_other_characters_is_refused(method: str) -> None:
 
 
 def test_a_result_is_named_like_its_request() -> None:
-    found = derived(
+    table = derived(
         AskRequest=request("ask"), AskResult=obj(a=TEXT), ClientRequest=any_of("AskRequest")
     )
-    assert found.all[0].result == "AskResult"
-    assert found.all[0].results == ("AskResult",)
+    assert table.all[0].result == "AskResult"
+    assert table.all[0].results == ("AskResult",)
 
 
 def test_a_response_says_what_the_result_is() -> None:
-    found = derived(
+    table = derived(
         AskRequest=request("ask"),
         AskResult=obj("a", a=TEXT),
         MoreResult=obj("b", b=TEXT),
         AskResultResponse=obj(result=any_of("MoreResult", "AskResult")),
         ClientRequest=any_of("AskRequest"),
     )
-    assert found.all[0].result == "AskResultResponseResult"
-    assert found.all[0].results == ("MoreResult", "AskResult")
+    assert table.all[0].result == "AskResultResponseResult"
+    assert table.all[0].results == ("MoreResult", "AskResult")
 
 
 def test_facts_say_what_the_result_is_before_any_rule() -> None:
-    found = derived(
+    table = derived(
         facts_of(client={"ask": ("AskResult", "TaskResult")}),
         AskRequest=request("ask"),
         AskResult=obj("a", a=TEXT),
         TaskResult=obj("t", t=TEXT),
         ClientRequest=any_of("AskRequest"),
     )
-    assert found.all[0].results == ("AskResult", "TaskResult")
-    added = found.normal.definitions["AskResultResponseResult"]
+    assert table.all[0].results == ("AskResult", "TaskResult")
+    added = table.normal.definitions["AskResultResponseResult"]
     assert added.node == any_of("AskResult", "TaskResult")
 
 
@@ -137,34 +137,34 @@ def test_a_message_without_a_method_is_refused() -> None:
 
 
 def test_params_are_required_where_the_message_requires_them() -> None:
-    found = derived(
+    table = derived(
         A=obj("method params", method=const("a"), params=obj(x=TEXT)),
         B=obj("method", method=const("b"), params=obj(x=TEXT)),
         C=obj("method", method=const("c")),
         ClientNotification=any_of("A", "B", "C"),
     )
-    rows = [(row.params, row.has_params, row.params_required) for row in found.all]
+    rows = [(row.params, row.has_params, row.params_required) for row in table.all]
     assert rows == [("AParams", True, True), ("BParams", True, False), (None, False, False)]
 
 
 def test_a_list_in_pages_is_told_by_its_cursors() -> None:
     pages = obj(nextCursor=TEXT, names={"type": "array", "items": TEXT})
     items = obj(nextCursor=TEXT, tools={"type": "array", "items": obj(name=TEXT)})
-    found = derived(
+    table = derived(
         ListToolsRequest=request("tools/list", params=obj(cursor=TEXT)),
         ListToolsResult=items,
         ListNamesRequest=request("names/list", params=obj(cursor=TEXT)),
         ListNamesResult=pages,
         ClientRequest=any_of("ListToolsRequest", "ListNamesRequest"),
     )
-    assert [(row.items, row.item) for row in found.all] == [
+    assert [(row.items, row.item) for row in table.all] == [
         ("tools", "ListToolsResultTools"),
         (None, None),
     ]
 
 
 def test_a_list_in_pages_may_be_one_of_several_results() -> None:
-    found = derived(
+    table = derived(
         ListToolsRequest=request("tools/list", params=obj(cursor=TEXT)),
         ListToolsResult=obj("tools", nextCursor=TEXT, tools=many("Tool")),
         Tool=obj(name=TEXT),
@@ -172,7 +172,7 @@ def test_a_list_in_pages_may_be_one_of_several_results() -> None:
         ListToolsResultResponse=obj(result=any_of("MoreResult", "ListToolsResult")),
         ClientRequest=any_of("ListToolsRequest"),
     )
-    assert [(row.items, row.item) for row in found.all] == [("tools", "Tool")]
+    assert [(row.items, row.item) for row in table.all] == [("tools", "Tool")]
 
 
 @pytest.mark.parametrize(
@@ -190,34 +190,34 @@ def test_a_list_without_pages_is_told_by_its_method(
 ) -> None:
     definitions: dict[str, Any] = {union: any_of("AskRequest"), "Tool": obj(name=TEXT)}
     answered = {"type": "object", "properties": {wire: many(result[wire]) for wire in result}}
-    found = derived(AskRequest=request(method), AskResult=answered, **definitions)
-    assert [(row.items, row.item) for row in found.all] == [(items, items and "Tool")]
+    table = derived(AskRequest=request(method), AskResult=answered, **definitions)
+    assert [(row.items, row.item) for row in table.all] == [(items, items and "Tool")]
 
 
 def test_a_result_with_a_cursor_without_its_param_is_no_list() -> None:
-    found = derived(
+    table = derived(
         ListToolsRequest=request("tools/list"),
         ListToolsResult=obj(nextCursor=TEXT, tools=many("Tool")),
         Tool=obj(name=TEXT),
         ClientRequest=any_of("ListToolsRequest"),
     )
-    assert [(row.items, row.item) for row in found.all] == [(None, None)]
+    assert [(row.items, row.item) for row in table.all] == [(None, None)]
 
 
 @pytest.mark.parametrize("revision", NAMES)
 def test_every_request_has_params_and_a_result_that_exist(revision: str) -> None:
-    found = derived_from(revision)
-    for row in (*found.all, *found.inputs):
-        assert row.params is None or row.params in found.normal.definitions, row.name
-        assert (row.result in found.normal.definitions) is (row.kind == "request"), row.name
+    table = derived_from(revision)
+    for row in (*table.all, *table.inputs):
+        assert row.params is None or row.params in table.normal.definitions, row.name
+        assert (row.result in table.normal.definitions) is (row.kind == "request"), row.name
 
 
 @pytest.mark.parametrize("revision", NAMES)
 def test_a_handshake_is_where_initialize_is(revision: str) -> None:
-    found = derived_from(revision)
-    names = {row.name for row in found.of("client", "request")}
-    assert found.handshake is ("initialize" in names)
-    assert found.handshake is not ("server/discover" in names)
+    table = derived_from(revision)
+    names = {row.name for row in table.of("client", "request")}
+    assert table.handshake is ("initialize" in names)
+    assert table.handshake is not ("server/discover" in names)
 
 
 def test_batches_are_where_the_schema_has_them() -> None:

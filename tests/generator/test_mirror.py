@@ -118,19 +118,19 @@ def texts(snapshot: Snapshot) -> Iterator[str]:
 
 
 def code_in(text: str) -> set[str]:
-    """What a module imports, calls by a name, and names of no use to a mirror."""
-    found: set[str] = set()
+    """Names that a module imports or calls, and names that a mirror has no use for."""
+    code: set[str] = set()
     for node in ast.walk(ast.parse(text)):
         match node:
             case ast.Import(names=names):
-                found |= {name.name for name in names}
+                code |= {name.name for name in names}
             case ast.ImportFrom(module=module):
-                found.add(module or ".")
+                code.add(module or ".")
             case ast.Lambda():
-                found.add("lambda")
+                code.add("lambda")
             case ast.Name(id=("os" | "__import__") as name):
-                found.add(name)
-    return found
+                code.add(name)
+    return code
 
 
 HARMLESS = {
@@ -246,14 +246,14 @@ def test_a_snapshot_is_read_as_it_was_written(tmp_path: Path) -> None:
     limits = Limits(("forecast",), {"prompts": ("report",)})
     written = snapshot_of(WEATHER, limits)
     (tmp_path / mirrors.DATA).write_text(written.text("module"))
-    found = mirrors.read(tmp_path)
-    assert (found.lists.document(), found.limits) == (written.lists.document(), limits)
-    mirrors.refuse_edited(tmp_path, found, {mirrors.MODULE: "new"})
+    snapshot = mirrors.read(tmp_path)
+    assert (snapshot.lists.document(), snapshot.limits) == (written.lists.document(), limits)
+    mirrors.refuse_edited(tmp_path, snapshot, {mirrors.MODULE: "new"})
     (tmp_path / mirrors.MODULE).write_text("module")
-    mirrors.refuse_edited(tmp_path, found, {mirrors.MODULE: "new"})
+    mirrors.refuse_edited(tmp_path, snapshot, {mirrors.MODULE: "new"})
     (tmp_path / mirrors.MODULE).write_text("mine")
     with pytest.raises(OutputError, match="edited by hand"):
-        mirrors.refuse_edited(tmp_path, found, {mirrors.MODULE: "new"})
+        mirrors.refuse_edited(tmp_path, snapshot, {mirrors.MODULE: "new"})
 
 
 @pytest.mark.parametrize(
@@ -303,7 +303,7 @@ def test_a_response_and_an_array_of_tools_are_lists_too(document: Any) -> None:
 
 
 def test_optional_members_of_a_wrong_type_are_absent() -> None:
-    found = parse(
+    lists = parse(
         {
             "tools": [
                 {
@@ -318,10 +318,113 @@ def test_optional_members_of_a_wrong_type_are_absent() -> None:
         },
         "x",
     )
-    assert found.entries["tools"] == ({"name": "a", "annotations": {"destructiveHint": False}},)
-    assert found.entries["prompts"][0]["arguments"] == [{"name": "q"}]
-    assert "/tools/1: 'a' comes twice: the first counts" in found.notes
-    assert len(found.notes) == 9
+    assert lists.entries["tools"] == ({"name": "a", "annotations": {"destructiveHint": False}},)
+    assert lists.entries["prompts"][0]["arguments"] == [{"name": "q"}]
+    assert "/tools/1: 'a' comes twice: the first counts" in lists.notes
+    assert len(lists.notes) == 9
+
+
+TEXTS: tuple[list[Any], list[Any]] = (["x", ""], [1, None, ["x"]])
+MEMBERS: dict[str, dict[str, tuple[list[Any], list[Any]]]] = {
+    "tools": {
+        **dict.fromkeys(("title", "description"), TEXTS),
+        **dict.fromkeys(("inputSchema", "outputSchema", "_meta"), ([{}], [[], "x", None])),
+        "annotations": ([{"readOnlyHint": True, "title": "t"}], [[], None]),
+        "execution": ([{"taskSupport": "optional"}], ["x"]),
+        "icons": ([[{"src": "x", "sizes": ["1x1"], "theme": "dark"}]], [{}, None]),
+        "size": ([], [1]),
+    },
+    "resources": {
+        **dict.fromkeys(("name", "title", "description", "mimeType"), TEXTS),
+        "size": ([0, 1, 2**40], [-1, True, 1.0, "1"]),
+        "annotations": (
+            [{"priority": value} for value in (0, 0.5, 1)]
+            + [{"audience": roles} for roles in ([], ["user", "assistant"])]
+            + [{"lastModified": "2025-01-01"}],
+            [],
+        ),
+        "inputSchema": ([], [{}]),
+    },
+    "resourceTemplates": {"mimeType": TEXTS, "size": ([], [1])},
+    "prompts": {
+        "arguments": ([[{"name": "a", "required": True, "title": "t"}], []], ["x", {}]),
+        "title": TEXTS,
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "member", "kept", "value"),
+    [
+        (kind, member, kept, value)
+        for kind, members in MEMBERS.items()
+        for member, both in members.items()
+        for kept, values in zip((True, False), both, strict=True)
+        for value in values
+    ],
+)
+def test_a_member_is_kept_if_it_is_as_specified(
+    kind: str, member: str, kept: bool, value: Any
+) -> None:
+    entry = {server_lists.KINDS[kind]: "x", member: value}
+    lists = parse({kind: [entry]}, "x")
+    [found] = lists.entries[kind]
+    assert found.get(member, "absent") == (value if kept else "absent")
+    places = [note.partition(":")[0] for note in lists.notes]
+    assert places == ([] if kept else [f"/{kind}/0/{member}"])
+
+
+@pytest.mark.parametrize(
+    ("member", "value"),
+    [
+        *(("priority", value) for value in (-0.1, 1.1, True, "1")),
+        *(("audience", value) for value in (["root"], "user")),
+        ("lastModified", 5),
+    ],
+)
+def test_an_annotation_that_is_not_as_specified_is_absent(member: str, value: Any) -> None:
+    lists = parse({"resources": [{"uri": "x", "annotations": {member: value}}]}, "x")
+    assert lists.entries["resources"] == ({"uri": "x", "annotations": {}},)
+    assert lists.notes == (f"/resources/0/annotations/{member}: left out: not as specified",)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark", "blue"])
+@pytest.mark.parametrize("sizes", [["1x1"], [], [1], "1x1"])
+def test_an_icon_has_a_source_and_what_fits(theme: str, sizes: Any) -> None:
+    icon = {"src": "x", "theme": theme, "sizes": sizes}
+    tool = {"name": "a", "icons": [icon, {"theme": "dark"}, 5]}
+    lists = parse([tool], "x")
+    fitting = {"src": "x"}
+    fitting |= {"theme": theme} if theme != "blue" else {}
+    fitting |= {"sizes": sizes} if sizes in (["1x1"], []) else {}
+    assert lists.entries["tools"][0]["icons"] == [fitting]
+    assert len(lists.notes) == 2 + len(icon) - len(fitting)
+
+
+@pytest.mark.parametrize(
+    ("size", "is_cut"), [(server_lists.MAX_TEXT, False), (server_lists.MAX_TEXT + 1, True)]
+)
+def test_a_long_text_is_cut(size: int, is_cut: bool) -> None:
+    lists = parse([{"name": "a", "description": "x" * size}], "x")
+    text = lists.entries["tools"][0]["description"]
+    assert text == "x" * server_lists.MAX_TEXT + "..." * is_cut
+    cut = (f"/tools/0/description: cut after {server_lists.MAX_TEXT} characters",)
+    assert lists.notes == (cut if is_cut else ())
+
+
+@pytest.mark.parametrize(("kind", "longest"), [("tools", 200), ("resources", 2000)])
+def test_a_name_has_a_greatest_length(kind: str, longest: int) -> None:
+    key = server_lists.KINDS[kind]
+    assert parse({kind: [{key: "x" * longest}]}, "x").entries[kind]
+    for size in (0, longest + 1):
+        with pytest.raises(MirrorError, match=f"a {key} of 1 to {longest} characters"):
+            parse({kind: [{key: "x" * size}]}, "x")
+
+
+@pytest.mark.parametrize("more", [{}, {"instructions": "Ask for a city."}])
+def test_the_document_of_lists_holds_what_was_read(more: dict[str, str]) -> None:
+    document = parse({**WEATHER, **more}, "x").document()
+    assert {kind: entries for kind, entries in document.items() if entries} == {**WEATHER, **more}
 
 
 def test_changes_name_what_is_new_gone_or_other() -> None:

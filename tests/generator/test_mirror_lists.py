@@ -29,7 +29,7 @@ from mcpgen.project.mirror import Snapshot
 ODD = Path(__file__).parent / "odd_server.json"
 PACKAGE = Path(mcp_protocol.__file__).parent
 NOTES = ["tool with_execution: listed without /execution"]
-"""What a mirror cannot list: the package runs no tasks that a tool call begins."""
+"""Items that a mirror cannot list: the package runs no tasks that a tool call begins."""
 
 _NUMBERS = itertools.count()
 
@@ -110,8 +110,8 @@ async def test_each_odd_entry_is_listed_as_it_was_and_in_order(
     for entry in entries:
         entry.pop("execution", None)
     _, files = mirrored(document)
-    found = json.loads(await listed(project, imported(project, files), method, member))
-    assert [text(entry) for entry in found] == [text(entry) for entry in entries]
+    items = json.loads(await listed(project, imported(project, files), method, member))
+    assert [text(entry) for entry in items] == [text(entry) for entry in entries]
 
 
 @each_list
@@ -137,6 +137,8 @@ def test_a_project_of_an_odd_server_names_each_difference(tmp_path: Path) -> Non
     assert notes == [f"note: {note}" for note in NOTES]
     texts = (tmp_path / "odd" / "src" / "odd" / "server.py").read_text("utf-8")
     assert "instructions=mirror.INSTRUCTIONS" in texts
+    package = json.loads((tmp_path / "odd/src/odd/protocol/mcpgen.json").read_text("utf-8"))
+    assert "schemas" in package["options"]["features"]
 
 
 def differences(document: object, **changed: str) -> list[str]:
@@ -218,5 +220,5 @@ async def test_a_mirror_of_any_names_is_imported_and_lists_them(
         for name, members in tools.items()
     ]
     _, files = mirrored(entries)
-    found = json.loads(await listed(project, imported(project, files), "tools/list", "tools"))
-    assert [text(entry) for entry in found] == [text(entry) for entry in entries]
+    items = json.loads(await listed(project, imported(project, files), "tools/list", "tools"))
+    assert [text(entry) for entry in items] == [text(entry) for entry in entries]

@@ -97,7 +97,7 @@ def rendered(library: Library = "msgspec", title: str = "Models.") -> str:
 
 
 def through(wire: Any, kind: str, text: str) -> Any:
-    """What comes back from decoding and encoding a text."""
+    """The JSON of a text after decoding and encoding it."""
     decoded = wire.decoder(getattr(wire.models, kind))(text.encode())
     return json.loads(wire.encode(decoded))
 

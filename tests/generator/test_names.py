@@ -39,8 +39,8 @@ def test_members_that_would_have_one_name_are_kept_apart() -> None:
 
 
 def test_many_equal_member_names_are_numbered_and_long_ones_cut() -> None:
-    found = list(names.members("$" * count for count in range(1, 6)).values())
-    assert found == ["empty", "empty_", "empty__", "empty_3", "empty_4"]
+    attributes = list(names.members("$" * count for count in range(1, 6)).values())
+    assert attributes == ["empty", "empty_", "empty__", "empty_3", "empty_4"]
     assert names.snake("a" * 1000) == "a" * 100
     assert names.pascal("a" * 1000) == "A" + "a" * 99
 

@@ -42,7 +42,7 @@ def user_files(folder: Path) -> dict[str, bytes]:
 
 
 def answer_on_terminal(root: Path, folder: Path, answers: str, *words: str) -> str:
-    """What mcpgen shows on a terminal on which a user types some lines."""
+    """Output of mcpgen on a terminal on which a user types some lines."""
     ours, theirs = pty.openpty()
     environment = {**os.environ, "PYTHONPATH": str(root / "generator"), "TERM": "dumb"}
     process = subprocess.Popen(
@@ -106,9 +106,10 @@ def test_a_new_project_has_its_package_and_is_up_to_date(side: str, tmp_path: Pa
     assert (ended.code, ended.err) == (0, f"generating weather ({OLDEST}) ...\n")
     assert ended.out.splitlines()[-1] == "next: cd w/x && pip install -e '.[dev]' && pytest"
     project = tmp_path / "w" / "x"
-    found = settings.read(project)
-    assert found is not None
-    assert found.packages[0].revisions == (OLDEST,)
+    config = settings.read(project)
+    assert config is not None
+    assert config.packages[0].revisions == (OLDEST,)
+    assert "schemas" not in config.packages[0].features
     assert run("check", cwd=project).out == "src/weather/protocol: up to date\n"
     assert not [path for path in tmp_path.rglob(".*") if "mcpgen" in path.name]
 
@@ -370,9 +371,9 @@ def test_a_terminal_is_asked_for_what_is_not_given(root: Path, tmp_path: Path) -
     shown = answer_on_terminal(root, tmp_path, f"weather\n{OLDEST}\n\nplace\n", "new", "server")
     questions = ("Name of the server", "Revisions (a date, latest, or all) [all]")
     assert all(text in shown for text in (*questions, "[all]", "Directory [weather]"))
-    found = settings.read(tmp_path / "place")
-    assert found is not None
-    assert found.packages[0].revisions == (OLDEST,)
+    config = settings.read(tmp_path / "place")
+    assert config is not None
+    assert config.packages[0].revisions == (OLDEST,)
 
 
 @pytest.mark.parametrize("name", ["a" * 61, "-x", "x-", "x--y", "x y", "\u0456x", "1x", ""])

@@ -30,7 +30,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def updated(*words: str) -> str:
-    """What an update of the package prints."""
+    """Update the package and return the command's output."""
     done = run("update", "old_pkg", *words)
     assert done.code == 0, done.err
     return done.out
@@ -77,6 +77,16 @@ def test_old_modules_stay_for_one_update() -> None:
     updated()
     assert not modules_of("r2025_06_18")
     assert "old_revisions" not in Path("old_pkg", manifest.NAME).read_text()
+
+
+def test_a_patch_keeps_old_modules_where_they_are() -> None:
+    updated("-r", SECOND, KEEP)
+    before = modules_of("r2025_03_26")
+    models = Path("old_pkg/r2025_06_18/models.py")
+    models.write_text(models.read_text("utf-8") + "MINE = 1\n", "utf-8")
+    assert run("patch", "old_pkg").code == 0
+    assert modules_of("r2025_03_26") == before
+    assert "MINE = 1" in models.read_text("utf-8")
 
 
 def test_without_the_option_no_old_module_stays() -> None:

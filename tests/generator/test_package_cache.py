@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from generator.command_line import run
-from generator.test_fitting import definitions_of, saved
+from generator.test_fitting import definitions_of, save_schema
 from mcpgen import cache, paths, schema
 from mcpgen.model import schema_sources
 from mcpgen.model.parts import selection
@@ -93,7 +93,7 @@ def test_templates_that_were_compiled_come_out_of_the_cache(place: Path, tmp_pat
 def test_notes_about_a_schema_file_come_out_of_the_cache_too(tmp_path: Path, place: Path) -> None:
     definitions = definitions_of(OLDEST)
     definitions["Tool"]["properties"]["colour"] = {"type": "string"}
-    source = schema_sources.of_file(saved(tmp_path, definitions))
+    source = schema_sources.of_file(save_schema(tmp_path, definitions))
     request = BuildRequest("pkg", (source,), selection=TYPES)
     first = built(request)
     assert first[1]
@@ -102,7 +102,7 @@ def test_notes_about_a_schema_file_come_out_of_the_cache_too(tmp_path: Path, pla
 
 
 def test_what_differs_in_an_input_or_option_is_built_anew(tmp_path: Path, place: Path) -> None:
-    path = saved(tmp_path, definitions_of(OLDEST))
+    path = save_schema(tmp_path, definitions_of(OLDEST))
     requests = [
         REQUEST,
         replace(REQUEST, package="other"),
@@ -125,7 +125,7 @@ def test_a_revision_that_is_added_is_another_input(tmp_path: Path, place: Path) 
 
 
 @pytest.mark.parametrize("way", ["option", "variable"])
-def test_it_can_be_turned_off(
+def test_the_cache_can_be_turned_off(
     place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     if way == "variable":
@@ -144,6 +144,14 @@ def test_an_entry_that_is_damaged_is_made_anew(place: Path, spoil: bytes | None)
     path.write_bytes(whole[:-1] + b"\xff" if spoil is None else spoil)
     assert cache.read("some", KEY) is None
     cache.write("some", KEY, b"content")
+    assert cache.read("some", KEY) == b"content"
+
+
+def test_a_cache_that_is_off_gives_no_entry_that_is_there(place: Path) -> None:
+    cache.write("some", KEY, b"content")
+    with cache.disabled():
+        assert cache.read("some", KEY) is None
+        cache.write("some", KEY, b"other")
     assert cache.read("some", KEY) == b"content"
 
 

@@ -35,10 +35,10 @@ TYPES_MODULES, TYPES_LINES = 8, 2_900
 PROTOCOL_MODULES = 26
 
 AUTHORIZING = ("cryptography", "filelock", "joserfc", "keyring", "platformdirs")
-"""What a client over HTTP may use beside, if it is installed."""
+"""Optional libraries that a client over HTTP uses if they are installed."""
 
 TELEMETRY = "opentelemetry"
-"""What a client or a server may use, if it is installed."""
+"""An optional library that a client or a server uses if it is installed."""
 
 CODEC = ("_structs.py", "_unions.py", "_wire.py")
 
@@ -165,7 +165,7 @@ def test_a_server_over_stdio_has_no_module_for_http(revision: str) -> None:
 
 
 OF_TYPE_CHECKERS = {"typing_extensions"}
-"""What type checkers know without an installation; nothing reads it at run time."""
+"""Libraries that type checkers bundle; nothing imports them at run time."""
 
 
 def foreign_imports(text: str) -> Iterator[str]:
@@ -208,8 +208,8 @@ def test_a_choice_names_no_other_dependency_even_for_checkers(
     chosen: str, transports: str, expected: set[str]
 ) -> None:
     files = rendered(chosen, transports, (MIDDLE,))
-    found = {name for path in modules(files) for name in foreign_imports(files[path])}
-    assert found - set(sys.stdlib_module_names) - OF_TYPE_CHECKERS == expected
+    libraries = {name for path in modules(files) for name in foreign_imports(files[path])}
+    assert libraries - set(sys.stdlib_module_names) - OF_TYPE_CHECKERS == expected
 
 
 def test_what_no_chosen_revision_needs_is_not_written() -> None:

@@ -53,7 +53,7 @@ def types(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Models]:
 
 
 def outcome(read: Any, write: Any, data: bytes) -> tuple[bytes | None, str]:
-    """What a message is when it is read and written again, or why it can't be read."""
+    """A message after it was read and written again, and the error if it can't be read."""
     try:
         value = read(data)
     except ValueError as error:
@@ -180,7 +180,7 @@ def test_only_another_choice_of_models_is_in_the_manifest(
     assert json.loads(text)["options"].get("models") == recorded
 
 
-def test_the_choice_is_kept(tmp_path: Path) -> None:
+def test_an_update_keeps_the_choice_of_models(tmp_path: Path) -> None:
     package = str(tmp_path / "acme")
     options = ("--revision", NEWEST, "--parts", "types")
     done = run(*options, "--models", "pydantic", "-o", package)

@@ -13,7 +13,7 @@ from types import ModuleType
 import pytest
 
 from generator.command_line import run
-from generator.test_fitting import definitions_of, saved
+from generator.test_fitting import definitions_of, save_schema
 from mcpgen import paths, schema
 from mcpgen.errors import ManifestError
 from mcpgen.model import exports
@@ -41,7 +41,7 @@ def models(place: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Import]:
 
 
 def generated(*revisions: str) -> str:
-    """What the generation of a package of some revisions prints."""
+    """Generate a package of some revisions and return the command's output."""
     words = [word for revision in revisions for word in ("-r", revision)]
     done = run(*words, "--parts", "types", "-o", "kept_pkg")
     assert done.code == 0, done.err
@@ -100,7 +100,7 @@ def test_a_newer_name_of_an_inline_object_does_not_rename_it(
     properties = definitions["ClientCapabilities"]["properties"]
     definitions[after] = properties["elicitation"]
     properties["elicitation"] = {"$ref": f"#/$defs/{after}"}
-    add = ("schema", "add", str(saved(place, definitions)), "--revision", "2027-01-15")
+    add = ("schema", "add", str(save_schema(place, definitions)), "--revision", "2027-01-15")
     assert run(*add, "--schemas", f"{place / 'own'}").code in (0, 1)
     monkeypatch.setenv(paths.SCHEMAS_VARIABLE, f"{place / 'own'}")
     assert f"renamed: models.{before} is now models.{after}" in generated(latest, "2027-01-15")

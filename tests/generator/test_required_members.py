@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from generator.schemas import TEXT
-from generator.test_fitting import definitions_of, saved
+from generator.test_fitting import definitions_of, save_schema
 from generator.test_undecided_unions import check_program
 from mcpgen.model import schema_sources
 from mcpgen.package import output, pipeline
@@ -83,7 +83,7 @@ def package(folder: Path, name: str, required: list[tuple[str, str]], stated: st
         definitions[owner]["required"] = [*definitions[owner].get("required", ()), wire]
     file = folder / "own.toml"
     file.write_text(stated)
-    source = schema_sources.of_file(saved(folder, definitions), file if stated else None)
+    source = schema_sources.of_file(save_schema(folder, definitions), file if stated else None)
     output.write(folder / "pkg", pipeline.build(BuildRequest("pkg", (source,)), form=dict))
     return folder
 

@@ -15,8 +15,8 @@ from mcpgen.schema.facts import Facts
 def derived(known: Facts | None = None, **definitions: Any) -> RpcApi:
     """The API of these definitions."""
     known = known or facts_of()
-    found = methods.derive(normal_of(facts=known, **definitions), known)
-    return rpc_api.derive(found, Texts(found.normal.schema, Docs()))
+    table = methods.derive(normal_of(facts=known, **definitions), known)
+    return rpc_api.derive(table, Texts(table.normal.schema, Docs()))
 
 
 def asking(params: Any, *results: str, known: Facts | None = None, **more: Any) -> RpcApi:
@@ -31,9 +31,9 @@ def asking(params: Any, *results: str, known: Facts | None = None, **more: Any) 
     )
 
 
-def only(found: RpcApi) -> Call:
+def only(api: RpcApi) -> Call:
     """The one request of a client."""
-    (call,) = found.client.requests
+    (call,) = api.client.requests
     return call
 
 
@@ -41,10 +41,10 @@ def test_arguments_keep_their_names_whatever_a_coroutine_needs() -> None:
     names = ["timeout", "timeout_", "self", "result", "in_thread", "fields", "value"]
     properties: dict[str, Any] = dict.fromkeys(names, TEXT)
     call = only(asking(obj(**properties)))
-    found = {argument.field: argument.name for argument in call.arguments}
-    assert len(set(found.values())) == len(names)
-    assert found["value"] == "value"
-    assert not set(found.values()) & {"timeout", "self", "result", "in_thread", "fields"}
+    by_field = {argument.field: argument.name for argument in call.arguments}
+    assert len(set(by_field.values())) == len(names)
+    assert by_field["value"] == "value"
+    assert not set(by_field.values()) & {"timeout", "self", "result", "in_thread", "fields"}
 
 
 def shown(call: Call) -> list[tuple[str, str, bool]]:
@@ -89,13 +89,13 @@ def test_an_argument_gives_way_to_what_every_coroutine_has() -> None:
 
 
 def test_a_list_takes_what_holds_for_all_of_its_pages() -> None:
-    found = derived(
+    api = derived(
         ListRequest=obj("method", method=const("list"), params=obj(cursor=TEXT, kind=TEXT)),
         ListResult=obj(nextCursor=TEXT, items={"type": "array", "items": obj(x=TEXT)}),
         ClientRequest=any_of("ListRequest"),
     )
-    assert only(found).item == "models.ListResultItems"
-    assert [argument.name for argument in only(found).filters] == ["kind"]
+    assert only(api).item == "models.ListResultItems"
+    assert [argument.name for argument in only(api).filters] == ["kind"]
 
 
 def test_params_of_several_kinds_stay_whole() -> None:
@@ -121,15 +121,15 @@ def test_an_object_may_be_passed_as_a_wire_object_only() -> None:
 
 
 def test_a_handler_gets_none_where_params_may_be_absent() -> None:
-    found = derived(
+    api = derived(
         PingRequest=obj("method", method=const("ping"), params=obj(x=TEXT)),
         PingResult=obj(x=TEXT),
         StopNotification=obj("method", method=const("stop")),
         ClientRequest=any_of("PingRequest"),
         ClientNotification=any_of("StopNotification"),
     )
-    assert only(found).params == "models.PingRequestParams | None"
-    assert found.client.notifications[0].params == "None"
+    assert only(api).params == "models.PingRequestParams | None"
+    assert api.client.notifications[0].params == "None"
 
 
 def test_what_the_client_handles_itself_is_no_argument_or_answer() -> None:
@@ -165,13 +165,13 @@ def test_no_client_requests_a_task_so_none_gets_one() -> None:
 
 
 def test_a_client_has_handlers_for_what_is_asked_inside_results() -> None:
-    found = derived(
+    api = derived(
         ElicitRequest=obj("method", method=const("elicit")),
         ElicitResult=obj(x=TEXT),
         InputRequest=any_of("ElicitRequest"),
     )
-    assert [call.python_name for call in found.handled.requests] == ["elicit"]
-    assert found.server.requests == ()
+    assert [call.python_name for call in api.handled.requests] == ["elicit"]
+    assert api.server.requests == ()
 
 
 def test_a_client_of_revisions_accepts_what_any_of_them_does() -> None:
@@ -202,8 +202,8 @@ def test_params_whole_in_one_revision_are_whole_in_all() -> None:
 
 
 def test_a_module_imports_what_it_uses() -> None:
-    found = task_api()
-    assert imports.of_client(found.client, found.handled) == imports.Imports(
+    api = task_api()
+    assert imports.of_client(api.client, api.handled) == imports.Imports(
         abc="Mapping",
         typing="TYPE_CHECKING, Any, ClassVar",
         stubs="HandlersBase",
@@ -215,7 +215,7 @@ def test_a_module_imports_what_it_uses() -> None:
     )
     whole = asking(any_of("A", "B"), A=obj("a", a=TEXT), B=obj("b", b=TEXT))
     assert imports.of_client(whole.client, whole.handled).wire == "to_builtins"
-    handled = imports.of_handlers_and_session(found.client, found.server)
+    handled = imports.of_handlers_and_session(api.client, api.server)
     assert (handled.errors, handled.request_context, handled.wire) == (
         "MethodNotFoundError",
         "RequestContext",

@@ -20,7 +20,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from generator.command_line import Done, run
 from generator.schemas import TEXT, obj
-from generator.test_fitting import definitions_of, saved, with_request
+from generator.test_fitting import definitions_of, save_schema, with_request
 from generator.typescript_text import saved as saved_typescript
 from generator.typescript_text import typescript_of
 from mcpgen import paths, schema
@@ -38,12 +38,12 @@ PAGES = f"https://modelcontextprotocol.io/specification/{NAME}"
 
 def draft(folder: Path) -> Path:
     """The newest revision with a request, a type and a member more, and one defect less."""
-    found = with_request(BASE, "Paint", "tools/paint")
-    found["PaintResult"] = obj("colour", colour=TEXT)
-    found["PaintResultResponse"] = obj("result", result={"$ref": "#/$defs/PaintResult"})
-    found["Tool"]["properties"]["colour"] = TEXT
-    found["JSONValue"]["anyOf"][2]["type"] = ["string", "number", "boolean", "null"]
-    return saved(folder, found)
+    definitions = with_request(BASE, "Paint", "tools/paint")
+    definitions["PaintResult"] = obj("colour", colour=TEXT)
+    definitions["PaintResultResponse"] = obj("result", result={"$ref": "#/$defs/PaintResult"})
+    definitions["Tool"]["properties"]["colour"] = TEXT
+    definitions["JSONValue"]["anyOf"][2]["type"] = ["string", "number", "boolean", "null"]
+    return save_schema(folder, definitions)
 
 
 def added(folder: Path, *words: str) -> Done:
@@ -169,7 +169,7 @@ def test_the_statements_of_pages_are_written_as_they_are(name: str) -> None:
 def test_a_known_structure_with_another_date_needs_checked_facts(
     tmp_path: Path,
 ) -> None:
-    path = saved(tmp_path, definitions_of(BASE))
+    path = save_schema(tmp_path, definitions_of(BASE))
     same = addition(path, NAME, "final")
     assert not [review for review in same.reviews if review.reason]
     assert {review.pointer for review in same.reviews} > {"/transports/streamable_http"}
@@ -368,10 +368,10 @@ def test_a_folder_without_a_list_is_named(tmp_path: Path) -> None:
 
 def leaves(table: Mapping[str, Any], path: tuple[str, ...] = ()) -> dict[tuple[str, ...], Any]:
     """Every value of a table that is no table, by the keys that lead to it."""
-    found: dict[tuple[str, ...], Any] = {}
+    values: dict[tuple[str, ...], Any] = {}
     for key, value in table.items():
-        found |= leaves(value, (*path, key)) if isinstance(value, dict) else {(*path, key): value}
-    return found
+        values |= leaves(value, (*path, key)) if isinstance(value, dict) else {(*path, key): value}
+    return values
 
 
 class Checkout:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -34,30 +35,98 @@ def saved(folder: Path, text: str) -> Path:
 
 
 def test_one_package_stands_in_the_table_itself(tmp_path: Path) -> None:
-    found = settings.read(saved(tmp_path, ONE))
-    assert found is not None
+    config = settings.read(saved(tmp_path, ONE))
+    assert config is not None
     expected = PackageSettings("src/acme/types", (OLDEST,), ("types",))
-    assert found.packages == (expected,)
-    assert found.mirror is None
-    assert found.directory(expected) == tmp_path / "src/acme/types"
+    assert config.packages == (expected,)
+    assert config.mirror is None
+    assert config.directory(expected) == tmp_path / "src/acme/types"
+
+
+EVERY_KEY = """
+[tool.mcpgen]
+output = "a"
+revisions = ["latest"]
+parts = ["client"]
+transports = ["stdio"]
+features = ["schemas"]
+models = "pydantic"
+runtime = "installed"
+schemas = ["own.json"]
+facts = "own.toml"
+errata = false
+strict = true
+templates = "templates"
+hooks = [["black", "{output}"]]
+extensions = ["apps"]
+patch = "a.patch"
+gitattributes = false
+keep_old_modules = true
+"""
+
+
+def test_a_package_has_each_key_of_the_table_or_its_default(tmp_path: Path) -> None:
+    found = settings.read(saved(tmp_path, "[tool.mcpgen]\noutput = 'a'\nrevisions = ['all']\n"))
+    assert found is not None
+    assert asdict(found.packages[0]) == {
+        "output": "a",
+        "revisions": ("all",),
+        "parts": (),
+        "transports": (),
+        "features": (),
+        "models": "",
+        "runtime": "",
+        "schemas": (),
+        "facts": "",
+        "errata": True,
+        "strict": False,
+        "templates": "",
+        "hooks": (),
+        "extensions": (),
+        "patch": "",
+        "gitattributes": True,
+        "keep_old_modules": False,
+    }
+    assert (found.mirror, found.schemas_dir) == (None, "")
+    every = settings.read(saved(tmp_path, EVERY_KEY))
+    assert every is not None
+    assert asdict(every.packages[0]) == {
+        "output": "a",
+        "revisions": ("latest",),
+        "parts": ("client",),
+        "transports": ("stdio",),
+        "features": ("schemas",),
+        "models": "pydantic",
+        "runtime": "installed",
+        "schemas": ("own.json",),
+        "facts": "own.toml",
+        "errata": False,
+        "strict": True,
+        "templates": "templates",
+        "patch": "a.patch",
+        "hooks": (("black", "{output}"),),
+        "extensions": ("apps",),
+        "gitattributes": False,
+        "keep_old_modules": True,
+    }
 
 
 def test_several_packages_are_an_array_of_tables(tmp_path: Path) -> None:
     text = "[[tool.mcpgen.packages]]\noutput='a'\nrevisions=['all']\n" * 2
     with pytest.raises(SettingsError, match="packages/1/output: expected a directory of its own"):
         settings.read(saved(tmp_path, text))
-    found = settings.read(saved(tmp_path, text.replace("'a'", "'b'", 1)))
-    assert found is not None
-    assert [package.output for package in found.packages] == ["b", "a"]
+    config = settings.read(saved(tmp_path, text.replace("'a'", "'b'", 1)))
+    assert config is not None
+    assert [package.output for package in config.packages] == ["b", "a"]
 
 
 def test_settings_come_from_the_nearest_folder_that_has_some(tmp_path: Path) -> None:
     inner = saved(tmp_path, ONE) / "src" / "acme"
     inner.mkdir(parents=True)
     saved(inner, "[project]\nname = 'mcpgen-user'\n")
-    found = settings.find(inner)
-    assert found is not None
-    assert found.root == tmp_path
+    config = settings.find(inner)
+    assert config is not None
+    assert config.root == tmp_path
 
 
 @pytest.mark.parametrize(
@@ -116,10 +185,10 @@ def test_what_is_wrong_is_named_with_its_place(text: str, tmp_path: Path) -> Non
 @pytest.mark.parametrize("parts", ["", "parts = ['all']\n", "parts = ['client', 'server']\n"])
 def test_a_mirror_is_named_by_a_file_or_a_server(parts: str, tmp_path: Path) -> None:
     text = MIRROR.replace("[tool.mcpgen.mirror]", f"{parts}[tool.mcpgen.mirror]")
-    found = settings.read(saved(tmp_path, text))
-    assert found is not None
-    assert found.mirror == MirrorSettings("src/acme/mirror", server="python other.py")
-    assert (found.protocol, found.mirror_directory) == ("protocol", tmp_path / "src/acme/mirror")
+    config = settings.read(saved(tmp_path, text))
+    assert config is not None
+    assert config.mirror == MirrorSettings("src/acme/mirror", server="python other.py")
+    assert (config.protocol, config.mirror_directory) == ("protocol", tmp_path / "src/acme/mirror")
 
 
 def test_mcpgen_without_a_word_generates_what_the_settings_say(tmp_path: Path) -> None:
@@ -166,10 +235,21 @@ def test_an_error_in_one_package_leaves_the_others_alone(tmp_path: Path) -> None
 
 def test_options_do_not_mix_with_settings(tmp_path: Path) -> None:
     ended = run("update", "--revision", "latest", cwd=saved(tmp_path, ONE))
-    assert (ended.code, "expected [tool.mcpgen] to say what a project has" in ended.err) == (
-        2,
-        True,
-    )
+    refusal = "pyproject.toml: [tool.mcpgen] configures this project; change it, and run mcpgen"
+    assert (ended.code, refusal in ended.err) == (2, True)
+
+
+@pytest.mark.parametrize("directory", [(), ("pkg",)])
+def test_features_of_a_project_are_added_in_its_settings(
+    directory: tuple[str, ...], tmp_path: Path
+) -> None:
+    text = f"revisions=['{OLDEST}']\nfeatures=['mount']\noutput='pkg'\n"
+    saved(tmp_path, f"[tool.mcpgen]\n{text}")
+    assert run(cwd=tmp_path).code == 0
+    before = (tmp_path / "pkg/mcpgen.json").read_bytes()
+    ended = run("update", *directory, "--features", "+trace", cwd=tmp_path)
+    assert (ended.code, 'write features = ["mount", "+trace"] there' in ended.err) == (2, True)
+    assert (tmp_path / "pkg/mcpgen.json").read_bytes() == before
 
 
 def test_paths_in_settings_start_from_the_file(tmp_path: Path) -> None:
@@ -188,8 +268,8 @@ def test_the_settings_of_the_documents_can_be_used(name: str, count: int, tmp_pa
 
 def test_the_hooks_of_the_documents_are_read(tmp_path: Path) -> None:
     saved(tmp_path, documents.examples()["hooks.toml"])
-    found = settings.read(tmp_path)
-    assert found is not None
-    (package,) = found.packages
+    config = settings.read(tmp_path)
+    assert config is not None
+    (package,) = config.packages
     assert package.templates == "own"
     assert package.hooks == (("mypy", "{output}"), ("git", "add", "{output}"))

@@ -16,9 +16,16 @@ MOST = 20
 
 OF_SOME = (
     *("server/asgi/", "transports/http/", "protocol/param_headers", "client/tool_param_headers"),
-    *("client/response_cache", "client/sync_task_handle", "client/task_handle"),
+    *(
+        "client/response_cache",
+        "client/served_tasks",
+        "client/sync_task_handle",
+        "client/tool_tasks",
+    ),
     *("server/shared/redis_tasks", "server/shared/shared_s"),
     *("server/toolkit/shared_tasks", "server/toolkit/task"),
+    *("runtime/served_task", "runtime/task_handle", "runtime/task_store"),
+    "server/toolkit/client_features/client_tasks",
 )
 """Beginnings of files of what some revisions lack: a part of a transport, tasks, a cache."""
 

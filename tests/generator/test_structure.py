@@ -76,7 +76,7 @@ def test_the_digest_counts_what_binds_and_nothing_else(one: Any, other: Any, sam
 
 
 @pytest.mark.parametrize(
-    ("ours", "theirs", "found"),
+    ("ours", "theirs", "expected"),
     [
         ({"a": {"b": 1}}, {"a": {"b": 2}}, [("/a/b", "1 here, 2 there")]),
         ({"a": 1}, {"b": 1}, [("/a", "1 here, nothing there"), ("/b", "nothing here, 1 there")]),
@@ -88,9 +88,9 @@ def test_the_digest_counts_what_binds_and_nothing_else(one: Any, other: Any, sam
     ],
 )
 def test_every_difference_has_a_pointer(
-    ours: Any, theirs: Any, found: list[tuple[str, str]]
+    ours: Any, theirs: Any, expected: list[tuple[str, str]]
 ) -> None:
-    assert list(schema.difference(ours, theirs)) == found
+    assert list(schema.difference(ours, theirs)) == expected
 
 
 JSON = st.recursive(
@@ -119,8 +119,8 @@ def test_pointers_lead_to_the_schemas_they_name() -> None:
             "C": {"anyOf": [{"const": 1}, {"additionalProperties": {"minimum": 0}}]},
         }
     }
-    found = dict(subschemas(document))
-    assert set(found) == {
+    by_pointer = dict(subschemas(document))
+    assert set(by_pointer) == {
         "",
         "/$defs/a~1b",
         "/$defs/a~1b/properties/x~0y",
@@ -130,7 +130,7 @@ def test_pointers_lead_to_the_schemas_they_name() -> None:
         "/$defs/C/anyOf/1",
         "/$defs/C/anyOf/1/additionalProperties",
     }
-    assert all(resolve(document, pointer) is node for pointer, node in found.items())
+    assert all(resolve(document, pointer) is node for pointer, node in by_pointer.items())
 
 
 def test_descriptions_are_found_with_their_pointers() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from mcpgen.project.tool_types import MAX_CLASSES, MAX_LEVELS, NoTypesError, Types, field_names
 
@@ -17,8 +18,8 @@ def typed(schema: Any, **more: Any) -> tuple[str, list[str]]:
     """The annotation of a required member of a schema, and the notes on it."""
     notes: list[str] = []
     root = {"type": "object", "properties": {"m": schema}, "required": ["m"], **more}
-    found, _ = Types(set()).struct(root, "Root", "A root.", notes.append)
-    return found.fields[0].type, notes
+    struct, _ = Types(set()).struct(root, "Root", "A root.", notes.append)
+    return struct.fields[0].type, notes
 
 
 @pytest.mark.parametrize(
@@ -115,8 +116,8 @@ def test_many_choices_are_any_text() -> None:
 def test_what_has_no_type_falls_back_with_a_reason(
     schema: Any, annotation: str, reason: str
 ) -> None:
-    found, [note] = typed(schema)
-    assert (found, reason in note) == (annotation, True)
+    actual, [note] = typed(schema)
+    assert (actual, reason in note) == (annotation, True)
 
 
 def test_a_reference_is_one_class_wherever_it_stands() -> None:
@@ -127,15 +128,15 @@ def test_a_reference_is_one_class_wherever_it_stands() -> None:
         "properties": {"a": reference, "b": {"type": "array", "items": reference}},
         "$defs": {"point": POINT},
     }
-    found, _ = types.struct(schema, "Root", "", lambda note: None)
-    assert [each.type for each in found.fields] == ["RootPoint | None", "list[RootPoint] | None"]
+    struct, _ = types.struct(schema, "Root", "", lambda note: None)
+    assert [each.type for each in struct.fields] == ["RootPoint | None", "list[RootPoint] | None"]
     assert [each.name for each in types.classes] == ["RootPoint", "Root"]
 
 
 def test_a_class_may_refer_to_itself() -> None:
     tree = {"type": "object", "properties": {"next": {"$ref": "#"}}, "required": ["next"]}
-    found, hint = Types(set()).struct(tree, "Tree", "", lambda note: None)
-    assert (found.fields[0].type, hint.sample) == ("Tree", None)
+    struct, hint = Types(set()).struct(tree, "Tree", "", lambda note: None)
+    assert (struct.fields[0].type, hint.sample) == ("Tree", None)
 
 
 @pytest.mark.parametrize(
@@ -178,8 +179,8 @@ def test_optional_members_have_the_schema_default_or_are_absent() -> None:
             "plain": TEXT,
         },
     }
-    found, _ = Types(set()).struct(schema, "Root", "", lambda note: None)
-    assert [f"{each.name}: {each.type}{each.value}" for each in found.fields] == [
+    struct, _ = Types(set()).struct(schema, "Root", "", lambda note: None)
+    assert [f"{each.name}: {each.type}{each.value}" for each in struct.fields] == [
         "camel_case: str = field(name='camelCase', default='a\"\\'')",
         "days: int = 3",
         "ratio: float = 1.0",
@@ -232,3 +233,117 @@ def test_a_chain_of_references_ends_at_a_bound() -> None:
     assert (annotation, len(notes)) == ("Any", 1)
     assert "nested too deep" in notes[0]
     assert MAX_LEVELS < 3000
+
+
+LOOP = {"type": "object", "properties": {"next": {"$ref": "#/$defs/Loop"}}}
+DEFS = {"Loop": LOOP, "a/b~c": TEXT, "Same": {"$ref": "#/$defs/Same"}, "Point": POINT}
+
+
+def valued(keyword: str, *values: Any) -> list[dict[str, Any]]:
+    """Schemas that say one thing each: a keyword with a value."""
+    return [{keyword: value} for value in values]
+
+
+FALLBACKS: list[Any] = [
+    *(
+        True,
+        False,
+        {},
+        5,
+        {"type": "file"},
+        {"type": 5},
+        {"type": []},
+        {"type": ["integer", "file"]},
+    ),
+    *({"$ref": f"#/$defs/{name}"} for name in ("Loop", "a~1b~0c", "Same", "Point", "none")),
+    *({"$ref": place} for place in ("other.json", "#", "#/type/x", 5)),
+    *valued("const", "a", 1, 1.5, True, None, [], {}, 2**63, -(2**63), 2**63 - 1),
+    *(
+        {"enum": values}
+        for values in ([], [1, 1.5], [True, False], ["a", 1, None, True], [[1]], "a")
+    ),
+    *({"enum": ["x" * size]} for size in (980, 990, 991, 1000)),
+    *({"enum": list(range(size))} for size in (50, 51)),
+    {"anyOf": []},
+    {"anyOf": [TEXT, {}]},
+    {"anyOf": [TEXT, {"anyOf": [TEXT, NUMBER]}]},
+    {"anyOf": [{"enum": [1]}, {"type": "integer"}]},
+    {"anyOf": [{"enum": [1]}, {"enum": [2, 1]}]},
+    {"anyOf": [{"enum": [1]}, NUMBER]},
+    {"anyOf": [{"type": "array", "items": TEXT}, {"type": "array", "items": NUMBER}]},
+    SEVERAL_OBJECTS,
+    {"anyOf": [POINT, TEXT, {"type": "null"}]},
+    {"oneOf": [{"type": "null"}, {"type": "array", "items": POINT}]},
+    {"allOf": [POINT, {"type": "object"}], "type": "object"},
+    {"allOf": [POINT]},
+    {"type": "object", "properties": {}, "additionalProperties": {"type": "array", "items": POINT}},
+    *({**POINT, "additionalProperties": more} for more in (True, False, TEXT, {})),
+    {"type": "object", "additionalProperties": True},
+    {**POINT, "patternProperties": {"^x": TEXT}},
+    *({**POINT, key: [POINT]} for key in ("anyOf", "allOf")),
+    *({**POINT, key: [{"required": []}]} for key in ("anyOf", "allOf")),
+    {**POINT, "oneOf": [{"$ref": "#/$defs/Point"}]},
+    {"type": "object", "properties": {'a"b': TEXT}},
+    {"properties": {"x": TEXT}, "required": "x"},
+    {"type": "array", "items": {"type": "array", "items": {"type": "integer"}}},
+    *({"type": kind, "default": value} for kind, value in (("string", "a"), ("string", "x" * 200))),
+    *({"type": "string", "default": value} for value in ("x" * 100, "x" * 1000, 1, None)),
+    *({"type": "integer", "default": value} for value in (1, True, 1.5)),
+    *({"type": "number", "default": value} for value in (1, True, 1.5, "1")),
+    *({"type": "boolean", "default": value} for value in (True, 1)),
+    *({"enum": ["a", 1], "default": value} for value in ("a", "b", True, 1)),
+    {"enum": ["a", "b"], "default": "b"},
+    {"type": ["string", "null"], "default": None},
+    *({**TEXT, "description": text} for text in (" d ", "", 5, "x" * 2000, "x" * 2001)),
+]
+NAMES = dict.fromkeys(("self", "ctx", "class", "a-b", "a_b", "1", "", "__init__", "ctx_"), TEXT)
+
+
+def classes_of(root: Any) -> list[str]:
+    """The classes of a schema with their fields, the notes, and a sample; or why there are none."""
+    lines: list[str] = []
+    types = Types({"Taken"})
+    try:
+        _, hint = types.struct(root, "Root", "A root.", lines.append)
+    except NoTypesError as error:
+        return [f"none: {error}", *(each.name for each in types.classes)]
+    lines.append(f"sample {hint.sample}, {hint.wire}")
+    for each in types.classes:
+        lines.append(f"class {each.name}: {each.doc}")
+        lines += [
+            f"  {row.name}: {row.type}{row.value} | {row.default} | {row.doc}"
+            for row in each.fields
+        ]
+    return [line if len(line) < 200 else f"{line[:80]} ... {line[-80:]}" for line in lines]
+
+
+def test_schemas_become_these_classes(snapshot: SnapshotAssertion) -> None:
+    found: dict[str, list[str]] = {}
+    for schema in FALLBACKS:
+        members = {"a": schema, "b": schema}
+        root = {"type": "object", "properties": members, "required": ["a"], "$defs": DEFS}
+        found[f"{schema!r:.100}{len(found)}"] = classes_of(root)
+    for number, root in enumerate(ROOTS):
+        found[f"root {number}: {root!r:.100}"] = classes_of(root)
+    assert found == snapshot
+
+
+OBJECT = {"type": "object"}
+ROOTS: list[Any] = [
+    *(True, {}, TEXT, OBJECT, {**OBJECT, "properties": 5}, {**OBJECT, "properties": {}}),
+    {"$ref": "#/$defs/Point", "$defs": DEFS},
+    {"$ref": "#/$defs/Same", "$defs": DEFS},
+    {"$ref": "x", "$defs": DEFS},
+    {**POINT, "additionalProperties": True},
+    {**POINT, "additionalProperties": False, "description": "Own text."},
+    {**OBJECT, "properties": NAMES, "required": ["self", "1"]},
+    {**OBJECT, "properties": {"taken": POINT, "Taken": POINT}},
+    {**OBJECT, "properties": {"a": {"$ref": "#/properties/b"}, "b": POINT}},
+]
+
+
+@pytest.mark.parametrize(("count", "fits"), [(MAX_CLASSES - 1, True), (MAX_CLASSES, False)])
+def test_a_schema_has_at_most_so_many_classes(count: int, fits: bool) -> None:
+    lines = classes_of({**OBJECT, "properties": {f"p{n}": POINT for n in range(count)}})
+    refused = [f"none: it needs more than {MAX_CLASSES} classes"]
+    assert (lines != refused) is fits

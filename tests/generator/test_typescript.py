@@ -188,9 +188,11 @@ def test_a_declaration_is_a_definition(text: str) -> None:
 
 
 def test_an_alias_of_a_type_without_earlier_reference_is_a_copy() -> None:
-    found = read("interface Cat { name: string } type A = Cat; interface Uses { a: A } type B = A;")
-    assert found["A"] == found["Cat"]
-    assert found["B"] == {"$ref": "#/$defs/Cat"}
+    definitions = read(
+        "interface Cat { name: string } type A = Cat; interface Uses { a: A } type B = A;"
+    )
+    assert definitions["A"] == definitions["Cat"]
+    assert definitions["B"] == {"$ref": "#/$defs/Cat"}
 
 
 def test_alternatives_have_the_order_of_their_first_mention() -> None:
@@ -202,17 +204,17 @@ def test_alternatives_have_the_order_of_their_first_mention() -> None:
         type Late = Middle[] | Last[] | Middle | First;
     """
     first, middle, last = ({"$ref": f"#/$defs/{name}"} for name in ("First", "Middle", "Last"))
-    found = read(text)
-    assert found["All"] == {"anyOf": [last, first, middle, array(last)]}
-    assert found["Late"] == {"anyOf": [first, middle, array(last), array(middle)]}
+    definitions = read(text)
+    assert definitions["All"] == {"anyOf": [last, first, middle, array(last)]}
+    assert definitions["Late"] == {"anyOf": [first, middle, array(last), array(middle)]}
 
 
 def test_both_dialects_say_the_same() -> None:
     text = f"{SMALL} interface More {{ pair: [string, Result]; list: [string, ...Result[]] }}"
-    found = read(text, "definitions")
+    definitions = read(text, "definitions")
     result = {"$ref": "#/definitions/Result"}
-    assert found["ClientRequest"] == found["PingRequest"]
-    assert found["More"]["properties"] == {
+    assert definitions["ClientRequest"] == definitions["PingRequest"]
+    assert definitions["More"]["properties"] == {
         "list": {"additionalItems": result, "items": [STRING], "minItems": 1, "type": "array"},
         "pair": {"items": [STRING, result], "maxItems": 2, "minItems": 2, "type": "array"},
     }
@@ -264,8 +266,8 @@ TAGS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("comment", TAGS)
 def test_tags_that_name_a_keyword_set_it_and_others_do_not(comment: str) -> None:
-    found = read(f"interface It {{\n /**\n * Words.\n *\n * {comment}\n */\n it: string }}")
-    assert found["It"]["properties"]["it"] == {**STRING, **TAGS[comment]}
+    definitions = read(f"interface It {{\n /**\n * Words.\n *\n * {comment}\n */\n it: string }}")
+    assert definitions["It"]["properties"]["it"] == {**STRING, **TAGS[comment]}
 
 
 TYPE_TAGS = {

@@ -95,13 +95,13 @@ def test_every_state_has_the_published_structure_or_known_diffs(history: Path) -
         except TypeScriptError:
             assert name in REFUSED
             continue
-        if not same and ONLY_IN_JSON not in found(history, name).others:
+        if not same and ONLY_IN_JSON not in disagreements_in(history, name).others:
             apart.append(name)
     assert set(apart) <= APART.keys()
 
 
-def found(history: Path, name: str) -> schema.Disagreements:
-    """What the two files of a state disagree about."""
+def disagreements_in(history: Path, name: str) -> schema.Disagreements:
+    """Disagreements between the two files of a state."""
     return schema.disagreements(history / f"{name}.ts", history / f"{name}.json")
 
 
@@ -109,7 +109,7 @@ def test_every_disagreement_of_a_state_is_of_a_listed_kind(history: Path) -> Non
     for name in states(history):
         if name in REFUSED or name in APART:
             continue
-        disagreements = found(history, name)
+        disagreements = disagreements_in(history, name)
         assert {each.reason for each in disagreements.errata} <= KINDS.keys()
         assert {*disagreements.others} <= {ONLY_IN_JSON}
 

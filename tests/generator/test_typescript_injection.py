@@ -14,7 +14,7 @@ from typing import Any, get_args
 import pytest
 from hypothesis import HealthCheck, Phase, example, given, settings
 
-from generator.spoiled import HARMLESS, Texts, canary, hostile, imported, shape
+from generator.spoiled import HARMLESS, Texts, canary, hostile, import_package, shape
 from generator.typescript_text import SMALL
 from mcpgen.errors import SchemaError
 from mcpgen.model import schema_sources
@@ -110,7 +110,7 @@ def test_foreign_text_in_typescript_is_text_wherever_it_stands(texts: Texts) -> 
         for path, expected in harmless_shapes().items():
             assert Counter(shape(files[path])) == expected, path
             assert not path.startswith("r2030") or files[path].isascii(), path
-        with imported(files, Path(folder), package):
+        with import_package(files, Path(folder), package):
             check(package, texts)
             assert canary() == []
 

@@ -15,8 +15,8 @@ STRING, INTEGER = {"type": "string"}, {"type": "integer"}
 
 def described(type_: str) -> dict[str, Any]:
     """The definition that a constant with a type of Zod declares."""
-    found: dict[str, Any] = read(f"{IMPORT}export declare const ItSchema: {type_};")["It"]
-    return found
+    definition: dict[str, Any] = read(f"{IMPORT}export declare const ItSchema: {type_};")["It"]
+    return definition
 
 
 TYPES = {
@@ -86,11 +86,11 @@ declare const PetSchema: z.ZodDiscriminatedUnion<[
 
 
 def test_a_repeated_inline_type_refers_to_the_first_of_its_shape() -> None:
-    found = read(IMPORT + SAME)
+    definitions = read(IMPORT + SAME)
     cat, dog = {"$ref": "#/$defs/Cat"}, {"$ref": "#/$defs/Dog"}
-    assert found["Dog"]["properties"]["friends"]["items"] == cat
-    assert found["Pet"] == {"anyOf": [cat, dog]}
-    assert found["Kitten"] == found["Cat"]
+    assert definitions["Dog"]["properties"]["friends"]["items"] == cat
+    assert definitions["Pet"] == {"anyOf": [cat, dog]}
+    assert definitions["Kitten"] == definitions["Cat"]
 
 
 @pytest.mark.parametrize(
@@ -109,9 +109,9 @@ def test_a_type_that_is_inferred_from_a_schema_is_that_schema() -> None:
         declare const JsonSchema: z.ZodType<Json, Json>;
         interface Uses {{ cat: Cat }}
     """
-    found = read(text)
-    assert found.keys() == {"Cat", "Json", "Kitten", "Uses"}
-    assert found["Uses"]["properties"]["cat"] == {"$ref": "#/$defs/Cat"}
+    definitions = read(text)
+    assert definitions.keys() == {"Cat", "Json", "Kitten", "Uses"}
+    assert definitions["Uses"]["properties"]["cat"] == {"$ref": "#/$defs/Cat"}
 
 
 WRONG = {

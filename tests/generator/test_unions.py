@@ -14,9 +14,9 @@ from mcpgen.model.unions import Variant, decide, decide_all, member_names
 
 def chosen_tests(**definitions: Any) -> tuple[Variant, ...]:
     """The tests for the union `U`, which a message holds."""
-    found = decide_all(normal_of(**definitions, Message=obj(content=ref("U"))))
-    assert found.normal.notes == ()
-    return found.tests.get("U", ())
+    outcome = decide_all(normal_of(**definitions, Message=obj(content=ref("U"))))
+    assert outcome.normal.notes == ()
+    return outcome.tests.get("U", ())
 
 
 def test_tags_need_no_tests() -> None:
@@ -155,10 +155,10 @@ UNDECIDED: dict[str, tuple[dict[str, Any], list[Any], str]] = {
 def test_an_undecided_member_is_json_and_its_place_is_noted(case: str) -> None:
     definitions, members, why = UNDECIDED[case]
     normal = normal_of(**definitions, U={"anyOf": members}, Message=obj(content=ref("U")))
-    found = decide_all(normal)
-    assert found.normal.definitions["U"].node == {}
-    assert found.tests == {}
-    (note,) = found.normal.notes
+    outcome = decide_all(normal)
+    assert outcome.normal.definitions["U"].node == {}
+    assert outcome.tests == {}
+    (note,) = outcome.normal.notes
     assert note.pointer == "/$defs/U"
     assert note.text == f"a union that nothing decides ({why}), taken as any JSON value"
 
@@ -206,9 +206,9 @@ def test_a_union_around_an_undecided_one_also_takes_any_json() -> None:
         U={"anyOf": [ref("A"), ref("B"), ref("Inner")]},
         Message=obj(content=ref("U")),
     )
-    found = decide_all(normal)
-    assert [note.pointer for note in found.normal.notes] == ["/$defs/Inner"]
-    assert found.tests == {}
+    outcome = decide_all(normal)
+    assert [note.pointer for note in outcome.normal.notes] == ["/$defs/Inner"]
+    assert outcome.tests == {}
 
 
 @pytest.mark.parametrize(

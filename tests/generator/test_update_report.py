@@ -1,4 +1,4 @@
-"""What `mcpgen update` says of the protocol: methods and types that are new, gone or changed."""
+"""The protocol in reports of `mcpgen update`: methods and types that are new, gone or changed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from generator.command_line import Done, run
 from generator.schemas import TEXT
-from generator.test_fitting import definitions_of, saved, with_request
+from generator.test_fitting import definitions_of, save_schema, with_request
 from mcpgen import cache, schema
 
 OLD, NEW = "2025-11-25", "2026-07-28"
@@ -51,12 +51,12 @@ def test_modules_of_a_revision_that_goes_are_named_with_the_next() -> None:
 def test_an_edited_draft_is_compared_with_its_state_before(
     place: Path, snapshot: SnapshotAssertion
 ) -> None:
-    saved(place, with_request(OLD, "Paint", "tools/paint"))
+    save_schema(place, with_request(OLD, "Paint", "tools/paint"))
     run("-q", "--schema", "schema.json", *FEW, "-o", "pkg")
     edited = with_request(OLD, "Draw", "canvas/draw")
     edited["Tool"]["properties"]["colour"] = TEXT
     edited["ServerNotification"]["anyOf"].pop()
-    saved(place, edited)
+    save_schema(place, edited)
     assert report(run("update", "pkg")) == snapshot
 
 
@@ -64,9 +64,9 @@ def test_a_state_that_is_not_known_is_not_compared(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(cache.VARIABLE, "1")
-    saved(place, with_request(OLD, "Paint", "tools/paint"))
+    save_schema(place, with_request(OLD, "Paint", "tools/paint"))
     run("-q", "--schema", "schema.json", *FEW, "-o", "pkg")
-    saved(place, with_request(OLD, "Draw", "canvas/draw"))
+    save_schema(place, with_request(OLD, "Draw", "canvas/draw"))
     assert report(run("update", "pkg")) == ""
 
 
@@ -78,10 +78,10 @@ def test_an_update_without_schema_changes_reports_no_protocol() -> None:
 def test_a_program_gets_the_names(place: Path) -> None:
     definitions = definitions_of(OLD)
     run("-q", "-r", OLD, *FEW, "-o", "pkg")
-    saved(place, {**definitions, **with_request(OLD, "Paint", "tools/paint")})
+    save_schema(place, {**definitions, **with_request(OLD, "Paint", "tools/paint")})
     (place / "schema.json").rename(place / f"{OLD}.json")
     run("-q", "--schema", f"{OLD}.json", *FEW, "-o", "pkg")
-    saved(place, definitions)
+    save_schema(place, definitions)
     (place / "schema.json").rename(place / f"{OLD}.json")
     [changes] = json.loads(run("update", "pkg", "--json").out)["changes"]
     assert changes["gone_methods"] == ["tools/paint"]

@@ -31,11 +31,11 @@ def saved(folder: Path, lines: list[dict[str, Any]]) -> str:
 
 
 def problems(folder: Path, *messages: tuple[str, Any]) -> list[dict[str, Any]]:
-    """What is wrong with a trace, in the revision of the test."""
+    """Problems of a trace, in the revision of the test."""
     done = run("validate", "-r", "2025-06-18", "--json", saved(folder, rows(*messages)))
-    found: list[dict[str, Any]] = json.loads(done.out)["problems"]
-    assert done.code == (1 if found else 0)
-    return found
+    entries: list[dict[str, Any]] = json.loads(done.out)["problems"]
+    assert done.code == (1 if entries else 0)
+    return entries
 
 
 def busy_server() -> Server:
@@ -113,9 +113,9 @@ def test_a_method_from_the_wrong_side_is_a_problem(tmp_path: Path) -> None:
     listing = {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}
     again = {"jsonrpc": "2.0", "id": 3, "method": "prompts/list"}
     wrong = {"jsonrpc": "2.0", "id": 4, "method": "tools/list"}
-    found = problems(tmp_path, ("sent", listing), ("sent", again), ("received", wrong))
-    assert [(row["line"], row["pointer"]) for row in found] == [(3, "/method")]
-    assert "a method that the server sends" in found[0]["text"]
+    entries = problems(tmp_path, ("sent", listing), ("sent", again), ("received", wrong))
+    assert [(row["line"], row["pointer"]) for row in entries] == [(3, "/method")]
+    assert "a method that the server sends" in entries[0]["text"]
 
 
 def test_requests_without_a_response_are_counted(tmp_path: Path) -> None:

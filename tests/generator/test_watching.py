@@ -40,12 +40,12 @@ def watched(root: Path, *words: object) -> Iterator[subprocess.Popen[str]]:
 def lines_until(process: subprocess.Popen[str], text: str) -> list[str]:
     """The lines that a process writes, up to the first that holds a text."""
     assert process.stdout is not None
-    found: list[str] = []
+    lines: list[str] = []
     for line in process.stdout:
-        found.append(line.rstrip("\n"))
+        lines.append(line.rstrip("\n"))
         if text in line:
-            return found
-    raise AssertionError(f"{text!r} was never written: {found}")
+            return lines
+    raise AssertionError(f"{text!r} was never written: {lines}")
 
 
 @pytest.mark.slow
@@ -72,8 +72,8 @@ def test_a_changed_schema_is_generated_again_until_an_interrupt(root: Path, tmp_
 
 def test_inputs_are_own_data_and_named_files(tmp_path: Path) -> None:
     draft = tmp_path / "2030-01-01.json"
-    found = watching.inputs(commands.Wanted(schemas=(draft,)), tmp_path / "pkg")
-    assert found == (paths.schema_dir(), paths.templates_dir(), draft.resolve())
+    inputs = watching.inputs(commands.Wanted(schemas=(draft,)), tmp_path / "pkg")
+    assert inputs == (paths.schema_dir(), paths.templates_dir(), draft.resolve())
 
 
 def test_inputs_of_an_update_are_those_of_the_manifest(root: Path, tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ type Rest = Omit<Cat, "name">;
 const KIND = "kind";
 const CODE = -32042;
 """
-"""What the types in the tables of the tests may name."""
+"""Declarations of the types that the tables of the tests name."""
 
 
 def read(
@@ -57,8 +57,8 @@ def read(
 
 def member(type_: str, **options: Any) -> dict[str, Any]:
     """The schema of a member with a type, which may name what `DECLARED` declares."""
-    found: dict[str, Any] = read(f"{DECLARED}interface It {{ it: {type_} }}", **options)["It"]
-    schema: dict[str, Any] = found["properties"]["it"]
+    definition: dict[str, Any] = read(f"{DECLARED}interface It {{ it: {type_} }}", **options)["It"]
+    schema: dict[str, Any] = definition["properties"]["it"]
     return schema
 
 

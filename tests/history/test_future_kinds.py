@@ -22,10 +22,10 @@ from generator.futures import (
     NAMES,
     Change,
     Draft,
-    changed,
-    drafted,
+    change_revision,
+    change_schema,
     rename_core_member,
-    saved,
+    save_draft,
 )
 from generator.test_accounting import KINDS, REFERRED, REFERRING, account, with_kinds
 from history.exchanges import PROGRAM, values_of
@@ -49,7 +49,7 @@ from pkg import Server
 with pytest.raises(TypeError, match="version"):
     Server("sums", version="1.0")
 """
-"""What happens in a draft whose servers have another kind of version, which a note says."""
+"""A test of a draft whose servers have another kind of version, which a note reports."""
 
 
 def kind_added(node: Any) -> Change:
@@ -77,7 +77,7 @@ ALONE: tuple[Change, ...] = (*EVERY, rename_core_member)
 
 def exchange(draft: Draft, folder: Path) -> None:
     """Generate a package of a draft, and use all that is in it from both sides."""
-    path = saved(draft, folder)
+    path = save_draft(draft, folder)
     stated = folder / "facts.toml"
     stated.write_text(draft.facts, encoding="utf-8")
     source = schema_sources.of_file(path, stated if draft.facts else None)
@@ -99,14 +99,14 @@ def exchange(draft: Draft, folder: Path) -> None:
 def changed_base(base: str, changes: list[tuple[Change, str]]) -> Draft:
     """A revision with some changes, or the newest draft of the archive."""
     if base != DRAFT:
-        return drafted(base, changes)
+        return change_revision(base, changes)
     path = archive()
     assert path is not None
     with tarfile.open(path) as states:
         newest = max(each for each in states.getnames() if each.endswith("-draft.json"))
         member = states.extractfile(newest)
         assert member is not None
-        return changed(member.read().decode(), changes)
+        return change_schema(member.read().decode(), changes)
 
 
 @pytest.mark.skipif(not WHOLE, reason="takes minutes; triples are a test of each run")

@@ -107,7 +107,7 @@ class IdentityProvider(Issuer):
         self.trusting: dict[str, str] = {}
 
     def id_token(self, subject: str, client_id: str = "desktop") -> str:
-        """What a client got when the user signed in."""
+        """An ID token, as a client gets one when the user signs in."""
         now = int(time.time())
         claims = {"iss": self.url, "sub": subject, "aud": client_id, "iat": now, "exp": now + 600}
         return jwt.encode({"alg": "ES256"}, claims, self.key)

@@ -27,7 +27,7 @@ ended: defaultdict[str, anyio.Event] = defaultdict(anyio.Event)
 
 @dataclass
 class Guest:
-    """Who comes to visit."""
+    """A visitor."""
 
     name: str
     nights: int = 2
@@ -48,8 +48,8 @@ def asking(method: str, params: dict[str, Any] | None) -> mcp.types.InputRequire
 
 def answered(ctx: Context) -> Any:
     """The answer to what the result before this one asked, if there was one."""
-    found = (ctx.input_responses or {}).get("it")
-    return None if found is None or ctx.request_state != "asked" else found
+    answer = (ctx.input_responses or {}).get("it")
+    return None if answer is None or ctx.request_state != "asked" else answer
 
 
 @server.tool

@@ -1,4 +1,4 @@
-"""What a client heard, for tests that wait until it has."""
+"""A list of received items, for tests that wait until an item has arrived."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ DEADLINE = 20.0
 
 
 class Heard(list[Any]):
-    """What came, in order."""
+    """Received items, in order."""
 
     def __init__(self) -> None:
         super().__init__()

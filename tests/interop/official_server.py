@@ -40,7 +40,7 @@ ended: defaultdict[str, anyio.Event] = defaultdict(anyio.Event)
 
 
 class Guest(BaseModel):
-    """Who comes to visit."""
+    """A visitor."""
 
     name: str
     nights: int = 2
@@ -145,9 +145,9 @@ async def translate(text: str, answer: Annotated[CreateMessageResult, Resolve(as
 
 
 @server.tool()
-async def folders(found: Annotated[ListRootsResult, Resolve(ask_roots)]) -> str:
+async def folders(result: Annotated[ListRootsResult, Resolve(ask_roots)]) -> str:
     """Asks for the client's roots."""
-    return " ".join(str(root.uri) for root in found.roots)
+    return " ".join(str(root.uri) for root in result.roots)
 
 
 @server.tool()

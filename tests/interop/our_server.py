@@ -35,14 +35,14 @@ paid: set[str] = set()
 
 @dataclass
 class Guest:
-    """Who comes to visit."""
+    """A visitor."""
 
     name: str
     nights: int = 2
 
 
 async def ask(question: str, ctx: Context) -> str:
-    """Who the user says is coming, and for how long; or what the user did instead."""
+    """Ask the user for a visitor; the name and nights, or the user's other action."""
     answer = await ctx.elicit(question, Guest)
     if answer.content is None:
         return answer.action

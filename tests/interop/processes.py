@@ -68,14 +68,14 @@ def serving(
     try:
         for line in process.stdout:
             printed.append(line)
-            found = says.search(line)
-            if found is not None:
+            match = says.search(line)
+            if match is not None:
                 break
         else:
             raise AssertionError(f"{command} does not serve:\n{''.join(printed)}")
         too_late.cancel()
         rest.start()
-        yield found.group()
+        yield match.group()
     finally:
         too_late.cancel()
         process.terminate()
@@ -129,8 +129,8 @@ def results(script: str, arguments: Sequence[str]) -> dict[str, Any]:
         check=False,
     )
     assert done.returncode == 0, f"{script} {' '.join(arguments)}: {done.stdout}\n{done.stderr}"
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for line in done.stdout.splitlines():
-        found.update(json.loads(line))
+        values.update(json.loads(line))
     sys.stdout.write(done.stderr)
-    return found
+    return values

@@ -29,7 +29,7 @@ from mcp_protocol.auth.token_endpoint import (
 
 CALLBACK = "http://127.0.0.1:33418/callback"
 ALICE = {"username": "alice", "password": "wonderland"}
-"""What a user of nanoidp types."""
+"""Credentials that a user types at nanoidp."""
 
 _PAGES = 20
 

@@ -1,4 +1,4 @@
-"""What the revisions have, as far as peers are asked for it: said here, not by our own code."""
+"""Features of the revisions, as far as tests of peers need them; independent of our own code."""
 
 from __future__ import annotations
 

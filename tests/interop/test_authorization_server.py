@@ -39,7 +39,7 @@ from package.rules import holding
 pytestmark = [pytest.mark.interop, pytest.mark.anyio]
 
 REVISIONS = holding("auth-server-metadata.as-metadata-both-client")
-"""Those whose clients read OpenID metadata, the only one that oidc-provider has."""
+"""Revisions whose clients read OpenID metadata, the only kind that oidc-provider has."""
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ def anyio_backend() -> str:
 
 @dataclass(frozen=True)
 class Services:
-    """What runs.
+    """Addresses of the running servers.
 
     Attributes:
         url: The protected server.

@@ -35,7 +35,7 @@ OVER_HTTP = {
 }
 PATHS = {"everything": "mcp", "official": ""}
 REVISIONS = {"everything": HANDSHAKE, "official": (*HANDSHAKE, STATELESS)}
-"""What each speaks."""
+"""Revisions that each server speaks."""
 
 SOME = {"everything": ("2025-03-26", "2025-11-25"), "official": ("2025-03-26", STATELESS)}
 """The revisions that are checked over stdio, where each rule may cost a process."""
@@ -102,7 +102,7 @@ def target(name: str, transport: str) -> Iterator[str]:
             yield running.enter_context(serving(*OVER_HTTP[name])) + PATHS[name]
 
 
-def asked(name: str, transport: str) -> Sequence[str]:
+def checked_revisions(name: str, transport: str) -> Sequence[str]:
     """The revisions that a server is checked in."""
     return SOME[name] if transport == "stdio" else REVISIONS[name]
 
@@ -119,7 +119,9 @@ def checked(words: Sequence[str]) -> Checked:
 def check(name: str, transport: str) -> Checked:
     """The findings of the command at a server."""
     with target(name, transport) as words:
-        return checked([words, *(f"--revision={each}" for each in asked(name, transport))])
+        return checked(
+            [words, *(f"--revision={each}" for each in checked_revisions(name, transport))]
+        )
 
 
 @pytest.fixture(scope="module")
@@ -139,6 +141,6 @@ def test_a_real_server_is_accused_of_nothing_but_what_is_true(
     code, findings, errors = check(name, transport) if first is None else first.result()
     assert "Traceback" not in errors
     assert findings["given_up"] == {}
-    assert findings["revisions"] == list(asked(name, transport))
+    assert findings["revisions"] == list(checked_revisions(name, transport))
     assert {each["rule"] for each in findings["broken"]} == BROKEN[name, transport]
     assert code == 1

@@ -46,7 +46,7 @@ def anyio_backend() -> str:
 
 @dataclass(frozen=True)
 class Enterprise:
-    """What runs."""
+    """The running services of an enterprise."""
 
     place: Place
     provider: IdentityProvider

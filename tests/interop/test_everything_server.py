@@ -58,7 +58,7 @@ def has_default(field: Any) -> bool:
 
 @pytest.fixture(scope="module")
 def target_of() -> Iterator[Callable[[str], Any]]:
-    """What to connect to, by the server's way; it is started when first asked for."""
+    """The target to connect to, by the server's transport; the server starts on first use."""
     assert SERVER.is_file(), "MCP_NPM_PEERS names no folder with the server: run nox -s interop"
     urls: dict[str, str] = {}
     with ExitStack() as running:

@@ -70,7 +70,7 @@ SPOKEN = {"sse": HANDSHAKE, "stateful": HANDSHAKE[1:], "stateless": HANDSHAKE[-1
 """The revisions that clients are pinned to; one alone where each request costs a process."""
 
 ONE_CLIENT = frozenset({"supergateway 3 sse"})
-"""Those that end when a second client comes."""
+"""Gateways that end when a second client comes."""
 
 
 @pytest.fixture
@@ -128,7 +128,7 @@ async def visit(client: Any) -> None:
 
 
 async def visit_officially(client: mcp.Client) -> None:
-    """The same with the official SDK."""
+    """Use a server through a gateway with a client of the official SDK."""
     assert "add" in [tool.name for tool in (await client.list_tools()).tools]
     assert (await client.call_tool("add", {"a": 1, "b": 2})).content[0].text == "3"
     [text] = (await client.read_resource("city://Oslo/weather")).contents

@@ -54,7 +54,7 @@ SAME = {
     "update": "city://list",
     "part": "met again",
 }
-"""What is found in every revision, by step."""
+"""Expected results in every revision, by step."""
 
 AREAS = ("north", "=?base64?IMO8IA==?=", "=?base64?PT9iYXNlNjQ/ZUE9PT89?=", "=?base64??=")
 """How the second SDK writes the areas of `district` into a header field."""
@@ -68,11 +68,11 @@ def url() -> Iterator[str]:
 
 @pytest.fixture(scope="module", params=VISITS, ids=" ".join)
 def visit(request: pytest.FixtureRequest, url: str) -> dict[str, Any]:
-    """What one client found, by step; and how it came."""
+    """Results of one client, by step, with its script, revision and transport."""
     script, revision, kind = request.param
     address = url if kind == "http" else url.replace("/mcp", "/sse")
-    found = results(script, [address, revision, kind])
-    return {"script": script, "revision": revision, "kind": kind, **found}
+    values = results(script, [address, revision, kind])
+    return {"script": script, "revision": revision, "kind": kind, **values}
 
 
 def test_the_revision_asked_for_is_the_one_agreed(visit: dict[str, Any]) -> None:

@@ -70,7 +70,7 @@ SERVERS = {
     "v2": Foreign(node("server_v2.mjs"), ALL, TYPESCRIPT_LACKS),
 }
 BOTH = ("official json", "official alone")
-"""Those that speak the revision without sessions too, which is looked at elsewhere."""
+"""Servers that also speak the revision without sessions, which other tests cover."""
 
 VISITS = [(name, revision) for name, server in SERVERS.items() for revision in server.revisions]
 

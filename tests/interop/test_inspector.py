@@ -25,7 +25,7 @@ def url() -> Iterator[str]:
 
 @pytest.fixture(params=["stdio", "http", "sse"])
 def target(request: pytest.FixtureRequest, url: str) -> list[str]:
-    """What names our server on the command line."""
+    """Words of the command line that name our server."""
     if request.param == "stdio":
         return ["-e", f"PYTHONPATH={ENVIRONMENT['PYTHONPATH']}", *OURS]
     return [url if request.param == "http" else url.replace("/mcp", "/sse")]
@@ -46,16 +46,16 @@ def inspect(folder: Path, *arguments: str) -> tuple[int, Any]:
 
 
 def test_tools_are_listed(target: list[str], tmp_path: Path) -> None:
-    code, found = inspect(tmp_path, *target, "--method", "tools/list", "--strict")
-    tools = {tool["name"]: tool for tool in found["tools"]}
+    code, output = inspect(tmp_path, *target, "--method", "tools/list", "--strict")
+    tools = {tool["name"]: tool for tool in output["tools"]}
     assert (code, tools["add"]["inputSchema"]["required"]) == (0, ["a", "b"])
     assert tools["change"]["inputSchema"]["properties"] == {}
 
 
 def test_a_tool_is_called(target: list[str], tmp_path: Path) -> None:
     call = ("--method", "tools/call", "--tool-name", "add", "--tool-arg", "a=1", "b=2")
-    code, found = inspect(tmp_path, *target, *call)
-    assert (code, found["content"], found["structuredContent"]) == (
+    code, output = inspect(tmp_path, *target, *call)
+    assert (code, output["content"], output["structuredContent"]) == (
         0,
         [{"type": "text", "text": "3"}],
         {"result": 3},
@@ -63,23 +63,23 @@ def test_a_tool_is_called(target: list[str], tmp_path: Path) -> None:
 
 
 def test_a_tool_without_arguments_is_called(target: list[str], tmp_path: Path) -> None:
-    code, found = inspect(tmp_path, *target, "--method", "tools/call", "--tool-name", "change")
-    assert (code, found["content"]) == (0, [{"type": "text", "text": "changed"}])
+    code, output = inspect(tmp_path, *target, "--method", "tools/call", "--tool-name", "change")
+    assert (code, output["content"]) == (0, [{"type": "text", "text": "changed"}])
 
 
 def test_a_resource_is_read(target: list[str], tmp_path: Path) -> None:
     read = ("--method", "resources/read", "--uri", "city://Oslo/weather")
-    code, found = inspect(tmp_path, *target, *read)
-    assert (code, found["contents"][0]["text"]) == (0, "sun in Oslo")
+    code, output = inspect(tmp_path, *target, *read)
+    assert (code, output["contents"][0]["text"]) == (0, "sun in Oslo")
 
 
 def test_a_prompt_is_got(target: list[str], tmp_path: Path) -> None:
     get = ("--method", "prompts/get", "--prompt-name", "greet", "--prompt-args", "city=Oslo")
-    code, found = inspect(tmp_path, *target, *get)
-    assert (code, found["messages"][0]["content"]["text"]) == (0, "Greetings from Oslo")
+    code, output = inspect(tmp_path, *target, *get)
+    assert (code, output["messages"][0]["content"]["text"]) == (0, "Greetings from Oslo")
 
 
 def test_an_error_of_the_server_is_shown(target: list[str], tmp_path: Path) -> None:
-    code, found = inspect(tmp_path, *target, "--method", "tools/call", "--tool-name", "refuse")
+    code, output = inspect(tmp_path, *target, "--method", "tools/call", "--tool-name", "refuse")
     assert code != 0
-    assert "not today" in found["error"]["message"]
+    assert "not today" in output["error"]["message"]

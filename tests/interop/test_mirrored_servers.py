@@ -21,7 +21,7 @@ EVERYTHING = ["node", str(NPM / PACKAGES / "server-everything/dist/index.js"), "
 FILES = ["node", str(SERVERS / "@modelcontextprotocol/server-filesystem/dist/index.js")]
 
 
-def made(side: str, name: str, command: list[str], folder: Path) -> tuple[Path, str]:
+def make_project(side: str, name: str, command: list[str], folder: Path) -> tuple[Path, str]:
     """A project that starts from a server of a configuration, and what mcpgen says of it."""
     config = {"mcpServers": {"only": {"command": command[0], "args": command[1:]}}}
     (folder / "mcp.json").write_text(json.dumps(config))
@@ -41,13 +41,13 @@ def made(side: str, name: str, command: list[str], folder: Path) -> tuple[Path, 
 @pytest.fixture(scope="module")
 def visitor(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """A client of the server of npm, and what mcpgen says of it."""
-    return made("client", "visitor", EVERYTHING, tmp_path_factory.mktemp("visitor"))
+    return make_project("client", "visitor", EVERYTHING, tmp_path_factory.mktemp("visitor"))
 
 
 @pytest.fixture(scope="module")
 def parrot(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A server like that of npm."""
-    return made("server", "parrot", EVERYTHING, tmp_path_factory.mktemp("parrot"))[0]
+    return make_project("server", "parrot", EVERYTHING, tmp_path_factory.mktemp("parrot"))[0]
 
 
 async def test_a_client_calls_a_real_server_by_typed_calls(
@@ -92,7 +92,7 @@ async def test_a_server_lists_the_same_tools_as_the_real_one(
 
 
 def test_tools_with_odd_schemas_take_a_dict_and_are_named(tmp_path: Path) -> None:
-    project, printed = made("server", "files", [*FILES, str(tmp_path)], tmp_path)
+    project, printed = make_project("server", "files", [*FILES, str(tmp_path)], tmp_path)
     notes = [line for line in printed.splitlines() if "its arguments are a dict" in line]
     assert len(notes) >= 8
     module = (project / "src/files/mirror/__init__.py").read_text()

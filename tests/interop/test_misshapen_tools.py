@@ -19,7 +19,7 @@ GITLAB = SERVERS / "@modelcontextprotocol/server-gitlab/dist/index.js"
 
 
 def left_out(caplog: pytest.LogCaptureFixture) -> list[str]:
-    """What the warnings say was left out."""
+    """Tools that the warnings name as left out."""
     said = [record.getMessage() for record in caplog.records]
     assert all("inputSchema: expected" in warning for warning in said)
     return [warning.partition(" is left out: ")[0] for warning in said]

@@ -53,7 +53,7 @@ def anyio_backend() -> str:
 
 @dataclass(frozen=True)
 class Services:
-    """What runs.
+    """Addresses of the running servers.
 
     Attributes:
         url: The protected server.

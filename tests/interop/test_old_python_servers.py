@@ -61,8 +61,8 @@ async def test_an_old_server_is_connected_without_a_setting(
     release: str, first_visits: dict[str, object]
 ) -> None:
     """If the test is repeated, another visit is made."""
-    found = first_visits.pop(release, None) or await visit(release)
-    assert found == ("old", ["add"], "3")
+    outcome = first_visits.pop(release, None) or await visit(release)
+    assert outcome == ("old", ["add"], "3")
 
 
 @pytest.mark.parametrize("release", RELEASES)

@@ -114,7 +114,7 @@ def tool_returning(annotation: Any, value: Any) -> Any:
 Result = dict[str, Any]
 
 
-def seen(result: Any, tool: Any) -> Result:
+def as_official(result: Any, tool: Any) -> Result:
     """A result and its tool in the official SDK's types, without the layout of JSON texts."""
     content = []
     for block in result.content:
@@ -134,7 +134,7 @@ async def of_fastmcp(annotation: Any, value: Any) -> Result:
     server.tool(tool_returning(annotation, value))
     async with fastmcp.Client(server) as client:
         (tool,) = await client.list_tools()
-        return seen(await client.call_tool_mcp("tool", {}), tool)
+        return as_official(await client.call_tool_mcp("tool", {}), tool)
 
 
 async def of_sdk(annotation: Any, value: Any) -> Result:
@@ -142,7 +142,7 @@ async def of_sdk(annotation: Any, value: Any) -> Result:
     server.add_tool(tool_returning(annotation, value))
     async with mcp.Client(server) as client:
         (tool,) = (await client.list_tools()).tools
-        return seen(await client.call_tool("tool", {}), tool)
+        return as_official(await client.call_tool("tool", {}), tool)
 
 
 async def ours(annotation: Any, value: Any) -> Result:
@@ -153,7 +153,7 @@ async def ours(annotation: Any, value: Any) -> Result:
         result = mcp.types.CallToolResult.model_validate_json(
             bytes(await client.request_raw("tools/call", {"name": "tool", "arguments": {}}))
         )
-        return seen(result, listed)
+        return as_official(result, listed)
 
 
 def differences(peers: dict[str, Result], result: Result) -> Iterator[str]:

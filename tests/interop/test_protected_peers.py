@@ -60,7 +60,7 @@ def anyio_backend() -> str:
 
 
 def caller() -> str:
-    """Who calls, as the peers see it."""
+    """The authenticated caller, as the peers see it: subject and scopes."""
     token = get_access_token()
     assert token is not None
     return f"{token.subject} {' '.join(sorted(token.scopes))}"

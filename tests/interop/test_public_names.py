@@ -84,7 +84,7 @@ ABSENT: dict[str, frozenset[str]] = {
     ),
     "the connection checks itself that the client is there": frozenset({"PingMiddleware"}),
 }
-"""What is deliberately absent, without an error of its own, by reason."""
+"""Public names that are deliberately absent, without an error of their own, by reason."""
 
 ABSENT_MODULES = frozenset(
     {
@@ -164,13 +164,13 @@ def test_no_absent_name_works_or_names_another() -> None:
 
 def modules_of(package: Any, depth: int = 1) -> Iterator[str]:
     """The public modules of a package, and those of its subpackages, without the top's name."""
-    for found in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
-        last = found.name.rpartition(".")[2]
+    for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+        last = module.name.rpartition(".")[2]
         if last.startswith("_") or last in ("cli", "contrib", "experimental"):
             continue
-        yield found.name.partition(".")[2]
-        if found.ispkg and depth:
-            yield from modules_of(importlib.import_module(found.name), depth - 1)
+        yield module.name.partition(".")[2]
+        if module.ispkg and depth:
+            yield from modules_of(importlib.import_module(module.name), depth - 1)
 
 
 @pytest.mark.parametrize("package", [mcp, fastmcp], ids=lambda package: package.__name__)

@@ -76,7 +76,7 @@ def anyio_backend() -> str:
 
 
 @asynccontextmanager
-async def opened(
+async def open_session(
     command: list[str], variables: dict[str, str], *, modern: bool
 ) -> AsyncIterator[mcp.ClientSession]:
     parameters = mcp.StdioServerParameters(
@@ -90,7 +90,7 @@ async def opened(
         yield session
 
 
-def said(result: Any) -> str:
+def text_of(result: Any) -> str:
     """The text of a result, with `!` before that of a failure, to which the SDK adds a name."""
     text = re.sub(r"^Error executing tool \w+: ", "", result.content[0].text)
     return f"!{text}" if result.is_error else text
@@ -103,9 +103,9 @@ class Both:
         self.ours, self.theirs = ours, theirs
 
     async def texts(self, tool: str, **arguments: Any) -> tuple[str, str]:
-        """What both answer; a failure begins with `!`."""
+        """The answers of both servers; a failure begins with `!`."""
         results = [await each.call_tool(tool, arguments) for each in (self.ours, self.theirs)]
-        return said(results[0]), said(results[1])
+        return text_of(results[0]), text_of(results[1])
 
 
 @asynccontextmanager
@@ -118,7 +118,7 @@ async def both(name: str, *, modern: bool) -> AsyncIterator[Both]:
     async with AsyncExitStack() as stack:
         sessions = [
             await stack.enter_async_context(
-                opened([*each, *OPTIONS[name]], VARIABLES.get(name, {}), modern=modern)
+                open_session([*each, *OPTIONS[name]], VARIABLES.get(name, {}), modern=modern)
             )
             for each in commands
         ]
@@ -250,7 +250,7 @@ async def test_a_repository_is_read_and_changed_alike(tmp_path: Path) -> None:
             texts = []
             for session, folder in zip((pair.ours, pair.theirs), folders, strict=True):
                 result = await session.call_tool(tool, {"repo_path": str(folder), **arguments})
-                texts.append(masked(said(result), folder))
+                texts.append(masked(text_of(result), folder))
             if tool == "git_add" and arguments["files"] == []:
                 assert all(text.startswith("!") for text in texts)
             else:

@@ -42,7 +42,7 @@ SLOW_TOO = ("-m", "not trio", "--timeout=60")
 """Options that come after those, and take their place."""
 
 LIBRARIES = ["aiohttp", "anyio", "hypothesis.strategies", "jsonschema", "msgspec", "pytest", "trio"]
-"""What takes long to import: every run of pytest is a fork of a process that has."""
+"""Libraries that are slow to import: every run of pytest forks a process that has them."""
 
 FORKS = multiprocessing.get_context("forkserver")
 TYPE_ERROR = re.compile(r"^.+: error: .+$", re.MULTILINE)

@@ -76,10 +76,10 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def mutant(line: int, kind: str) -> Mutant:
     """The mutant of a kind in a line of the module."""
-    (found,) = (
+    (candidate,) = (
         each for each in mutants_of("a.py", MODULE) if (each.line, each.kind) == (line, kind)
     )
-    return found
+    return candidate
 
 
 @pytest.mark.parametrize(

@@ -173,7 +173,7 @@ class Http:
         begun: bool = True,
         **how: Any,
     ) -> AsyncIterator[Stream]:
-        """The same, and read the answer as it comes; see `stream`."""
+        """Ask, and read the answer while it arrives; see `stream`."""
         message = request(revision, method, params, id=id, **how)
         fields = fields_of(revision, message)
         async with self.stream("POST", message, begun=begun, fields=fields) as stream:
@@ -221,14 +221,14 @@ def fields_of(revision: str, message: Mapping[str, Any]) -> dict[str, str | None
     assert names.protocol_version is not None
     assert names.method is not None
     assert names.name is not None
-    found: dict[str, str | None] = {
+    fields: dict[str, str | None] = {
         names.protocol_version: revision,
         names.method: message["method"],
     }
     member = NAMED_BY.get(message["method"])
     if member is not None:
-        found[names.name] = message["params"][member]
-    return found
+        fields[names.name] = message["params"][member]
+    return fields
 
 
 @asynccontextmanager

@@ -109,12 +109,12 @@ class Stream:
 
     async def messages(self) -> list[Any]:
         """The JSON of all that comes until the stream ends."""
-        found: list[Any] = []
+        messages: list[Any] = []
         try:
             while True:
-                found.append(await self.message())
+                messages.append(await self.message())
         except EOFError:
-            return found
+            return messages
 
     async def until(self, wanted: bytes) -> None:
         """Wait until some bytes have come."""
@@ -130,7 +130,7 @@ class Stream:
                 await self._wait()
 
     async def receive(self) -> Mapping[str, Any]:
-        """What the application receives."""
+        """Return the next event for the application, as ASGI's `receive`."""
         if self._parts:
             part = self._parts.popleft()
             message: dict[str, Any] = {"type": "http.request", "body": part}
@@ -144,7 +144,7 @@ class Stream:
         return {"type": "http.disconnect"}
 
     async def send(self, message: Mapping[str, Any]) -> None:
-        """What the application sends."""
+        """Take an event of the application, as ASGI's `send`."""
         await anyio.lowlevel.checkpoint()
         await self._flowing.wait()
         if self._gone.is_set():
@@ -216,8 +216,8 @@ class Reply:
     def events(self) -> list[ServerSentEvent]:
         """The body as events."""
         assert self.fields["content-type"].startswith("text/event-stream"), self.fields
-        found = EventDecoder().feed(self.body)
-        return [event for event in found if isinstance(event, ServerSentEvent)]
+        events = EventDecoder().feed(self.body)
+        return [event for event in events if isinstance(event, ServerSentEvent)]
 
     @property
     def messages(self) -> list[Any]:
@@ -231,8 +231,8 @@ class Reply:
     @property
     def code(self) -> int:
         """The JSON-RPC code of the one error that the body is."""
-        found: int = self.json["error"]["code"]
-        return found
+        code: int = self.json["error"]["code"]
+        return code
 
     @property
     def error(self) -> Any:

@@ -55,8 +55,8 @@ def ask(end: End, method: str, **how: Any) -> list[dict[str, Any]]:
     return end.say(request(end.revision, method, **how))
 
 
-def answered(end: End, id: RequestId) -> dict[str, Any]:
-    """Have an end asked, and its application answer; gives the answer."""
+def answer_request(end: End, id: RequestId) -> dict[str, Any]:
+    """Send an end a request that its application answers, and return the response."""
     method = ASKED[end.connection.role]
     assert ask(end, method, id=id) == []
     message = end.connection.respond(id, RESULTS[method])

@@ -1,4 +1,4 @@
-"""What fault tests have in common: who speaks, and how a failure has to look."""
+"""Shared by fault tests: revisions, clients, and the form that a failure must have."""
 
 from __future__ import annotations
 

@@ -64,17 +64,17 @@ class Process:
         await to_thread.run_sync(self.wait_for, pattern, times)
 
     def wait_for(self, pattern: str, times: int = 1) -> list[re.Match[str]]:
-        """The same, in this thread; the matches."""
-        found: list[re.Match[str]] = []
+        """Wait as `until` does, in this thread, and return the matches."""
+        matches: list[re.Match[str]] = []
 
         def said() -> bool:
-            found[:] = filter(None, (re.fullmatch(pattern, line) for line in self.lines))
-            return len(found) >= times or self._reader_ended
+            matches[:] = filter(None, (re.fullmatch(pattern, line) for line in self.lines))
+            return len(matches) >= times or self._reader_ended
 
         with self._told:
             self._told.wait_for(said, SECONDS)
-        assert len(found) >= times, (pattern, times, self.lines)
-        return found
+        assert len(matches) >= times, (pattern, times, self.lines)
+        return matches
 
     def said(self, line: str) -> int:
         """How often it has said a line."""

@@ -33,7 +33,7 @@ SAFE = ToolAnnotations(read_only_hint=True)
 
 
 class MallInfo(ctypes.Structure):
-    """What mallinfo(3) tells: `uordblks` and `hblkhd` are allocated, on the heap and by mmap."""
+    """The result of mallinfo(3): `uordblks` is allocated on the heap, `hblkhd` by mmap."""
 
     _fields_ = [
         (name, ctypes.c_size_t)
@@ -78,7 +78,7 @@ async def mark(ctx: Context, key: str) -> str:
 
 @server.tool(annotations=SAFE)
 async def marks() -> str:
-    """What was done until now."""
+    """Keys that were marked so far."""
     return " ".join(marked)
 
 
@@ -99,7 +99,7 @@ async def work(ctx: Context, key: str) -> str:
 
 @server.tool(annotations=SAFE)
 async def look(key: str) -> str:
-    """The same without a word before the answer, and safe to be done again."""
+    """Wait at a gate; send nothing before the answer; safe to repeat."""
     say("working", key)
     try:
         await gates[key].wait()
@@ -177,7 +177,7 @@ async def peak() -> str:
 
 @server.tool(annotations=SAFE)
 async def memory() -> str:
-    """What is allocated now, and what the process has once what is free is given back; in bytes."""
+    """Bytes allocated now, and bytes of the process after free memory was given back."""
     gc.collect()
     libc = ctypes.CDLL(None)
     libc.malloc_trim(0)

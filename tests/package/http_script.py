@@ -48,7 +48,7 @@ def says(body: bytes, status: int = 200, kind: str = "application/json") -> Hand
     return handler
 
 
-async def streamed(asked: Asked, reply: Reply) -> None:
+async def answer_on_stream(asked: Asked, reply: Reply) -> None:
     """The usual answer, on a stream of events."""
     await reply.stream()
     await reply.event(result(asked))
@@ -65,7 +65,7 @@ def error(asked: Asked | None, code: int, message: str = "no", **data: Any) -> d
 
 
 class Script:
-    """What a server of a revision says.
+    """The scripted behaviour of a server of one revision.
 
     Args:
         revision: What it speaks.
@@ -95,7 +95,9 @@ class Script:
             await reply.json(result(asked))
 
     async def _initialize(self, asked: Asked, reply: Reply) -> None:
-        await reply.json(result(asked, **opened(self.revision)), 200, **self.session_fields())
+        await reply.json(
+            result(asked, **initialize_result(self.revision)), 200, **self.session_fields()
+        )
 
     def session_fields(self) -> dict[str, str]:
         """The header that names a new session."""
@@ -109,7 +111,7 @@ class Script:
         if REVISIONS[self.revision].lifecycle is Lifecycle.HANDSHAKE:
             await reply.whole(400, b"Bad Request: no session", Content_Type="text/plain")
         else:
-            await reply.json(result(asked, **discovered(self.revision)))
+            await reply.json(result(asked, **discover_result(self.revision)))
 
     async def _get(self, asked: Asked, reply: Reply) -> None:
         await reply.whole(405, Allow="POST")
@@ -148,7 +150,7 @@ CAPABILITIES: Mapping[str, Any] = {
 }
 
 
-def opened(revision: str) -> dict[str, Any]:
+def initialize_result(revision: str) -> dict[str, Any]:
     """The members of a result of `initialize`."""
     return {
         "protocolVersion": revision,
@@ -157,7 +159,7 @@ def opened(revision: str) -> dict[str, Any]:
     }
 
 
-def discovered(*revisions: str) -> dict[str, Any]:
+def discover_result(*revisions: str) -> dict[str, Any]:
     """The members of a result of `server/discover`."""
     return {
         "resultType": "complete",
@@ -222,4 +224,4 @@ class SseScript(Script):
 
     async def _initialize(self, asked: Asked, reply: Reply) -> None:
         await reply.whole(202, b"Accepted")
-        await self.say(result(asked, **opened(self.revision)))
+        await self.say(result(asked, **initialize_result(self.revision)))

@@ -141,12 +141,14 @@ class HttpServer:
     Attributes:
         asked: The requests, in the order in which they came.
         left: How many times a client was waited for to be gone, and went.
+        connections: How many were accepted.
     """
 
     def __init__(self, handler: Handler) -> None:
         self.handler = handler
         self.asked: list[Asked] = []
         self.left = 0
+        self.connections = 0
         self._port = 0
         self._stack = AsyncExitStack()
         self._news = anyio.Event()
@@ -154,7 +156,7 @@ class HttpServer:
 
     @property
     def url(self) -> str:
-        """Where it is."""
+        """The URL of the endpoint."""
         return f"http://127.0.0.1:{self._port}/mcp"
 
     async def __aenter__(self) -> Self:
@@ -197,9 +199,9 @@ class HttpServer:
     async def until(self, *what: str, times: int = 1) -> list[Asked]:
         """Wait until requests of some kind came so often; these."""
         while True:
-            found = [asked for asked in self.asked if asked.what in what]
-            if len(found) >= times:
-                return found
+            requests = [asked for asked in self.asked if asked.what in what]
+            if len(requests) >= times:
+                return requests
             with anyio.fail_after(20):
                 await self._news.wait()
 
@@ -214,7 +216,7 @@ class HttpServer:
         return [asked for asked in self.asked if asked.what in what]
 
     def order(self) -> list[str]:
-        """What was asked, in order."""
+        """Kinds of the requests, in order."""
         return [asked.what for asked in self.asked]
 
     def _count_left(self) -> None:
@@ -226,6 +228,7 @@ class HttpServer:
         self._news = anyio.Event()
 
     async def _connected(self, stream: SocketStream) -> None:
+        self.connections += 1
         async with stream:
             try:
                 buffered = BufferedByteReceiveStream(stream)

@@ -171,7 +171,7 @@ def text_of(result: Any) -> str:
 
 
 TEXT: Mapping[str, Any] = {"content": [{"type": "text", "text": "done"}]}
-"""What a tool that gives a text answers."""
+"""The result of a tool that returns a text."""
 
 
 async def names_back(ctx: RequestContext) -> Any:

@@ -1,4 +1,4 @@
-"""A client of a server with tasks on the wire, in memory and over HTTP, and such a server."""
+"""Peers of clients and servers with tasks on the wire, in memory and over HTTP; such a server."""
 
 from __future__ import annotations
 
@@ -19,8 +19,10 @@ from mcp_protocol import (
     StaticTokens,
     Tasks,
     ToolError,
+    connect,
 )
 from mcp_protocol.channel import OutgoingMessage
+from mcp_protocol.errors import EndOfChannel
 from mcp_protocol.runtime.request_context import ANONYMOUS, PRINCIPAL
 from mcp_protocol.transports.memory import memory_pair
 from package.asgi_client import Http, asgi
@@ -98,11 +100,11 @@ class Work:
 
 
 class Requestor:
-    """A client on the wire.
+    """A client or a server on the wire.
 
     Attributes:
-        capabilities: What the server declares.
-        inbox: The messages of the server that were not taken yet.
+        capabilities: What the peer declares.
+        inbox: The messages of the peer that were not taken yet.
     """
 
     def __init__(self, post: Callable[[Any], Coroutine[Any, Any, None]]) -> None:
@@ -195,7 +197,11 @@ class Requestor:
 
 @asynccontextmanager
 async def requestor(
-    transport: str, server: Server, subject: str | None = None, revision: str = REVISION
+    transport: str,
+    server: Server,
+    subject: str | None = None,
+    revision: str = REVISION,
+    capabilities: Mapping[str, Any] = FORMS,
 ) -> AsyncIterator[Requestor]:
     """A session with a server.
 
@@ -204,15 +210,16 @@ async def requestor(
         server: The server.
         subject: The principal; `None` for an anonymous client.
         revision: The revision.
+        capabilities: What the client declares.
     """
     opened = _over_http if transport == "http" else _in_memory
-    async with opened(server, subject, revision) as client:
+    async with opened(server, subject, revision, capabilities) as client:
         yield client
 
 
 @asynccontextmanager
 async def _in_memory(
-    server: Server, subject: str | None, revision: str
+    server: Server, subject: str | None, revision: str, capabilities: Mapping[str, Any]
 ) -> AsyncIterator[Requestor]:
     near, far = memory_pair()
 
@@ -229,7 +236,7 @@ async def _in_memory(
         tasks.start_soon(server.serve, far)
         PRINCIPAL.reset(token)
         tasks.start_soon(read)
-        await post(initialize(revision, FORMS))
+        await post(initialize(revision, capabilities))
         opened = await client.until(lambda message: message.get("id") == "init")
         client.capabilities = opened["result"]["capabilities"]
         await post(INITIALIZED)
@@ -239,17 +246,19 @@ async def _in_memory(
 
 @asynccontextmanager
 async def _over_http(
-    server: Server, subject: str | None, revision: str
+    server: Server, subject: str | None, revision: str, capabilities: Mapping[str, Any]
 ) -> AsyncIterator[Requestor]:
     auth: Any = StaticTokens({f"token-{subject}": subject}) if subject else None
     async with asgi(server, auth=auth) as http:
         http.fields["authorization"] = f"Bearer token-{subject}" if subject else None
-        async with requesting(http, revision) as client:
+        async with requesting(http, revision, capabilities) as client:
             yield client
 
 
 @asynccontextmanager
-async def requesting(http: Http, revision: str = REVISION) -> AsyncIterator[Requestor]:
+async def requesting(
+    http: Http, revision: str = REVISION, capabilities: Mapping[str, Any] = FORMS
+) -> AsyncIterator[Requestor]:
     """A session over a client, with a stream that it holds open by GET."""
     async with anyio.create_task_group() as tasks:
 
@@ -269,7 +278,7 @@ async def requesting(http: Http, revision: str = REVISION) -> AsyncIterator[Requ
                         client.take(json.loads(await _data(stream) or b"{}"))
 
         client = Requestor(post)
-        client.capabilities = (await http.initialize(revision, FORMS))["capabilities"]
+        client.capabilities = (await http.initialize(revision, capabilities))["capabilities"]
         tasks.start_soon(send, "GET", None)
         yield client
         tasks.cancel_scope.cancel()
@@ -280,3 +289,37 @@ async def _data(stream: Stream) -> bytes:
     while True:
         with anyio.move_on_after(SECONDS / 2):
             return (await stream.event()).data
+
+
+@asynccontextmanager
+async def asking_server(
+    handlers: Any, revision: str = REVISION, **options: Any
+) -> AsyncIterator[Requestor]:
+    """A server on the wire, in a session with a client in memory.
+
+    Args:
+        handlers: The handlers of the client.
+        revision: The revision.
+        options: More for `connect`.
+    """
+    near, far = memory_pair()
+
+    async def post(message: Any) -> None:
+        await far.send(OutgoingMessage(encoded(message)))
+
+    async def read() -> None:
+        opening = json.loads(await far.receive())
+        server.capabilities = opening["params"]["capabilities"]
+        info = {"name": "asking", "version": "1"}
+        result = {"protocolVersion": revision, "serverInfo": info, "capabilities": {}}
+        await post({"jsonrpc": "2.0", "id": opening["id"], "result": result})
+        with suppress(EndOfChannel):
+            while True:
+                server.take(json.loads(await far.receive()))
+
+    server = Requestor(post)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(read)
+        async with connect(near, revision=revision, handlers=handlers, **options):
+            await server.called("notifications/initialized")
+            yield server

@@ -16,7 +16,7 @@ EVERYTHING: Mapping[str, Any] = {
     "sampling": {"tools": {}, "context": {}},
     "roots": {},
 }
-"""What a client declares that can be asked anything."""
+"""Capabilities of a client that supports every request of a server."""
 
 SAMPLED: Mapping[str, Any] = {
     "role": "assistant",
@@ -77,7 +77,7 @@ class Respondent:
         return answer
 
     def answered(self, result: dict[str, Any]) -> dict[str, Any]:
-        """What a retry adds to the params: answers to all that was asked, and the state."""
+        """Params that a retry adds: responses to all input requests, and the request state."""
         self.rounds.append(result)
         added: dict[str, Any] = {"inputResponses": {}}
         for key, wanted in result.get("inputRequests", {}).items():

@@ -13,9 +13,11 @@ from requirements.entries import ledger
 def holding(*ids: str) -> tuple[str, ...]:
     """The revisions in which all of these entries hold; none at all is a mistake of the test."""
     entries = [ledger()[id] for id in ids]
-    found = tuple(name for name in REVISIONS if all(name in entry.revisions for entry in entries))
-    assert found, ids
-    return found
+    revisions = tuple(
+        name for name in REVISIONS if all(name in entry.revisions for entry in entries)
+    )
+    assert revisions, ids
+    return revisions
 
 
 def with_another(name: str) -> Revisions:

@@ -87,7 +87,7 @@ async def grow(name: str) -> str:
 
 @server.tool()
 async def capabilities(ctx: Context) -> str:
-    """What the client declared with this request."""
+    """Names of the capabilities that the client declared with this request."""
     return " ".join(sorted(ctx.client_capabilities))
 
 

@@ -63,7 +63,7 @@ class Described:
                 return st.one_of([self._of(member) for member in members])
             case {"allOf": list(members)}:
                 parts = st.tuples(*(self._of(member) for member in members))
-                return parts.map(lambda found: {k: v for part in found for k, v in part.items()})
+                return parts.map(lambda dicts: {k: v for part in dicts for k, v in part.items()})
             case {"const": value}:
                 return st.just(value)
             case {"enum": list(values)}:

@@ -174,8 +174,8 @@ async def test_the_middleware_changes_and_refuses(
     library: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async with connected(library.server) as pair:
-        found = await pair.client.call_tool("search", {"words": " Tides "})
-        assert found.structured_content == {"words": "tides", "by": "library"}
+        result = await pair.client.call_tool("search", {"words": " Tides "})
+        assert result.structured_content == {"words": "tides", "by": "library"}
         for name, text in (("discard", "x-api-key"), ("delete_all", "only for the staff")):
             refused: Any = await pair.client.call_tool(name, {"number": "1"})
             assert (refused.is_error, text in refused.content[0].text) == (True, True)

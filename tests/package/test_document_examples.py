@@ -73,8 +73,8 @@ async def test_the_server_of_many_things_serves(city: Server, revision: str) -> 
         assert pair.sent[-1]["method"] == "tools/call"
         refused = await client.call_tool("forecast", {"city": "Atlantis"})
         assert (refused.is_error, refused.content[0].text) == (True, "no such city")
-        found = await client.call_tool("forecast", {"city": "Oslo", "days": 1})
-        assert '"degrees":20.5' in found.content[0].text
+        forecast = await client.call_tool("forecast", {"city": "Oslo", "days": 1})
+        assert '"degrees":20.5' in forecast.content[0].text
         now = await client.read_resource("city://Oslo/now")
         assert now.contents[0].text == "sun over Oslo"
         greeting = await client.get_prompt("greet", {"city": "Oslo"})
@@ -187,7 +187,7 @@ def activated() -> dict[str, str]:
 
 
 def printed(folder: Path, *words: str) -> str:
-    """What Python prints, run in a folder."""
+    """Run Python in a folder and return its output."""
     command = [sys.executable, *words]
     done = subprocess.run(
         command,
@@ -319,7 +319,7 @@ async def test_models_of_pydantic_are_arguments_and_results(
 async def test_a_custom_method_is_called_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
     async with connected(example("paint", monkeypatch).server) as pair:
         result = await pair.client.request("acme/paint", {"colour": "red"})
-        assert result == {"painted": "red", "layers": 1}
+        assert result == {"painted": "red", "layers": 1, "resultType": "complete"}
 
 
 async def test_operations_of_openapi_are_tools(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""What others say is shown within bounds, and acts on no terminal and no log file."""
+"""Text of others is shown within bounds, and controls no terminal and no log file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people who know FastMCP or the official SDK write, and what works as they write it."""
+"""Idioms of FastMCP and of the official SDK that the package supports as they are written."""
 
 from __future__ import annotations
 

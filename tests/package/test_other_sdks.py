@@ -1,4 +1,4 @@
-"""What people who know FastMCP or the official SDK write works, or the error names what does."""
+"""Code for FastMCP or the official SDK works, or the error names the replacement."""
 
 from __future__ import annotations
 

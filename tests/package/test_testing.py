@@ -1,4 +1,4 @@
-"""What `testing` gives to those who build on the package."""
+"""The module `testing`, for users who test what they built on the package."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ async def test_the_client_of_a_pair_answers_with_its_handlers() -> None:
 
     @server.tool()
     async def home(ctx: Any) -> str:
-        found = await ctx.request("roots/list")
-        return str(found.roots[0].uri)
+        result = await ctx.request("roots/list")
+        return str(result.roots[0].uri)
 
     handlers: Any = Home()
     async with connected(server, revision="2025-06-18", handlers=handlers) as pair:

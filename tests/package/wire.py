@@ -144,8 +144,8 @@ def outgoing(revision: str, message: Mapping[str, Any]) -> OutgoingMessage:
     )
 
 
-def sent(events: list[Event]) -> list[dict[str, Any]]:
-    """What a connection answered by itself."""
+def sent_messages(events: list[Event]) -> list[dict[str, Any]]:
+    """Messages that a connection sent on its own."""
     return [json.loads(event.message.data) for event in events if isinstance(event, Send)]
 
 
@@ -188,7 +188,7 @@ class ServerEnd:
         """Have the client send something; gives what the connection answers by itself."""
         events = self.connection.receive(encoded(message))
         self.events += events
-        return sent(events)
+        return sent_messages(events)
 
     def ask(self, method: str, params: Mapping[str, Any] | None = None, **how: Any) -> Any:
         """Have the client send a request of its revision; gives the answers."""
@@ -243,7 +243,7 @@ class ClientEnd:
     def say(self, message: Any) -> list[dict[str, Any]]:
         """Have the server send something; gives what the connection answers by itself."""
         self.events = self.connection.receive(encoded(message))
-        return sent(self.events)
+        return sent_messages(self.events)
 
     def ask(self, method: str, params: Any = None, **how: Any) -> dict[str, Any]:
         """Begin a request; gives the message."""

@@ -140,6 +140,6 @@ def test_the_proxy_gives_up_on_no_other_route(proxy: str, route: Route, run: Run
 
 
 def waits_in_vain(proxy: Proxy, route: Route) -> list[str]:
-    """What a proxy logged when a side was silent for too long, on a route."""
+    """Log lines of a proxy for timeouts on a route."""
     marks = ("timed out", " sH", " sD", " cD")  # of nginx; HAProxy logs termination states
     return [line for line in proxy.lines(route) if any(mark in line for mark in marks)]

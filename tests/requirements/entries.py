@@ -168,11 +168,11 @@ def claims() -> dict[str, list[Claim]]:
     Raises:
         LedgerError: an id in a `requirement(...)` is not a string literal.
     """
-    found: defaultdict[str, list[Claim]] = defaultdict(list)
+    by_id: defaultdict[str, list[Claim]] = defaultdict(list)
     for path in sorted(TESTS.rglob("test_*.py")):
         for claim in claims_of(path.read_text("utf-8"), path.relative_to(TESTS).as_posix()):
-            found[claim.id].append(claim)
-    return dict(found)
+            by_id[claim.id].append(claim)
+    return dict(by_id)
 
 
 def claims_of(source: str, file: str) -> Iterator[Claim]:

@@ -116,7 +116,7 @@ def _fault(id: str) -> str:
 
 
 def claims_by(marker: pytest.Mark, item: pytest.Item) -> Iterator[str]:
-    """What a marker of a test claims: `id<TAB>revision` for each id and revision."""
+    """Claims of a test's marker: `id<TAB>revision` for each id and revision."""
     revisions = declared_revisions(marker)
     if revisions is None:
         revisions = tuple(dict.fromkeys(REVISION_NAME.findall(item.name)))

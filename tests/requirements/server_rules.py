@@ -37,7 +37,7 @@ def _ids(node: ast.AST) -> Iterator[str]:
 
 
 def text() -> str:
-    """What the file of rules should hold."""
+    """The expected text of the file of rules."""
     checked = set(named())
     chosen = [entry for id, entry in ledger().items() if id in checked]
     return "\n".join([HEAD, *map(_row, chosen)])

@@ -19,7 +19,7 @@ from requirements.entries import (
 def test_every_id_that_a_test_claims_is_in_the_ledger() -> None:
     known = ledger()
     assert [
-        str(claim) for id, found in claims().items() if id not in known for claim in found
+        str(claim) for id, group in claims().items() if id not in known for claim in group
     ] == []
 
 

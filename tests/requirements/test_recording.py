@@ -1,4 +1,4 @@
-"""Which runs of which tests the record names: those that passed, in the revisions they ran in."""
+"""Runs that the record names: those of tests that passed, with the revisions they ran in."""
 
 from __future__ import annotations
 

@@ -20,12 +20,22 @@ from pathlib import Path
 import pytest
 
 import mcp_protocol
-from generator.selections import LAST_WITH_SESSIONS, MIDDLE, NEWEST, PAIRWISE, rendered, written
+from generator.selections import (
+    LAST_WITH_SESSIONS,
+    MIDDLE,
+    NEWEST,
+    OLDEST,
+    PAIRWISE,
+    rendered,
+    written,
+)
+from mcpgen.model.parts import FEATURES
 from mcpgen.render.closure import imported_files
 
 pytestmark = [pytest.mark.typing, pytest.mark.timeout(900)]
 
 ALL, NONE = ("all",), ("none",)
+DEFAULTS = tuple(each.name for each in FEATURES if each.is_default)
 SOME = ("auth", "mount", "inspector", "elicitation", "direct", "methods", "reload")
 OTHERS = ("groups", "proxy", "openapi", "telemetry", "restart", "migration", "dependencies")
 CHOICES: tuple[tuple[str, str, tuple[str, ...], str, tuple[str, ...]], ...] = (
@@ -34,6 +44,9 @@ CHOICES: tuple[tuple[str, str, tuple[str, ...], str, tuple[str, ...]], ...] = (
     *(("all", "all", (NEWEST,), "", features) for features in (NONE, SOME, OTHERS)),
     ("client", "http", (MIDDLE,), "", NONE),
     ("server", "stdio", (LAST_WITH_SESSIONS,), "", NONE),
+    ("all", "all", (OLDEST, NEWEST), "", ()),
+    *(("server", "stdio", (NEWEST,), "", ("none", name)) for name in DEFAULTS),
+    ("server", "http", (OLDEST, MIDDLE), "", ("none", "auth", "mount")),
 )
 PACKAGES = {f"package{number}": choice for number, choice in enumerate(CHOICES)}
 OF_THE_NEWEST = [
@@ -116,7 +129,7 @@ CASES = [(run_mypy, name) for name in PACKAGES] + [(run_pyright, name) for name 
 
 @pytest.fixture(scope="module")
 def errors_of(packages: Path) -> Callable[[Checker], Mapping[str, list[str]]]:
-    """What gives the errors of a type checker by package; it runs once."""
+    """A function that returns the errors of a type checker by package; each checker runs once."""
     return cache(lambda checker: checker(packages))
 
 

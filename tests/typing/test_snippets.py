@@ -1,4 +1,4 @@
-"""What users write, right and wrong, under both type checkers in strict mode.
+"""Right and wrong code of users, under both type checkers in strict mode.
 
 A line that ends in `# expect: error` must have one from each checker; any other must have none.
 """
@@ -37,11 +37,11 @@ def mypy_errors() -> Errors:
         text=True,
     )
     assert done.stderr == ""
-    found: Errors = {}
+    errors: Errors = {}
     for line in done.stdout.splitlines():
         if match := MYPY_ERROR.match(line):
-            found.setdefault((Path(match["file"]).name, int(match["line"])), []).append(line)
-    return found
+            errors.setdefault((Path(match["file"]).name, int(match["line"])), []).append(line)
+    return errors
 
 
 @cache
@@ -62,12 +62,12 @@ def pyright_errors() -> Errors:
         capture_output=True,
         text=True,
     )
-    found: Errors = {}
+    errors: Errors = {}
     for row in json.loads(done.stdout)["generalDiagnostics"]:
         if row["severity"] == "error":
             place = (Path(row["file"]).name, row["range"]["start"]["line"] + 1)
-            found.setdefault(place, []).append(row["message"])
-    return found
+            errors.setdefault(place, []).append(row["message"])
+    return errors
 
 
 def document_examples(folder: Path) -> int:
@@ -108,10 +108,10 @@ def expected_lines(snippet: Path) -> set[int]:
 @pytest.mark.parametrize("snippet", SNIPPETS, ids=lambda path: path.stem)
 def test_a_checker_finds_the_wrong_lines_and_no_others(snippet: Path, errors: object) -> None:
     assert callable(errors)
-    found = {line: texts for (file, line), texts in errors().items() if file == snippet.name}
+    by_line = {line: texts for (file, line), texts in errors().items() if file == snippet.name}
     expected = expected_lines(snippet)
-    assert {line: texts for line, texts in found.items() if line not in expected} == {}
-    assert expected - found.keys() == set()
+    assert {line: texts for line, texts in by_line.items() if line not in expected} == {}
+    assert expected - by_line.keys() == set()
 
 
 @pytest.fixture(scope="module")

@@ -49,8 +49,9 @@ from ..runtime.peer import CONCURRENT_REQUESTS, check_concurrent_requests
 from ..revisions import FOLDERS, REVISIONS
 
 if TYPE_CHECKING:
+    from ..client.served_tasks import ClientTasks
     from .. import models
-    from ..client.task_handle import TaskHandle
+    from ..runtime.task_handle import TaskHandle
     from .group import ClientGroup
     from ..client.server_config import Config, Inputs, ServerEntry
     from ..runtime.request_context import RequestContext
@@ -414,7 +415,7 @@ class Client(ClientBase):
         }
         read = None if returns is None else self._value_reader("tools/call", fields, returns)
         if task is not False:
-            from ..client.task_handle import start_task  # few calls are tasks
+            from ..client.tool_tasks import start_task  # few calls are tasks
 
             return await start_task(self._requests, fields, task, meta, timeout, on_progress, read)
         result: models.CallToolResult = await self._requests.call(
@@ -746,7 +747,7 @@ class Client(ClientBase):
         Raises:
             MissingCapabilityError: One of the sides does not declare tasks.
         """
-        from ..client.task_handle import resume_task  # few calls are tasks
+        from ..client.tool_tasks import resume_task  # few calls are tasks
 
         return resume_task(self._requests, task_id)
 
@@ -960,6 +961,7 @@ def connect(
     auth: HttpAuth | None = None,
     http_client: HttpClient | None = None,
     restart: Restart | bool = False,
+    tasks: ClientTasks | bool = False,
     timeouts: Timeouts = Timeouts(),
     limits: ClientLimits = ClientLimits(),
     cache: Caching | bool = True,
@@ -987,6 +989,7 @@ def connect(
     auth: HttpAuth | None = None,
     http_client: HttpClient | None = None,
     restart: Restart | bool = False,
+    tasks: ClientTasks | bool = False,
     timeouts: Timeouts = Timeouts(),
     limits: ClientLimits = ClientLimits(),
     cache: Caching | bool = True,
@@ -1013,6 +1016,7 @@ def connect(
     auth: HttpAuth | None = None,
     http_client: HttpClient | None = None,
     restart: Restart | bool = False,
+    tasks: ClientTasks | bool = False,
     timeouts: Timeouts = Timeouts(),
     limits: ClientLimits = ClientLimits(),
     cache: Caching | bool = True,
@@ -1039,6 +1043,7 @@ def connect(
     auth: HttpAuth | None = None,
     http_client: HttpClient | None = None,
     restart: Restart | bool = False,
+    tasks: ClientTasks | bool = False,
     timeouts: Timeouts = Timeouts(),
     limits: ClientLimits = ClientLimits(),
     cache: Caching | bool = True,
@@ -1065,6 +1070,7 @@ def connect(
     auth: HttpAuth | None = None,
     http_client: HttpClient | None = None,
     restart: Restart | bool = False,
+    tasks: ClientTasks | bool = False,
     timeouts: Timeouts = Timeouts(),
     limits: ClientLimits = ClientLimits(),
     cache: Caching | bool = True,
@@ -1091,6 +1097,7 @@ def connect(
     auth: HttpAuth | None = None,
     http_client: HttpClient | None = None,
     restart: Restart | bool = False,
+    tasks: ClientTasks | bool = False,
     timeouts: Timeouts = Timeouts(),
     limits: ClientLimits = ClientLimits(),
     cache: Caching | bool = True,
@@ -1117,6 +1124,7 @@ def connect(
     auth: HttpAuth | None = None,
     http_client: HttpClient | None = None,
     restart: Restart | bool = False,
+    tasks: ClientTasks | bool = False,
     timeouts: Timeouts = Timeouts(),
     limits: ClientLimits = ClientLimits(),
     cache: Caching | bool = True,
@@ -1137,6 +1145,7 @@ def connect(
     info: Mapping[str, Any] | None = None,
     capabilities: Mapping[str, Any] | None = None,
     restart: Restart | bool = False,
+    tasks: ClientTasks | bool = False,
     timeouts: Timeouts = Timeouts(),
     limits: ClientLimits = ClientLimits(),
     cache: Caching | bool = True,
@@ -1164,6 +1173,7 @@ def connect(
     auth: HttpAuth | None = None,
     http_client: HttpClient | None = None,
     restart: Restart | bool = False,
+    tasks: ClientTasks | bool = False,
     timeouts: Timeouts = Timeouts(),
     limits: ClientLimits = ClientLimits(),
     cache: Caching | bool = True,
@@ -1190,6 +1200,7 @@ def connect(
     auth: HttpAuth | None = None,
     http_client: HttpClient | None = None,
     restart: Restart | bool = False,
+    tasks: ClientTasks | bool = False,
     timeouts: Timeouts = Timeouts(),
     limits: ClientLimits = ClientLimits(),
     cache: Caching | bool = True,
@@ -1225,6 +1236,8 @@ def connect(
             coroutine function.
         auth: An access token, its source, such as `OAuth(...)`, or an httpx2 authentication.
         http_client: An httpx2 client that sends the HTTP requests; the session does not close it.
+        tasks: Whether the server may ask for tasks that the handlers of sampling and elicitation
+            work on, with `True` as by `ClientTasks()`.
         timeouts: Timeouts, and pauses before retries.
         limits: Bounds of what the server can make the client do and store.
         cache: Bounds of the response cache; `False` for no cache. Private results are dropped when
@@ -1290,11 +1303,12 @@ def connect(
             handlers,
             identity,
             settings,
+            tasks,
             restarts,
         )
     if inputs is not None:
         raise TypeError("inputs: expected a configuration of servers as target, which has inputs")
-    application = ClientApplication(handlers, identity, settings)
+    application = _application(handlers, identity, settings, tasks)
     return open_client(
         client_class,
         target,
@@ -1314,6 +1328,7 @@ def _open_config(
     handlers: Handlers | None,
     identity: Identity,
     settings: ClientSettings,
+    tasks: ClientTasks | bool,
     restart: Restart | None,
 ) -> AbstractAsyncContextManager[ClientGroup[Client]]:
     """Open a session with each server of a configuration."""
@@ -1325,7 +1340,7 @@ def _open_config(
             Client,
             entry.target,
             revisions,
-            ClientApplication(handlers, identity, settings),
+            _application(handlers, identity, settings, tasks),
             env=entry.env,
             cwd=entry.cwd,
             restart=restart if _is_command(entry.target) else None,
@@ -1333,6 +1348,20 @@ def _open_config(
         )
 
     return open_group(ClientGroup[Client], config, inputs, opening)
+
+
+def _application(
+    handlers: Handlers | None,
+    identity: Identity,
+    settings: ClientSettings,
+    tasks: ClientTasks | bool,
+) -> ClientApplication:
+    """Serves the messages of a server, by tasks if the client offers them."""
+    if tasks is False:
+        return ClientApplication(handlers, identity, settings)
+    from ..client.served_tasks import TaskApplication  # few clients serve tasks
+
+    return TaskApplication(handlers, identity, settings, tasks)
 
 
 @asynccontextmanager

@@ -48,6 +48,6 @@ async def read_server(
 
 def task_calls() -> TaskCalls | None:
     """The tasks of servers; `None` in a package without them."""
-    from . import task_handle  # few calls are tasks
+    from . import tool_tasks  # few calls are tasks
 
-    return task_handle
+    return tool_tasks

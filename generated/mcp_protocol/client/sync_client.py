@@ -27,6 +27,7 @@ from ..runtime.peer import CONCURRENT_REQUESTS
 from ..revisions import FOLDERS
 
 if TYPE_CHECKING:
+    from ..client.served_tasks import ClientTasks
     from ..client.sync_task_handle import SyncTaskHandle
     from .. import models
     from ..client.server_config import Inputs
@@ -1014,6 +1015,7 @@ def connect_sync(
     auth: HttpAuth | None = None,
     http_client: HttpClient | None = None,
     restart: Restart | bool = False,
+    tasks: ClientTasks | bool = False,
     timeouts: Timeouts = Timeouts(),
     limits: ClientLimits = ClientLimits(),
     cache: Caching | bool = True,
@@ -1042,6 +1044,7 @@ def connect_sync(
     auth: HttpAuth | None = None,
     http_client: HttpClient | None = None,
     restart: Restart | bool = False,
+    tasks: ClientTasks | bool = False,
     timeouts: Timeouts = Timeouts(),
     limits: ClientLimits = ClientLimits(),
     cache: Caching | bool = True,
@@ -1069,6 +1072,7 @@ def connect_sync(
     auth: HttpAuth | None = None,
     http_client: HttpClient | None = None,
     restart: Restart | bool = False,
+    tasks: ClientTasks | bool = False,
     timeouts: Timeouts = Timeouts(),
     limits: ClientLimits = ClientLimits(),
     cache: Caching | bool = True,
@@ -1096,6 +1100,7 @@ def connect_sync(
     auth: HttpAuth | None = None,
     http_client: HttpClient | None = None,
     restart: Restart | bool = False,
+    tasks: ClientTasks | bool = False,
     timeouts: Timeouts = Timeouts(),
     limits: ClientLimits = ClientLimits(),
     cache: Caching | bool = True,
@@ -1123,6 +1128,7 @@ def connect_sync(
     auth: HttpAuth | None = None,
     http_client: HttpClient | None = None,
     restart: Restart | bool = False,
+    tasks: ClientTasks | bool = False,
     timeouts: Timeouts = Timeouts(),
     limits: ClientLimits = ClientLimits(),
     cache: Caching | bool = True,
@@ -1150,6 +1156,7 @@ def connect_sync(
     auth: HttpAuth | None = None,
     http_client: HttpClient | None = None,
     restart: Restart | bool = False,
+    tasks: ClientTasks | bool = False,
     timeouts: Timeouts = Timeouts(),
     limits: ClientLimits = ClientLimits(),
     cache: Caching | bool = True,
@@ -1177,6 +1184,7 @@ def connect_sync(
     auth: HttpAuth | None = None,
     http_client: HttpClient | None = None,
     restart: Restart | bool = False,
+    tasks: ClientTasks | bool = False,
     timeouts: Timeouts = Timeouts(),
     limits: ClientLimits = ClientLimits(),
     cache: Caching | bool = True,
@@ -1198,6 +1206,7 @@ def connect_sync(
     info: Mapping[str, Any] | None = None,
     capabilities: Mapping[str, Any] | None = None,
     restart: Restart | bool = False,
+    tasks: ClientTasks | bool = False,
     timeouts: Timeouts = Timeouts(),
     limits: ClientLimits = ClientLimits(),
     cache: Caching | bool = True,
@@ -1226,6 +1235,7 @@ def connect_sync(
     auth: HttpAuth | None = None,
     http_client: HttpClient | None = None,
     restart: Restart | bool = False,
+    tasks: ClientTasks | bool = False,
     timeouts: Timeouts = Timeouts(),
     limits: ClientLimits = ClientLimits(),
     cache: Caching | bool = True,
@@ -1253,6 +1263,7 @@ def connect_sync(
     auth: HttpAuth | None = None,
     http_client: HttpClient | None = None,
     restart: Restart | bool = False,
+    tasks: ClientTasks | bool = False,
     timeouts: Timeouts = Timeouts(),
     limits: ClientLimits = ClientLimits(),
     cache: Caching | bool = True,
@@ -1290,6 +1301,8 @@ def connect_sync(
             coroutine function.
         auth: An access token, its source, such as `OAuth(...)`, or an httpx2 authentication.
         http_client: An httpx2 client that sends the HTTP requests; the session does not close it.
+        tasks: Whether the server may ask for tasks that the handlers of sampling and elicitation
+            work on, with `True` as by `ClientTasks()`.
         timeouts: Timeouts, and pauses before retries.
         limits: Bounds of what the server can make the client do and store.
         cache: Bounds of the response cache; `False` for no cache. Private results are dropped when
@@ -1327,6 +1340,7 @@ def connect_sync(
         headers=headers,
         auth=auth,
         http_client=http_client,
+        tasks=tasks,
         timeouts=timeouts,
         limits=limits,
         cache=cache,

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from ..runtime.task_handle import TaskHandle, TaskUpdate
 from .sync import ClientThread
-from .task_handle import TaskHandle, TaskUpdate
 
 
 class SyncTaskHandle:
@@ -41,12 +41,12 @@ class SyncTaskHandle:
 
     @property
     def status(self) -> str | None:
-        """The status that the server stated last; `None` if it has not been asked yet."""
+        """The status that the peer stated last; `None` if it has not been asked yet."""
         return self._task.status
 
     @property
     def message(self) -> str | None:
-        """The text in which the server describes the state; `None` for none."""
+        """The text in which the peer describes the state; `None` for none."""
         return self._task.message
 
     def refresh(self, *, timeout: float | None = None) -> Any:

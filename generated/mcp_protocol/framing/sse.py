@@ -153,7 +153,6 @@ class EventDecoder:
     def _begin_data(self, decoded: Decoded) -> None:
         """Move the beginning of a line to the data."""
         value = bytes(self._tail[len(_DATA) :]).removeprefix(b" ")
-        self._tail.clear()
         self._in_data = True
         self._data = bytearray() if self._data is None else bytearray(self._data) + b"\n"
         self._size += 1
@@ -172,14 +171,12 @@ class EventDecoder:
     def _finish_line(self, rest: bytes, decoded: Decoded) -> None:
         """Take the end of the unfinished line."""
         size, self._tail_size = self._tail_size + len(rest), 0
+        line = bytes(self._tail) + rest
+        self._tail.clear()
         if self._in_data:
             self._add_to_data(rest, decoded)
             self._in_data = False
-            self._tail.clear()
-            return
-        line = bytes(self._tail) + rest
-        self._tail.clear()
-        if size > self._limit + _FIELD_NAME:
+        elif size > self._limit + _FIELD_NAME:
             self._drop(decoded)
         else:
             self._take(line, decoded)

@@ -15,7 +15,7 @@ from ..client.base import ClientBase
 from ..errors import MethodNotFoundError
 
 if TYPE_CHECKING:
-    from ..client.task_handle import TaskHandle
+    from ..runtime.task_handle import TaskHandle
     from ..runtime.request_context import RequestContext
     from ..runtime.pending_requests import OnProgress
     from . import models
@@ -365,7 +365,7 @@ class Client(ClientBase):
         }
         read = None if returns is None else self._value_reader("tools/call", fields, returns)
         if task is not False:
-            from ..client.task_handle import start_task  # few calls are tasks
+            from ..client.tool_tasks import start_task  # few calls are tasks
 
             return await start_task(self._requests, fields, task, meta, timeout, on_progress, read)
         result: models.CallToolResult = await self._requests.call(
@@ -408,7 +408,7 @@ class Client(ClientBase):
         Raises:
             MissingCapabilityError: One of the sides does not declare tasks.
         """
-        from ..client.task_handle import resume_task  # few calls are tasks
+        from ..client.tool_tasks import resume_task  # few calls are tasks
 
         return resume_task(self._requests, task_id)
 

@@ -167,9 +167,8 @@ class _TraceFile:
 
     def close(self) -> None:
         file, self._file = self._file, -1
-        if file >= 0:
-            with suppress(OSError):  # a network file system reports failed writes only now
-                os.close(file)
+        with suppress(OSError):  # closed already; or failed writes of a network file system
+            os.close(file)
 
     def _stop(self, error: OSError) -> None:
         _logger.warning(

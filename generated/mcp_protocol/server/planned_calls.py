@@ -35,7 +35,7 @@ from ..protocol.lifecycle import RequestMetadata
 from ..protocol.receiver import RequestReceived
 from ..protocol.request_meta import NO_META
 from ..protocol.server_connection import ServerMeta
-from ..runtime.concurrency import pausing, run_eagerly
+from ..runtime.concurrency import run_eagerly
 from ..runtime.peer import Peer
 from ..runtime.pending_requests import PendingRequests
 from ..runtime.request_context import RequestContext
@@ -288,7 +288,7 @@ class StreamCall(ServedCall):
             hand_over()
 
         running = self._plan.run(self.id, self._arguments, self)
-        end = await (run_eagerly if self._plan.looks else pausing)(running, on_wait)
+        end = await run_eagerly(running, on_wait)
         if end is None:
             return False
         if isinstance(end, bytes):

@@ -1,4 +1,4 @@
-"""Which facts of an added revision a person has to check, why, and on which page.
+"""Facts of an added revision that a person has to check, each with its reason and page.
 
 What the schema states needs no check. The rest is either a guess, or stands only in the prose of
 the revision that the facts were carried over from.

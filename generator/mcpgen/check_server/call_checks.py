@@ -8,7 +8,7 @@ from typing import Any
 
 from mcpgen.check_server.connections import Reply
 from mcpgen.check_server.jsonrpc_checks import LISTS
-from mcpgen.check_server.outcomes import applies, require, require_valid
+from mcpgen.check_server.outcomes import applies, no_objects, require, require_valid
 from mcpgen.check_server.session import Session
 from mcpgen.check_server.table import Run, Table
 from mcpgen.errors import shown
@@ -123,9 +123,9 @@ async def a_call_has_content(session: Session) -> None:
     for call, result in await _results(session):
         if "task" in result:
             continue
-        emptied: Node = {"content": []} if is_array(result.get("content")) else {}
-        emptied |= {"structuredContent": {}} if "structuredContent" in result else {}
-        wrong = session.revision.violation("CallToolResult", {**result, **emptied})
+        rest: Node = {"content": no_objects(result["content"])} if "content" in result else {}
+        rest |= {"structuredContent": {}} if "structuredContent" in result else {}
+        wrong = session.revision.violation("CallToolResult", {**result, **rest})
         require_valid(wrong, f"result of {call.name}")
 
 

@@ -12,7 +12,14 @@ import uritemplate
 
 from mcpgen.check_server.connections import Reply
 from mcpgen.check_server.jsonrpc_checks import INVALID_PARAMS, LISTS, METHOD_NOT_FOUND
-from mcpgen.check_server.outcomes import applies, require, require_error, require_valid, result_of
+from mcpgen.check_server.outcomes import (
+    applies,
+    no_objects,
+    require,
+    require_error,
+    require_valid,
+    result_of,
+)
 from mcpgen.check_server.session import Session
 from mcpgen.check_server.table import Table
 from mcpgen.errors import shown
@@ -35,10 +42,9 @@ _NO_CACHE: dict[str, Any] = {"ttlMs": 0, "cacheScope": "private"}
 async def _list_shape(session: Session, capability: str, method: str, type: str) -> None:
     applies(session.declares(capability), f"the server declares no {capability}")
     result = result_of(await session.ask(method), method)
-    member = next(name for name in result if name in _MEMBERS) if _MEMBERS & result.keys() else ""
-    emptied: Node = {member: []} if is_array(result.get(member)) else {}
+    rest = {name: no_objects(value) for name, value in result.items() if name in _MEMBERS}
     hints = {} if session.has_handshake else _NO_CACHE
-    shape = {**result, **hints, **emptied}
+    shape = {**result, **hints, **rest}
     if shape.get("nextCursor", "") is None:
         del shape["nextCursor"]  # judged by pagination.next-cursor-if-more
     require_valid(session.revision.violation(type, shape), "result")
@@ -218,8 +224,8 @@ async def _read_resources(session: Session) -> list[tuple[str, Node]]:
 async def contents_are_an_array(session: Session) -> None:
     for uri, result in await _read_resources(session):
         hints = {} if session.has_handshake else _NO_CACHE
-        emptied: Node = {"contents": []} if is_array(result.get("contents")) else {}
-        wrong = session.revision.violation("ReadResourceResult", {**result, **hints, **emptied})
+        rest = {"contents": no_objects(result["contents"])} if "contents" in result else {}
+        wrong = session.revision.violation("ReadResourceResult", {**result, **hints, **rest})
         require_valid(wrong, f"result of {uri}")
 
 

@@ -9,7 +9,7 @@ from mcpgen.check_server.connections import Reply
 from mcpgen.check_server.rules import Rule
 from mcpgen.errors import shown
 from mcpgen.explain.violations import Violation
-from mcpgen.json_types import Json, Node, is_object
+from mcpgen.json_types import Json, Node, is_array, is_object
 
 State = Literal["passed", "broken", "not applicable"]
 
@@ -107,3 +107,8 @@ def require_valid(violation: Violation | None, of: str) -> None:
     if violation is not None:
         at = f"{of}{violation.pointer}"
         raise BrokenRuleError(f"{violation.expected} at {shown(at)[1:-1]}", violation.actual)
+
+
+def no_objects(values: Json) -> Json:
+    """An array without its objects, which rules of their own judge; any other value as it is."""
+    return [each for each in values if not is_object(each)] if is_array(values) else values

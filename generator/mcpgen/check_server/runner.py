@@ -127,7 +127,7 @@ def run(
         async with anyio.create_task_group() as tasks:
             server = Server(wanted.target, tasks, wanted.timeout, call_tools=wanted.call_tools)
             results.append(
-                await _Run(server, checks, progress, progress_of_rule).findings(revisions)
+                await Run(server, checks, progress, progress_of_rule).findings(revisions)
             )
             tasks.cancel_scope.cancel()
         return results[0]
@@ -144,7 +144,7 @@ def _only(error: BaseException) -> BaseException:
     return _only(inner[0]) if inner else error
 
 
-class _Run:
+class Run:
     """One run over a server.
 
     Args:

@@ -233,7 +233,7 @@ def check(
     if project is not None:
         from mcpgen.project import commands as project_commands
 
-        _refuse_options(schemas, facts_file)
+        _refuse_options(project, None, schemas, facts_file)
         if not project_commands.check(console, project):
             sys.exit(1)
         return
@@ -286,18 +286,20 @@ def update(
     mirrors is asked again.
     """
     project = _project(directory)
+    selecting = (revisions, parts, transports, features, models, runtime, schemas, facts_file)
+    options = (*selecting, templates, patch, keep_old_modules, extensions)
     if project is not None:
         from mcpgen.project import commands as project_commands
 
-        _refuse_options(
-            *(revisions, parts, transports, features, models, runtime, schemas, facts_file),
-            *(templates, patch, keep_old_modules, extensions, watch),
-        )
+        _refuse_options(project, features, *options, watch)
         project_commands.update(console, project, force=force)
         return
-    from mcpgen.package import commands
+    from mcpgen.package import commands, settings
 
     assert directory is not None  # or there are settings
+    owner = settings.owner(directory) if any(options) else None
+    if owner is not None:
+        _refuse_options(owner, features, *options)
     wanted = commands.Wanted(
         revisions,
         schemas,
@@ -318,9 +320,14 @@ def update(
     commands.generate(console, commands.updated(wanted, directory), directory, force=force)
 
 
-def _refuse_options(*given: object) -> None:
+def _refuse_options(project: Settings, features: Sequence[str] | None, *given: object) -> None:
+    """Raise if options were given for what the settings of a project say.
+
+    Raises:
+        UsageError: Some were.
+    """
     if any(given):
-        raise UsageError("expected [tool.mcpgen] to say what a project has, got options too")
+        raise UsageError(project.refusal(features or ()))
 
 
 @cli.command("list")
@@ -335,7 +342,7 @@ def _refuse_options(*given: object) -> None:
 @common_options
 @click.pass_obj
 def list_(console: Console, directory: Path | None) -> None:
-    """List the revisions, what each has, and the extensions."""
+    """List the revisions and what each has, the extensions, and the features."""
     from mcpgen.package import listing
 
     if directory is not None:

@@ -225,8 +225,11 @@ def selection_options(command: Any) -> Any:
         multiple=True,
         shell_complete=_complete_features,
         metavar="FEATURES",
-        help="With these features, with commas between them, or all; none by default:"
-        f" {', '.join(each.name for each in FEATURES)}. update takes +NAME and -NAME too.",
+        help="With these features beside the default ones, with commas between them, or all:"
+        f" {', '.join(each.name for each in FEATURES if not each.is_default)}. none starts without"
+        " the default ones, -NAME leaves one out:"
+        f" {', '.join(each.name for each in FEATURES if each.is_default)}. update takes +NAME and"
+        " -NAME.",
     )
     library = click.option(
         "--models",
@@ -295,8 +298,8 @@ def new_project_options(command: Any) -> Any:
             multiple=True,
             shell_complete=_complete_features,
             metavar="FEATURES",
-            help="With these features of the package, with commas between them, or all; none by"
-            " default. A server with auth can ask for access tokens.",
+            help="With these features of the package beside the default ones, with commas between"
+            " them, or all. A server with auth can ask for access tokens.",
         ),
         click.option(
             *("--from", "from_file"),

@@ -81,7 +81,7 @@ class Change:
 
     @cached_property
     def directions(self) -> tuple[str, ...]:
-        """Which way it is sent: `client to server`, `server to client`, or both."""
+        """The directions it is sent in: `client to server`, `server to client`, or both."""
         return tuple(f"{sender} to {OTHER[sender]}" for sender in sorted(self.senders))
 
     @cached_property

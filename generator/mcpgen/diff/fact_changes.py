@@ -34,7 +34,7 @@ _SENDERS: Mapping[str, tuple[Role, ...]] = {
     "behaviour.log_level": ("client",),
     "behaviour.listen": ("client",),
 }
-"""Who sends, or does, what a fact is about, by its path or the first word of that; else both."""
+"""The sides that a fact is about, by its path or the first word of that; else both."""
 
 _FOLLOWERS: Mapping[By, tuple[Role, ...]] = {
     "client": ("client",),

@@ -1,4 +1,4 @@
-"""Who sent each message of a recording, and which request each response answers.
+"""The sender of each message of a recording, and the request that each response answers.
 
 A trace says what its own side sent and received. Which side that is follows from the methods that
 only one side may send.
@@ -117,7 +117,7 @@ def _id(message: Json) -> str:
 def _roles(
     recorded: Sequence[Recorded], revisions: Sequence[Revision]
 ) -> dict[tuple[str, Direction | None], Role]:
-    """Who sends in each direction of each channel, by the methods that only one side sends."""
+    """The sender in each direction of each channel, by the methods that only one side sends."""
     votes: dict[str, Counter[Role]] = {}
     for each in recorded:
         sender = _only_sender(each.value, revisions)

@@ -51,14 +51,14 @@ def of_connect(sent: Messages, handled: Messages) -> Imports:
     return _imports(used)
 
 
-def of_connect_alone(groups: bool) -> Imports:
+def of_connect_alone(more: bool) -> Imports:
     """The same where the client class has a module of its own.
 
     Args:
-        groups: Whether `connect` can open several servers.
+        more: Whether `connect` can open several servers, or offer tasks to one.
     """
     used = {"Literal", "Mapping", "Sequence", "Any", "overload"}
-    return _imports(used | {"TYPE_CHECKING"} if groups else used)
+    return _imports(used | {"TYPE_CHECKING"} if more else used)
 
 
 def of_client_sync(sent: Messages) -> Imports:

@@ -48,6 +48,10 @@ class Feature:
         context_members: Members of `Context` that it adds.
         extensions: Extensions that bring it; `*` stands for any.
         is_rendered: Whether modules of it are: an installed runtime has all other features.
+        is_default: Whether packages have it unless it is taken away.
+        server_base: A base of `Server` with its members, as `MODULE.CLASS` in `server.toolkit`.
+        context_base: One of `Context`, likewise.
+        handles_items: Whether its module there, which has its name, has `ITEM_HANDLERS`.
     """
 
     name: str
@@ -58,9 +62,58 @@ class Feature:
     context_members: tuple[str, ...] = ()
     extensions: frozenset[str] = frozenset()
     is_rendered: bool = False
+    is_default: bool = False
+    server_base: str = ""
+    context_base: str = ""
+    handles_items: bool = False
 
 
 FEATURES = (
+    Feature(
+        "prompts",
+        frozenset({"server"}),
+        server_members=("prompt", "add_prompt", "remove_prompt"),
+        is_default=True,
+        server_base="prompts.PromptDecorator",
+        handles_items=True,
+    ),
+    Feature(
+        "resources",
+        frozenset({"server"}),
+        server_members=("resource", "add_resource", "remove_resource", "resource_updated"),
+        is_default=True,
+        server_base="resources.ResourceDecorator",
+        handles_items=True,
+    ),
+    Feature(
+        "completions",
+        frozenset({"server"}),
+        server_members=("completion",),
+        is_default=True,
+        server_base="completions.CompletionDecorator",
+        handles_items=True,
+    ),
+    Feature(
+        "visibility",
+        frozenset({"server"}),
+        server_members=("disable", "enable"),
+        context_members=("disable_components", "enable_components", "reset_visibility"),
+        is_default=True,
+        server_base="visibility.ServerVisibility",
+        context_base="visibility.SessionVisibility",
+    ),
+    Feature(
+        "state",
+        frozenset({"server"}),
+        context_members=("session_state",),
+        is_default=True,
+        context_base="session_values.SessionState",
+    ),
+    Feature(
+        "serve",
+        frozenset({"server"}),
+        is_default=True,
+    ),
     Feature(
         "auth",
         frozenset({"http"}),
@@ -118,11 +171,13 @@ FEATURES = (
         "dependencies",
         frozenset({"server"}),
         server_members=("override",),
+        server_base="dependencies.Overriding",
     ),
     Feature(
         "methods",
         frozenset({"server"}),
         server_members=("method",),
+        server_base="custom_handlers.MethodDecorator",
         extensions=frozenset({_ANY_EXTENSION}),
     ),
     Feature(
@@ -132,7 +187,7 @@ FEATURES = (
     Feature(
         "openapi",
         frozenset({"server"}),
-        brings=("schemas",),
+        brings=("resources", "schemas"),
         server_members=("from_openapi",),
     ),
     Feature(
@@ -148,7 +203,7 @@ FEATURES = (
     Feature(
         "proxy",
         frozenset({"client", "server"}),
-        brings=("mount", "subscriptions"),
+        brings=("completions", "mount", "prompts", "resources", "subscriptions"),
         server_members=("proxy",),
     ),
     Feature(
@@ -162,8 +217,15 @@ FEATURES = (
         server_members=("custom_route",),
     ),
     Feature(
+        "cards",
+        frozenset({"http"}),
+        brings=("routes",),
+        server_members=("publish_card",),
+    ),
+    Feature(
         "reload",
         frozenset({"server", "http"}),
+        brings=("serve",),
     ),
     Feature(
         "workers",
@@ -178,7 +240,7 @@ FEATURES = (
     Feature(
         "shared",
         frozenset({"server", "http"}),
-        brings=("scaling", "workers"),
+        brings=("scaling", "serve", "workers"),
         server_members=("announcer",),
     ),
     Feature(
@@ -191,6 +253,7 @@ FEATURES = (
     Feature(
         "apps",
         frozenset(),
+        brings=("resources",),
         server_members=("ui",),
         client_members=("read_ui",),
         extensions=frozenset({_UI_EXTENSION}),
@@ -198,6 +261,7 @@ FEATURES = (
     Feature(
         "skills",
         frozenset(),
+        brings=("resources",),
         server_members=("skills",),
         client_members=("get_skill", "list_skills", "read_directory", "read_skill"),
         extensions=frozenset({_SKILLS_EXTENSION}),
@@ -217,7 +281,16 @@ FEATURES = (
 
 @dataclass(frozen=True)
 class Selection:
-    """The choices of a user, in the order of the tables here; `("all",)` for no limit."""
+    """The choices of a user, in the order of the tables here; `("all",)` for no limit.
+
+    Attributes:
+        parts: The parts.
+        transports: The transports.
+        models: The library that models are written for.
+        features: Those beside the default ones, or `all`; then those that are left out of these,
+            with `-` before each.
+        runtime: The form.
+    """
 
     parts: tuple[str, ...] = (ALL,)
     transports: tuple[str, ...] = (ALL,)
@@ -246,6 +319,7 @@ class Features:
         draft_headers: The headers of a draft, in sessions.
         several: More than one revision.
         tasks: Tasks, in a revision or in an extension.
+        tasks_both_ways: Tasks for which either side may ask, in a revision.
         extensions: Identifiers of the extensions beside its revisions.
         models: What its models are written for.
         chosen: The features by name, those included that others bring.
@@ -264,6 +338,7 @@ class Features:
     draft_headers: bool
     several: bool
     tasks: bool = False
+    tasks_both_ways: bool = False
     extensions: frozenset[str] = frozenset()
     models: Library = "msgspec"
     chosen: frozenset[str] = frozenset()
@@ -289,6 +364,32 @@ class Features:
             each for each in FEATURES if each.name not in self.chosen and self._can_have(each)
         )
 
+    @property
+    def server_bases(self) -> tuple[tuple[str, str], ...]:
+        """The bases of `Server` that belong to features: module and class, sorted."""
+        return self._classes(each.server_base for each in FEATURES if each.name in self.chosen)
+
+    @property
+    def context_bases(self) -> tuple[tuple[str, str], ...]:
+        """The bases of `Context` that belong to features, likewise."""
+        return self._classes(each.context_base for each in FEATURES if each.name in self.chosen)
+
+    @staticmethod
+    def _classes(names: Iterable[str]) -> tuple[tuple[str, str], ...]:
+        places = (name.partition(".") for name in names if name)
+        return tuple(sorted((module, name) for module, _, name in places))
+
+    @property
+    def item_handlers(self) -> tuple[str, ...]:
+        """The modules of `server.toolkit` with handlers of requests about items, sorted."""
+        chosen = (each for each in FEATURES if each.name in self.chosen)
+        return tuple(sorted(each.name for each in chosen if each.handles_items))
+
+    @property
+    def mutual_tasks(self) -> bool:
+        """Whether clients and servers ask each other for tasks."""
+        return self.tasks_both_ways and "tasks" in self.chosen
+
     def lacks(self, name: str) -> bool:
         """Whether it could have a feature and has not."""
         return any(each.name == name for each in self.absent)
@@ -297,6 +398,11 @@ class Features:
     def lacks_client_members(self) -> bool:
         """Whether features that it has not would add members to open clients."""
         return any(each.client_members for each in self.absent)
+
+    @property
+    def lacks_context_members(self) -> bool:
+        """Whether features that it has not would add members to `Context`."""
+        return any(each.context_members for each in self.absent)
 
     def _can_have(self, feature: Feature) -> bool:
         has = {
@@ -338,9 +444,15 @@ class Features:
         return self.parts_of(self.chosen).union(own)
 
     def parts_of(self, names: Iterable[str]) -> frozenset[str]:
-        """Features, and the sides of each that a package has, as in `auth+client`."""
+        """Features, and the sides of each that a package has, as in `auth+client`.
+
+        Those of tasks for which either side may ask are `tasks+mutual+client` and its like.
+        """
         sides = [name for name in _PEERS if getattr(self, name)]
-        return frozenset(part for each in names for part in (each, *(f"{each}+{s}" for s in sides)))
+        parts = {part for each in names for part in (each, *(f"{each}+{s}" for s in sides))}
+        if "tasks" in parts and self.tasks_both_ways:
+            parts.update(f"tasks+mutual+{side}" for side in sides)
+        return frozenset(parts)
 
 
 def selection(
@@ -356,7 +468,8 @@ def selection(
         parts: Names, or several with commas between them; none for all.
         transports: Likewise.
         models: The library, msgspec unless it is named.
-        features: Names, or several with commas between them; none for none of them.
+        features: Names, or several with commas between them, which are added to the default ones;
+            `all` or `none` to start from these, and names with `-` to take away.
         runtime: The form, vendored unless it is named.
 
     Raises:
@@ -369,8 +482,13 @@ def selection(
         _feature_names(features),
         _form(runtime),
     )
+    named = {name.removeprefix("+") for name in _split(features)}
+    for feature in FEATURES:
+        lacks_server = "server" in feature.parts and not {ALL, "server"} & {*chosen.parts}
+        if feature.is_default and feature.name in named and lacks_server:
+            raise UsageError(f"--features: {feature.name} needs server in the package")
     peers = {ALL, *_PEERS}.intersection(chosen.parts)
-    if not peers and not chosen.features:
+    if not peers and all(name[0] == "-" for name in chosen.features):
         chosen = replace(chosen, features=(ALL,))  # there are none for types alone
     if chosen.transports != (ALL,) and not peers:
         raise UsageError(
@@ -381,49 +499,82 @@ def selection(
 
 
 def changed_features(before: Sequence[str], words: Sequence[str]) -> tuple[str, ...]:
-    """The features of a package after words of `update --features`.
+    """Words for the features of a package after words of `update --features`.
 
     Args:
-        before: Its features.
+        before: Its features, as in `Selection`.
         words: Names, which take the place of those before, or names with `+` or `-` before each.
 
     Raises:
         UsageError: Some words have a sign and others none.
     """
     names = _split(words)
-    signed = [name for name in names if name[:1] in ("+", "-")]
+    signed = [name for name in names if name[:1] in _SIGNS]
     if not signed:
-        return tuple(names) or tuple(before)
+        return tuple(names or before)
     if len(signed) != len(names):
         raise UsageError(f"--features: expected + or - before each name, got {', '.join(names)}")
-    kept = [each.name for each in FEATURES] if ALL in before else list(before)
-    for name in signed:
-        _expect_feature(name[1:])
-        if name[0] == "-":
-            kept = [each for each in kept if each != name[1:]]
-        else:
-            kept.append(name[1:])
-    return tuple(kept) or (NONE,)
+    return (*before, *names)
+
+
+_SIGNS = ("+", "-")
 
 
 def _split(words: Sequence[str]) -> list[str]:
     return [name.strip() for word in words for name in word.split(",")]
 
 
-def _expect_feature(name: str) -> None:
-    known = [each.name for each in FEATURES]
-    if name not in (*known, ALL, NONE):
-        words = f"{', '.join(known)}, {ALL} or {NONE}"
-        raise UsageError(f"--features: expected {words}, got {name!r}")
-
-
 def _feature_names(words: Sequence[str]) -> tuple[str, ...]:
+    """The features of a selection, from words: `all`, `none`, and names, which may have a sign.
+
+    They start from the default features, `all` of them or `none`. Of two words for a feature, the
+    second one counts.
+
+    Raises:
+        UsageError: A name is unknown, or a feature is taken away that another one brings.
+    """
     names = _split(words)
+    bases = {ALL, NONE}.intersection(names)
+    if len(bases) > 1:
+        raise UsageError(f"--features: expected {ALL} or {NONE}, got both")
+    is_chosen = {each.name: bases == {ALL} or (each.is_default and not bases) for each in FEATURES}
     for name in names:
-        _expect_feature(name)
-    if ALL in names:
-        return (ALL,)
-    return tuple(each.name for each in FEATURES if each.name in names)
+        feature = name[1:] if name[:1] in _SIGNS else name
+        if feature in is_chosen:
+            is_chosen[feature] = name[0] != "-"
+        elif name not in bases:
+            known = f"{', '.join(is_chosen)}, {ALL} or {NONE}"
+            raise UsageError(f"--features: expected {known}, got {name!r}")
+    chosen = {name for name, present in is_chosen.items() if present}
+    brought = _brought(chosen)
+    for name in brought - chosen:
+        if f"-{name}" in names:
+            others = ", ".join(sorted(each for each in chosen if name in _brought({each})))
+            raise UsageError(f"--features: {name} comes with {others}, got -{name}")
+    added = [each.name for each in FEATURES if each.name in chosen and not each.is_default]
+    left_out = [each for each in FEATURES if each.name not in chosen | brought]
+    removed = [f"-{each.name}" for each in left_out if each.is_default or bases == {ALL}]
+    return (*([ALL] if bases == {ALL} else added), *removed)
+
+
+def short_words(names: Sequence[str]) -> tuple[str, ...]:
+    """The fewest words for the features of a selection, as a user writes them."""
+    kept = [each.name for each in FEATURES if each.is_default and f"-{each.name}" not in names]
+    from_none = (NONE, *kept, *(name for name in names if name[0] != "-"))
+    return tuple(names) if ALL in names else min(tuple(names), from_none, key=len)
+
+
+def _brought(names: Iterable[str]) -> set[str]:
+    """The features that some features bring, and those that these bring."""
+    brings = {each.name: each.brings for each in FEATURES}
+    brought: set[str] = set()
+    waiting = [name for each in names for name in brings[each]]
+    while waiting:
+        name = waiting.pop()
+        if name not in brought:
+            brought.add(name)
+            waiting += brings[name]
+    return brought
 
 
 def _ordered(option: str, words: Sequence[str], known: tuple[str, ...]) -> tuple[str, ...]:
@@ -484,6 +635,7 @@ def features(
     http_sse = peer and available["http+sse"] and "http+sse" in wanted
     # HTTP+SSE brings Streamable HTTP where a revision has it: the two share their modules.
     http = peer and available["http"] and ("http" in wanted or http_sse)
+    both_ways = any(row.meta.related_task is not None for row in facts)
     package = Features(
         protocol=peer or "protocol" in parts,
         client="client" in parts,
@@ -496,8 +648,8 @@ def features(
         param_headers=http and any(row.headers.param_prefix is not None for row in facts),
         draft_headers=http and any(row.draft.method is not None for row in facts),
         several=len(facts) > 1,
-        tasks=_TASKS_EXTENSION in extensions
-        or any(row.meta.related_task is not None for row in facts),
+        tasks=_TASKS_EXTENSION in extensions or both_ways,
+        tasks_both_ways=both_ways,
         extensions=frozenset(extensions),
         models=chosen.models,
         installed=chosen.runtime == "installed",
@@ -512,13 +664,13 @@ def features(
 def _chosen(names: Sequence[str], has: Features) -> frozenset[str]:
     """The features of a package by name, those included that others bring."""
     possible = {each.name: each for each in has.absent}
-    if ALL in names:
-        return frozenset(possible)
+    added = [name for name in names if name != ALL and name[0] != "-"]
     for feature in FEATURES:
-        if feature.name in names and feature.name not in possible:
+        if feature.name in added and feature.name not in possible:
             needs = " and ".join(sorted(feature.parts)) or "client or server"
             raise UsageError(f"--features: {feature.name} needs {needs} in the package")
-    brought = {name for each in names for name in possible[each].brings}
+    own = {name for name, each in possible.items() if each.is_default or ALL in names}
     extensions = has.extensions | {_ANY_EXTENSION} if has.extensions else has.extensions
-    brought |= {each.name for each in has.absent if each.extensions & extensions}
-    return frozenset(names).union(brought & possible.keys())
+    own = own.difference(name[1:] for name in names if name[0] == "-").union(added)
+    own |= {name for name, each in possible.items() if each.extensions & extensions}
+    return frozenset(own | (_brought(own) & possible.keys()))

@@ -424,7 +424,8 @@ class PackageSpec:
     def connect_imports(self) -> Imports:
         """Imports of the module of the client class."""
         if self.sole is not None:
-            return imports.of_connect_alone("groups" in self.has.chosen)
+            more = "groups" in self.has.chosen or self.has.mutual_tasks
+            return imports.of_connect_alone(more)
         return imports.of_connect(self.api.calls, self.api.handled)
 
     @property

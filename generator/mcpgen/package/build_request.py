@@ -314,6 +314,11 @@ def templates_directory(directory: Path, record: Manifest) -> Path | None:
     return place
 
 
+_OFFICIAL = "io.modelcontextprotocol/"
+_WITHOUT_SCHEMA = {"oauth-client-credentials": "auth", "enterprise-managed-authorization": "auth"}
+"""Official extensions without messages and types, by name, with the feature that has them."""
+
+
 def named_extensions(words: Sequence[str], root: Path | None = None) -> tuple[ExtensionFile, ...]:
     """The extensions for words of `--extension`: `NAME`, `FILE`, or `ID=FILE`.
 
@@ -338,6 +343,9 @@ def named_extensions(words: Sequence[str], root: Path | None = None) -> tuple[Ex
         whole = shipped.get(word) or _below(root, word)
         path = whole if not equals or whole.is_file() else _below(root, name)
         if not path.is_file():
+            feature = _WITHOUT_SCHEMA.get(word.removeprefix(_OFFICIAL))
+            if feature is not None:
+                raise UsageError(f"{word} has no schema: write --features {feature}")
             expected = f"the file of an extension, or one of {', '.join(shipped)}"
             raise UsageError(f"expected {expected}, got {safe_text(word)}")
         files.append(extension_files.read(path, "" if path == whole else identifier))

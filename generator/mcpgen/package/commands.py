@@ -388,8 +388,12 @@ def _to_install(files: Mapping[str, str], request: BuildRequest) -> Iterator[str
 
 def _next(files: Mapping[str, str], package: str, directory: Path) -> Iterator[str]:
     """A command to begin with."""
-    if "__main__.py" in files:
+    main = files.get("__main__.py", "")
+    if "argparse" in main:  # few features have commands
         command = f"python -m {package} --help"
+    elif main:
+        name = "Server" if "server/toolkit/server.py" in files else "connect"
+        command = f'python -c "from {package} import {name}; help({name})"'
     elif "protocol/connection.py" in files:
         command = f'python -c "from {package} import Connection; help(Connection)"'
     else:

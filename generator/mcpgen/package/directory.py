@@ -96,7 +96,7 @@ def _temporary(target: Path, mark: str, part: str) -> Path:
 
 
 def _left_over(target: Path) -> dict[str, set[str]]:
-    """Which temporary folders there are beside the directory, by their mark."""
+    """The temporary folders beside the directory, by their mark."""
     pattern = re.compile(rf"\.{re.escape(target.name)}\.mcpgen-([0-9a-f]{{8}})\.(new|old)")
     folders: dict[str, set[str]] = {}
     with os.scandir(target.parent) as entries:

@@ -1,4 +1,4 @@
-"""The lists of `mcpgen list`: revisions and what each has, extensions, modules of a package."""
+"""The lists of `mcpgen list`: revisions and what each has, extensions, features, modules."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ from mcpgen.console import Console, count_of
 from mcpgen.errors import UsageError
 from mcpgen.model import methods, normalize
 from mcpgen.model.methods import Methods
+from mcpgen.model.parts import FEATURES, Feature
 from mcpgen.package import manifest
 from mcpgen.render import closure
 from mcpgen.schema import facts, revision_facts, shipped_extensions
 
 _HEADS = ("revision", "status", "lifecycle", "transports", "client sends", "server sends", "errata")
 _EXTENSION_HEADS = ("name", "identifier", "status", "version")
+_FEATURE_HEADS = ("feature", "by default", "needs", "brings")
 
 
 @dataclass(frozen=True)
@@ -87,7 +89,7 @@ def list_modules(console: Console, directory: Path) -> None:
 
 
 def list_revisions(console: Console) -> None:
-    """List the revisions and what each has, and the extensions that have a name."""
+    """List the revisions and what each has, the extensions that have a name, and the features."""
     rows = [_row(entry) for entry in schema.revisions()]
     console.table(_HEADS, [row.cells() for row in rows])
     console.text("")
@@ -96,7 +98,21 @@ def list_revisions(console: Console) -> None:
         for each in shipped_extensions.entries()
     ]
     console.table(_EXTENSION_HEADS, [tuple(each.values()) for each in extensions])
-    console.record({"revisions": [asdict(row) for row in rows], "extensions": extensions})
+    console.text("")
+    console.table(_FEATURE_HEADS, [_feature_cells(each) for each in FEATURES])
+    features = [
+        {"name": each.name, "default": each.is_default, "brings": list(each.brings)}
+        for each in FEATURES
+    ]
+    listed = [asdict(row) for row in rows]
+    console.record({"revisions": listed, "extensions": extensions, "features": features})
+
+
+def _feature_cells(feature: Feature) -> tuple[str, ...]:
+    """The columns of the table of features."""
+    default = "yes" if feature.is_default else "no"
+    needs = ", ".join(sorted(feature.parts)) or "client or server"
+    return feature.name, default, needs, ", ".join(feature.brings)
 
 
 def _row(entry: schema.RevisionEntry) -> _Row:

@@ -20,7 +20,7 @@ from mcpgen import __version__, paths
 from mcpgen.errors import ManifestError, UsageError
 from mcpgen.json_types import is_object
 from mcpgen.model import runtime
-from mcpgen.model.parts import EVERYTHING, NONE, Selection, selection
+from mcpgen.model.parts import EVERYTHING, Selection, selection
 from mcpgen.model.runtime import Runtime
 from mcpgen.names import Library
 from mcpgen.toml_records import Place, convert
@@ -66,7 +66,9 @@ class Options:
         parts: The parts that were chosen.
         transports: The transports that were chosen.
         models: What the models are written for; no member of the file for msgspec.
-        features: The features that were chosen; no member of the file for all of them.
+        features: The features that were chosen, as in `Selection`; no member of the file for all
+            of them. What a version of mcpgen makes a default feature, packages of earlier versions
+            have: they do not name it.
         gitattributes: Whether a file tells Git that the package is generated; no member if so.
         runtime: The form of the package; no member if it is vendored.
     """
@@ -85,8 +87,7 @@ class Options:
         Raises:
             UsageError: They are none that could have been chosen.
         """
-        features = self.features or (NONE,)
-        return selection(self.parts, self.transports, self.models, features, self.runtime)
+        return selection(self.parts, self.transports, self.models, self.features, self.runtime)
 
 
 @dataclass(frozen=True)

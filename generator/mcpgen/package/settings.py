@@ -17,6 +17,7 @@ from mcpgen import paths
 from mcpgen.errors import SettingsError, UsageError
 from mcpgen.input_files import check_json, read_text
 from mcpgen.json_types import is_object
+from mcpgen.model.parts import changed_features
 from mcpgen.toml_records import MAX_BYTES, Place, convert, parsed_toml
 
 FILE = "pyproject.toml"
@@ -127,6 +128,19 @@ class Settings:
         """The patch of a package, if it is named."""
         return _from_here(self.root / package.patch) if package.patch else None
 
+    def refusal(self, features: Sequence[str] = ()) -> str:
+        """The error text for options of a command, with what to write in their place.
+
+        Args:
+            features: Words of `--features`, if there are some.
+        """
+        text = f"{FILE}: [tool.mcpgen] configures this project; "
+        if features and len(self.packages) == 1:
+            names = changed_features(self.packages[0].features, features)
+            listed = ", ".join(f'"{name}"' for name in names)
+            return f"{text}write features = [{listed}] there, and run mcpgen"
+        return f"{text}change it, and run mcpgen without options"
+
     @property
     def mirror_directory(self) -> Path:
         """The directory of the mirror; there has to be one."""
@@ -165,6 +179,20 @@ def around(start: Path) -> Settings:
             "expected the directory of a package, or a pyproject.toml with [tool.mcpgen]"
         )
     return settings
+
+
+def owner(directory: Path) -> Settings | None:
+    """The settings of the project that a package belongs to; `None` if it belongs to none.
+
+    Raises:
+        SettingsError: The file that comes first, from its folder upwards, is malformed.
+    """
+    place = directory.resolve()
+    settings = find(place)
+    if settings is None:
+        return None
+    outputs = [(settings.root / each.output).resolve() for each in settings.packages]
+    return settings if place in outputs else None
 
 
 def read(folder: Path) -> Settings | None:

@@ -16,7 +16,7 @@ from mcpgen.console import Console, count_of
 from mcpgen.errors import UsageError, safe_text
 from mcpgen.literals import Code
 from mcpgen.model import schema_sources
-from mcpgen.model.parts import selection
+from mcpgen.model.parts import selection, short_words
 from mcpgen.model.schema_queries import properties
 from mcpgen.package import commands, package_cache
 from mcpgen.package import directory as directories
@@ -125,6 +125,8 @@ def new(console: Console, wanted: NewProject) -> None:
     if wanted.app:
         _check_app(sources[-1])
         features = (*features, "apps")
+    if wanted.side == "server" or is_mirrored:
+        features = (*features, "prompts", "resources")
     if wanted.side == "server" and selection((), wanted.transports).transports != ("stdio",):
         features = (*features, "routes", "workers")  # as its own `serving` uses
     chosen = selection((), wanted.transports, features=features)
@@ -145,7 +147,7 @@ def new(console: Console, wanted: NewProject) -> None:
             mirror is not None and mirror.expands,
             _own_schemas(wanted.directory.resolve(), revisions),
             wanted.mcpgen,
-            chosen.features,
+            short_words(chosen.features),
             wanted.publish,
             wanted.app,
         )

@@ -1,4 +1,4 @@
-"""Which modules of a package are needed: those it begins with, and what they import.
+"""The modules that a package needs: those it begins with, and what they import.
 
 Imports count wherever they stand in a module: at its top, within functions, and under
 `TYPE_CHECKING`, since a type checker of the user's reads those too.

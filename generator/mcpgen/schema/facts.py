@@ -31,7 +31,7 @@ class Results:
 
 
 By: TypeAlias = Literal["client", "server", "both"]
-"""Who has to follow a rule."""
+"""The side that has to follow a rule."""
 
 
 @dataclass(frozen=True)

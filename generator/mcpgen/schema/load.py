@@ -448,7 +448,7 @@ class _Naming:
         return cls(container, ordered, classes, places)
 
     def notes(self) -> Iterator[Note]:
-        """Which definitions got another name."""
+        """A note for each definition that got another name."""
         for published, name in self.names.items():
             if published != name:
                 yield Note(f"/$defs/{name}", f"{safe_text(published)} is called {name}", False)

@@ -1,4 +1,4 @@
-"""Which known revision a schema is nearest to: the one that shares most of its structure.
+"""The known revision that a schema is nearest to: the one that shares most of its structure.
 
 Three sets are compared: methods, definitions, and properties of definitions. For each set the share
 of what both have among what either has counts; the revision with the greatest sum is the nearest,

@@ -83,7 +83,7 @@ class _Options(msgspec.Struct, gc=False):
 
 
 class TaskCalls(Protocol):
-    """The tasks of a server, as far as requests need them; `task_handle` is it."""
+    """The tasks of a server, as far as requests need them; `tool_tasks` is it."""
 
     async def followed(
         self,

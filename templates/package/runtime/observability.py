@@ -299,7 +299,7 @@ def measure_requests(meter_provider: MeterProvider | None = None) -> AnyMiddlewa
 
 
 class CountedApplication(Protocol):
-    """An application that counts what is open, as an `AsgiApplication` of a server does."""
+    """Counts what is open, as a `Server` and the `AsgiApplication` of one do."""
 
     @property
     def counts(self) -> Mapping[str, int]:
@@ -316,7 +316,8 @@ def measure_application(
     They are read whenever the meter provider collects.
 
     Args:
-        application: What `Server.asgi` returned; kept as long as the meter provider.
+        application: What `Server.asgi` returned, or a server: its `run(http=...)` and its workers
+            are measured so, each process by itself. Kept as long as the meter provider.
         meter_provider: Where the measurements go; the global provider by default.
 
     Raises:

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 import msgspec
 from msgspec import Raw
 
-from .. import _wire
+from .._wire import encode
+from .._wire import replace as replace_members
 from ..channel import RequestId
 from ..facts import Method, Revision
 from ..foreign_text import is_scope
@@ -219,8 +220,8 @@ class RequestContext:
     def with_members(self, members: Mapping[str, Any]) -> RequestContext:
         """The same message with other members of its params, whose names are those on the wire."""
         raw: dict[str, Any] = msgspec.json.decode(self.raw_params or b"{}", type=dict[str, Raw])
-        params = _wire.replace(self.params, **members)
-        return self.with_params(params, Raw(_wire.encode({**raw, **members})))
+        params = replace_members(self.params, **members)
+        return self.with_params(params, Raw(encode({**raw, **members})))
 
     def with_meta(self, meta: Mapping[str, Any]) -> RequestContext:
         """The same message with more members in `_meta`."""

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import itertools
 import logging
+from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager
 from typing import Any
@@ -16,10 +18,14 @@ from weakref import WeakSet
 
 import anyio
 import anyio.abc
+import anyio.lowlevel
 
 from ..errors import ConnectionClosedError
+from .concurrency import pausing
 
 logger = logging.getLogger(__name__)
+
+_IN_A_ROW = 32  # functions that one task runs before others have their turn
 
 _STARTED: set[Any] = set()  # asyncio keeps no strong reference to a task
 
@@ -84,6 +90,8 @@ class TaskScope:
         self._starting: anyio.Event | None = None
         self._stopping = anyio.Event()
         self._stopped = anyio.Event()
+        self._together: deque[Callable[[], Coroutine[Any, Any, object]]] = deque()
+        self._is_taking = False
         self.on_asyncio = _on_asyncio()
         self._failure: Exception | None = None
         self.state: Any = None
@@ -120,6 +128,38 @@ class TaskScope:
         """Run a coroutine function in the background; no-op after the end."""
         if self._tasks is not None:
             self._tasks.start_soon(self._begun, function, *args)
+
+    def start_together(self, function: Callable[[], Coroutine[Any, Any, object]]) -> None:
+        """Run a coroutine function likewise, in one task with others as long as none has to wait.
+
+        A task costs more than to tell one client of a change, and there may be thousands.
+        """
+        self._together.append(function)
+        self._take_together()
+
+    def _take_together(self) -> None:
+        if self._together and not self._is_taking and self._tasks is not None:
+            self._is_taking = True
+            self.start_soon(self._run_together)
+
+    async def _run_together(self) -> None:
+        """Run one after the other; the first that has to wait leaves the rest to another task."""
+        has_left = False
+
+        def leave() -> None:
+            nonlocal has_left
+            has_left, self._is_taking = True, False
+            self._take_together()
+
+        for count in itertools.count(1):
+            if not self._together:
+                break
+            await pausing(_logging_failures(self._together.popleft()), leave)
+            if has_left:
+                return
+            if count % _IN_A_ROW == 0:  # other tasks run, and what was written is sent
+                await anyio.lowlevel.checkpoint()
+        self._is_taking = False
 
     def _begun(
         self, function: Callable[..., Coroutine[Any, Any, object]], *args: Any

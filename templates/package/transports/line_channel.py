@@ -68,7 +68,7 @@ class Source(Protocol):
 class Sink(Protocol):
     """A sink of bytes. Several tasks write; the bytes of one call stay together."""
 
-    async def write(self, data: bytes, *, more: bool = False) -> None:
+    async def write(self, data: bytes, *, more: bool) -> None:
         """Write all of it, or, if cancelled, all of it or nothing.
 
         Args:
@@ -349,7 +349,7 @@ class PolledSink:
         self._rest = memoryview(b"")
         self._lock = Lock(fast_acquire=True)
 
-    async def write(self, data: bytes, *, more: bool = False) -> None:
+    async def write(self, data: bytes, *, more: bool) -> None:
         """Write all of it; waits while the other end is slow.
 
         Args:
@@ -422,7 +422,7 @@ class AsyncioSink(PolledSink):
         self._batch = bytearray()
         self._finishing: Task[None] | None = None
 
-    async def write(self, data: bytes, *, more: bool = False) -> None:
+    async def write(self, data: bytes, *, more: bool) -> None:
         """Write all of it, now or at the end of this turn; waits while the other end is slow.
 
         Args:
@@ -441,7 +441,7 @@ class AsyncioSink(PolledSink):
             self._batch += data
             return
         self._flush()
-        await super().write(data)
+        await super().write(data, more=more)
 
     async def close(self) -> None:
         """Finish the messages that are being written, within a time limit, and close."""
@@ -547,7 +547,7 @@ class ThreadedSink:
         self._closed = False
         self._thread: Thread | None = None
 
-    async def write(self, data: bytes, *, more: bool = False) -> None:
+    async def write(self, data: bytes, *, more: bool) -> None:
         """Write all of it, even if the task is cancelled.
 
         Args:

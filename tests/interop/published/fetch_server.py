@@ -39,7 +39,7 @@ def markdown(html: str) -> str:
 
 @dataclass
 class Web:
-    """What the command line allows."""
+    """Settings of the command line."""
 
     user_agent: str
     ignore_robots_txt: bool
@@ -90,10 +90,10 @@ class Web:
 async def refuse_private(request: httpx2.Request) -> None:
     host = request.url.raw_host.decode("ascii")
     try:
-        found = await anyio.getaddrinfo(host, None)
+        addresses = await anyio.getaddrinfo(host, None)
     except socket.gaierror:
         return  # a proxy may know the name
-    for *_, address in found:
+    for *_, address in addresses:
         if not ipaddress.ip_address(address[0]).is_global:
             raise ToolError(f"Refused to fetch {request.url}: {host} is no public address")
 

@@ -80,7 +80,7 @@ server = Server("mcp-git", version="1.0")
 allowed: Path | None = None
 
 
-def opened(repo_path: str) -> git.Repo:
+def open_repository(repo_path: str) -> git.Repo:
     if allowed is not None and not Path(repo_path).resolve().is_relative_to(allowed.resolve()):
         raise ToolError(
             f"Repository path '{repo_path}' is outside the allowed repository '{allowed}'"
@@ -91,22 +91,22 @@ def opened(repo_path: str) -> git.Repo:
 @server.tool(structured=False, annotations=READS)
 @git_errors()
 def git_status(repo_path: str) -> str:
-    """What has changed in the working tree."""
-    return f"Repository status:\n{opened(repo_path).git.status()}"
+    """Show the changes of the working tree."""
+    return f"Repository status:\n{open_repository(repo_path).git.status()}"
 
 
 @server.tool(structured=False, annotations=READS)
 @git_errors()
 def git_diff_unstaged(repo_path: str, context_lines: int = LINES) -> str:
     """Changes that are not staged."""
-    return f"Unstaged changes:\n{opened(repo_path).git.diff(f'--unified={context_lines}')}"
+    return f"Unstaged changes:\n{open_repository(repo_path).git.diff(f'--unified={context_lines}')}"
 
 
 @server.tool(structured=False, annotations=READS)
 @git_errors()
 def git_diff_staged(repo_path: str, context_lines: int = LINES) -> str:
     """Changes that the next commit will have."""
-    changes = opened(repo_path).git.diff(f"--unified={context_lines}", "--cached")
+    changes = open_repository(repo_path).git.diff(f"--unified={context_lines}", "--cached")
     return f"Staged changes:\n{changes}"
 
 
@@ -115,7 +115,7 @@ def git_diff_staged(repo_path: str, context_lines: int = LINES) -> str:
 def git_diff(repo_path: str, target: str, context_lines: int = LINES) -> str:
     """Changes since a branch or commit."""
     no_option("target", target)
-    repo = opened(repo_path)
+    repo = open_repository(repo_path)
     repo.rev_parse(target)
     return f"Diff with {target}:\n{repo.git.diff(f'--unified={context_lines}', target)}"
 
@@ -124,7 +124,7 @@ def git_diff(repo_path: str, target: str, context_lines: int = LINES) -> str:
 @git_errors()
 def git_commit(repo_path: str, message: str) -> str:
     """Commit what is staged."""
-    repo = opened(repo_path)
+    repo = open_repository(repo_path)
     changed = repo.index.diff(repo.head.commit) if repo.head.is_valid() else repo.index.entries
     if not changed:
         raise ToolError("No changes staged for commit: git_add stages them first")
@@ -135,7 +135,7 @@ def git_commit(repo_path: str, message: str) -> str:
 @git_errors()
 def git_add(repo_path: str, files: Annotated[list[str], Field(min_length=1)]) -> str:
     """Stage files; `.` stages all."""
-    repo = opened(repo_path)
+    repo = open_repository(repo_path)
     root = Path(repo.working_dir).resolve()
     for file in files:
         if not (root / file).resolve().is_relative_to(root):
@@ -151,7 +151,7 @@ def git_add(repo_path: str, files: Annotated[list[str], Field(min_length=1)]) ->
 @git_errors()
 def git_reset(repo_path: str) -> str:
     """Unstage everything."""
-    opened(repo_path).index.reset()
+    open_repository(repo_path).index.reset()
     return "All staged changes reset"
 
 
@@ -168,7 +168,7 @@ def git_log(
     no_option("end_timestamp", end_timestamp)
     span = {"since": start_timestamp, "until": end_timestamp}
     options: dict[str, Any] = {name: value for name, value in span.items() if value}
-    commits = opened(repo_path).iter_commits(max_count=max_count, **options)
+    commits = open_repository(repo_path).iter_commits(max_count=max_count, **options)
     return "Commit history:\n" + "\n".join(map(entry, commits))
 
 
@@ -178,7 +178,7 @@ def git_create_branch(repo_path: str, branch_name: str, base_branch: str | None 
     """Create a branch from another one, or from the current one."""
     no_option("branch name", branch_name)
     no_option("base branch", base_branch)
-    repo = opened(repo_path)
+    repo = open_repository(repo_path)
     if base_branch is None and repo.head.is_detached:
         raise ToolError("HEAD is detached: expected a base_branch")
     if any(head.name == branch_name for head in repo.heads):
@@ -193,7 +193,7 @@ def git_create_branch(repo_path: str, branch_name: str, base_branch: str | None 
 def git_checkout(repo_path: str, branch_name: str) -> str:
     """Switch to a branch or commit."""
     no_option("branch name", branch_name)
-    repo = opened(repo_path)
+    repo = open_repository(repo_path)
     repo.rev_parse(branch_name)
     repo.git.checkout(branch_name)
     if repo.head.is_detached:
@@ -206,7 +206,7 @@ def git_checkout(repo_path: str, branch_name: str) -> str:
 def git_show(repo_path: str, revision: str) -> str:
     """A commit, or a file or folder of one as `revision:path`."""
     no_option("revision", revision)
-    repo = opened(repo_path)
+    repo = open_repository(repo_path)
     shown = repo.rev_parse(revision)
     if isinstance(shown, git.Blob):
         text: bytes = shown.data_stream.read()
@@ -233,7 +233,7 @@ def git_branch(
     options = [*KINDS[branch_type]]
     options += ["--contains", contains] if contains else []
     options += ["--no-contains", not_contains] if not_contains else []
-    return str(opened(repo_path).git.branch(*options))
+    return str(open_repository(repo_path).git.branch(*options))
 
 
 if __name__ == "__main__":

@@ -76,7 +76,7 @@ def create_server(local: str) -> Server:
 
     @server.tool(annotations=LOOKUP)
     def get_current_time(timezone: Annotated[str, Field(description=zone)]) -> Moment:
-        """What time it is in a timezone."""
+        """Get the current time in a timezone."""
         return moment(datetime.now(zone_of(timezone)), timezone)
 
     @server.tool(annotations=LOOKUP)

@@ -61,7 +61,7 @@ TOKEN: Mapping[str, Any] = {
 NEWEST = REVISIONS.newest().name
 
 
-def said(value: Any, status: int = 200, **fields: str) -> Fetched:
+def json_response(value: Any, status: int = 200, **fields: str) -> Fetched:
     """A response of JSON."""
     named = {name.replace("_", "-"): text for name, text in fields.items()}
     return Fetched(status, named, json.dumps(value).encode())
@@ -71,7 +71,7 @@ Answer = Fetched | Callable[[Fetch], Fetched]
 
 
 class World:
-    """What flows find, by method and URL; anything else is 404.
+    """The servers that flows reach: responses by method and URL; anything else is 404.
 
     Attributes:
         answers: What is answered.
@@ -87,10 +87,10 @@ class World:
 
     def __init__(self, answers: Mapping[str, Answer] | None = None) -> None:
         self.answers: dict[str, Answer] = {
-            f"GET {PRM_URL}": said(RESOURCE),
-            f"GET {AS_URL}": said(METADATA),
-            f"POST {ISSUER}/register": said({"client_id": "registered"}, 201),
-            f"POST {ISSUER}/token": said(TOKEN),
+            f"GET {PRM_URL}": json_response(RESOURCE),
+            f"GET {AS_URL}": json_response(METADATA),
+            f"POST {ISSUER}/register": json_response({"client_id": "registered"}, 201),
+            f"POST {ISSUER}/token": json_response(TOKEN),
             **(answers or {}),
         }
         self.asked: list[Fetch] = []
@@ -114,8 +114,8 @@ class World:
             match step:
                 case Fetch(method, url):
                     self.asked.append(step)
-                    found = self.answers.get(f"{method} {url}", Fetched(404))
-                    answer = found if isinstance(found, Fetched) else found(step)
+                    response = self.answers.get(f"{method} {url}", Fetched(404))
+                    answer = response if isinstance(response, Fetched) else response(step)
                 case PrepareRedirect(registered):
                     self.preferred.append(registered)
                     answer = self.redirect_uri
@@ -138,7 +138,7 @@ class World:
                     answer = None
 
     def urls(self) -> list[str]:
-        """What was asked for."""
+        """Method and URL of each request, in order."""
         return [f"{step.method} {step.url}" for step in self.asked]
 
     def form(self, at: int = -1) -> dict[str, str]:
@@ -159,14 +159,16 @@ def serve_issuer(world: World, issuer: str, **metadata: Any) -> None:
 
     Registrations and tokens are answered as before, if they were.
     """
-    document = said(metadata_of(issuer, **metadata))
+    document = json_response(metadata_of(issuer, **metadata))
     world.answers[f"GET {issuer}/.well-known/oauth-authorization-server"] = document
-    world.answers.setdefault(f"POST {issuer}/register", said({"client_id": "registered"}, 201))
-    world.answers.setdefault(f"POST {issuer}/token", said(TOKEN))
+    world.answers.setdefault(
+        f"POST {issuer}/register", json_response({"client_id": "registered"}, 201)
+    )
+    world.answers.setdefault(f"POST {issuer}/token", json_response(TOKEN))
 
 
 def world_of(revision: str, **metadata: Any) -> World:
-    """Where the authorization server of `SERVER` is where the revision looks for it.
+    """Servers with the metadata of `SERVER` at the place where the revision looks for it.
 
     Args:
         revision: The revision.
@@ -209,8 +211,8 @@ def around(
     )
 
 
-def found(world: World, revision: str = NEWEST, **more: Any) -> AuthorizationServer:
-    """What discovery finds; its requests are forgotten."""
+def discover_server(world: World, revision: str = NEWEST, **more: Any) -> AuthorizationServer:
+    """Run discovery and return its authorization server; the requests are forgotten."""
     server = world.run(discover(around(revision, **more), [], None))
     world.asked.clear()
     return server

@@ -38,10 +38,10 @@ from package.auth.answers import (
     World,
     around,
     comes_back,
-    found,
+    discover_server,
     issuer_of,
+    json_response,
     query_of,
-    said,
     serve_issuer,
     world_of,
 )
@@ -56,7 +56,7 @@ with_iss = pytest.mark.parametrize("revision", holding("auth-flow.iss-recorded")
 def request_in(world: World, revision: str = NEWEST, /, **metadata: Any) -> CodeRequest:
     """The first half, with more in the metadata of the authorization server."""
     serve_issuer(world, issuer_of(revision), **metadata)
-    server = found(world, revision)
+    server = discover_server(world, revision)
     return world.run(begin_code_flow(around(revision), PROFILE, server, ("a", "b")))
 
 
@@ -78,7 +78,7 @@ def test_a_verifier_is_new_each_time_and_hashed_as_challenge() -> None:
 @pytest.mark.parametrize("revision", holding("auth-flow.pkce"))
 def test_every_client_proves_that_the_code_is_for_itself(revision: str, secret: str | None) -> None:
     world = world_of(revision)
-    server = found(world, revision)
+    server = discover_server(world, revision)
     profile = ClientProfile("Agent", "me", secret)
     world.run(code_flow(around(revision), profile, server, ()))
     sent, form = query_of(world.visited[0]), world.form()
@@ -105,7 +105,7 @@ def test_every_client_proves_that_the_code_is_for_itself(revision: str, secret: 
 @pytest.mark.parametrize("revision", WITH_RESOURCE)
 def test_both_requests_name_the_resource_and_fit_each_other(revision: str) -> None:
     world = World()
-    server = found(world, revision)
+    server = discover_server(world, revision)
     grant = world.run(code_flow(around(revision), PROFILE, server, ("a", "b")))
     registration, sent, form = world.asked[0], query_of(world.visited[0]), world.form()
     assert json.loads(registration.body or b"")["redirect_uris"] == [REDIRECT_URI]
@@ -135,9 +135,9 @@ def test_both_requests_name_the_resource_and_fit_each_other(revision: str) -> No
 @pytest.mark.parametrize("revision", holding("auth-server-metadata.legacy-default-endpoints"))
 def test_default_endpoints_are_used_with_pkce_and_no_resource(revision: str) -> None:
     base = "https://mcp.example"
-    world = World({f"POST {base}/register": said({"client_id": "x"}, 201)})
-    world.answers[f"POST {base}/token"] = said(TOKEN)
-    server = found(world, revision)
+    world = World({f"POST {base}/register": json_response({"client_id": "x"}, 201)})
+    world.answers[f"POST {base}/token"] = json_response(TOKEN)
+    server = discover_server(world, revision)
     world.run(code_flow(around(revision), PROFILE, server, ()))
     assert world.visited[0].startswith(f"{base}/authorize?")
     assert "resource" not in query_of(world.visited[0])
@@ -162,8 +162,8 @@ def test_a_server_without_pkce_is_refused_before_registration(
 ) -> None:
     document = {**METADATA, "code_challenge_methods_supported": methods}
     url = f"{ISSUER}/.well-known/openid-configuration" if openid else AS_URL
-    world = World({f"GET {AS_URL}": said({}, 404), f"GET {url}": said(document)})
-    server = found(world, revision)
+    world = World({f"GET {AS_URL}": json_response({}, 404), f"GET {url}": json_response(document)})
+    server = discover_server(world, revision)
     with pytest.raises(AuthorizationError, match="PKCE with S256"):
         world.run(code_flow(around(revision), PROFILE, server, ()))
     assert (world.asked, world.visited) == ([], [])
@@ -307,8 +307,10 @@ def test_two_authorizations_at_once_keep_their_own_issuers(revision: str) -> Non
     world, requests = World(), {}
     for issuer in (ISSUER, "https://b.example"):
         serve_issuer(world, issuer)
-        world.answers[f"GET {PRM_URL}"] = said({**RESOURCE, "authorization_servers": [issuer]})
-        server = found(world, revision)
+        world.answers[f"GET {PRM_URL}"] = json_response(
+            {**RESOURCE, "authorization_servers": [issuer]}
+        )
+        server = discover_server(world, revision)
         flow = begin_code_flow(around(revision), PROFILE, server, ())
         requests[issuer] = world.run(flow)
     world.asked.clear()
@@ -341,8 +343,11 @@ def test_offline_access_is_asked_for_where_the_issuer_lists_it(
 ) -> None:
     document = dict(METADATA) if listed is None else {**METADATA, "scopes_supported": listed}
     resource = {**RESOURCE, "scopes_supported": [OFFLINE_ACCESS]}  # which does not count
-    server = found(
-        World({f"GET {AS_URL}": said(document), f"GET {PRM_URL}": said(resource)}), revision
+    server = discover_server(
+        World(
+            {f"GET {AS_URL}": json_response(document), f"GET {PRM_URL}": json_response(resource)}
+        ),
+        revision,
     )
     wanted = OFFLINE_ACCESS in (listed or [])
     assert (OFFLINE_ACCESS in with_offline_access(("a",), server)) is wanted
@@ -380,7 +385,7 @@ def test_an_endpoint_that_may_not_be_used_ends_the_flow(
     revision: str, member: str, url: Any
 ) -> None:
     world = world_of(revision, **{member: url})
-    server = found(world, revision)
+    server = discover_server(world, revision)
     with pytest.raises(AuthorizationError, match=f"`{member}`"):
         world.run(code_flow(around(revision), PROFILE, server, ()))
     assert (world.asked, world.visited) == ([], [])
@@ -400,7 +405,7 @@ def test_no_secret_is_in_the_text_of_a_value() -> None:
         "client_secret": "hide",
         "token_endpoint_auth_method": "client_secret_basic",
     }
-    world = World({f"POST {ISSUER}/register": said(registered, 201)})
+    world = World({f"POST {ISSUER}/register": json_response(registered, 201)})
     request = request_in(world)
     grant = finished(world, request, comes_back(request.url))
     shown = repr((request, grant, world.asked, ClientProfile("x", "i", "hide")))
@@ -413,7 +418,7 @@ def test_no_secret_is_in_the_text_of_a_value() -> None:
 
 def test_resource_can_be_left_out() -> None:
     world = World()
-    server = found(world, send_resource=False)
+    server = discover_server(world, send_resource=False)
     world.run(code_flow(around(send_resource=False), PROFILE, server, ()))
     assert "resource" not in query_of(world.visited[0])
     assert "resource" not in world.form()

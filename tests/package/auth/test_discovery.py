@@ -20,9 +20,9 @@ from package.auth.answers import (
     SERVER,
     World,
     around,
-    found,
+    discover_server,
+    json_response,
     metadata_of,
-    said,
 )
 from package.rules import holding
 from requirements import EVERY_REVISION, requirement
@@ -47,7 +47,7 @@ def challenge(**parameters: str) -> Any:
 @pytest.mark.parametrize("revision", WITH_PRM)
 def test_the_server_names_its_authorization_server(revision: str) -> None:
     endpoint = f"{ISSUER}/oauth/token"
-    world = World({f"GET {AS_URL}": said({**METADATA, "token_endpoint": endpoint})})
+    world = World({f"GET {AS_URL}": json_response({**METADATA, "token_endpoint": endpoint})})
     server = world.run(discover(around(revision), [], None))
     assert (server.metadata.issuer, server.resource) == (ISSUER, SERVER)
     assert server.endpoint("token_endpoint", around(revision)) == endpoint
@@ -74,7 +74,7 @@ def test_the_server_names_its_authorization_server(revision: str) -> None:
     ],
 )
 def test_the_address_of_the_challenge_is_used_and_no_other(revision: str, header: str) -> None:
-    world = World({f"GET {CUSTOM}": said(RESOURCE)})
+    world = World({f"GET {CUSTOM}": json_response(RESOURCE)})
     challenges = parse_challenges(header)
     server = world.run(discover(around(revision), challenges, None))
     assert world.urls() == [f"GET {CUSTOM}", f"GET {AS_URL}"]
@@ -83,7 +83,7 @@ def test_the_address_of_the_challenge_is_used_and_no_other(revision: str, header
 
 @pytest.mark.parametrize("resource", [f"{SERVER}?tenant=1", SERVER])
 def test_the_metadata_of_a_challenge_may_leave_out_the_query(resource: str) -> None:
-    world = World({f"GET {CUSTOM}": said({**RESOURCE, "resource": resource})})
+    world = World({f"GET {CUSTOM}": json_response({**RESOURCE, "resource": resource})})
     context = around(server=f"{SERVER}?tenant=1")
     server = world.run(discover(context, challenge(resource_metadata=CUSTOM), None))
     assert server.resource == resource
@@ -103,7 +103,9 @@ def test_a_challenge_whose_metadata_is_missing_ends_discovery() -> None:
 @pytest.mark.parametrize("revision", WITH_PRM)
 def test_the_root_is_asked_after_the_path(revision: str) -> None:
     world = World({f"GET {PRM_URL}": Fetched(404)})
-    world.answers[f"GET {ROOT_PRM}"] = said({**RESOURCE, "resource": "https://mcp.example"})
+    world.answers[f"GET {ROOT_PRM}"] = json_response(
+        {**RESOURCE, "resource": "https://mcp.example"}
+    )
     server = world.run(discover(around(revision), [], None))
     assert server.resource == "https://mcp.example"
     assert world.urls()[:2] == [f"GET {PRM_URL}", f"GET {ROOT_PRM}"]
@@ -130,7 +132,7 @@ def test_at_the_root_of_a_host_there_is_one_place_to_ask(revision: str) -> None:
 @pytest.mark.parametrize("place", [PRM_URL, CUSTOM])
 @pytest.mark.parametrize("revision", WITH_PRM)
 def test_metadata_of_another_resource_is_not_used(resource: str, place: str, revision: str) -> None:
-    world = World({f"GET {place}": said({**RESOURCE, "resource": resource})})
+    world = World({f"GET {place}": json_response({**RESOURCE, "resource": resource})})
     challenges = challenge(resource_metadata=CUSTOM) if place == CUSTOM else []
     with pytest.raises(AuthorizationError, match="another resource") as caught:
         world.run(discover(around(revision), challenges, None))
@@ -194,9 +196,11 @@ def test_the_places_of_metadata_are_tried_in_order(
     host: str, last: int, slash: str, revision: str
 ) -> None:
     issuer, places = host + slash, PLACES[host]
-    world = World({f"GET {PRM_URL}": said({**RESOURCE, "authorization_servers": [issuer]})})
+    world = World(
+        {f"GET {PRM_URL}": json_response({**RESOURCE, "authorization_servers": [issuer]})}
+    )
     world.answers[f"GET {AS_URL}"] = Fetched(404)
-    world.answers[f"GET {places[last]}"] = said(metadata_of(issuer))
+    world.answers[f"GET {places[last]}"] = json_response(metadata_of(issuer))
     assert world.run(discover(around(revision), [], None)).metadata.issuer == issuer
     assert world.urls()[1:] == [f"GET {place}" for place in places[: last + 1]]
 
@@ -204,7 +208,7 @@ def test_the_places_of_metadata_are_tried_in_order(
 def test_a_page_in_place_of_metadata_counts_as_none() -> None:
     world = World({f"GET {AS_URL}": Fetched(200, {}, b"<html>")})
     openid = f"GET {ISSUER}/.well-known/openid-configuration"
-    world.answers[openid] = said(METADATA)
+    world.answers[openid] = json_response(METADATA)
     assert world.run(discover(around(), [], None)).metadata.issuer == ISSUER
     world.answers[openid] = Fetched(404)
     with pytest.raises(AuthorizationError, match="no metadata at its well-known URLs"):
@@ -220,7 +224,7 @@ def test_a_page_in_place_of_metadata_counts_as_none() -> None:
 @pytest.mark.parametrize("issuer", ["https://honest.example", f"{ISSUER}/", "HTTPS://as.example"])
 @pytest.mark.parametrize("revision", WITH_PRM)
 def test_metadata_of_another_issuer_is_not_used(issuer: str, revision: str) -> None:
-    world = World({f"GET {AS_URL}": said({**METADATA, "issuer": issuer})})
+    world = World({f"GET {AS_URL}": json_response({**METADATA, "issuer": issuer})})
     with pytest.raises(AuthorizationError, match="not the expected issuer") as caught:
         world.run(discover(around(revision), [], None))
     assert "honest" not in str(caught.value)
@@ -228,7 +232,7 @@ def test_metadata_of_another_issuer_is_not_used(issuer: str, revision: str) -> N
 
 
 def test_a_slash_of_an_issuer_can_be_forgiven() -> None:
-    world = World({f"GET {AS_URL}": said({**METADATA, "issuer": f"{ISSUER}/"})})
+    world = World({f"GET {AS_URL}": json_response({**METADATA, "issuer": f"{ISSUER}/"})})
     server = world.run(discover(around(accept_issuer_slash=True), [], None))
     assert server.metadata.issuer == f"{ISSUER}/"
 
@@ -236,7 +240,7 @@ def test_a_slash_of_an_issuer_can_be_forgiven() -> None:
 @pytest.mark.parametrize("named", [ISSUER, f"{ISSUER}/"])
 @pytest.mark.parametrize("wanted", [ISSUER, f"{ISSUER}/"])
 def test_credentials_of_an_issuer_tolerate_a_final_slash(wanted: str, named: str) -> None:
-    world = World({f"GET {PRM_URL}": said({**RESOURCE, "authorization_servers": [named]})})
+    world = World({f"GET {PRM_URL}": json_response({**RESOURCE, "authorization_servers": [named]})})
     server = world.run(discover(around(accept_issuer_slash=True), [], wanted))
     assert server.metadata.issuer == ISSUER
     if wanted != named:
@@ -253,7 +257,7 @@ def test_credentials_of_an_issuer_tolerate_a_final_slash(wanted: str, named: str
 def test_a_server_can_make_the_client_fetch_nothing_private(
     member: str, url: str, revision: str
 ) -> None:
-    world = World({f"GET {PRM_URL}": said({**RESOURCE, "authorization_servers": [url]})})
+    world = World({f"GET {PRM_URL}": json_response({**RESOURCE, "authorization_servers": [url]})})
     challenges = challenge(resource_metadata=url) if member == "challenge" else []
     with pytest.raises(AuthorizationError):
         world.run(discover(around(revision), challenges, None))
@@ -275,7 +279,7 @@ LEGACY = "https://mcp.example/.well-known/oauth-authorization-server"
 def test_an_older_server_is_its_own_authorization_server(revision: str, path: str) -> None:
     origin, endpoint = "https://mcp.example", "https://mcp.example/oauth/token"
     where = around(revision, origin + path)
-    world = World({f"GET {LEGACY}": said(metadata_of(origin, token_endpoint=endpoint))})
+    world = World({f"GET {LEGACY}": json_response(metadata_of(origin, token_endpoint=endpoint))})
     server = world.run(discover(where, [], None))
     assert (server.metadata.issuer, server.resource) == (origin, None)
     assert server.endpoint("token_endpoint", where) == endpoint
@@ -287,7 +291,7 @@ def test_an_older_server_is_its_own_authorization_server(revision: str, path: st
 @pytest.mark.parametrize("revision", ORIGIN)
 @pytest.mark.parametrize("issuer", ["https://honest.example", "https://mcp.example/mcp", ISSUER])
 def test_an_older_server_does_not_speak_for_another_issuer(revision: str, issuer: str) -> None:
-    world = World({f"GET {LEGACY}": said(metadata_of(issuer))})
+    world = World({f"GET {LEGACY}": json_response(metadata_of(issuer))})
     with pytest.raises(AuthorizationError, match="not the expected issuer"):
         world.run(discover(around(revision), [], None))
     assert world.urls() == [f"GET {LEGACY}"]
@@ -356,7 +360,7 @@ def test_scopes_come_from_the_challenge_or_the_metadata(
     challenged: str | None, supported: list[str] | None, scopes: tuple[str, ...], revision: str
 ) -> None:
     document = dict(RESOURCE) if supported is None else {**RESOURCE, "scopes_supported": supported}
-    server = found(World({f"GET {PRM_URL}": said(document)}), revision)
+    server = discover_server(World({f"GET {PRM_URL}": json_response(document)}), revision)
     challenges = [] if challenged is None else challenge(scope=challenged)
     assert initial_scopes(challenges, server, ()) == scopes
 
@@ -377,8 +381,8 @@ def test_scopes_come_from_the_challenge_or_the_metadata(
 def test_a_step_up_asks_for_the_scopes_that_the_revision_says(
     revision: str, scopes: tuple[str, ...]
 ) -> None:
-    server = found(
-        World({f"GET {PRM_URL}": said({**RESOURCE, "scopes_supported": ["x"]})}), revision
+    server = discover_server(
+        World({f"GET {PRM_URL}": json_response({**RESOURCE, "scopes_supported": ["x"]})}), revision
     )
     assert step_up_scopes(challenge(scope="write"), server, (), ("basic",)) == scopes
 
@@ -414,9 +418,9 @@ def test_a_server_is_identified_by_its_canonical_url(url: str, resource: str) ->
 @pytest.mark.parametrize("host", PLACES)
 @pytest.mark.parametrize("revision", WITH_PRM)
 def test_no_other_well_known_names_are_asked_for(host: str, revision: str) -> None:
-    world = World({f"GET {PRM_URL}": said({**RESOURCE, "authorization_servers": [host]})})
+    world = World({f"GET {PRM_URL}": json_response({**RESOURCE, "authorization_servers": [host]})})
     if host != ISSUER:
-        world.answers[f"GET {AS_URL}"] = said(metadata_of(host))  # of no concern
+        world.answers[f"GET {AS_URL}"] = json_response(metadata_of(host))  # of no concern
     else:
         world.answers[f"GET {AS_URL}"] = Fetched(404)
     with pytest.raises(AuthorizationError, match="no metadata at its well-known URLs"):

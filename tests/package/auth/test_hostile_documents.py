@@ -22,8 +22,8 @@ from package.auth.answers import (
     TOKEN,
     World,
     around,
-    found,
-    said,
+    discover_server,
+    json_response,
 )
 
 DEVICE = f"{ISSUER}/device"
@@ -35,8 +35,10 @@ HUGE = 10**400
 
 def world(**answers: Fetched) -> World:
     """A server and an authorization server with all flows; answers by the end of their URL."""
-    made = World({f"POST {DEVICE}": said(CODE)})
-    made.answers[f"GET {AS_URL}"] = said({**METADATA, "device_authorization_endpoint": DEVICE})
+    made = World({f"POST {DEVICE}": json_response(CODE)})
+    made.answers[f"GET {AS_URL}"] = json_response(
+        {**METADATA, "device_authorization_endpoint": DEVICE}
+    )
     for name, answer in answers.items():
         (key,) = (each for each in made.answers if each.endswith(name.replace("_", "-")))
         made.answers[key] = answer
@@ -56,7 +58,7 @@ def authorize(there: World, flow: Callable[..., Flow[Any]] = code_flow) -> Any:
 def with_huge_numbers(members: dict[str, Any]) -> Fetched:
     """A document with numbers that no float represents, in its members and in others."""
     numbers = ("expires_in", "interval", "client_secret_expires_at", "client_id_issued_at", "x")
-    return said({**members, **dict.fromkeys(numbers, HUGE), "y": [-HUGE], "z": 1e308})
+    return json_response({**members, **dict.fromkeys(numbers, HUGE), "y": [-HUGE], "z": 1e308})
 
 
 @pytest.mark.parametrize("flow", [code_flow, device_flow])
@@ -95,7 +97,7 @@ def test_numbers_that_are_no_json_are_errors(text: str) -> None:
 def test_a_url_of_a_document_has_so_many_characters(member: str) -> None:
     there = World()
     url = f"{ISSUER}/{'a' * 10_000}"
-    there.answers[f"GET {AS_URL}"] = said({**METADATA, member: url})
+    there.answers[f"GET {AS_URL}"] = json_response({**METADATA, member: url})
     with pytest.raises(AuthorizationError, match=f"`{member}`: expected at most 8192") as caught:
         authorize(there)
     assert "aaaa" not in str(caught.value)
@@ -103,8 +105,8 @@ def test_a_url_of_a_document_has_so_many_characters(member: str) -> None:
 
 def test_scopes_without_end_are_put_into_no_url() -> None:
     scopes = [f"scope:{number}" for number in range(VISIT_CHARACTERS // 8)]
-    there = World({f"GET {PRM_URL}": said({**RESOURCE, "scopes_supported": scopes})})
-    server = found(there)
+    there = World({f"GET {PRM_URL}": json_response({**RESOURCE, "scopes_supported": scopes})})
+    server = discover_server(there)
     with pytest.raises(AuthorizationError, match=f"with {len(scopes)} scopes"):
         there.run(code_flow(around(), ClientProfile("Agent"), server, tuple(scopes)))
     assert there.visited == []

@@ -35,10 +35,10 @@ from package.auth.answers import (
     World,
     around,
     comes_back,
-    found,
+    discover_server,
     issuer_of,
+    json_response,
     query_of,
-    said,
     serve_issuer,
     world_of,
 )
@@ -57,13 +57,13 @@ def identity(
     **metadata: Any,
 ) -> ClientIdentity:
     serve_issuer(world, issuer_of(revision), **metadata)
-    server = found(world, revision)
+    server = discover_server(world, revision)
     return world.run(identify_client(around(revision), profile, server, redirect, scopes))
 
 
 def run_whole(world: World, profile: ClientProfile, revision: str) -> None:
     """Run a whole flow with the user, from a server that was found."""
-    server = found(world, revision)
+    server = discover_server(world, revision)
     world.run(code_flow(around(revision), profile, server, ()))
 
 
@@ -122,7 +122,7 @@ def test_the_first_way_to_an_id_that_applies_is_taken(
 def test_a_registration_says_what_the_revision_asks_for(
     revision: str, redirect: str, kind: str
 ) -> None:
-    world = World({"POST https://mcp.example/register": said({"client_id": "r"}, 201)})
+    world = World({"POST https://mcp.example/register": json_response({"client_id": "r"}, 201)})
     identity(world, ClientProfile("Agent"), revision, redirect)
     assert world.asked[-1].fields["Content-Type"] == "application/json"
     request = sent(world)
@@ -148,7 +148,7 @@ def test_what_was_registered_counts_and_not_what_was_requested(revision: str) ->
         "token_endpoint_auth_method": "client_secret_post",
     }
     world = world_of(revision)
-    world.answers[f"POST {issuer_of(revision)}/register"] = said(answer, 201)
+    world.answers[f"POST {issuer_of(revision)}/register"] = json_response(answer, 201)
     run_whole(world, ClientProfile(), revision)
     assert json.loads(world.asked[0].body or b"")["token_endpoint_auth_method"] == "none"
     assert query_of(world.visited[0])["client_id"] == "given"
@@ -156,7 +156,9 @@ def test_what_was_registered_counts_and_not_what_was_requested(revision: str) ->
 
 
 def test_registration_requests_the_server_scopes_and_more() -> None:
-    world = World({f"GET {PRM_URL}": said({**RESOURCE, "scopes_supported": ["read", "write"]})})
+    world = World(
+        {f"GET {PRM_URL}": json_response({**RESOURCE, "scopes_supported": ["read", "write"]})}
+    )
     identity(world, ClientProfile(), scopes=("admin", "read"))
     assert sent(world)["scope"] == "admin read write"
     world.asked.clear()
@@ -179,7 +181,7 @@ def registering(*, names_scopes: bool, limits: bool = False) -> World:
         scopes[members["client_id"]] = set(request["scope"].split())
         if names_scopes:
             members["scope"] = request["scope"]
-        return said(members, 201)
+        return json_response(members, 201)
 
     def comes_back_with_scopes(url: str) -> str:
         query = query_of(url)
@@ -193,7 +195,7 @@ def registering(*, names_scopes: bool, limits: bool = False) -> World:
 
 
 def sign_in(world: World, *scopes: str) -> None:
-    world.run(code_flow(around(), ClientProfile(), found(world), scopes))
+    world.run(code_flow(around(), ClientProfile(), discover_server(world), scopes))
 
 
 def clients_of(world: World) -> list[str]:
@@ -302,8 +304,8 @@ def test_a_client_registered_without_scopes_may_request_any() -> None:
 def test_a_client_registers_without_scopes_if_they_are_refused() -> None:
     def register(step: Fetch) -> Fetched:
         if b"scope" in (step.body or b""):
-            return said({"error": "invalid_client_metadata"}, 400)
-        return said({"client_id": "r"}, 201)
+            return json_response({"error": "invalid_client_metadata"}, 400)
+        return json_response({"client_id": "r"}, 201)
 
     world = World({f"POST {ISSUER}/register": register})
     assert identity(world, ClientProfile(), scopes=("read",)).client_id == "r"
@@ -323,7 +325,7 @@ def test_a_client_registers_without_scopes_if_they_are_refused() -> None:
 def test_a_refused_registration_says_why(revision: str, code: str) -> None:
     refusal = {"error": code, "error_description": "no loopback"}
     world = world_of(revision)
-    world.answers[f"POST {issuer_of(revision)}/register"] = said(refusal, 400)
+    world.answers[f"POST {issuer_of(revision)}/register"] = json_response(refusal, 400)
     with pytest.raises(OAuthError, match=f"{code}: no loopback") as caught:
         run_whole(world, ClientProfile(), revision)
     assert caught.value.code == code
@@ -333,7 +335,7 @@ def test_a_refused_registration_says_why(revision: str, code: str) -> None:
 
 @pytest.mark.parametrize("identifier", [None, "", 7])
 def test_a_registration_without_an_id_is_an_error(identifier: object) -> None:
-    world = World({f"POST {ISSUER}/register": said({"client_id": identifier}, 201)})
+    world = World({f"POST {ISSUER}/register": json_response({"client_id": identifier}, 201)})
     with pytest.raises(AuthorizationError, match="expected a `client_id`"):
         identity(world, ClientProfile())
     assert world.records == {}
@@ -358,11 +360,13 @@ def test_no_client_is_registered_that_could_not_authenticate() -> None:
 def test_a_registration_is_used_again_at_its_issuer_only(revision: str) -> None:
     world, ids = World(), {ISSUER: "of-a", "https://b.example": "of-b"}
     for issuer, identifier in ids.items():
-        world.answers[f"POST {issuer}/register"] = said({"client_id": identifier}, 201)
+        world.answers[f"POST {issuer}/register"] = json_response({"client_id": identifier}, 201)
         serve_issuer(world, issuer)
     for again in (False, True):
         for issuer, identifier in ids.items():
-            world.answers[f"GET {PRM_URL}"] = said({**RESOURCE, "authorization_servers": [issuer]})
+            world.answers[f"GET {PRM_URL}"] = json_response(
+                {**RESOURCE, "authorization_servers": [issuer]}
+            )
             run_whole(world, ClientProfile(), revision)
             registering = [] if again else [f"POST {issuer}/register"]
             assert world.urls() == [*registering, f"POST {issuer}/token"]
@@ -404,7 +408,9 @@ def test_a_metadata_url_is_the_id_of_a_client_without_secret(revision: str) -> N
     world = World()
     for issuer in (ISSUER, "https://b.example"):
         serve_issuer(world, issuer, client_id_metadata_document_supported=True)
-        world.answers[f"GET {PRM_URL}"] = said({**RESOURCE, "authorization_servers": [issuer]})
+        world.answers[f"GET {PRM_URL}"] = json_response(
+            {**RESOURCE, "authorization_servers": [issuer]}
+        )
         run_whole(world, profile, revision)
         assert query_of(world.visited[-1])["client_id"] == CLIENT
         assert world.form()["client_id"] == CLIENT

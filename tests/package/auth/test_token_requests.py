@@ -43,8 +43,8 @@ from package.auth.answers import (
     TOKEN,
     World,
     around,
-    found,
-    said,
+    discover_server,
+    json_response,
     world_of,
 )
 from package.rules import holding
@@ -149,7 +149,7 @@ def test_an_assertion_is_signed_by_an_algorithm_that_is_listed(
     methods = ["private_key_jwt", "client_secret_basic"]
     members = {} if listed is None else {LISTED: listed}
     world = world_of(revision, token_endpoint_auth_methods_supported=methods, **members)
-    server = found(world, revision)
+    server = discover_server(world, revision)
     client = ClientIdentity("me", secret, key=PrivateKey.generate("ES256"))
     flow = client_credentials(around(revision), client, server, ())
     if method is None:
@@ -199,7 +199,7 @@ def test_a_key_does_not_show_itself_and_comes_back_from_its_json() -> None:
     revisions=EVERY_REVISION,
 )
 def test_a_new_refresh_token_replaces_the_old_one() -> None:
-    world = World({ENDPOINT: said({**TOKEN, "refresh_token": "r-2"})})
+    world = World({ENDPOINT: json_response({**TOKEN, "refresh_token": "r-2"})})
     first = world.run(refresh_grant(around(), GRANT, PUBLIC))
     assert world.form() == {
         "grant_type": "refresh_token",
@@ -214,7 +214,7 @@ def test_a_new_refresh_token_replaces_the_old_one() -> None:
 
 @requirement("auth-flow.refresh-rotation-replaces", revisions=EVERY_REVISION)
 def test_without_a_new_refresh_token_the_old_one_stays() -> None:
-    world = World({ENDPOINT: said({"access_token": "new", "token_type": "bearer"})})
+    world = World({ENDPOINT: json_response({"access_token": "new", "token_type": "bearer"})})
     renewed = world.run(refresh_grant(around(), GRANT, PUBLIC))
     assert renewed is not None
     assert renewed.token is not None
@@ -225,7 +225,9 @@ def test_without_a_new_refresh_token_the_old_one_stays() -> None:
 def test_a_refresh_that_names_no_scopes_keeps_them(
     named: dict[str, str], scopes: tuple[str, ...]
 ) -> None:
-    world = World({ENDPOINT: said({"access_token": "new", "token_type": "bearer", **named})})
+    world = World(
+        {ENDPOINT: json_response({"access_token": "new", "token_type": "bearer", **named})}
+    )
     token = AccessToken("old", refresh_token="r-1", scopes=("a",))
     renewed = world.run(refresh_grant(around(), replace(GRANT, token=token), PUBLIC))
     assert renewed is not None
@@ -243,7 +245,7 @@ def test_without_a_refresh_token_nothing_is_asked() -> None:
 
 @pytest.mark.parametrize("code", ["invalid_grant", "invalid_client", "unauthorized_client"])
 def test_a_refused_refresh_token_is_of_no_more_use(code: str) -> None:
-    world = World({ENDPOINT: said({"error": code}, 400)})
+    world = World({ENDPOINT: json_response({"error": code}, 400)})
     assert world.run(refresh_grant(around(), GRANT, PUBLIC)) is None
 
 
@@ -253,8 +255,8 @@ def test_a_refused_refresh_token_is_of_no_more_use(code: str) -> None:
         Fetched(500, {}, b"SECRET"),
         Fetched(503),
         Fetched(429),
-        said({"error": "temporarily_unavailable"}, 400),
-        said({"error": "invalid_grant"}, 500),
+        json_response({"error": "temporarily_unavailable"}, 400),
+        json_response({"error": "invalid_grant"}, 500),
     ],
 )
 def test_a_failure_that_may_pass_keeps_the_refresh_token(response: Fetched) -> None:
@@ -277,7 +279,7 @@ def test_a_failure_that_may_pass_keeps_the_refresh_token(response: Fetched) -> N
     ],
 )
 def test_a_response_without_a_usable_token_is_an_error(answer: dict[str, str]) -> None:
-    world = World({ENDPOINT: said(answer)})
+    world = World({ENDPOINT: json_response(answer)})
     with pytest.raises(AuthorizationError, match="expected") as caught:
         world.run(request_token(around(), GRANT, {}, PUBLIC))
     assert "hidden" not in str(caught.value)
@@ -300,7 +302,7 @@ def test_a_response_without_a_usable_token_is_an_error(answer: dict[str, str]) -
     ids=lambda value: str(value)[:10],
 )
 def test_a_token_is_renewed_before_its_end(expires_in: object, left: float | None) -> None:
-    world = World({ENDPOINT: said({**TOKEN, "expires_in": expires_in})})
+    world = World({ENDPOINT: json_response({**TOKEN, "expires_in": expires_in})})
     token = world.run(request_token(around(), GRANT, {}, PUBLIC)).token
     assert token is not None
     assert token.renew_at == (None if left is None else NOW + left)
@@ -353,8 +355,8 @@ def test_the_nonce_of_a_token_endpoint_is_used_in_a_new_proof(revision: str) -> 
     def endpoint(step: Fetch) -> Fetched:
         seen.append(verified(step.fields["DPoP"], proofs.key).claims)
         if "nonce" not in seen[-1]:
-            return said({"error": "use_dpop_nonce"}, 400, dpop_nonce="n-1")
-        return said({**TOKEN, "token_type": "DPoP"})
+            return json_response({"error": "use_dpop_nonce"}, 400, dpop_nonce="n-1")
+        return json_response({**TOKEN, "token_type": "DPoP"})
 
     world = World({ENDPOINT: endpoint})
     assert (
@@ -385,7 +387,11 @@ def test_a_nonce_has_a_greatest_length() -> None:
 def test_an_endpoint_that_repeats_nonce_errors_gets_two_requests() -> None:
     count = iter(range(100))
     world = World(
-        {ENDPOINT: lambda step: said({"error": "use_dpop_nonce"}, 400, dpop_nonce=f"{next(count)}")}
+        {
+            ENDPOINT: lambda step: json_response(
+                {"error": "use_dpop_nonce"}, 400, dpop_nonce=f"{next(count)}"
+            )
+        }
     )
     with pytest.raises(OAuthError, match="use_dpop_nonce"):
         world.run(request_token(around(proofs=proof_key()), GRANT, {}, PUBLIC))
@@ -397,7 +403,7 @@ def test_an_endpoint_that_repeats_nonce_errors_gets_two_requests() -> None:
     [("invalid_grant", 400), ("invalid_client", 401), ("use_dpop_nonce", 403)],
 )
 def test_another_refusal_with_a_nonce_ends_the_flow(error: str, status: int) -> None:
-    world = World({ENDPOINT: lambda step: said({"error": error}, status, dpop_nonce="n")})
+    world = World({ENDPOINT: lambda step: json_response({"error": error}, status, dpop_nonce="n")})
     with pytest.raises(AuthorizationError):
         world.run(request_token(around(proofs=proof_key()), GRANT, {}, PUBLIC))
     assert len(world.asked) == 1
@@ -441,7 +447,7 @@ def test_client_credentials_need_no_user_and_no_registration(revision: str) -> N
 def test_client_credentials_may_be_an_assertion_in_the_form(revision: str) -> None:
     supported = ["private_key_jwt", "client_secret_basic"]
     world = world_of(revision, token_endpoint_auth_methods_supported=supported)
-    server = found(world, revision)
+    server = discover_server(world, revision)
     key = PrivateKey.generate()
     world.run(client_credentials(around(revision), ClientIdentity("me", key=key), server, ()))
     form = world.form()
@@ -470,7 +476,7 @@ def test_the_assertion_of_a_platform_is_presented_unchanged(revision: str) -> No
         asked.append((issuer, token_endpoint))
         return "header.claims.signature"
 
-    server = found(world, revision)
+    server = discover_server(world, revision)
     world.run(workload_identity(around(revision), fetch, None, server, ()))
     assert asked == [(ISSUER, f"{ISSUER}/token")]
     assert world.form() == {
@@ -488,8 +494,8 @@ def test_the_assertion_of_a_platform_is_presented_unchanged(revision: str) -> No
 @pytest.mark.parametrize("code", ["invalid_grant", "invalid_scope", "unauthorized_client"])
 @with_extensions
 def test_a_refused_assertion_is_not_sent_again(code: str, revision: str) -> None:
-    world = World({ENDPOINT: said({"error": code, "error_description": "expired"}, 400)})
-    server = found(world, revision)
+    world = World({ENDPOINT: json_response({"error": code, "error_description": "expired"}, 400)})
+    server = discover_server(world, revision)
     with pytest.raises(OAuthError, match=f"{code}: expired") as caught:
         world.run(workload_identity(around(revision), lambda *_: "jwt", PUBLIC, server, ()))
     assert caught.value.code == code
@@ -518,8 +524,8 @@ JAG = {
 )
 @with_extensions
 def test_an_identity_provider_vouches_and_no_user_is_asked(revision: str) -> None:
-    world = World({"POST https://idp.example/token": said(JAG)})
-    server = found(world, revision)
+    world = World({"POST https://idp.example/token": json_response(JAG)})
+    server = discover_server(world, revision)
     client = ClientIdentity("me", "s")
     grant = world.run(enterprise_managed(around(revision), IDP, client, server, ("a",)))
     assert world.urls() == ["POST https://idp.example/token", ENDPOINT]
@@ -553,9 +559,9 @@ def test_an_identity_provider_vouches_and_no_user_is_asked(revision: str) -> Non
 @pytest.mark.parametrize("at", ["https://idp.example/token", f"{ISSUER}/token"])
 @with_extensions
 def test_errors_of_both_endpoints_reach_the_caller(at: str, revision: str) -> None:
-    world = World({"POST https://idp.example/token": said(JAG)})
-    world.answers[f"POST {at}"] = said({"error": "invalid_grant"}, 400)
-    server = found(world, revision)
+    world = World({"POST https://idp.example/token": json_response(JAG)})
+    world.answers[f"POST {at}"] = json_response({"error": "invalid_grant"}, 400)
+    server = discover_server(world, revision)
     with pytest.raises(OAuthError, match="invalid_grant") as caught:
         world.run(enterprise_managed(around(revision), IDP, PUBLIC, server, ()))
     assert caught.value.code == "invalid_grant"
@@ -567,8 +573,8 @@ def test_errors_of_both_endpoints_reach_the_caller(at: str, revision: str) -> No
 def test_another_token_of_an_identity_provider_ends_the_flow(
     member: dict[str, str | None],
 ) -> None:
-    world = World({"POST https://idp.example/token": said({**JAG, **member})})
-    server = found(world)
+    world = World({"POST https://idp.example/token": json_response({**JAG, **member})})
+    server = discover_server(world)
     with pytest.raises(AuthorizationError, match="the identity provider: expected an ID-JAG"):
         world.run(enterprise_managed(around(), IDP, PUBLIC, server, ()))
     assert world.urls() == ["POST https://idp.example/token"]
@@ -578,7 +584,7 @@ def test_another_token_of_an_identity_provider_ends_the_flow(
 @with_extensions
 def test_an_identity_provider_without_tls_is_not_asked(revision: str) -> None:
     world = World()
-    server = found(world, revision)
+    server = discover_server(world, revision)
     provider = replace(IDP, token_endpoint="http://idp.example/token")
     with pytest.raises(AuthorizationError, match="https"):
         world.run(enterprise_managed(around(revision), provider, PUBLIC, server, ()))
@@ -591,8 +597,8 @@ def test_assertions_and_tokens_are_in_no_url_and_no_log(
     revision: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    world = World({"POST https://idp.example/token": said(JAG)})
-    server = found(world, revision)
+    world = World({"POST https://idp.example/token": json_response(JAG)})
+    server = discover_server(world, revision)
     flow = enterprise_managed(around(revision), IDP, ClientIdentity("me", "s"), server, ())
     grant = world.run(flow)
     assert grant.token is not None
@@ -609,7 +615,7 @@ def test_a_function_may_give_the_assertion() -> None:
         asked.append((issuer, resource))
         return "jag"
 
-    server = found(world)
+    server = discover_server(world)
     world.run(enterprise_managed(around(), fetch, PUBLIC, server, ()))
     assert asked == [(ISSUER, SERVER)]
     assert world.form()["assertion"] == "jag"
@@ -617,5 +623,5 @@ def test_a_function_may_give_the_assertion() -> None:
 
 def test_metadata_is_json_of_any_members() -> None:
     document = {**METADATA, "more": {"deep": [1]}}
-    members = found(World({f"GET {AS_URL}": said(document)})).metadata.members
+    members = discover_server(World({f"GET {AS_URL}": json_response(document)})).metadata.members
     assert json.loads(json.dumps(dict(members))) == document

@@ -28,7 +28,9 @@ def result_of(method: str) -> dict[str, Any]:
     return result
 
 
-def hinted(method: str, ttl: Any = 60_000, scope: Any = "private", **more: Any) -> dict[str, Any]:
+def cacheable_result(
+    method: str, ttl: Any = 60_000, scope: Any = "private", **more: Any
+) -> dict[str, Any]:
     """A result that says how long it may be used."""
     return {**result_of(method), "ttlMs": ttl, "cacheScope": scope, **more}
 
@@ -36,7 +38,7 @@ def hinted(method: str, ttl: Any = 60_000, scope: Any = "private", **more: Any) 
 def tools(*names: str, **hints: Any) -> dict[str, Any]:
     """A page of a list of tools."""
     listed = [{"name": name, "inputSchema": {"type": "object"}} for name in names]
-    return {**hinted("tools/list", **hints), "tools": listed}
+    return {**cacheable_result("tools/list", **hints), "tools": listed}
 
 
 def names(listed: list[Any]) -> list[str]:

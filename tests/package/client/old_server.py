@@ -57,7 +57,7 @@ def close_output() -> None:
 
 
 def probed(failure: str, message: dict[str, Any]) -> None:
-    """What becomes of the server when a message comes before `initialize`."""
+    """Reaction of the server to a message before `initialize`, by the kind of failure."""
     print(f"no such method: {message['method']}", file=sys.stderr, flush=True)
     act: dict[str, Callable[[], object]] = {
         "exits": lambda: sys.exit(3),

@@ -16,7 +16,7 @@ KEY = "the key"
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a client made of a question.
+    """A client's reaction to a question.
 
     Attributes:
         answer: What it answered, as wire object; `None` if it did not.
@@ -38,7 +38,7 @@ class Outcome:
         return self.answer is None
 
 
-async def questioned(
+async def ask_client(
     revision: str,
     method: str,
     params: Any,
@@ -88,11 +88,11 @@ async def _by_result(server: FakeServer, client: Any, asked: dict[str, Any]) -> 
     )
 
 
-def declared(outcome: Outcome) -> dict[str, Any]:
-    """What the client declared in its opening."""
+def declared_capabilities(outcome: Outcome) -> dict[str, Any]:
+    """Capabilities that the client declared when it opened the session."""
     params = outcome.opening[0]["params"]
     if "capabilities" in params:
-        found: dict[str, Any] = params["capabilities"]
-        return found
+        capabilities: dict[str, Any] = params["capabilities"]
+        return capabilities
     in_meta: dict[str, Any] = params["_meta"]["io.modelcontextprotocol/clientCapabilities"]
     return in_meta

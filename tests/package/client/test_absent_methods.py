@@ -1,4 +1,4 @@
-"""What a client says of messages and revisions that there are not."""
+"""Errors of a client for messages and revisions that do not exist."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from mcp_protocol.client.async_client import ClientHandlers, connect
 from mcp_protocol.client.client_settings import Caching
 from mcp_protocol.errors import ConnectionClosedError, RemoteError
 from mcp_protocol.revisions import REVISIONS
-from package.client.cached import Clock, hinted, names, tools
+from package.client.cached import Clock, cacheable_result, names, tools
 from package.live import FakeServer
 from package.rules import holding
 from package.scripted import scripted
@@ -48,8 +48,8 @@ def clock() -> Clock:
 def test_results_that_state_a_lifetime_may_be_stored() -> None:
     for name, revision in REVISIONS.items():
         rows = revision.client_requests.items()
-        found = {method for method, row in rows if row.cacheable}
-        assert found == ({*CACHEABLE, "server/discover"} if name in CACHING else set())
+        methods = {method for method, row in rows if row.cacheable}
+        assert methods == ({*CACHEABLE, "server/discover"} if name in CACHING else set())
 
 
 @pytest.mark.requirement(
@@ -69,7 +69,7 @@ async def test_a_result_is_used_while_fresh_and_fetched_again_later(
     revision: str, method: str, scope: str, clock: Clock
 ) -> None:
     ask = CACHEABLE[method]
-    answers = [hinted(method, 2000, scope)] * 2
+    answers = [cacheable_result(method, 2000, scope)] * 2
     async with scripted(revision, *answers, cache=Caching(clock=clock)) as (client, server):
         first = await ask(client)
         clock.pass_ms(1999)
@@ -111,8 +111,8 @@ async def test_what_a_server_says_of_itself_is_kept_as_well(revision: str, clock
 async def test_without_a_valid_lifetime_a_result_is_stale_at_once(
     revision: str, method: str, ttl: Any
 ) -> None:
-    without = {name: value for name, value in hinted(method).items() if name != "ttlMs"}
-    answers = [without if ttl is None else hinted(method, ttl)] * 2
+    without = {name: value for name, value in cacheable_result(method).items() if name != "ttlMs"}
+    answers = [without if ttl is None else cacheable_result(method, ttl)] * 2
     async with scripted(revision, *answers) as (client, server):
         for _ in range(2):
             await CACHEABLE[method](client)
@@ -138,7 +138,7 @@ async def test_an_unknown_scope_is_a_private_one(revision: str, scope: Any, cloc
 @caching
 async def test_what_is_private_is_used_for_one_user_only(revision: str, clock: Clock) -> None:
     settings = Caching(clock=clock)
-    read = hinted("resources/read")
+    read = cacheable_result("resources/read")
     async with (
         scripted(revision, tools("a", scope="public"), read, read, cache=settings) as (mine, asked),
         scripted(revision, tools("b", scope="public"), read, cache=settings) as (yours, other),
@@ -156,8 +156,10 @@ async def test_what_is_private_is_used_for_one_user_only(revision: str, clock: C
 @pytest.mark.requirement("caching.key-method-and-params")
 @caching
 async def test_a_result_answers_the_same_request_and_no_other(revision: str, clock: Clock) -> None:
-    reads = [hinted("resources/read", contents=[{"uri": "m://x", "text": at}]) for at in "abcd"]
-    answers = (*reads, tools("a"), tools("b"), hinted("prompts/list"))
+    reads = [
+        cacheable_result("resources/read", contents=[{"uri": "m://x", "text": at}]) for at in "abcd"
+    ]
+    answers = (*reads, tools("a"), tools("b"), cacheable_result("prompts/list"))
 
     async def read(uri: str, **how: Any) -> str:
         text: str = (await client.read_resource(uri, **how)).contents[0].text
@@ -197,7 +199,7 @@ async def test_what_took_input_to_get_is_not_kept(revision: str) -> None:
 
     wants = {"resultType": "input_required", "requestState": "s", "ttlMs": 60_000}
     asks = {**wants, "inputRequests": {"r": {"method": "roots/list"}}}
-    read = hinted("resources/read")
+    read = cacheable_result("resources/read")
     answers = (wants, read, asks, read, read)
     async with scripted(revision, *answers, handlers=Rooted()) as (client, server):
         for _ in range(4):
@@ -222,7 +224,7 @@ MADE_STALE = [
 async def test_a_notification_makes_what_it_speaks_of_stale(
     revision: str, notification: str, params: Any, stale: set[str], clock: Clock
 ) -> None:
-    answers = [hinted(method) for method in CACHEABLE]
+    answers = [cacheable_result(method) for method in CACHEABLE]
     answers += [
         answer for method, answer in zip(CACHEABLE, answers, strict=True) if method in stale
     ]
@@ -316,7 +318,7 @@ async def test_a_result_requested_before_a_drop_is_not_kept(revision: str, drop:
             tasks.start_soon(CACHEABLE[method], client)
             await anyio.wait_all_tasks_blocked()
             getattr(client.cache, drop)(*words)
-            await server.answer(server.heard[0], hinted(method))
+            await server.answer(server.heard[0], cacheable_result(method))
         assert len(client.cache) == 0
 
 
@@ -335,7 +337,7 @@ async def test_a_server_that_forgot_its_list_is_asked_for_it_again(
 ) -> None:
     unknown = {"error": {"code": -32602, "message": "unknown"}}
     busy = {"error": {"code": -32603, "message": "busy"}}
-    listed = hinted(listing)
+    listed = cacheable_result(listing)
     async with scripted(revision, listed, busy, unknown, listed) as (client, server):
         await CACHEABLE[listing](client)
         for _ in range(2):
@@ -355,7 +357,7 @@ async def test_keeping_results_can_be_turned_off(revision: str, off: Any) -> Non
 
 @caching
 async def test_what_is_not_used_for_longest_goes_first(revision: str) -> None:
-    read = hinted("resources/read")
+    read = cacheable_result("resources/read")
     async with scripted(revision, *[read] * 9, cache=Caching(entries=2)) as (client, server):
         for name in "ababcab":
             await client.read_resource(f"m://{name}")
@@ -366,7 +368,7 @@ async def test_what_is_not_used_for_longest_goes_first(revision: str) -> None:
 @caching
 async def test_what_is_kept_is_bounded_in_bytes(revision: str) -> None:
     def sized(size: int) -> dict[str, Any]:
-        return hinted("resources/read", contents=[{"uri": "m://x", "text": "x" * size}])
+        return cacheable_result("resources/read", contents=[{"uri": "m://x", "text": "x" * size}])
 
     answers = [sized(size) for size in (400, 400, 2000, 400)]
     async with scripted(revision, *answers, cache=Caching(size=1200)) as (client, server):

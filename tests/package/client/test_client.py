@@ -170,7 +170,7 @@ async def test_a_capability_that_was_not_declared_keeps_a_request_back(revision:
 
 
 def pages(server: FakeServer, cursors: list[str | None]) -> Callable[[], Any]:
-    """What answers one request for a page after another, each with the next cursor."""
+    """A function that answers one request for a page after another, each with the next cursor."""
 
     async def answer() -> None:
         for number, cursor in enumerate(cursors):

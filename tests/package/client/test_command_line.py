@@ -241,11 +241,11 @@ def test_resources_and_prompts_are_printed(folder: Path) -> None:
 
 
 def test_inspect_shows_each_revision_that_a_server_speaks(folder: Path) -> None:
-    found: Any = json.loads(output(folder, "inspect", "weather:server", "--json"))
-    assert found["server_info"]["name"] == "weather"
-    assert found["instructions"] == "Ask for cities."
-    assert sorted(found["revisions"]) == sorted(REVISIONS)
-    for row in found["revisions"].values():
+    report: Any = json.loads(output(folder, "inspect", "weather:server", "--json"))
+    assert report["server_info"]["name"] == "weather"
+    assert report["instructions"] == "Ask for cities."
+    assert sorted(report["revisions"]) == sorted(REVISIONS)
+    for row in report["revisions"].values():
         assert row["counts"]["tools"] == 9
         assert row["opened_ms"] > 0
     shown = output(folder, "inspect", "weather:server", "--revision", min(REVISIONS))

@@ -61,9 +61,9 @@ async def read(revision: str, block: Any) -> Any:
 async def test_each_kind_of_block_is_read_as_what_it_is(revision: str, kind: str) -> None:
     annotations = {"audience": ["user", "assistant"], "priority": 0.9}
     block = {**BLOCKS[kind], "annotations": annotations}
-    found = await read(revision, {**block, "x": [1]})
-    assert found.type == kind
-    assert to_builtins(found) == block
+    content = await read(revision, {**block, "x": [1]})
+    assert content.type == kind
+    assert to_builtins(content) == block
 
 
 @pytest.mark.requirement("content.meta-optional", "content.annotations-last-modified")
@@ -81,8 +81,8 @@ async def test_blocks_keep_their_meta_and_the_text_of_their_dates(revision: str,
 @pytest.mark.parametrize("revision", holding("content.embedded-annotations-place"))
 async def test_annotations_inside_an_embedded_resource_do_no_harm(revision: str) -> None:
     inner = {"uri": "x://a", "text": "hello", "annotations": {"priority": 0.5}}
-    found = await read(revision, {"type": "resource", "resource": inner})
-    assert (found.resource.uri, found.resource.text) == ("x://a", "hello")
+    content = await read(revision, {"type": "resource", "resource": inner})
+    assert (content.resource.uri, content.resource.text) == ("x://a", "hello")
 
 
 BAD: dict[str, Any] = {

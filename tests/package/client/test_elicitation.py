@@ -15,7 +15,7 @@ from mcp_protocol import safe_url
 from mcp_protocol.client.async_client import ClientHandlers, connect
 from mcp_protocol.errors import LocalProtocolError, RemoteError, RemoteProtocolError
 from mcp_protocol.runtime.request_context import RequestContext
-from package.client.questioner import KEY, Outcome, declared, questioned
+from package.client.questioner import KEY, Outcome, ask_client, declared_capabilities
 from package.live import TEXT, FakeServer
 from package.rules import holding
 from package.wire import ALL, PER_REQUEST
@@ -68,13 +68,13 @@ class User(ClientHandlers):
 @pytest.mark.parametrize("revision", ALL)
 async def test_a_client_declares_what_its_handlers_answer(revision: str) -> None:
     has = revision in holding("elicitation.result-action")
-    user = await questioned(revision, "roots/list", None, User())
-    assert ("elicitation" in declared(user)) is has
-    nobody = await questioned(revision, "roots/list", None, ClientHandlers())
-    assert "elicitation" not in declared(nobody)
+    user = await ask_client(revision, "roots/list", None, User())
+    assert ("elicitation" in declared_capabilities(user)) is has
+    nobody = await ask_client(revision, "roots/list", None, ClientHandlers())
+    assert "elicitation" not in declared_capabilities(nobody)
     if has:
-        more = await questioned(revision, "roots/list", None, User(), BOTH)
-        assert set(declared(more)["elicitation"]) == {"form", "url"}
+        more = await ask_client(revision, "roots/list", None, User(), BOTH)
+        assert set(declared_capabilities(more)["elicitation"]) == {"form", "url"}
     if revision in PER_REQUEST:
         sent = [*user.opening, *user.heard]
         key = "io.modelcontextprotocol/clientCapabilities"
@@ -87,7 +87,7 @@ async def test_a_client_declares_what_its_handlers_answer(revision: str) -> None
 @with_forms
 async def test_a_question_without_mode_is_a_form(revision: str) -> None:
     user = User()
-    outcome = await questioned(revision, ELICIT, FORM, user)
+    outcome = await ask_client(revision, ELICIT, FORM, user)
     assert outcome.answer == {"action": "accept", "content": {"city": "Oslo"}}
     assert user.asked[0].requested_schema.required == ["city"]
 
@@ -123,7 +123,7 @@ def says(outcome: Outcome) -> bool:
     ],
 )
 async def test_an_answer_that_is_none_does_not_leave(revision: str, answer: Any) -> None:
-    assert says(await questioned(revision, ELICIT, FORM, User(answer)))
+    assert says(await ask_client(revision, ELICIT, FORM, User(answer)))
 
 
 @pytest.mark.requirement("elicitation.content-value-types", "elicitation.accept-content")
@@ -131,7 +131,7 @@ async def test_an_answer_that_is_none_does_not_leave(revision: str, answer: Any)
 @pytest.mark.parametrize("size", [1, 1.5])
 async def test_numbers_of_both_kinds_can_be_answered(revision: str, size: float) -> None:
     content = {"city": "Oslo", "size": size, "more": True}
-    outcome = await questioned(
+    outcome = await ask_client(
         revision, ELICIT, FORM, User({"action": "accept", "content": content})
     )
     assert outcome.answer["content"] == content
@@ -144,7 +144,7 @@ async def test_numbers_of_both_kinds_can_be_answered(revision: str, size: float)
 async def test_a_list_is_a_value_where_the_revision_has_them(revision: str) -> None:
     content = {"city": "Oslo", "tags": ["a", "b"]}
     answer = {"action": "accept", "content": content}
-    outcome = await questioned(revision, ELICIT, FORM, User(answer))
+    outcome = await ask_client(revision, ELICIT, FORM, User(answer))
     if revision in holding("elicitation.content-value-types"):
         assert outcome.answer["content"] == content
     else:
@@ -156,15 +156,15 @@ async def test_a_list_is_a_value_where_the_revision_has_them(revision: str) -> N
 @pytest.mark.parametrize("action", ["decline", "cancel"])
 async def test_what_the_user_did_not_agree_to_send_stays(revision: str, action: str) -> None:
     answer = {"action": action, "content": {"city": "Oslo"}}
-    outcome = await questioned(revision, ELICIT, FORM, User(answer))
+    outcome = await ask_client(revision, ELICIT, FORM, User(answer))
     assert outcome.answer == {"action": action}
 
 
 @pytest.mark.requirement("elicitation.url-accept-no-content")
 @with_modes
-async def test_who_goes_to_a_page_sends_nothing_but_consent(revision: str) -> None:
+async def test_a_user_who_opens_a_page_sends_only_consent(revision: str) -> None:
     user = User({"action": "accept", "content": {"city": "Oslo"}})
-    outcome = await questioned(revision, ELICIT, PAGE, user, BOTH)
+    outcome = await ask_client(revision, ELICIT, PAGE, user, BOTH)
     assert outcome.answer == {"action": "accept"}
     assert user.asked[0].url == URL
 
@@ -173,7 +173,7 @@ async def test_who_goes_to_a_page_sends_nothing_but_consent(revision: str) -> No
 @with_ids
 async def test_an_id_is_whatever_text_it_is(revision: str) -> None:
     user = User({"action": "accept"})
-    await questioned(revision, ELICIT, PAGE, user, BOTH)
+    await ask_client(revision, ELICIT, PAGE, user, BOTH)
     assert user.asked[0].elicitation_id == "\u00e9 1"
 
 
@@ -186,7 +186,7 @@ async def test_a_mode_that_was_not_declared_is_refused(
     revision: str, params: Any, capabilities: Any
 ) -> None:
     user = User()
-    outcome = await questioned(revision, ELICIT, params, user, capabilities)
+    outcome = await ask_client(revision, ELICIT, params, user, capabilities)
     assert outcome.refused
     assert user.asked == []
     if revision in PER_REQUEST:
@@ -205,7 +205,7 @@ async def test_no_page_is_opened_by_the_client_itself(
 
     monkeypatch.setattr(socket.socket, "connect", no_network)
     monkeypatch.setattr(socket, "getaddrinfo", no_network)
-    outcome = await questioned(revision, ELICIT, PAGE, User({"action": "accept"}), BOTH)
+    outcome = await ask_client(revision, ELICIT, PAGE, User({"action": "accept"}), BOTH)
     assert outcome.answer == {"action": "accept"}
 
 
@@ -214,7 +214,7 @@ COMPLETE = "notifications/elicitation/complete"
 
 @pytest.mark.requirement("elicitation.complete-ignore-unknown", "elicitation.id-opaque")
 @with_ids
-async def test_that_a_page_is_done_is_news_once(revision: str) -> None:
+async def test_completion_of_a_page_is_reported_once(revision: str) -> None:
     user = User({"action": "accept"})
     server = FakeServer(revision)
     async with (
@@ -246,7 +246,7 @@ async def test_that_a_page_is_done_is_news_once(revision: str) -> None:
 @pytest.mark.requirement("elicitation.input-key-echoed")
 @pytest.mark.parametrize("revision", PER_REQUEST)
 async def test_an_answer_stands_under_the_key_of_its_question(revision: str) -> None:
-    outcome = await questioned(revision, ELICIT, FORM, User())
+    outcome = await ask_client(revision, ELICIT, FORM, User())
     assert outcome.heard[-1]["params"]["inputResponses"] == {
         KEY: {"action": "accept", "content": {"city": "Oslo"}}
     }
@@ -272,7 +272,7 @@ UNSAFE = [
 @pytest.mark.parametrize("url", UNSAFE)
 async def test_the_user_is_not_asked_to_open_a_harmful_address(revision: str, url: str) -> None:
     user = User({"action": "accept"})
-    outcome = await questioned(revision, ELICIT, {**PAGE, "url": url}, user, BOTH)
+    outcome = await ask_client(revision, ELICIT, {**PAGE, "url": url}, user, BOTH)
     assert outcome.refused
     assert user.asked == []
 
@@ -284,10 +284,10 @@ async def test_a_client_may_open_addresses_of_further_schemes(revision: str) -> 
 
     user = Editor({"action": "accept"})
     page = {**PAGE, "url": "vscode://x.example/open"}
-    assert not (await questioned(revision, ELICIT, page, user, BOTH)).refused
+    assert not (await ask_client(revision, ELICIT, page, user, BOTH)).refused
     assert [asked.url for asked in user.asked] == [page["url"]]
     page = {**PAGE, "url": "http://x.example/"}
-    assert (await questioned(revision, ELICIT, page, user, BOTH)).refused
+    assert (await ask_client(revision, ELICIT, page, user, BOTH)).refused
 
 
 @pytest.mark.parametrize("url", ["https://x.example/a?b=c#d", "HTTP://127.0.0.1:8000/\u00e9"])
@@ -304,6 +304,6 @@ def test_an_address_that_may_do_harm_is_not_safe_to_open(url: str) -> None:
 @with_modes
 async def test_a_mode_that_is_neither_form_nor_url_is_refused(revision: str) -> None:
     user = User()
-    outcome = await questioned(revision, ELICIT, {**FORM, "mode": "popup"}, user, BOTH)
+    outcome = await ask_client(revision, ELICIT, {**FORM, "mode": "popup"}, user, BOTH)
     assert outcome.refused
     assert user.asked == []

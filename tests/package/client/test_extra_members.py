@@ -37,7 +37,7 @@ from mcp_protocol.protocol.client_connection import extra_decoder, extra_result_
 from mcp_protocol.revisions import FOLDERS, REVISIONS
 from mcp_protocol.runtime.request_context import RequestContext
 from mcp_protocol.testing import connected
-from package.client.cached import hinted
+from package.client.cached import cacheable_result
 from package.protocol.pair import Pair as Ends
 from package.rules import holding
 from package.scripted import scripted
@@ -143,7 +143,7 @@ async def test_pages_and_calls_have_them_too(revision: str) -> None:
 
 
 @every
-async def test_who_does_not_ask_has_an_empty_extra_and_plain_objects(revision: str) -> None:
+async def test_without_the_option_extra_is_empty_and_objects_are_plain(revision: str) -> None:
     async with scripted(revision, {"tools": TOOLS}, CALLED) as (client, _):
         tools = await client.list_tools()
         called = await client.call_tool("Bash", {})
@@ -210,7 +210,7 @@ async def test_a_list_with_a_bad_item_keeps_those_of_the_others(revision: str) -
 async def test_a_result_from_the_cache_has_them_as_the_first_one_had(
     revision: str, ttl: int
 ) -> None:
-    page = hinted("tools/list", ttl, tools=TOOLS, total=3)
+    page = cacheable_result("tools/list", ttl, tools=TOOLS, total=3)
     async with scripted(revision, page, page, extra=True, cache=Caching()) as (client, server):
         pages = [await client.list_tools_page() for _ in range(2)]
     assert len(server.asked()) == (1 if ttl > 0 else 2)

@@ -1,4 +1,4 @@
-"""What a peer names and sends is shown within bounds, and not kept without bounds."""
+"""Names and values of a peer are shown within bounds and stored within bounds."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ from mcp_protocol.errors import (
     RemoteError,
     ToolResultError,
 )
-from package.client.test_model_tools import APIS, answered, asked, schemas
+from package.client.test_model_tools import APIS, model_call, model_result, schemas
 from package.live import text_of
 from package.stdio_process import PATHS, SERVER
 from package.wire import ALL, HANDSHAKE, PER_REQUEST
@@ -276,9 +276,9 @@ async def test_models_get_the_tools_of_every_server(revision: str, api: Any) -> 
     async with connect(config, revision=revision) as client:
         functions = schemas(api, await client.tools_for(api))
         assert {"my_weather_status", "notes_status"} <= set(functions)
-        result = await client.call_from(asked(api, "my_weather_status", {}))
+        result = await client.call_from(model_call(api, "my_weather_status", {}))
         assert "clean: ." in json.dumps(result)
-        failed = await client.call_from(asked(api, "nonsense", {}))
+        failed = await client.call_from(model_call(api, "nonsense", {}))
         assert "expected a name that begins with one of my weather_, notes_" in json.dumps(failed)
 
 
@@ -423,8 +423,8 @@ def test_the_blocking_client_opens_several_servers_too() -> None:
         assert text_of(client.call_tool("git_status")) == "clean: ."
         assert client.call_tool("git_count", returns=int) == 3
         assert text_of(client.servers["notes"].call_tool("status")) == "2 notes"
-        call = asked("openai", "git_status", {})
-        assert client.call_from(call) == answered("openai", "clean: .")
+        call = model_call("openai", "git_status", {})
+        assert client.call_from(call) == model_result("openai", "clean: .")
         with client.listen(tools=True) as changes:
             client.call_tool("notes_grow")
             assert next(changes) == ToolsChanged()

@@ -147,7 +147,7 @@ async def tagged(tag: str, params: Any, ctx: Any) -> Any:
 
 
 class Everything(ClientHandlers):
-    """What users write."""
+    """Handlers and other attributes, in the ways that users write them."""
 
     elicitation: ClassVar[dict[str, Any]] = {}
     roots = ("file:///a",)

@@ -94,7 +94,7 @@ def saying(text: str) -> Callable[[], str]:
     return say
 
 
-def asked(api: str, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+def model_call(api: str, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """A call as the API of a model has it."""
     match api:
         case "openai":
@@ -109,7 +109,7 @@ def asked(api: str, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
             return {"functionCall": {"id": "c1", "name": name, "args": dict(arguments)}}
 
 
-def answered(api: str, text: str, failed: bool = False) -> dict[str, Any]:
+def model_result(api: str, text: str, failed: bool = False) -> dict[str, Any]:
     """The result that the API takes for a text."""
     shown = f"Error: {text}" if failed else text
     match api:
@@ -155,19 +155,19 @@ async def test_a_model_gets_functions_and_the_results_of_its_calls(revision: str
         assert list(functions) == ["forecast", "maps_wind_read", "pressure"]
         assert functions["forecast"]["properties"]["days"]["default"] == 1
         assert functions["pressure"]["properties"] == {}
-        call = asked(api, "forecast", {"city": "Oslo", "days": 3})
-        assert await client.call_from(call) == answered(api, "Oslo: 3 x sun")
+        call = model_call(api, "forecast", {"city": "Oslo", "days": 3})
+        assert await client.call_from(call) == model_result(api, "Oslo: 3 x sun")
 
 
 @newest
 @pytest.mark.parametrize("api", APIS)
 async def test_a_model_reads_why_a_call_failed(revision: str, api: str) -> None:
     async with connect(weather(), revision=revision) as client:
-        failed = await client.call_from(asked(api, "forecast", {"city": "Atlantis"}))
+        failed = await client.call_from(model_call(api, "forecast", {"city": "Atlantis"}))
         assert "no such city: Atlantis" in str(failed)
-        assert failed == answered(api, "no such city: Atlantis", failed=True)
+        assert failed == model_result(api, "no such city: Atlantis", failed=True)
         for name, reason in (("forecast", "city"), ("nonsense", "nonsense")):
-            failed = await client.call_from(asked(api, name, {}))
+            failed = await client.call_from(model_call(api, name, {}))
             assert reason in str(failed)
             assert "rror" in str(failed)
 
@@ -190,7 +190,9 @@ async def test_arguments_that_are_no_object_are_an_error_for_the_model(
 @newest
 async def test_media_go_to_apis_that_accept_them_or_are_named(revision: str) -> None:
     async with connect(weather(), revision=revision) as client:
-        results = {api: await client.call_from(asked(api, "maps_wind_read", {})) for api in APIS}
+        results = {
+            api: await client.call_from(model_call(api, "maps_wind_read", {})) for api in APIS
+        }
     audio = "[audio: audio/wav, 7 bytes, which can't be shown in this conversation]"
     image = {"type": "base64", "media_type": "image/png", "data": PNG}
     content = results["anthropic"]["content"]
@@ -216,7 +218,7 @@ async def test_media_go_to_apis_that_accept_them_or_are_named(revision: str) -> 
 @every
 async def test_a_structured_value_reaches_the_model_once(revision: str) -> None:
     async with connect(weather(), revision=revision) as client:
-        result = await client.call_from(asked("openai", "pressure", {}))
+        result = await client.call_from(model_call("openai", "pressure", {}))
     assert json.loads(result["output"]) == {"hPa": 1013}
 
 
@@ -229,7 +231,7 @@ async def test_a_structured_value_that_no_text_repeats_is_shown(revision: str) -
         return ToolResult(content=["counted"], structured={"n": 2})
 
     async with connect(server, revision=revision) as client:
-        result = await client.call_from(asked("openai-chat", "count", {}))
+        result = await client.call_from(model_call("openai-chat", "count", {}))
     assert result["content"] == 'counted\n{"n":2}'
 
 
@@ -246,10 +248,10 @@ async def test_names_that_apis_refuse_are_altered_and_lead_back(
         assert len(functions) == len(names)
         assert all(len(function) <= 64 for function in functions)
         assert {"a_b", "_1st"} <= set(functions)
-        calls = [await client.call_from(asked("openai", name, {})) for name in functions]
+        calls = [await client.call_from(model_call("openai", name, {})) for name in functions]
         assert [call["output"] for call in calls] == names
     async with connect(server, revision=revision) as client:  # a client that listed nothing yet
-        result = await client.call_from(asked("openai", "_1st", {}))
+        result = await client.call_from(model_call("openai", "_1st", {}))
         assert result["output"] == "1st"
 
 
@@ -266,7 +268,7 @@ async def test_a_name_like_the_altered_one_of_another_tool_is_no_clash(revision:
     async with connect(both, revision=revision) as client:
         functions = schemas("openai", await client.tools_for("openai"))
         assert max(map(len, functions)) <= 64
-        calls = [await client.call_from(asked("openai", name, {})) for name in functions]
+        calls = [await client.call_from(model_call("openai", name, {})) for name in functions]
         assert [call["output"] for call in calls] == [altered, long]
 
 
@@ -306,7 +308,7 @@ async def test_objects_of_the_providers_libraries_are_calls_too(revision: str) -
     forms = ["openai-chat", "anthropic", "openai", "gemini", "gemini"]
     async with connect(weather(), revision=revision) as client:
         for call, form in zip(calls, forms, strict=True):
-            assert await client.call_from(call) == answered(form, "Oslo: 1 x sun")
+            assert await client.call_from(call) == model_result(form, "Oslo: 1 x sun")
 
 
 @newest
@@ -323,8 +325,8 @@ async def test_what_is_no_call_and_an_unknown_api_are_refused(revision: str) -> 
 def test_the_blocking_client_has_the_same() -> None:
     with connect_sync(weather()) as client:
         assert len(schemas("gemini", client.tools_for("gemini"))) == 3
-        call = asked("gemini", "forecast", {"city": "Oslo"})
-        assert client.call_from(call) == answered("gemini", "Oslo: 1 x sun")
+        call = model_call("gemini", "forecast", {"city": "Oslo"})
+        assert client.call_from(call) == model_result("gemini", "Oslo: 1 x sun")
 
 
 SUBSETS: dict[str, set[str]] = {

@@ -71,8 +71,8 @@ async def test_a_list_is_followed_to_the_page_without_a_cursor(
 ) -> None:
     pages = [page(method, "ab", nextCursor=cursor) for cursor in cursors] + [page(method, "ab")]
     async with scripted(revision, *pages) as (client, server):
-        found = await getattr(client, CALLS[method])()
-    assert [item.name for item in found] == ["a", "b"] * len(pages)
+        items = await getattr(client, CALLS[method])()
+    assert [item.name for item in items] == ["a", "b"] * len(pages)
     assert {request["method"] for request in server.heard} == {method}
     assert server.asked() == [{}, *({"cursor": cursor} for cursor in cursors)]
 

@@ -65,10 +65,10 @@ RIGHT = [
 
 
 @pytest.mark.requirement("headers.param-statically-reachable", revisions=EVERY_REVISION)
-@pytest.mark.parametrize(("given", "found"), RIGHT)
-def test_param_headers_are_read_with_the_path_of_arguments(given: Any, found: Any) -> None:
+@pytest.mark.parametrize(("given", "expected"), RIGHT)
+def test_param_headers_are_read_with_the_path_of_arguments(given: Any, expected: Any) -> None:
     headers = param_headers_of(given)
-    assert (" ".join(headers.values()) if isinstance(found, str) else headers) == found
+    assert (" ".join(headers.values()) if isinstance(expected, str) else headers) == expected
 
 
 NAMES: list[Any] = [
@@ -200,11 +200,11 @@ class Mirroring:
         self.application = application
 
     def headers(self, arguments: Mapping[str, Any], tool: str = "t") -> dict[str, str]:
-        """What a call of a tool would have."""
+        """Parameter headers of a tool call."""
         return self.application.server_state.param_headers.headers_for(tool, arguments)
 
     def methods(self) -> list[str]:
-        """What the server was asked."""
+        """Methods of the requests that the server received."""
         return [request["method"] for request in self.server.heard]
 
 

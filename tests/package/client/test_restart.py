@@ -49,7 +49,9 @@ def starts(tmp_path: Path) -> Path:
     return path
 
 
-def opened(starts: Path, revision: str, restart: Restart | bool = AT_ONCE, **how: Any) -> Any:
+def connect_restarting(
+    starts: Path, revision: str, restart: Restart | bool = AT_ONCE, **how: Any
+) -> Any:
     command = [sys.executable, SCRIPT, str(starts)]
     return connect(command, env=PATHS, revision=revision, restart=restart, **how)
 
@@ -65,7 +67,7 @@ async def number(client: Any) -> int:
 async def test_a_process_that_ends_is_restarted_and_the_session_lasts(
     starts: Path, revision: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with opened(starts, revision) as client:
+    async with connect_restarting(starts, revision) as client:
         with pytest.raises(ResponseLostError, match=r"exit code 3.* started again"):
             await client.call_tool("crash")
         first, second = (client.start_call(number, client) for _ in range(2))
@@ -89,7 +91,7 @@ async def test_each_command_of_a_configuration_is_started_again(starts: Path) ->
 async def test_an_interrupted_call_is_repeated_only_if_that_is_safe(
     starts: Path, revision: str
 ) -> None:
-    async with opened(starts, revision) as client:
+    async with connect_restarting(starts, revision) as client:
         await client.list_tools()  # which says that one tool only reads
         assert await client.call_tool("crash_once", returns=int) == 2
         with pytest.raises(ResponseLostError):
@@ -101,7 +103,7 @@ async def test_an_interrupted_call_is_repeated_only_if_that_is_safe(
 async def test_a_call_to_a_process_that_ended_unseen_goes_to_the_next(
     starts: Path,
 ) -> None:
-    async with opened(starts, PER_REQUEST[-1]) as client:
+    async with connect_restarting(starts, PER_REQUEST[-1]) as client:
         pid = await client.call_tool("pid", returns=int)
         os.kill(pid, signal.SIGKILL)
         os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)  # its end of the pipe is closed
@@ -112,7 +114,7 @@ async def test_a_call_to_a_process_that_ended_unseen_goes_to_the_next(
 async def test_without_restart_the_session_ends_with_the_process(
     starts: Path, revision: str
 ) -> None:
-    async with opened(starts, revision, restart=False) as client:
+    async with connect_restarting(starts, revision, restart=False) as client:
         with pytest.raises(ConnectionClosedError):
             await client.call_tool("crash")
         with pytest.raises(ConnectionClosedError):
@@ -122,7 +124,7 @@ async def test_without_restart_the_session_ends_with_the_process(
 
 @both
 async def test_at_the_limit_the_session_ends_and_says_why(starts: Path, revision: str) -> None:
-    async with opened(starts, revision) as client:
+    async with connect_restarting(starts, revision) as client:
         for _ in range(AT_ONCE.limit + 1):
             with pytest.raises(ResponseLostError):
                 await client.call_tool("crash")
@@ -133,7 +135,7 @@ async def test_at_the_limit_the_session_ends_and_says_why(starts: Path, revision
 
 
 async def test_a_restart_that_fails_counts(starts: Path) -> None:
-    async with opened(starts, HANDSHAKE[-1]) as client:
+    async with connect_restarting(starts, HANDSHAKE[-1]) as client:
         with starts.open("a") as file:
             file.write("fail\n")
         with pytest.raises(ResponseLostError):
@@ -146,7 +148,7 @@ async def test_a_restart_that_fails_counts(starts: Path) -> None:
 async def test_subscriptions_and_the_log_level_are_restored(starts: Path, revision: str) -> None:
     logged = list[str]()
     timeouts = Timeouts(restore=10)
-    async with opened(starts, revision, timeouts=timeouts) as client:
+    async with connect_restarting(starts, revision, timeouts=timeouts) as client:
         client.on_log(lambda message: logged.append(message.level), level="error")
         if revision in HANDSHAKE:
             await client.set_level("error")
@@ -172,7 +174,7 @@ async def test_a_handler_is_cancelled_when_the_asking_process_ends(starts: Path)
             finally:
                 cancelled.set()
 
-    async with opened(starts, HANDSHAKE[-1], handlers=User()) as client:
+    async with connect_restarting(starts, HANDSHAKE[-1], handlers=User()) as client:
         for _ in range(2):  # the next process asks by the same id
             call = client.start_call(client.call_tool, "ask")
             await asked.wait()
@@ -194,7 +196,7 @@ async def test_closing_ends_a_restart_that_waits(starts: Path) -> None:
 
     with anyio.fail_after(20):
         async with anyio.create_task_group() as tasks:
-            async with opened(starts, PER_REQUEST[-1], restart) as client:
+            async with connect_restarting(starts, PER_REQUEST[-1], restart) as client:
                 with pytest.raises(ResponseLostError):
                     await client.call_tool("crash")
                 of_client = client.start_call(client.list_tools)

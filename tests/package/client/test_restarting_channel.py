@@ -1,4 +1,4 @@
-"""What is being sent over a channel to a process as that process ends: processes in memory."""
+"""Messages sent over a channel to a process while that process ends: processes in memory."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Start:
 
 
 @asynccontextmanager
-async def opened(process: Any, start: Start) -> AsyncIterator[RestartingChannel]:
+async def open_channel(process: Any, start: Start) -> AsyncIterator[RestartingChannel]:
     """A channel with an open session, which is read until its end."""
     application = ClientApplication(None, Identity({"name": "test", "version": "1"}, {}))
     channel = RestartingChannel(application, Restart(limit=1, pauses=()), process, start)
@@ -85,7 +85,7 @@ async def test_a_request_sent_while_the_process_ends_is_lost() -> None:
             results.append(f"{error}")
 
     request, notification = list[str](), list[str]()
-    async with opened(process, start) as channel, anyio.create_task_group() as tasks:
+    async with open_channel(process, start) as channel, anyio.create_task_group() as tasks:
         tasks.start_soon(send, "request", request)
         tasks.start_soon(send, "notification", notification)
         await anyio.wait_all_tasks_blocked()
@@ -103,7 +103,7 @@ async def test_a_request_that_waits_fails_at_the_limit() -> None:
         with pytest.raises(ConnectionClosedError, match="the limit of Restart"):
             await channel.send(message_of("request"))
 
-    async with opened(process, start) as channel:
+    async with open_channel(process, start) as channel:
         await process.hang_up()
         await start.begins.wait()
         async with anyio.create_task_group() as tasks:

@@ -14,7 +14,7 @@ from mcp_protocol import Context, Root, Server
 from mcp_protocol.client.async_client import ClientHandlers, connect
 from mcp_protocol.errors import LocalProtocolError, MethodNotFoundError
 from mcp_protocol.runtime.request_context import RequestContext
-from package.client.questioner import declared, questioned
+from package.client.questioner import ask_client, declared_capabilities
 from package.live import FakeServer, live, text_of
 from package.respondent import ROOTS, refusal_code, responding, text_in
 from package.rules import holding
@@ -103,14 +103,14 @@ async def test_equal_questions_of_one_request_are_asked_once(revision: str) -> N
 @every
 async def test_a_client_declares_that_it_has_roots(revision: str) -> None:
     provider = Provider("file:///a")
-    assert declared(await questioned(revision, ASK, None, provider))["roots"] == {}
-    nobody = await questioned(revision, ASK, None, ClientHandlers(), {"sampling": {}})
-    assert "roots" not in declared(nobody)
+    assert declared_capabilities(await ask_client(revision, ASK, None, provider))["roots"] == {}
+    nobody = await ask_client(revision, ASK, None, ClientHandlers(), {"sampling": {}})
+    assert "roots" not in declared_capabilities(nobody)
     flag = {"roots": {"listChanged": True}}
-    told = declared(await questioned(revision, ASK, None, provider, flag))["roots"]
+    told = declared_capabilities(await ask_client(revision, ASK, None, provider, flag))["roots"]
     assert told == ({"listChanged": True} if revision in HANDSHAKE else {})
     if revision in PER_REQUEST:
-        outcome = await questioned(revision, ASK, None, provider, flag)
+        outcome = await ask_client(revision, ASK, None, provider, flag)
         key = "io.modelcontextprotocol/clientCapabilities"
         assert {str(each["params"]["_meta"][key]["roots"]) for each in outcome.heard} == {"{}"}
 
@@ -120,18 +120,18 @@ async def test_a_client_declares_that_it_has_roots(revision: str) -> None:
 async def test_roots_are_answered_by_uri_and_perhaps_name(revision: str) -> None:
     provider = Provider("file:///a", "FILE:///b%20c/d.txt")
     provider.roots[0]["name"] = "A"
-    outcome = await questioned(revision, ASK, None, provider)
+    outcome = await ask_client(revision, ASK, None, provider)
     assert outcome.answer == {
         "roots": [{"uri": "file:///a", "name": "A"}, {"uri": "FILE:///b%20c/d.txt"}]
     }
-    assert (await questioned(revision, ASK, {}, Provider())).answer == {"roots": []}
+    assert (await ask_client(revision, ASK, {}, Provider())).answer == {"roots": []}
 
 
 @pytest.mark.requirement("roots.meta-optional")
 @pytest.mark.parametrize("revision", holding("roots.meta-optional"))
 async def test_a_root_may_carry_meta(revision: str) -> None:
     provider = Provider("file:///a", _meta={"a": [1]})
-    assert (await questioned(revision, ASK, None, provider)).answer == {"roots": provider.roots}
+    assert (await ask_client(revision, ASK, None, provider)).answer == {"roots": provider.roots}
 
 
 @pytest.mark.requirement("roots.uri-file-scheme", "roots.validate-uris")
@@ -152,7 +152,7 @@ async def test_a_root_may_carry_meta(revision: str) -> None:
     ],
 )
 async def test_a_root_that_is_none_does_not_leave(revision: str, uri: str) -> None:
-    outcome = await questioned(revision, ASK, None, Provider("file:///good", uri))
+    outcome = await ask_client(revision, ASK, None, Provider("file:///good", uri))
     assert outcome.refused
     if revision in PER_REQUEST:
         assert isinstance(outcome.raised, LocalProtocolError)
@@ -163,13 +163,13 @@ async def test_a_root_that_is_none_does_not_leave(revision: str, uri: str) -> No
 @pytest.mark.requirement("roots.unsupported-error", "roots.internal-error")
 @in_sessions
 async def test_errors_of_a_client_have_their_codes(revision: str) -> None:
-    assert (await questioned(revision, ASK, None, ClientHandlers())).code == -32601
+    assert (await ask_client(revision, ASK, None, ClientHandlers())).code == -32601
 
     class Broken(ClientHandlers):
         async def list_roots(self, params: Any, ctx: RequestContext) -> Any:
             raise LookupError("mine")
 
-    assert (await questioned(revision, ASK, None, Broken())).code == -32603
+    assert (await ask_client(revision, ASK, None, Broken())).code == -32603
 
 
 @pytest.mark.requirement("roots.no-error-replay-2026")
@@ -179,7 +179,7 @@ async def test_where_no_error_can_be_answered_the_caller_gets_it(revision: str) 
         async def list_roots(self, params: Any, ctx: RequestContext) -> Any:
             raise LookupError("mine")
 
-    outcome = await questioned(revision, ASK, None, Broken())
+    outcome = await ask_client(revision, ASK, None, Broken())
     assert isinstance(outcome.raised, LookupError)
     assert len(outcome.heard) == 1
 
@@ -200,7 +200,7 @@ async def test_changes_are_told_by_those_who_said_so(revision: str) -> None:
 
 @pytest.mark.requirement("roots.list-changed-flag")
 @in_sessions
-async def test_who_did_not_say_so_is_told_that_changes_go_unheard(revision: str) -> None:
+async def test_undeclared_changes_of_roots_are_refused_with_the_reason(revision: str) -> None:
     server = FakeServer(revision)
     async with connect(server, revision=revision, handlers=Provider("file:///a")) as client:
         for tell in (client.roots_list_changed, lambda: client.notify(CHANGED)):
@@ -211,7 +211,7 @@ async def test_who_did_not_say_so_is_told_that_changes_go_unheard(revision: str)
 
 @pytest.mark.requirement("roots.no-change-notification-2026")
 @modern
-async def test_where_changes_are_not_told_there_is_no_way_to(revision: str) -> None:
+async def test_a_revision_without_root_changes_has_no_method_for_them(revision: str) -> None:
     server = FakeServer(revision)
     capabilities = {"roots": {"listChanged": True}}
     opening = connect(

@@ -12,7 +12,7 @@ import pytest
 from mcp_protocol.client.async_client import ClientHandlers
 from mcp_protocol.errors import LocalProtocolError, ProtocolError, RemoteProtocolError
 from mcp_protocol.runtime.request_context import RequestContext
-from package.client.questioner import Outcome, declared, questioned
+from package.client.questioner import Outcome, ask_client, declared_capabilities
 from package.respondent import ASK, HI, SAMPLED, TOOL, USE
 from package.rules import holding
 from package.wire import ALL, PER_REQUEST
@@ -58,11 +58,11 @@ def refused(outcome: Outcome) -> bool:
 )
 @every
 async def test_a_client_declares_that_it_has_a_model(revision: str) -> None:
-    assert declared(await questioned(revision, ASK, PLAIN, Model()))["sampling"] == {}
-    nobody = await questioned(revision, "roots/list", None, ClientHandlers())
-    assert "sampling" not in declared(nobody)
+    assert declared_capabilities(await ask_client(revision, ASK, PLAIN, Model()))["sampling"] == {}
+    nobody = await ask_client(revision, "roots/list", None, ClientHandlers())
+    assert "sampling" not in declared_capabilities(nobody)
     if revision in PER_REQUEST:
-        outcome = await questioned(revision, ASK, PLAIN, Model())
+        outcome = await ask_client(revision, ASK, PLAIN, Model())
         key = "io.modelcontextprotocol/clientCapabilities"
         sent = [*outcome.opening, *outcome.heard]
         assert all("sampling" in each["params"]["_meta"][key] for each in sent)
@@ -73,8 +73,8 @@ async def test_a_client_declares_that_it_has_a_model(revision: str) -> None:
 async def test_a_client_declares_that_its_model_uses_tools(revision: str) -> None:
     model = Model()
     params = {**PLAIN, "tools": [TOOL]}
-    outcome = await questioned(revision, ASK, params, model, CAN)
-    assert declared(outcome)["sampling"] == {"tools": {}}
+    outcome = await ask_client(revision, ASK, params, model, CAN)
+    assert declared_capabilities(outcome)["sampling"] == {"tools": {}}
     assert outcome.answer == SAMPLED
     assert model.asked[0].tools[0].name == "clock"
 
@@ -86,7 +86,7 @@ async def test_a_client_declares_that_its_model_uses_tools(revision: str) -> Non
 @pytest.mark.parametrize("more", [{"tools": [TOOL]}, {"toolChoice": {"mode": "auto"}}])
 async def test_tools_that_were_not_declared_are_refused(revision: str, more: Any) -> None:
     model = Model()
-    assert refused(await questioned(revision, ASK, {**PLAIN, **more}, model))
+    assert refused(await ask_client(revision, ASK, {**PLAIN, **more}, model))
     assert model.asked == []
 
 
@@ -105,14 +105,14 @@ async def test_tools_that_were_not_declared_are_refused(revision: str, more: Any
     ],
 )
 async def test_an_answer_that_is_none_does_not_leave(revision: str, answer: Any) -> None:
-    assert kept_back(await questioned(revision, ASK, PLAIN, Model(answer)))
+    assert kept_back(await ask_client(revision, ASK, PLAIN, Model(answer)))
 
 
 @pytest.mark.requirement("sampling.result-required-fields", "sampling.stop-reason-open")
 @every
 async def test_an_answer_leaves_as_it_is(revision: str) -> None:
     answer = {**SAMPLED, "stopReason": "content_filter"}
-    assert (await questioned(revision, ASK, PLAIN, Model(answer))).answer == answer
+    assert (await ask_client(revision, ASK, PLAIN, Model(answer))).answer == answer
 
 
 @pytest.mark.requirement(
@@ -131,7 +131,7 @@ async def test_an_answer_leaves_as_it_is(revision: str) -> None:
 )
 async def test_a_question_that_is_none_is_refused(revision: str, params: Any) -> None:
     model = Model()
-    assert refused(await questioned(revision, ASK, params, model))
+    assert refused(await ask_client(revision, ASK, params, model))
     assert model.asked == []
 
 
@@ -144,8 +144,8 @@ SOUND = {"type": "audio", "data": "AAEC", "mimeType": "audio/wav"}
 @every
 async def test_sound_is_heard_where_the_revision_has_it(revision: str) -> None:
     params = {**PLAIN, "messages": [{"role": "user", "content": SOUND}]}
-    asked = await questioned(revision, ASK, params, Model())
-    answered = await questioned(revision, ASK, PLAIN, Model({**SAMPLED, "content": SOUND}))
+    asked = await ask_client(revision, ASK, params, Model())
+    answered = await ask_client(revision, ASK, PLAIN, Model({**SAMPLED, "content": SOUND}))
     if revision in holding("sampling.content-types-2024"):
         assert refused(asked)
         assert kept_back(answered)
@@ -161,8 +161,8 @@ SEVERAL = [HI["content"], HI["content"]]
 @without_tools
 async def test_several_blocks_are_refused_where_there_is_one(revision: str) -> None:
     params = {**PLAIN, "messages": [{"role": "user", "content": SEVERAL}]}
-    assert refused(await questioned(revision, ASK, params, Model()))
-    assert kept_back(await questioned(revision, ASK, PLAIN, Model({**SAMPLED, "content": SEVERAL})))
+    assert refused(await ask_client(revision, ASK, params, Model()))
+    assert kept_back(await ask_client(revision, ASK, PLAIN, Model({**SAMPLED, "content": SEVERAL})))
 
 
 @pytest.mark.requirement("sampling.content-types-tools")
@@ -170,9 +170,9 @@ async def test_several_blocks_are_refused_where_there_is_one(revision: str) -> N
 async def test_content_is_one_block_or_several(revision: str) -> None:
     params = {**PLAIN, "messages": [{"role": "user", "content": SEVERAL}, HI]}
     answer = {**SAMPLED, "content": SEVERAL}
-    assert (await questioned(revision, ASK, params, Model(answer))).answer == answer
+    assert (await ask_client(revision, ASK, params, Model(answer))).answer == answer
     link = {"type": "resource_link", "uri": "x:y", "name": "n"}
-    assert kept_back(await questioned(revision, ASK, PLAIN, Model({**SAMPLED, "content": link})))
+    assert kept_back(await ask_client(revision, ASK, PLAIN, Model({**SAMPLED, "content": link})))
 
 
 @pytest.mark.requirement("sampling.tool-use-shape", "sampling.tool-roles")
@@ -191,7 +191,7 @@ async def test_content_is_one_block_or_several(revision: str) -> None:
 async def test_a_use_of_a_tool_has_its_shape_and_its_speaker(
     revision: str, answer: Any, good: bool
 ) -> None:
-    outcome = await questioned(revision, ASK, {**PLAIN, "tools": [TOOL]}, Model(answer), CAN)
+    outcome = await ask_client(revision, ASK, {**PLAIN, "tools": [TOOL]}, Model(answer), CAN)
     assert outcome.answer == answer if good else kept_back(outcome)
 
 
@@ -224,7 +224,7 @@ async def test_a_use_of_a_tool_has_its_shape_and_its_speaker(
 async def test_a_conversation_out_of_balance_is_refused(revision: str, messages: Any) -> None:
     model = Model()
     params = {**PLAIN, "messages": messages, "tools": [TOOL]}
-    assert refused(await questioned(revision, ASK, params, model, CAN))
+    assert refused(await ask_client(revision, ASK, params, model, CAN))
     assert model.asked == []
 
 
@@ -233,8 +233,8 @@ async def test_a_conversation_out_of_balance_is_refused(revision: str, messages:
 @pytest.mark.parametrize("choice", [{}, {"toolChoice": {}}])
 async def test_what_is_left_out_means_what_the_revision_says(revision: str, choice: Any) -> None:
     model = Model()
-    await questioned(revision, ASK, {**PLAIN, "tools": [TOOL], **choice}, model, CAN)
-    await questioned(revision, ASK, PLAIN, model)
+    await ask_client(revision, ASK, {**PLAIN, "tools": [TOOL], **choice}, model, CAN)
+    await ask_client(revision, ASK, PLAIN, model)
     with_choice, without = model.asked
     assert (with_choice.include_context, with_choice.tool_choice.mode) == ("none", "auto")
     assert (without.include_context, without.tool_choice) == ("none", None)
@@ -244,7 +244,7 @@ async def test_what_is_left_out_means_what_the_revision_says(revision: str, choi
 @every
 async def test_a_user_can_refuse(revision: str) -> None:
     refusal = ProtocolError("rejected by the user", code=-1)
-    outcome = await questioned(revision, ASK, PLAIN, Model(refusal))
+    outcome = await ask_client(revision, ASK, PLAIN, Model(refusal))
     assert outcome.refused
     if revision in PER_REQUEST:
         assert outcome.raised is refusal
@@ -258,7 +258,7 @@ async def test_preferences_arrive_with_their_hints_in_order(revision: str) -> No
     asked = Model()
     hints = [{"name": "b"}, {"name": "a"}]
     params = {**PLAIN, "modelPreferences": {"hints": hints, "speedPriority": 1}}
-    await questioned(revision, ASK, params, asked)
+    await ask_client(revision, ASK, params, asked)
     preferences = asked.asked[0].model_preferences
     assert [hint.name for hint in preferences.hints] == ["b", "a"]
     assert preferences.speed_priority == 1

@@ -40,7 +40,7 @@ SOON = Timeouts(opening=3, probe=0.1)
 
 
 class Starts:
-    """What a server noted."""
+    """Process ids and messages that a server's processes recorded in a file."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / "starts"
@@ -53,7 +53,7 @@ class Starts:
 
     @property
     def lines(self) -> list[str]:
-        """All of it."""
+        """All that the processes recorded."""
         return self._path.read_text().split()
 
     @property
@@ -204,8 +204,13 @@ async def test_the_log_names_the_setting_that_spares_a_second_start(
 async def test_endless_silence_names_the_setting_and_shows_stderr(
     starts: Starts,
 ) -> None:
-    talks = "import sys; print('busy', file=sys.stderr, flush=True); sys.stdin.read()"
-    timeouts = Timeouts(opening=3, probe=0.1)  # on a busy machine, Python takes a second to write
+    talks = (
+        "import sys, time\n"
+        "sys.stdin.readline(), sys.stdin.readline()  # the probe and `initialize`\n"
+        "time.sleep(0.2)  # not at once, or the time would be 3 s, rounded\n"
+        "print('busy', file=sys.stderr, flush=True), sys.stdin.read()"
+    )
+    timeouts = Timeouts(opening=3, probe=0.1)
     with anyio.fail_after(20), pytest.raises(RequestTimeoutError) as failed:
         async with connect([sys.executable, "-c", talks], timeouts=timeouts):
             pytest.fail("it is no server")

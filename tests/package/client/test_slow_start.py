@@ -83,7 +83,7 @@ class SlowProcess(Channel):
 Start = Callable[[], SlowProcess]
 
 
-def opened(
+def open_and_restart(
     monkeypatch: pytest.MonkeyPatch, backend: str, starts: Sequence[Start], **options: Any
 ) -> list[float]:
     """Open a session with the first of several processes, end each, and use the next.
@@ -139,7 +139,7 @@ def writing(seconds: float, each: float, **more: Any) -> Start:
 def test_output_on_standard_error_extends_the_opening(
     monkeypatch: pytest.MonkeyPatch, backend: str, revision: str
 ) -> None:
-    times = opened(monkeypatch, backend, [writing(250.0, 50.0)], revision=revision)
+    times = open_and_restart(monkeypatch, backend, [writing(250.0, 50.0)], revision=revision)
     assert times == pytest.approx([250.0])
 
 
@@ -147,11 +147,11 @@ def test_output_on_standard_error_extends_the_opening(
 def test_a_silent_process_is_given_up_after_the_opening_time(
     monkeypatch: pytest.MonkeyPatch, backend: str
 ) -> None:
-    assert opened(monkeypatch, backend, [silent_for(59.0)]) == pytest.approx([59.0])
+    assert open_and_restart(monkeypatch, backend, [silent_for(59.0)]) == pytest.approx([59.0])
     with pytest.raises(RequestTimeoutError, match="no answer within 60 s"):
-        opened(monkeypatch, backend, [silent_for(61.0)])
+        open_and_restart(monkeypatch, backend, [silent_for(61.0)])
     with pytest.raises(RequestTimeoutError, match="no answer within 110 s"):
-        opened(monkeypatch, backend, [lambda: SlowProcess(150.0, (50.0,))])
+        open_and_restart(monkeypatch, backend, [lambda: SlowProcess(150.0, (50.0,))])
 
 
 @backends
@@ -159,7 +159,7 @@ def test_output_without_end_extends_the_opening_up_to_a_limit(
     monkeypatch: pytest.MonkeyPatch, backend: str
 ) -> None:
     with pytest.raises(RequestTimeoutError, match="no answer within 300 s"):
-        opened(monkeypatch, backend, [writing(1000.0, 1.0)])
+        open_and_restart(monkeypatch, backend, [writing(1000.0, 1.0)])
     assert (DEFAULTS.opening, DEFAULTS.longest_opening) == (60.0, 300.0)
 
 
@@ -167,11 +167,11 @@ def test_output_without_end_extends_the_opening_up_to_a_limit(
 def test_a_process_that_reads_and_writes_is_not_started_anew(
     monkeypatch: pytest.MonkeyPatch, backend: str
 ) -> None:
-    assert opened(monkeypatch, backend, [writing(100.0, 20.0, reads=True)]) == pytest.approx(
-        [100.0]
-    )
+    assert open_and_restart(
+        monkeypatch, backend, [writing(100.0, 20.0, reads=True)]
+    ) == pytest.approx([100.0])
     silent = [silent_for(40.0, reads=True), silent_for(2.0)]
-    assert opened(monkeypatch, backend, silent) == pytest.approx([(5.0 + 60.0) / 2 + 2.0])
+    assert open_and_restart(monkeypatch, backend, silent) == pytest.approx([(5.0 + 60.0) / 2 + 2.0])
 
 
 @backends
@@ -180,7 +180,7 @@ def test_a_process_that_is_restarted_may_be_as_slow(
 ) -> None:
     restart = Restart(pauses=(0.0,))
     slow = writing(250.0, 50.0)
-    times = opened(monkeypatch, backend, [slow, slow, silent_for(1.0)], restart=restart)
+    times = open_and_restart(monkeypatch, backend, [slow, slow, silent_for(1.0)], restart=restart)
     assert times == pytest.approx([250.0, 500.0, 501.0])
 
 
@@ -189,7 +189,7 @@ def test_a_call_made_as_the_process_ends_goes_to_the_next_one(
     monkeypatch: pytest.MonkeyPatch, backend: str
 ) -> None:
     restart = Restart(pauses=(0.0,))
-    times = opened(monkeypatch, backend, [silent_for(1.0)] * 3, restart=restart)
+    times = open_and_restart(monkeypatch, backend, [silent_for(1.0)] * 3, restart=restart)
     assert times == pytest.approx([1.0, 2.0, 3.0])
 
 

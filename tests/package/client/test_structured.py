@@ -227,8 +227,8 @@ async def test_null_is_no_value_where_only_objects_may_be_structured(revision: s
 async def test_any_json_may_be_structured(revision: str, value: Any) -> None:
     async with scripted(revision, listing({}), giving(value)) as (client, _):
         await client.list_tools()
-        found = (await client.call_tool("count")).structured_content
-        assert (type(found), found) == (type(value), value)
+        content = (await client.call_tool("count")).structured_content
+        assert (type(content), content) == (type(value), value)
 
 
 @pytest.mark.parametrize("revision", [name for name in VALIDATING if name not in ANY_JSON])

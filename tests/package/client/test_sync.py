@@ -136,7 +136,7 @@ def test_a_client_of_any_revision_has_the_methods_of_all() -> None:
                 (client.discover if pinned else client.ping)()
 
 
-def test_it_has_every_method_of_the_client_with_an_event_loop() -> None:
+def test_it_has_every_method_of_the_asynchronous_client() -> None:
     def methods(cls: type) -> dict[str, Any]:
         return {name: f for name, f in inspect.getmembers(cls) if not name.startswith("_")}
 

@@ -206,7 +206,7 @@ async def test_a_task_that_requires_input_gets_it_from_the_handlers() -> None:
 
 
 @pytest.mark.requirement("tasks.poll-beside-result", revisions=(REVISION,))
-async def test_who_waits_no_more_for_the_result_polls_on() -> None:
+async def test_a_client_that_stops_waiting_for_a_result_polls_on() -> None:
     async with live(Work().server, REVISION, handlers=Slow()) as (client, record):
         handle = await client.call_tool("asks", task=True)
         with anyio.move_on_after(0.3):
@@ -289,12 +289,12 @@ async def test_a_handle_cancels_its_task_by_a_request() -> None:
         handle = await client.call_tool("t", task=True)
         with pytest.raises(MissingCapabilityError, match=r"tasks\.cancel"):
             await handle.cancel()
-        with pytest.raises(LocalProtocolError, match="handlers of the client"):
+        with pytest.raises(LocalProtocolError, match="handlers answer"):
             await handle.answer({})
 
 
 @pytest.mark.requirement("tasks.cancel-not-by-notification", revisions=(REVISION,))
-async def test_who_gives_up_a_call_that_needs_a_task_cancels_it() -> None:
+async def test_giving_up_a_call_that_needs_a_task_cancels_the_task() -> None:
     work = Work()
 
     @work.server.tool(runner=work.tasks.required)

@@ -39,15 +39,15 @@ def anyio_backend(request: pytest.FixtureRequest) -> Any:
     return ASYNCIO
 
 
-def begun(revision: str, role: Role, **how: Any) -> tuple[Any, RequestId]:
-    """An end and the id of a request that it has open, begun at 100."""
+def begin_request(revision: str, role: Role, **how: Any) -> tuple[Any, RequestId]:
+    """An end and the id of a request that it has open since 100."""
     end = end_of(revision, role)
     method = "tools/list" if role == "client" else "roots/list"
     id, _ = end.connection.request(method, now=100.0, **how)
     return end, id
 
 
-def told(end: Any, id: RequestId, now: float) -> float | None:
+def deadline_after(end: Any, id: RequestId, now: float) -> float | None:
     """The deadline after progress came at a moment."""
     params = {"progressToken": id, "progress": now}
     message = {"jsonrpc": "2.0", "method": PROGRESS, "params": params}
@@ -70,7 +70,7 @@ def told(end: Any, id: RequestId, now: float) -> float | None:
 def test_a_request_is_lost_after_its_timeout_and_at_its_limit(
     revision: str, role: Role, how: dict[str, float], deadline: float | None
 ) -> None:
-    end, id = begun(revision, role, **how)
+    end, id = begin_request(revision, role, **how)
     assert end.connection.deadline(id) == end.connection.next_deadline() == deadline
     if deadline is not None:
         assert end.connection.expired(deadline - 0.001) == []
@@ -82,23 +82,23 @@ def test_a_request_is_lost_after_its_timeout_and_at_its_limit(
 
 @pytest.mark.parametrize(("revision", "role"), ASKING)
 def test_progress_starts_the_timeout_anew_but_not_the_limit(revision: str, role: Role) -> None:
-    end, id = begun(revision, role, timeout=10, limit=25, progress=True)
-    assert [told(end, id, now) for now in (105.0, 112.0, 118.0)] == [115.0, 122.0, 125.0]
-    end, id = begun(revision, role, limit=25, progress=True)
-    assert told(end, id, 120.0) == 125.0
-    end, id = begun(revision, role, timeout=10, progress=True)
-    assert told(end, id, 109.0) == 119.0
+    end, id = begin_request(revision, role, timeout=10, limit=25, progress=True)
+    assert [deadline_after(end, id, now) for now in (105.0, 112.0, 118.0)] == [115.0, 122.0, 125.0]
+    end, id = begin_request(revision, role, limit=25, progress=True)
+    assert deadline_after(end, id, 120.0) == 125.0
+    end, id = begin_request(revision, role, timeout=10, progress=True)
+    assert deadline_after(end, id, 109.0) == 119.0
 
 
 @pytest.mark.parametrize(("revision", "role"), ASKING)
 def test_progress_that_nobody_asked_for_moves_no_deadline(revision: str, role: Role) -> None:
-    end, id = begun(revision, role, timeout=10)
-    assert told(end, id, 105.0) == 110.0
+    end, id = begin_request(revision, role, timeout=10)
+    assert deadline_after(end, id, 105.0) == 110.0
 
 
 @pytest.mark.parametrize(("revision", "role"), ASKING)
 def test_the_next_deadline_is_the_earliest_of_all(revision: str, role: Role) -> None:
-    end, id = begun(revision, role, timeout=10)
+    end, id = begin_request(revision, role, timeout=10)
     method = "tools/list" if role == "client" else "roots/list"
     second, _ = end.connection.request(method, timeout=2, now=100.0)
     assert end.connection.next_deadline() == 102.0

@@ -137,8 +137,8 @@ async def test_hints_that_a_tool_leaves_out_have_their_defaults(
     tool = {"name": "t", "inputSchema": {"type": "object"}}
     tools = {"tools": [tool if said is None else {**tool, "annotations": said}]}
     async with scripted(revision, tools) as (client, _):
-        (found,) = await client.list_tools()
-    assert hints_of(found) == meant
+        (listed_tool,) = await client.list_tools()
+    assert hints_of(listed_tool) == meant
 
 
 @every

@@ -267,7 +267,7 @@ async def test_a_type_without_json_form_is_refused_before_the_call(returns: Any)
     assert server.heard == []
 
 
-def test_who_names_no_type_loads_nothing_for_it() -> None:
+def test_a_call_without_a_result_type_imports_nothing_for_types() -> None:
     code = """
 import anyio, sys
 from mcp_protocol import Server, connect

@@ -29,7 +29,7 @@ def pkg(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -
     sys.path.insert(0, str(root))
     yield SimpleNamespace(
         root=importlib.import_module(PACKAGE),
-        client=importlib.import_module(f"{PACKAGE}.client.task_handle"),
+        client=importlib.import_module(f"{PACKAGE}.client.tool_tasks"),
         principal=importlib.import_module(f"{PACKAGE}.runtime.request_context"),
     )
     sys.path.remove(str(root))

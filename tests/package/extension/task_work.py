@@ -8,8 +8,8 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 
-REVISIONS = ("2025-06-18", "2026-07-28")
-SPOKEN = REVISIONS[1:]  # tasks are of the newest revision
+REVISIONS = ("2025-06-18", "2025-11-25", "2026-07-28")
+CORE, SPOKEN = REVISIONS[1], REVISIONS[2:]  # the extension is of the newest revision
 PACKAGE = "tasks_package"
 TASKS = "io.modelcontextprotocol/tasks"
 DECLARED: dict[str, Any] = {"extensions": {TASKS: {}}}
@@ -57,6 +57,15 @@ class Work:
             await ctx.elicit("2", Name, key="name")
             return "never"
 
+        async def repeats_a_key_later(ctx: Any) -> str:
+            first = await ctx.elicit("1", Name, key="name")
+            await tasks.begin(ctx)
+            second = await ctx.elicit("2", Name, key="name")
+            return f"{first.content.name} and {second.content.name}"
+
+        async def may_begin(begins: bool, ctx: Any) -> str:
+            return f"a task: {begins and await tasks.begin(ctx)}"
+
         async def asks_first(ctx: Any) -> str:
             answer = await ctx.elicit("Who?", Name)
             await tasks.begin(ctx)
@@ -65,12 +74,14 @@ class Work:
             return f"Hello, {answer.content.name}"
 
         asking: tuple[Any, ...] = (asks, asks_two, repeats_a_key)
-        for tool in (*asking, asks_first):
+        beginning: tuple[Any, ...] = (asks_first, repeats_a_key_later, may_begin)
+        for tool in (*asking, *beginning):
             tool.__annotations__["ctx"] = pkg.root.Context
         for each in (waits, fails, reports_an_error, *asking):
             self.server.tool(runner=tasks)(each)
         self.server.tool("needs_a_task", runner=tasks.required)(waits)
-        self.server.tool(runner=tasks.on_begin)(asks_first)
+        for each in beginning:
+            self.server.tool(runner=tasks.on_begin)(each)
         self.server.tool("plain")(lambda: "plain")
 
     def client(self, pkg: Any, **options: Any) -> Any:

@@ -40,10 +40,10 @@ def package(
 ) -> Iterator[None]:
     """The package with the extension com.example/paint beside each revision."""
     root = tmp_path_factory.mktemp("packages")
-    found = build_request.named_extensions([str(PAINT)])
+    extensions = build_request.named_extensions([str(PAINT)])
     sources = schema_sources.by_name(REVISIONS)
     chosen = Selection(models=pytestconfig.getoption("--models"))
-    request = BuildRequest(PACKAGE, sources, selection=chosen, extensions=found)
+    request = BuildRequest(PACKAGE, sources, selection=chosen, extensions=extensions)
     output.write(root / PACKAGE, pipeline.build(request, form=dict))
     sys.path.insert(0, str(root))
 

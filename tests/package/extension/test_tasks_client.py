@@ -61,6 +61,7 @@ async def test_client_handlers_answer_each_question_of_a_task_once(
 
 @pytest.mark.requirement(
     "tasks-ext.cancel-request",
+    "tasks-ext.cancel-forget",
     "tasks-ext.no-cancelled-notification",
     revisions=SPOKEN,
 )
@@ -87,6 +88,7 @@ async def test_a_call_that_is_given_up_cancels_its_task(
         if (each["channel"], each["direction"]) == ("client", "sent")
     ]
     assert sent.count("tasks/cancel") == 1
+    assert sent[-1] == "tasks/cancel"  # and no poll after it
     assert "notifications/cancelled" not in sent
 
 
@@ -228,6 +230,71 @@ async def test_a_question_listed_after_its_answer_is_not_asked_again(
     async with pkg.root.connect(server, capabilities=DECLARED, handlers=handlers) as client:
         assert (await client.call_tool("any")).content == []
     assert (handlers.asked, [*map(list, updates)]) == (1, [["k"]])
+
+
+def scripted(pkg: Any, *states: dict[str, Any]) -> tuple[Any, list[tuple[str, float]]]:
+    """A server whose calls have these states in turn, and its requests with their times."""
+    core: Any = importlib.import_module(f"{PACKAGE}.r2026_07_28.server")
+    extension: Any = importlib.import_module(f"{PACKAGE}.r2026_07_28.tasks.server")
+    times = {"createdAt": "2026-01-01T00:00:00Z", "lastUpdatedAt": "2026-01-01T00:00:00Z"}
+    left = [{"taskId": "t", **times, "ttlMs": None, "pollIntervalMs": 1, **each} for each in states]
+    requests: list[tuple[str, float]] = []
+
+    class Scripted(core.ServerHandlers, extension.ServerHandlers):  # type: ignore[misc]  # made here
+        async def call_tool(self, params: Any, ctx: Any) -> Any:
+            requests.append(("tools/call", anyio.current_time()))
+            return msgspec.Raw(msgspec.json.encode({"resultType": "task", **left.pop(0)}))
+
+        async def get_task(self, params: Any, ctx: Any) -> Any:
+            requests.append(("tasks/get", anyio.current_time()))
+            return left.pop(0) if len(left) > 1 else left[0]
+
+        async def cancel_task(self, params: Any, ctx: Any) -> Any:
+            return {}
+
+    return pkg.root.Server("scripted", handlers=[Scripted()]), requests
+
+
+DONE: dict[str, Any] = {"status": "completed", "result": {"content": []}}
+
+
+@pytest.mark.requirement(
+    "tasks-ext.respect-poll-interval", "tasks-ext.ttl-may-change", revisions=SPOKEN
+)
+async def test_the_interval_that_came_last_is_kept_between_polls(pkg: Any) -> None:
+    intervals = [60, 120, 180]
+    states = [{"status": "working", "pollIntervalMs": each} for each in intervals]
+    server, requests = scripted(pkg, *states, DONE)
+    async with pkg.root.connect(server, capabilities=DECLARED) as client:
+        assert (await client.call_tool("any")).content == []
+    times = [time for _, time in requests]
+    for interval, begin, end in zip(intervals, times[:-1], times[1:], strict=True):
+        assert end - begin >= interval / 1000
+
+
+@pytest.mark.requirement("tasks-ext.initial-status", revisions=SPOKEN)
+async def test_a_task_may_have_ended_when_it_is_created(pkg: Any) -> None:
+    server, requests = scripted(pkg, {"status": "completed"}, DONE)
+    async with pkg.root.connect(server, capabilities=DECLARED) as client:
+        assert (await client.call_tool("any")).content == []
+    assert [method for method, _ in requests] == ["tools/call", "tasks/get"]
+
+
+@pytest.mark.requirement("tasks-ext.ttl-client-backstop", revisions=SPOKEN)
+async def test_a_task_that_outlives_its_time_is_waited_for_no_more(pkg: Any) -> None:
+    server, _ = scripted(pkg, *[{"status": "working", "ttlMs": 1}] * 2)
+    async with pkg.root.connect(server, capabilities=DECLARED) as client:
+        with pytest.raises(pkg.root.RequestTimeoutError):
+            await client.call_tool("any")
+
+
+@pytest.mark.requirement("tasks-ext.cancel-cooperative", revisions=SPOKEN)
+async def test_a_task_may_be_completed_though_it_was_cancelled(pkg: Any) -> None:
+    server, _ = scripted(pkg, *[{"status": "working"}] * 2, DONE)
+    async with pkg.root.connect(server, capabilities=DECLARED) as client:
+        task = await client.call_tool("any", task=True)
+        await task.cancel()
+        assert (await task.result()).content == []
 
 
 async def _set_soon(event: anyio.Event) -> None:

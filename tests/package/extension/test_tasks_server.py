@@ -14,6 +14,7 @@ import msgspec
 import pytest
 
 from package.extension.task_work import (
+    CORE,
     DECLARED,
     PACKAGE,
     REVISIONS,
@@ -119,14 +120,47 @@ async def test_without_the_declaration_a_call_is_served_or_refused(
 
 
 @pytest.mark.requirement("tasks-ext.not-under-2025-11-25", revisions=SPOKEN)
-async def test_in_revisions_without_the_extension_calls_make_no_task(
-    pkg: Any,
-) -> None:
+@pytest.mark.parametrize("other", REVISIONS[:-1])
+async def test_in_revisions_without_the_extension_calls_make_no_task(pkg: Any, other: str) -> None:
     work = Work(pkg)
     work.go.set()
-    async with work.client(pkg, revision=REVISIONS[0]) as client:
+    async with work.client(pkg, revision=other) as client:
         assert text_of(await client.call_tool("waits")) == "done"
         assert "extensions" not in client.server_capabilities
+
+
+@pytest.mark.requirement(
+    "tasks-ext.legacy-tasks-still-served", "tasks.create-request", revisions=(CORE, *SPOKEN)
+)
+async def test_one_tool_serves_tasks_of_the_revision_and_the_extension(pkg: Any) -> None:
+    work = Work(pkg)
+    async with work.client(pkg, revision=CORE) as older, work.client(pkg) as newer:
+        tasks = [await client.call_tool("waits", task=True) for client in (older, newer)]
+        given_up = await older.call_tool("waits", task=True)
+        assert (await older.request("tasks/get", {"taskId": given_up.task_id})).status == "working"
+        await given_up.cancel()
+        work.go.set()
+        assert [text_of(await task.result()) for task in tasks] == ["done", "done"]
+        assert (await given_up.refresh()).status == "cancelled"
+
+
+@pytest.mark.requirement("tasks-ext.server-decides", revisions=SPOKEN)
+async def test_a_tool_decides_in_each_call_whether_there_is_a_task(pkg: Any) -> None:
+    async with Work(pkg).client(pkg) as client:
+        for begins in (True, False):
+            call = {"name": "may_begin", "arguments": {"begins": begins}}
+            result = await client.request("tools/call", call)
+            assert result.result_type == ("task" if begins else "complete")
+            result = await client.call_tool("may_begin", {"begins": begins})
+            assert text_of(result) == f"a task: {begins}"
+
+
+@pytest.mark.requirement("tasks-ext.mrtr-keys-separate", revisions=SPOKEN)
+async def test_keys_before_a_task_are_not_those_of_the_task(pkg: Any) -> None:
+    handlers = person(pkg)
+    async with Work(pkg).client(pkg, handlers=handlers) as client:
+        assert text_of(await client.call_tool("repeats_a_key_later")) == "name 1 and name 2"
+        assert handlers.asked == 2
 
 
 @pytest.mark.requirement(
@@ -226,6 +260,7 @@ async def test_a_call_may_ask_in_its_request_and_become_a_task_later(pkg: Any) -
 
 @pytest.mark.requirement(
     "tasks-ext.cancel-ack-empty",
+    "tasks-ext.cancel-terminal-not-error",
     "tasks-ext.get-cancelled",
     "tasks-ext.status-transitions",
     revisions=SPOKEN,
@@ -321,7 +356,7 @@ class Watcher:
     def __init__(self, near: Any, capabilities: dict[str, Any]) -> None:
         self._near = near
         self._meta = {
-            "io.modelcontextprotocol/protocolVersion": REVISIONS[1],
+            "io.modelcontextprotocol/protocolVersion": SPOKEN[0],
             "io.modelcontextprotocol/clientCapabilities": capabilities,
         }
 
@@ -340,6 +375,7 @@ class Watcher:
 
 @pytest.mark.requirement(
     "tasks-ext.ack-task-ids",
+    "tasks-ext.notify",
     "tasks-ext.notify-full-task",
     "tasks-ext.listen-undeclared-error",
     "tasks-ext.auth-each-request",

@@ -18,10 +18,10 @@ WIRE = b"".join(frame_line(message) for message in MESSAGES)
 
 
 def read(reader: LineReader, wire: bytes, size: int) -> list[bytes | TooLong]:
-    found: list[bytes | TooLong] = []
+    lines: list[bytes | TooLong] = []
     for start in range(0, len(wire), size):
-        found += reader.feed(wire[start : start + size])
-    return found
+        lines += reader.feed(wire[start : start + size])
+    return lines
 
 
 @pytest.mark.requirement("stdio.newline-delimited", revisions=EVERY_REVISION)
@@ -54,8 +54,8 @@ def test_a_last_line_without_newline_is_delivered_at_the_end() -> None:
 @pytest.mark.parametrize("size", [1, 3, 7, 100])
 def test_a_line_over_the_limit_is_one_error_and_the_next_is_read(size: int) -> None:
     wire = b"12345\n123456\r\n12345\r\n1234567890123\n1\n"
-    found = read(LineReader(limit=5), wire, size)
-    assert found == [b"12345", TooLong(5), b"12345", TooLong(5), b"1"]
+    lines = read(LineReader(limit=5), wire, size)
+    assert lines == [b"12345", TooLong(5), b"12345", TooLong(5), b"1"]
 
 
 def test_a_line_over_the_limit_is_reported_early_and_not_stored() -> None:
@@ -92,11 +92,11 @@ LINES = st.lists(
 def test_any_lines_survive_any_cuts(lines: list[bytes], cuts: list[int], ends: bytes) -> None:
     wire = b"".join(line + ends for line in lines)
     reader = LineReader(limit=30)
-    found: list[bytes | TooLong] = []
+    read_lines: list[bytes | TooLong] = []
     places = [0, *sorted(min(cut, len(wire)) for cut in cuts), len(wire)]
     for start, stop in pairwise(places):
-        found += reader.feed(wire[start:stop])
-    assert found == lines
+        read_lines += reader.feed(wire[start:stop])
+    assert read_lines == lines
 
 
 @given(wire=st.binary(max_size=300), size=st.integers(1, 300), limit=st.integers(1, 20))

@@ -184,9 +184,9 @@ def test_an_event_of_just_the_limit_passes(cut: Cut) -> None:
 @pytest.mark.parametrize("name", [b"", b"event", b"other"])
 def test_another_line_may_have_the_limit_and_a_name_of_16_bytes(cut: Cut, name: bytes) -> None:
     line, end = (name + b":").ljust(100 + 16, b"x"), b"\ndata: a\n\n"
-    (found,) = decode(line + end, cut, EventDecoder(limit=100))
-    assert isinstance(found, ServerSentEvent)
-    assert found.data == b"a"
+    (event,) = decode(line + end, cut, EventDecoder(limit=100))
+    assert isinstance(event, ServerSentEvent)
+    assert event.data == b"a"
     assert decode(line + b"x" + end, cut, EventDecoder(limit=100)) == [TooLong(100)]
 
 
@@ -215,8 +215,8 @@ def test_an_event_over_the_limit_is_one_error_and_no_end(cut: Cut, event: bytes)
 
 def test_a_line_without_end_does_not_fill_memory() -> None:
     decoder = EventDecoder(limit=100)
-    found = [event for _ in range(1000) for event in decoder.feed(b"x" * 100)]
-    assert found == [TooLong(100)]
+    events = [event for _ in range(1000) for event in decoder.feed(b"x" * 100)]
+    assert events == [TooLong(100)]
     assert decode(b"\n\ndata: b\n\n", decoder=decoder) == [ServerSentEvent(b"b")]
 
 
@@ -271,8 +271,8 @@ def test_an_event_of_many_lines_comes_out_whole(line: bytes) -> None:
 def test_many_tiny_pieces_take_time_linear_in_their_number(line: bytes) -> None:
     decoder = EventDecoder()
     started = time.process_time()
-    found = [event for byte in line + b"\n\n" for event in decoder.feed(bytes([byte]))]
-    assert len(found) <= 1
+    events = [event for byte in line + b"\n\n" for event in decoder.feed(bytes([byte]))]
+    assert len(events) <= 1
     assert time.process_time() - started < 3
 
 
@@ -305,7 +305,7 @@ def test_a_type_of_any_length_takes_little_memory(cut: Cut) -> None:
         (encode_comment("ping"), b": ping\n\n"),
     ],
 )
-def test_the_encoder_writes(encoded: bytes, expected: bytes) -> None:
+def test_the_encoder_writes_the_expected_fields(encoded: bytes, expected: bytes) -> None:
     assert encoded == expected
 
 
@@ -331,10 +331,12 @@ def test_what_is_encoded_is_decoded(
     stream = b"".join(encode_event(raw, type=type, id=id) for raw, type, id in events)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=5)))
     decoder = EventDecoder()
-    found = []
+    decoded_events = []
     for start, end in zip([0, *cuts], [*cuts, len(stream)], strict=True):
-        found += decoder.feed(stream[start:end])
-    assert found == [ServerSentEvent(raw, type or "message", id) for raw, type, id in events]
+        decoded_events += decoder.feed(stream[start:end])
+    assert decoded_events == [
+        ServerSentEvent(raw, type or "message", id) for raw, type, id in events
+    ]
 
 
 @given(st.lists(st.binary(max_size=50)))

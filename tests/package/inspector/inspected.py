@@ -20,7 +20,7 @@ from package.processes import PACKAGE_ROOT
 SECONDS = 20.0
 
 HOSTILE = "<script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">"
-"""What would take a page over that writes it as HTML."""
+"""A text that takes over a page that writes it as HTML."""
 
 SERVER = f"""
     from dataclasses import dataclass
@@ -110,9 +110,9 @@ class Page:
 
     def __init__(self, url: str) -> None:
         self.url = url
-        found = re.fullmatch(r"http://127\.0\.0\.1:(\d+)/\?token=([\w-]{32})", url)
-        assert found is not None, url
-        self.port, self.token = int(found[1]), found[2]
+        match = re.fullmatch(r"http://127\.0\.0\.1:(\d+)/\?token=([\w-]{32})", url)
+        assert match is not None, url
+        self.port, self.token = int(match[1]), match[2]
 
     def ask(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, Any]:
         """Status and body of a request with the token, unless `headers` have another."""
@@ -140,7 +140,7 @@ class Page:
             connection.close()
 
     def act(self, action: str, **members: Any) -> Any:
-        """What an action gives: its result, or its error."""
+        """The result of an action, or its error."""
         status, answer = self.ask("POST", f"/actions/{action}", members)
         assert status == 200, answer
         return answer["result"] if "result" in answer else answer["error"]
@@ -173,10 +173,10 @@ def write_server(folder: Path) -> None:
 
 
 @contextmanager
-def inspected(folder: Path, *words: str) -> Iterator[Page]:
-    """Inspect the server of a folder; in the end the process ends by itself."""
+def inspected(folder: Path, *words: str, target: str = "demo:server") -> Iterator[Page]:
+    """Inspect the server of a folder, or another one; in the end the process ends by itself."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "mcp_protocol", "inspect", "demo:server", "--web", *words],
+        [sys.executable, "-m", "mcp_protocol", "inspect", target, "--web", *words],
         cwd=folder,
         env=os.environ | {"PYTHONPATH": str(PACKAGE_ROOT)},
         stderr=subprocess.PIPE,

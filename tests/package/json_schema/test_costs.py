@@ -53,7 +53,7 @@ def anyio_backend() -> str:
 
 
 def says(schema: Any, value: Any) -> str | None:
-    """What is wrong with a value, or with the schema."""
+    """The error of a value, or of the schema; `None` if the value is valid."""
     try:
         return validator(schema, "testing")(value)
     except ValueError as error:
@@ -140,11 +140,11 @@ def chain(keyword: str) -> dict[str, Any]:
     ],
 )
 def test_every_keyword_is_judged_in_bounded_time(schema: Any, value: Any, said: str | None) -> None:
-    found = says(schema, value)
+    error = says(schema, value)
     if said is None:
-        assert found is None
+        assert error is None
     else:
-        assert any(part in str(found) for part in said.split("|")), found
+        assert any(part in str(error) for part in said.split("|")), error
 
 
 @pytest.mark.parametrize(
@@ -197,8 +197,8 @@ def test_multiples_of_numbers_beyond_a_bound_are_not_judged() -> None:
 def test_what_a_reference_leads_to_need_not_be_a_schema(dialect: str, junk: Any) -> None:
     schema = {"$schema": dialect, "properties": {"a": {"$ref": "#/default"}}, "default": junk}
     for value in ({"a": 1}, {"a": "x"}, {"a": {"b": 1}}, {"a": [1]}):
-        found = says(schema, value)
-        assert found is None or "\n" not in found
+        error = says(schema, value)
+        assert error is None or "\n" not in error
 
 
 @pytest.mark.parametrize("schema", [{"$id": 5}, {"$id": "http://[x"}, {"$schema": 5}], ids=str)
@@ -245,10 +245,10 @@ def test_a_schema_has_a_size() -> None:
     ids=["text", "list", "const", "enum", "name", "names", "number", "required", "not", "escapes"],
 )
 def test_what_is_said_of_a_value_is_short_and_on_one_line(schema: Any, value: Any) -> None:
-    found = says(schema, value)
-    assert found is not None
-    assert len(found) < 1000
-    assert found.isprintable()
+    error = says(schema, value)
+    assert error is not None
+    assert len(error) < 1000
+    assert error.isprintable()
 
 
 SCALARS = st.one_of(

@@ -73,11 +73,11 @@ FOUND = [
 ]
 
 
-@pytest.mark.parametrize(("pattern", "text", "found"), FOUND)
+@pytest.mark.parametrize(("pattern", "text", "expected"), FOUND)
 def test_a_pattern_means_what_ecma_262_says(
-    pattern: str, text: str, found: bool, engine: str
+    pattern: str, text: str, expected: bool, engine: str
 ) -> None:
-    assert search(pattern, text) is found
+    assert search(pattern, text) is expected
 
 
 SLOW = [
@@ -94,12 +94,12 @@ SLOW = [
 ]
 
 
-@pytest.mark.parametrize(("pattern", "text", "found"), SLOW)
+@pytest.mark.parametrize(("pattern", "text", "expected"), SLOW)
 def test_a_slow_pattern_is_searched_by_re2_in_linear_time(
-    pattern: str, text: str, found: bool
+    pattern: str, text: str, expected: bool
 ) -> None:
     pytest.importorskip("re2")
-    assert search(pattern, text) is found
+    assert search(pattern, text) is expected
 
 
 @pytest.mark.parametrize(("pattern", "text"), [(pattern, text) for pattern, text, _ in SLOW])
@@ -118,11 +118,11 @@ SEPARATED = [
 ]
 
 
-@pytest.mark.parametrize(("pattern", "text", "found"), SEPARATED)
+@pytest.mark.parametrize(("pattern", "text", "expected"), SEPARATED)
 def test_words_with_a_separator_need_no_re2(
-    pattern: str, text: str, found: bool, without_re2: None
+    pattern: str, text: str, expected: bool, without_re2: None
 ) -> None:
-    assert search(pattern, text) is found
+    assert search(pattern, text) is expected
 
 
 @pytest.mark.parametrize("pattern", ["^(-[a-z-]+)*$", "^(-[a-z]+[a-z]+)*$", "^([^x]+-)*$"])

@@ -46,7 +46,7 @@ def of(**properties: Any) -> dict[str, Any]:
 
 
 async def complaint(end: Role, revision: str, schema: Any, value: Any) -> str | None:
-    """What an end says against a value, having shown or seen the schema as it is."""
+    """The error of an end for a value, having shown or seen the schema unchanged."""
     judge = server_says if end == "server" else client_says
     return await judge(revision, schema, value)
 
@@ -273,7 +273,7 @@ async def test_a_schema_that_asks_for_too_much_is_given_up(revision: str, schema
 
 
 def validator_says(schema: Any, value: Any) -> str:
-    """What is wrong with a schema, or with the value."""
+    """The error of a schema, or of the value; `"None"` if the value is valid."""
     try:
         return str(validator(schema, "testing")(value))
     except ValueError as error:

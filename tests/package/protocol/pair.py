@@ -86,9 +86,9 @@ class Pair:
             self.deliver(sender, send)
 
     def told(self, role: Role, kind: type[Kind]) -> list[Kind]:
-        """What the application of an end was told, of one kind of event."""
+        """Events of one kind that the application of an end received."""
         return [event for event in self.events[role] if isinstance(event, kind)]
 
     def sent(self, sender: Role) -> list[dict[str, Any]]:
-        """What an end has sent."""
+        """Messages that an end has sent."""
         return [message for role, message in self.wire if role == sender]

@@ -112,11 +112,11 @@ def test_a_client_declares_what_the_revision_has_and_no_more(revision: str, hand
         "capabilities.client-set-2026": set(EVERYTHING) - {"tasks", "future"},
     }
     (known,) = (known for id, known in sets.items() if revision in holding(id))
-    found = client_declares(revision, handlers, EVERYTHING)
-    assert set(found) == known | {"extensions"}  # declared in each revision
+    capabilities = client_declares(revision, handlers, EVERYTHING)
+    assert set(capabilities) == known | {"extensions"}  # declared in each revision
     expected = {} if revision in holding("capabilities.client-set-2026") else {"listChanged": True}
-    assert found["roots"] == expected
-    assert found["experimental"] == {"x": {"y": 1}}
+    assert capabilities["roots"] == expected
+    assert capabilities["experimental"] == {"x": {"y": 1}}
 
 
 @pytest.mark.requirement("capabilities.client-set-2024", "capabilities.client-set-2025-06")
@@ -124,11 +124,11 @@ def test_a_client_declares_what_the_revision_has_and_no_more(revision: str, hand
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_a_client_declares_what_it_has_handlers_for(revision: str) -> None:
     assert client_declares(revision, None, {}) == {}
-    found = client_declares(revision, Willing(), {})
+    capabilities = client_declares(revision, Willing(), {})
     rows = {**REVISIONS[revision].server_requests, **REVISIONS[revision].input_requests}
-    assert all(declared(found, row.capability) for row in rows.values())
-    assert ("elicitation" in found) is ("elicitation/create" in rows)
-    assert set(found) == {row.capability[0] for row in rows.values() if row.capability}
+    assert all(declared(capabilities, row.capability) for row in rows.values())
+    assert ("elicitation" in capabilities) is ("elicitation/create" in rows)
+    assert set(capabilities) == {row.capability[0] for row in rows.values() if row.capability}
 
 
 @pytest.mark.requirement("capabilities.server-set-2024", "capabilities.server-set-2025")
@@ -153,9 +153,9 @@ def test_a_server_declares_what_the_revision_has_and_no_more(revision: str) -> N
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_tasks_are_declared_only_where_wanted_and_known(revision: str) -> None:
     tasks: dict[str, Any] = {"tasks": {"list": {}, "requests": {"tools": {"call": {}}}}}
-    found = server_declares(revision, Server("bare", logging=False, capabilities=tasks))
+    capabilities = server_declares(revision, Server("bare", logging=False, capabilities=tasks))
     known = "tasks/list" in REVISIONS[revision].client_requests
-    assert found == (tasks if known else {})
+    assert capabilities == (tasks if known else {})
 
 
 @pytest.mark.requirement("capabilities.server-set-2024")
@@ -173,14 +173,14 @@ def test_completion_needs_no_capability_where_there_is_none(revision: str) -> No
 @pytest.mark.parametrize("revision", REVISIONS)
 async def test_what_a_server_advertises_it_answers_and_nothing_else(revision: str) -> None:
     for server in (full_server(), Server("bare", logging=False)):
-        found = server_declares(revision, server)
+        capabilities = server_declares(revision, server)
         async with speaking_to(server, revision) as end:
             for capability, method in LISTS.items():
                 answer = await end.ask(method)
                 refused = answer.get("error", {}).get("code") == -32601
-                assert refused is (capability not in found)
+                assert refused is (capability not in capabilities)
             answer = await end.ask("completion/complete", PARAMS["completion/complete"])
-            assert ("result" in answer) is ("tools" in found)
+            assert ("result" in answer) is ("tools" in capabilities)
 
 
 @pytest.mark.requirement("capabilities.presence-is-support", revisions=EVERY_REVISION)

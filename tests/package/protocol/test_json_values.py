@@ -199,7 +199,7 @@ async def test_a_notification_that_json_has_not_is_refused(
 
 
 async def failure_of(call: Call) -> Exception | None:
-    """What a call raises."""
+    """The exception that a call raises; `None` if it returns."""
     try:
         await call()
     except Exception as error:

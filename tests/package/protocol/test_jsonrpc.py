@@ -18,7 +18,7 @@ from mcp_protocol.errors import (
 from mcp_protocol.facts import Method, Role, other
 from mcp_protocol.protocol.receiver import RequestFailed, RequestReceived, ResponseReceived
 from mcp_protocol.revisions import REVISIONS
-from package.ends import answered, answering, ask, asking, end_of
+from package.ends import answer_request, answering, ask, asking, end_of
 from package.protocol.pair import Pair
 from package.rules import holding
 from package.samples import PARAMS, RESULTS
@@ -60,9 +60,9 @@ def test_all_messages_are_requests_notifications_or_responses(revision: str) -> 
     pair.answer("server", ProtocolError("no", data=None))
     pair.notify("server", "notifications/tools/list_changed")
     pair.deliver("client", pair.client.cancel(pair.ask("client", "tools/list")))
-    found = {frozenset(message) - {"params"} for _, message in pair.wire}
-    assert found <= shapes
-    assert len(found) >= 3
+    members = {frozenset(message) - {"params"} for _, message in pair.wire}
+    assert members <= shapes
+    assert len(members) >= 3
     assert {message["jsonrpc"] for _, message in pair.wire} == {"2.0"}
 
 
@@ -87,7 +87,7 @@ def test_a_malformed_request_is_refused_under_its_id(
 def test_any_string_or_integer_is_an_id_and_comes_back_as_it_was(
     revision: str, role: Role, id: Any
 ) -> None:
-    answer = answered(end_of(revision, role), id)
+    answer = answer_request(end_of(revision, role), id)
     assert answer["id"] == id
     assert type(answer["id"]) is type(id)
 
@@ -133,7 +133,7 @@ def test_open_requests_have_different_ids(revision: str) -> None:
 @pytest.mark.parametrize("revision", holding("jsonrpc.request-id-unique-in-flight"))
 def test_an_id_may_come_again_once_its_request_was_answered(revision: str) -> None:
     server = ServerEnd(revision)
-    assert answered(server, 4) == answered(server, 4)
+    assert answer_request(server, 4) == answer_request(server, 4)
 
 
 @pytest.mark.parametrize("revision", holding("jsonrpc.request-id-type"))

@@ -85,7 +85,7 @@ def test_what_is_no_json_is_answered_and_the_next_message_served(
 @pytest.mark.requirement("jsonrpc.code-parse-error")
 @pytest.mark.parametrize("revision", holding("jsonrpc.code-parse-error"))
 def test_json_nested_beyond_all_reason_is_answered_like_no_json(revision: str) -> None:
-    depth = 200_000
+    depth = 500_000  # Python 3.14 reads what its stack holds
     (answer,) = ServerEnd(revision).say(b'{"params":' + b"[" * depth + b"]" * depth + b"}")
     assert answer["error"]["code"] == -32700
 

@@ -72,8 +72,8 @@ async def test_a_bad_item_is_left_out_and_the_others_keep_their_order(
     ask, member, good, bad = LISTS[method]
     items = [{"name": name, **(bad if name == "bad" else good)} for name in ("z", "bad", "a", "m")]
     async with scripted(revision, {member: items}) as (client, _):
-        found = await getattr(client, ask)()
-    assert [item.name for item in found] == ["z", "a", "m"]
+        result = await getattr(client, ask)()
+    assert [item.name for item in result] == ["z", "a", "m"]
     [warning] = warnings_of(caplog)
     assert warning.startswith(f"{method}: {member}[1] 'bad' is left out: ")
 

@@ -1,4 +1,4 @@
-"""What peers in the wild do beyond the specification: tolerated, and never done by us."""
+"""Deviations of peers in the wild from the specification: tolerated, and never sent by us."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from package.wire import (
     encoded,
     initialize,
     request,
-    sent,
+    sent_messages,
 )
 
 CODES_WITHOUT_MEANING = [-32000, -32001, -32002, -32003, -32042, -32601, -32603, -32800]
@@ -347,7 +347,7 @@ def test_a_client_skips_noise_without_a_word(revision: str, noise: bytes) -> Non
     client = ClientEnd(revision)
     for connection in (fresh, client.connection):
         events = connection.receive(noise)
-        assert sent(events) == []
+        assert sent_messages(events) == []
         assert all(isinstance(event, Ignored) for event in events)
     assert still_works(client)
 

@@ -44,7 +44,9 @@ def level_key(revision: str) -> str:
     return key
 
 
-def asked(revision: str, capabilities: Any = EVERY_SERVER_CAPABILITY, **meta: Any) -> ServerEnd:
+def serving_request(
+    revision: str, capabilities: Any = EVERY_SERVER_CAPABILITY, **meta: Any
+) -> ServerEnd:
     """A server that serves the request "x", whose sender wants all log messages there are."""
     server = ServerEnd(revision, capabilities)
     key = facts(revision).meta.log_level
@@ -63,8 +65,8 @@ def levels_sent(server: ServerEnd, id: str = "x") -> list[str]:
 )
 @every
 def test_a_server_without_the_capability_sends_no_log_message(revision: str) -> None:
-    assert levels_sent(asked(revision)) == list(LOG_LEVELS)
-    silent = asked(revision, SILENT)
+    assert levels_sent(serving_request(revision)) == list(LOG_LEVELS)
+    silent = serving_request(revision, SILENT)
     assert levels_sent(silent) == []
     assert silent.connection.log(None, "emergency", "text") is None
 
@@ -86,7 +88,7 @@ async def test_a_server_that_logs_says_so(revision: str) -> None:
 def test_a_log_message_has_level_and_data_and_any_logger(
     revision: str, data: Any, logger: str | None
 ) -> None:
-    message = asked(revision).connection.log("x", "notice", data, logger)
+    message = serving_request(revision).connection.log("x", "notice", data, logger)
     assert message is not None
     named = {} if logger is None else {"logger": logger}
     assert json.loads(message.data) == {
@@ -101,14 +103,14 @@ def test_a_log_message_has_level_and_data_and_any_logger(
 @pytest.mark.parametrize("level", ["WARN", "warn", "fatal", "", "Error"])
 def test_a_level_that_is_none_is_refused(revision: str, level: str) -> None:
     with pytest.raises(LocalProtocolError, match="log level: expected one of debug"):
-        asked(revision).connection.log("x", level, "text")
+        serving_request(revision).connection.log("x", level, "text")
 
 
 @pytest.mark.requirement("logging.set-level-request", "logging.set-level-threshold")
 @by_session
 @pytest.mark.parametrize("level", LOG_LEVELS)
 def test_from_the_level_that_was_set_upwards_all_are_sent(revision: str, level: str) -> None:
-    server = asked(revision)
+    server = serving_request(revision)
     (answer,) = server.ask("logging/setLevel", {"level": "emergency"}, id="e")
     assert answer == {"jsonrpc": "2.0", "id": "e", "result": {}}
     assert levels_sent(server) == ["emergency"]
@@ -119,7 +121,7 @@ def test_from_the_level_that_was_set_upwards_all_are_sent(revision: str, level: 
 @pytest.mark.requirement("logging.default-without-set-level")
 @by_session
 def test_before_a_level_is_set_all_are_sent(revision: str) -> None:
-    server = asked(revision)
+    server = serving_request(revision)
     assert levels_sent(server) == list(LOG_LEVELS)
     assert server.connection.log(None, "debug", "of no request") is not None
 
@@ -128,7 +130,7 @@ def test_before_a_level_is_set_all_are_sent(revision: str) -> None:
 @by_session
 @pytest.mark.parametrize("level", ["verbose", "WARN", 3, None])
 def test_a_level_that_can_not_be_set_leaves_the_former(revision: str, level: Any) -> None:
-    server = asked(revision)
+    server = serving_request(revision)
     server.ask("logging/setLevel", {"level": "error"}, id="e")
     (answer,) = server.ask("logging/setLevel", {"level": level}, id="l")
     assert answer["error"]["code"] == -32602
@@ -158,7 +160,7 @@ def test_where_each_request_asks_for_itself_no_level_can_be_set(revision: str) -
 @modern
 @pytest.mark.parametrize("level", LOG_LEVELS)
 def test_a_request_gets_messages_of_the_level_it_asks_for(revision: str, level: str) -> None:
-    server = asked(revision, **{level_key(revision): level})
+    server = serving_request(revision, **{level_key(revision): level})
     server.ask("tools/call", PARAMS["tools/call"], id="y")
     assert levels_sent(server) == list(LOG_LEVELS[LOG_LEVELS.index(level) :])
     assert levels_sent(server, "y") == []
@@ -171,7 +173,7 @@ def test_a_request_gets_messages_of_the_level_it_asks_for(revision: str, level: 
 )
 @modern
 def test_no_message_is_sent_beside_a_request_that_asks_for_it(revision: str) -> None:
-    server = asked(revision)
+    server = serving_request(revision)
     meta = {level_key(revision): "debug", "progressToken": "t"}
     server.ask("subscriptions/listen", PARAMS["subscriptions/listen"], id="s", meta=meta)
     params = {"level": "emergency", "data": "text"}
@@ -187,7 +189,7 @@ def test_no_message_is_sent_beside_a_request_that_asks_for_it(revision: str) -> 
 @pytest.mark.requirement("logging.per-request-level")
 @every
 def test_a_request_that_is_over_gets_no_messages(revision: str) -> None:
-    server = asked(revision)
+    server = serving_request(revision)
     server.connection.fail("x", LocalProtocolError("over"))
     assert levels_sent(server) == []
 

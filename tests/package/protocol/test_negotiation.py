@@ -20,7 +20,7 @@ from mcp_protocol.protocol.lifecycle import Description
 from mcp_protocol.protocol.receiver import Event, Ignored, Opened, OpenFailed, Send
 from mcp_protocol.revisions import REVISIONS
 from package.rules import holding, with_another
-from package.wire import ALL, HANDSHAKE, PER_REQUEST, described, encoded, meta_of, sent
+from package.wire import ALL, HANDSHAKE, PER_REQUEST, described, encoded, meta_of, sent_messages
 from requirements import EVERY_REVISION
 
 NEWEST, OLDEST = HANDSHAKE[-1], HANDSHAKE[0]
@@ -41,7 +41,7 @@ class Newcomer:
 
     @property
     def methods(self) -> list[str]:
-        """What it sent so far."""
+        """Methods of the messages sent so far."""
         return [message["method"] for message in self.sent]
 
     def hear(self, **answer: Any) -> None:
@@ -67,10 +67,10 @@ class Newcomer:
 
     def _take(self, events: list[Event]) -> None:
         self.events += [event for event in events if not isinstance(event, Send)]
-        self.sent += sent(events)
+        self.sent += sent_messages(events)
 
 
-def initialized(revision: str, **changed: Any) -> dict[str, Any]:
+def initialize_result(revision: str, **changed: Any) -> dict[str, Any]:
     """A result of initialize, with members changed, or taken out by `...`."""
     result = {"protocolVersion": revision, "capabilities": {}, "serverInfo": INFO, **changed}
     return {name: value for name, value in result.items() if value is not ...}
@@ -109,7 +109,7 @@ def test_a_handshake_begins_with_initialize(revision: str) -> None:
 @pytest.mark.parametrize("revision", holding("lifecycle.initialized-notification"))
 def test_the_client_confirms_a_handshake_before_anything_else(revision: str) -> None:
     client = Newcomer(REVISIONS.only(revision))
-    client.hear(result=initialized(revision))
+    client.hear(result=initialize_result(revision))
     assert client.methods == ["initialize", "notifications/initialized"]
     assert "id" not in client.sent[1]
     assert client.agreed() == revision
@@ -121,13 +121,13 @@ def test_the_client_confirms_a_handshake_before_anything_else(revision: str) -> 
     ("answer", "kind"),
     [
         ({"error": error(-32603)}, RemoteError),
-        ({"result": initialized(NEWEST, protocolVersion=...)}, RemoteProtocolError),
-        ({"result": initialized(NEWEST, serverInfo=...)}, RemoteProtocolError),
-        ({"result": initialized(NEWEST, capabilities=...)}, RemoteProtocolError),
-        ({"result": initialized(NEWEST, serverInfo={"name": "x"})}, RemoteProtocolError),
-        ({"result": initialized(NEWEST, protocolVersion=20251125)}, RemoteProtocolError),
-        ({"result": initialized(NEWEST + " ")}, RevisionError),
-        ({"result": initialized("2025-6-18")}, RevisionError),
+        ({"result": initialize_result(NEWEST, protocolVersion=...)}, RemoteProtocolError),
+        ({"result": initialize_result(NEWEST, serverInfo=...)}, RemoteProtocolError),
+        ({"result": initialize_result(NEWEST, capabilities=...)}, RemoteProtocolError),
+        ({"result": initialize_result(NEWEST, serverInfo={"name": "x"})}, RemoteProtocolError),
+        ({"result": initialize_result(NEWEST, protocolVersion=20251125)}, RemoteProtocolError),
+        ({"result": initialize_result(NEWEST + " ")}, RevisionError),
+        ({"result": initialize_result("2025-6-18")}, RevisionError),
         ({"result": None}, RemoteProtocolError),
         ({}, RemoteProtocolError),
     ],
@@ -146,7 +146,7 @@ def test_a_handshake_that_fails_is_not_confirmed(
 def test_a_revision_that_the_client_lacks_ends_the_opening(revision: str) -> None:
     for chosen in ("2099-01-01", *(name for name in ALL if name != revision)):
         client = Newcomer(REVISIONS.only(revision))
-        client.hear(result=initialized(chosen))
+        client.hear(result=initialize_result(chosen))
         refusal = client.refused()
         assert isinstance(refusal, RevisionError)
         assert chosen in str(refusal)
@@ -159,7 +159,7 @@ def test_a_revision_that_the_client_lacks_ends_the_opening(revision: str) -> Non
 def test_a_handshake_cannot_end_in_a_revision_without_one(chosen: str) -> None:
     client = Newcomer()
     client.hear(error=error(-32601))
-    client.hear(result=initialized(chosen))
+    client.hear(result=initialize_result(chosen))
     assert isinstance(client.refused(), RevisionError)
     assert client.methods == ["server/discover", "initialize"]
 
@@ -169,10 +169,10 @@ def test_a_handshake_cannot_end_in_a_revision_without_one(chosen: str) -> None:
 @pytest.mark.parametrize("chosen", holding("seed-compat.fixed-server-version"))
 def test_the_client_goes_on_with_any_revision_it_speaks(chosen: str) -> None:
     client = Newcomer(LEGACY)
-    client.hear(result=initialized(chosen))
+    client.hear(result=initialize_result(chosen))
     assert client.agreed() == client.connection.revision.name == chosen
     batched = client.connection.receive(encoded([{"jsonrpc": "2.0", "id": 1, "method": "ping"}]))
-    assert bool(sent(batched)) is REVISIONS[chosen].batching
+    assert bool(sent_messages(batched)) is REVISIONS[chosen].batching
 
 
 @pytest.mark.requirement("seed-compat.version-refused-by-error", revisions=EVERY_REVISION)
@@ -181,7 +181,7 @@ def test_a_client_retries_with_a_revision_that_a_refusal_names(code: int) -> Non
     client = Newcomer(LEGACY)
     client.hear(error=error(code, {"supported": ["1999-01-01", OLDEST], "requested": NEWEST}))
     assert [m["params"]["protocolVersion"] for m in client.sent] == [NEWEST, OLDEST]
-    client.hear(result=initialized(OLDEST))
+    client.hear(result=initialize_result(OLDEST))
     assert client.agreed() == OLDEST
 
 
@@ -233,7 +233,7 @@ def test_a_discovery_result_settles_it_without_a_handshake(
         {"error": "no"},
         {"result": {}},
         {"result": None},
-        {"result": initialized(NEWEST)},
+        {"result": initialize_result(NEWEST)},
         {},
     ],
     ids=str,
@@ -243,7 +243,7 @@ def test_any_answer_of_an_older_server_leads_to_initialize(answer: Mapping[str, 
     client.hear(**answer)
     assert client.methods == ["server/discover", "initialize"]
     assert client.sent[1]["params"]["protocolVersion"] == NEWEST
-    client.hear(result=initialized(OLDEST))
+    client.hear(result=initialize_result(OLDEST))
     assert client.agreed() == OLDEST
 
 
@@ -258,7 +258,7 @@ def test_silence_leads_to_initialize_despite_a_late_refusal() -> None:
     late = {"jsonrpc": "2.0", "id": client.sent[0]["id"], "error": error(-32601)}
     (ignored,) = client.connection.receive(encoded(late))
     assert isinstance(ignored, Ignored)
-    client.hear(result=initialized(NEWEST))
+    client.hear(result=initialize_result(NEWEST))
     assert client.agreed() == NEWEST
     client.wait_in_vain()
     assert client.methods[2:] == ["notifications/initialized"]
@@ -334,9 +334,9 @@ def test_a_client_answers_pings_while_it_opens() -> None:
     client = Newcomer()
     ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
     pong = {"jsonrpc": "2.0", "id": 1, "result": {}}
-    assert sent(client.connection.receive(encoded(ping))) == [pong]
+    assert sent_messages(client.connection.receive(encoded(ping))) == [pong]
     client.hear(error=error(-32601))
-    assert sent(client.connection.receive(encoded(ping))) == [pong]
+    assert sent_messages(client.connection.receive(encoded(ping))) == [pong]
 
 
 @pytest.mark.requirement("lifecycle.implementation-title", "lifecycle.implementation-full")
@@ -374,7 +374,7 @@ def test_a_probe_may_be_to_blame_until_the_server_has_answered() -> None:
     gone.connection.closed()
     offered.append(gone.connection.without_probe)
     assert [list(each or ()) for each in offered] == [list(LEGACY)] * 4
-    agreed.hear(result=initialized(NEWEST))
+    agreed.hear(result=initialize_result(NEWEST))
     refused.hear(error=error(-32022, {"supported": ["2099-01-01"]}))
     assert agreed.connection.without_probe is refused.connection.without_probe is None
 

@@ -16,7 +16,7 @@ from mcp_protocol.protocol.server_connection import ServerConnection
 from mcp_protocol.revisions import REVISIONS
 from mcp_protocol.runtime.peer import Peer
 from mcp_protocol.runtime.request_context import RequestContext
-from package.ends import answered, asking, both, end_of
+from package.ends import answer_request, asking, both, end_of
 from package.rules import holding
 from package.samples import EVERY_SERVER_CAPABILITY, PARAMS
 from package.wire import ClientEnd, ServerEnd, described, speaking_to
@@ -57,7 +57,7 @@ def test_nothing_that_looks_like_a_notification_is_answered(
     end = end_of(revision, role)
     assert end.say({"jsonrpc": "2.0", **message}) == []
     if role == "server":
-        assert answered(end, 3)["id"] == 3
+        assert answer_request(end, 3)["id"] == 3
 
 
 @pytest.mark.requirement("jsonrpc.notification-no-response")

@@ -1,4 +1,4 @@
-"""What a transport is told of a message to send, held against the message's JSON."""
+"""Attributes of outgoing messages that transports read, compared with the message's JSON."""
 
 from __future__ import annotations
 

@@ -256,14 +256,14 @@ async def test_the_callback_gets_all_reports_in_order_before_results(
 
 @every
 async def test_the_callback_runs_in_the_waiting_task_and_may_call(revision: str) -> None:
-    found: list[Any] = []
+    runs: list[Any] = []
 
     async def look(*news: Any) -> None:
-        found.append((anyio.get_current_task().id, text_of(await client.call_tool("silent"))))
+        runs.append((anyio.get_current_task().id, text_of(await client.call_tool("silent"))))
 
     async with live(counter(), revision) as (client, _):
         await client.call_tool("count", {"to": 2}, on_progress=look)
-    assert found == [(anyio.get_current_task().id, "done")] * 2
+    assert runs == [(anyio.get_current_task().id, "done")] * 2
 
 
 @every

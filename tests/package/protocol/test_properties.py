@@ -1,4 +1,4 @@
-"""What holds whatever happens: ids, calls that settle once, and JSON that survives the types."""
+"""Invariants: unique ids, calls that settle once, and JSON that survives the types."""
 
 from __future__ import annotations
 
@@ -196,16 +196,16 @@ def test_a_thousand_calls_aborted_at_any_moment_each_settle_once(
             assert client._peer.connection.open_requests == 0
 
     anyio.run(main, backend=backend)
-    assert {n: len(found) for n, found in outcomes.items()} == dict.fromkeys(outcomes, 1)
+    assert {n: len(endings) for n, endings in outcomes.items()} == dict.fromkeys(outcomes, 1)
 
 
 def models(revision: str) -> dict[str, Any]:
     """The types of a revision that carry the name of a definition of its schema."""
     module = importlib.import_module(f"mcp_protocol.r{revision.replace('-', '_')}.models")
-    found = {name: getattr(module, name, None) for name in described(revision).definitions}
+    types = {name: getattr(module, name, None) for name in described(revision).definitions}
     return {
         name: kind
-        for name, kind in found.items()
+        for name, kind in types.items()
         if isinstance(kind, type) and issubclass(kind, (*_wire.STRUCTS, Untagged))
     }
 

@@ -1,4 +1,4 @@
-"""Which revision a server speaks with whom: agreed once by handshake, or named by each request."""
+"""The revision of a server's session: agreed once by handshake, or named by each request."""
 
 from __future__ import annotations
 

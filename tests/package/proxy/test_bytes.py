@@ -131,6 +131,14 @@ async def test_a_result_of_the_same_revision_passes_byte_for_byte(
 
 
 @every
+async def test_a_cursor_that_states_nothing_is_not_passed_on(revision: str) -> None:
+    server = Scripted("result", result_of("tools/list", revision))
+    async with speaking_to(Server.proxy(server, revision=revision), revision) as client:
+        assert b"result" in await line_of(client, "tools/list", {"cursor": None})
+    assert "cursor" not in (server.params or {})
+
+
+@every
 @pytest.mark.parametrize("method", ["tools/call", "prompts/get"])
 async def test_the_members_of_a_result_pass_a_mounted_proxy(method: str, revision: str) -> None:
     result = result_of(method, revision)

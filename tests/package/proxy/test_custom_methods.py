@@ -12,8 +12,9 @@ import pytest
 from mcp_protocol import Context, Server
 from mcp_protocol.channel import Channel, OutgoingMessage
 from mcp_protocol.errors import EndOfChannel
+from package.asgi_client import asgi, fields_of
 from package.proxy.test_proxy import NEWEST, SESSION, across
-from package.wire import HANDSHAKE, speaking_to
+from package.wire import HANDSHAKE, meta_of, speaking_to
 
 pytestmark = pytest.mark.anyio
 
@@ -157,3 +158,19 @@ async def test_a_custom_notification_of_a_client_reaches_the_server(near: str) -
         with anyio.fail_after(10):
             await behind.has_heard.wait()
         assert behind.heard[-1]["params"] == params
+
+
+@pytest.mark.parametrize("near", [SESSION, NEWEST])
+async def test_a_custom_notification_over_http_reaches_the_server(near: str) -> None:
+    behind = Raw()
+    params: dict[str, Any] = {"name": "Ann"}
+    if near == NEWEST:
+        params["_meta"] = meta_of(near)
+    message = {"jsonrpc": "2.0", "method": "com.example/hi", "params": params}
+    async with asgi(Server.proxy(behind, revision=SESSION)) as http:
+        if near == SESSION:
+            await http.initialize(near)
+        assert (await http.post(message, **fields_of(near, message))).status == 202
+        with anyio.fail_after(10):
+            await behind.has_heard.wait()
+    assert behind.heard[-1]["params"]["name"] == "Ann"

@@ -35,7 +35,7 @@ across = pytest.mark.parametrize(("near", "far"), PAIRS)
 
 @dataclass
 class Seat:
-    """What a tool asks for."""
+    """A form that a tool asks the user to fill in."""
 
     row: int
 
@@ -251,7 +251,7 @@ async def test_what_the_revision_of_the_client_lacks_is_logged_once(
         assert any(line.startswith(f"proxy 'front': {lost} is lost: ") for line in lines), lines
 
 
-def gone() -> tuple[Any, anyio.Event]:
+def closing_shop() -> tuple[Any, anyio.Event]:
     """A shop, and an event that ends it."""
     ended = anyio.Event()
 
@@ -270,7 +270,7 @@ def gone() -> tuple[Any, anyio.Event]:
 
 
 async def test_a_server_that_is_gone_is_an_error_that_names_the_proxy() -> None:
-    server, ended = gone()
+    server, ended = closing_shop()
     async with connected(Server.proxy(server, name="front"), revision=NEWEST) as pair:
         client: Any = pair.client
         await client.call_tool("order", {"item": "pear"})
@@ -366,7 +366,7 @@ async def test_two_proxies_need_prefixes_of_their_own() -> None:
 async def test_a_proxied_server_that_is_gone_hides_no_other_tools(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    main, (behind, ended) = Server("main"), gone()
+    main, (behind, ended) = Server("main"), closing_shop()
     main.add_tool(lambda: "pong", name="ping")
     main.mount(Server.proxy(behind, name="front"), prefix="shop")
     async with connected(main, revision=NEWEST) as pair:

@@ -1,4 +1,4 @@
-"""What a server asks of a client through a proxy, between all pairs of revisions."""
+"""Requests of a server to a client through a proxy, between all pairs of revisions."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ QUESTIONS = ("Which row?", "And then?")
 
 @dataclass
 class Seat:
-    """What a tool asks for."""
+    """A form that a tool asks the user to fill in."""
 
     row: int
 

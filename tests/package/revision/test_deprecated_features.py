@@ -1,4 +1,4 @@
-"""What a revision calls deprecated works in it all the same."""
+"""Features that a revision deprecates still work in it."""
 
 from __future__ import annotations
 

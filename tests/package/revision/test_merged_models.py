@@ -41,10 +41,10 @@ def own_models(revision: str) -> Any:
 
 def structs_of(revision: str) -> list[StructType]:
     """The Structs of a revision."""
-    found = vars(own_models(revision)).values()
+    members = vars(own_models(revision)).values()
     return [
         each
-        for each in found
+        for each in members
         if isinstance(each, type)
         and issubclass(each, STRUCTS)
         and each.__module__ == own_models(revision).__name__

@@ -1,4 +1,4 @@
-"""What one sees in a REPL: representations, names to complete, imports by type."""
+"""The package in a REPL: representations, names to complete, imports by type."""
 
 from __future__ import annotations
 

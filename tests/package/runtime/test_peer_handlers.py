@@ -1,4 +1,4 @@
-"""What the handlers of a peer may do, and what they may do wrong."""
+"""Handlers of a peer: the forms they may have, and the errors they may make."""
 
 from __future__ import annotations
 
@@ -101,12 +101,12 @@ async def test_what_a_handler_sets_in_its_context_is_gone_in_the_next(revision: 
     var = contextvars.ContextVar("var", default="clean")
 
     async def look(ctx: RequestContext) -> Any:
-        found = var.get()
+        text = var.get()
         var.set("used")
         if ctx.params.name == "waits":
             await anyio.lowlevel.checkpoint()
-            found += " " + var.get()
-        return {"content": [{"type": "text", "text": found}]}
+            text += " " + var.get()
+        return {"content": [{"type": "text", "text": text}]}
 
     async with live(App(look), revision) as (client, _):
         assert text_of(await client.call_tool("a")) == "clean"

@@ -45,7 +45,7 @@ class Spans:
         self.tracer = self.provider.get_tracer("test")
 
     def all(self) -> tuple[ReadableSpan, ...]:
-        """Those of requests, in the order in which they ended."""
+        """Spans of requests, in the order in which they ended."""
         ended = self._exporter.get_finished_spans()
         return tuple(each for each in ended if not each.name.startswith("notifications/"))
 
@@ -238,10 +238,12 @@ async def test_requests_are_measured_on_both_sides_with_their_errors(
     assert point.explicit_bounds[0] == 0.01
 
 
-async def test_open_sessions_and_streams_are_measured(spans: Spans) -> None:
+@pytest.mark.parametrize("whole_server", [False, True])
+async def test_open_sessions_and_streams_are_measured(spans: Spans, whole_server: bool) -> None:
     reader = InMemoryMetricReader()
-    application = weather(spans).asgi()
-    measure_application(application, MeterProvider([reader]))
+    server = weather(spans)
+    application = server.asgi()
+    measure_application(server if whole_server else application, MeterProvider([reader]))
 
     def measured() -> dict[str, int]:
         data: Any = reader.get_metrics_data()

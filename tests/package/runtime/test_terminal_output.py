@@ -55,7 +55,7 @@ SERVER = """
 """
 
 SGR = re.compile(r"\x1b\[[\d;]*m")
-"""What sets colors and weights, and nothing else."""
+"""Escape sequences that set colors and weights, and nothing else."""
 
 NO_VARIABLES: Mapping[str, str] = {}
 NO_RICH = "raise ModuleNotFoundError('not installed', name='rich')"
@@ -78,7 +78,7 @@ def shown(
     hide_rich: bool = False,
     environment: Mapping[str, str] = NO_VARIABLES,
 ) -> str:
-    """What a command prints on a terminal."""
+    """Output of a command on a terminal."""
     paths = [str(PACKAGE_ROOT), *([str(folder / "hidden")] if hide_rich else [])]
     reading, terminal = os.openpty()
     process = subprocess.Popen(
@@ -107,7 +107,7 @@ def shown(
 
 @cache
 def plain(folder: Path, *words: str) -> str:
-    """What a command prints into a pipe; it runs once."""
+    """Output of a command into a pipe; the command runs once."""
     return subprocess.run(
         [sys.executable, "-m", "mcp_protocol", *words],
         cwd=folder,
@@ -145,10 +145,10 @@ def test_lists_are_tables_without_markup_of_the_server(folder: Path, revision: s
 def test_a_terminal_gets_the_plain_text_otherwise(folder: Path, way: str) -> None:
     for words in (("list", "wild:server"), ("call", "wild:server", "notes")):
         if way == "without rich":
-            found = shown(folder, *words, hide_rich=True)
+            output = shown(folder, *words, hide_rich=True)
         else:
-            found = shown(folder, *words, environment={way: "dumb"})
-        assert found.expandtabs() == plain(folder, *words)
+            output = shown(folder, *words, environment={way: "dumb"})
+        assert output.expandtabs() == plain(folder, *words)
 
 
 def test_programs_get_the_same_json_on_a_terminal(folder: Path) -> None:

@@ -66,8 +66,8 @@ class Raw:
         """Read on until these bytes came; what was before them."""
         while end not in self._unread:
             self._unread += await self.stream.receive()
-        found, _, self._unread = self._unread.partition(end)
-        return found
+        data, _, self._unread = self._unread.partition(end)
+        return data
 
 
 @asynccontextmanager

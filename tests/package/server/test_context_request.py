@@ -1,4 +1,4 @@
-"""What a context says of the HTTP request and the session that a call belongs to."""
+"""Attributes of a context: the HTTP request and the session that a call belongs to."""
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextvars import ContextVar
 from typing import Any
 
 import anyio
@@ -32,7 +33,7 @@ def planned(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 async def messages_of(
     revision: str, sent: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch, enabled: bool
 ) -> list[bytes]:
-    """What a server sends after each of some messages, on one way."""
+    """Bytes that a server sends for some messages, with planned calls enabled or not."""
     monkeypatch.setattr(planned_calls, "ENABLED", enabled)
     received: list[bytes] = []
     async with speaking_to(varied_server(), revision) as end:
@@ -140,6 +141,32 @@ async def test_a_waiting_call_keeps_no_other_from_its_answer(revision: str, plan
         await end.send(request(revision, "tools/call", {"name": "ends"}, id=8))
         texts = [(await end.receive())["result"]["content"][0]["text"] for _ in range(2)]
     assert texts == ["ended", "waited"]
+
+
+@pytest.mark.parametrize("waits", [False, True], ids=["at once", "waits"])
+async def test_what_a_tool_sets_in_its_context_is_gone_in_the_next(
+    revision: str, planned: bool, waits: bool
+) -> None:
+    server, state = Server("stateful"), ContextVar("state", default="clean")
+
+    @server.tool()
+    async def ends_at_once() -> str:
+        before = state.get()
+        state.set("used")
+        return f"{before} {state.get()}"
+
+    @server.tool()
+    async def suspends() -> str:
+        before = state.get()
+        state.set("used")
+        await anyio.lowlevel.checkpoint()
+        return f"{before} {state.get()}"
+
+    name = "suspends" if waits else "ends_at_once"
+    async with speaking_to(server, revision) as end:
+        for _ in range(3):
+            answer = await end.ask("tools/call", {"name": name})
+            assert answer["result"]["content"][0]["text"] == "clean used"
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])

@@ -105,7 +105,7 @@ def test_a_second_interrupt_waits_for_nobody(folder: Path) -> None:
 
 
 def test_uvicorn_itself_is_not_held_up_by_open_streams_either(folder: Path) -> None:
-    """Whoever runs the application with uvicorn has no hook to end its streams."""
+    """An application run by uvicorn itself has no hook that could end its streams."""
     code = (
         "import socket, sys, uvicorn, web\n"
         "listener = socket.create_server(('127.0.0.1', 0))\n"
@@ -221,7 +221,7 @@ def test_it_can_listen_anywhere_and_says_where_it_is_reached(
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "expected"),
     [
         ("127.0.0.1:8000", ("127.0.0.1", 8000)),
         (":8000", ("127.0.0.1", 8000)),
@@ -229,8 +229,8 @@ def test_it_can_listen_anywhere_and_says_where_it_is_reached(
         ("my-host:65535", ("my-host", 65535)),
     ],
 )
-def test_an_address_has_a_host_and_a_port(text: str, found: tuple[str, int]) -> None:
-    assert parse_address(text) == found
+def test_an_address_has_a_host_and_a_port(text: str, expected: tuple[str, int]) -> None:
+    assert parse_address(text) == expected
 
 
 @pytest.mark.parametrize(

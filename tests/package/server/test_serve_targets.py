@@ -1,4 +1,4 @@
-"""Which server `serve` finds in a module, and how `--reload` serves what changes."""
+"""The server that `serve` finds in a module, and how `--reload` serves changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the package has uvicorn do: joined writes, and header fields of proxies."""
+"""The uvicorn settings of the package: joined writes, and header fields of proxies."""
 
 from __future__ import annotations
 

@@ -89,10 +89,10 @@ class Started:
         self._errors = self.process.stderr
         self._connections: list[socket.socket] = []
         said = self._errors.readline()
-        found = LINE.fullmatch(said)
-        assert found is not None, said + self._errors.read()
-        self.host, self.path = found[1], found[3]
-        self.port = int(found[2])
+        match = LINE.fullmatch(said)
+        assert match is not None, said + self._errors.read()
+        self.host, self.path = match[1], match[3]
+        self.port = int(match[2])
 
     def says(self, line: str) -> None:
         """Wait for a line on standard error."""
@@ -138,20 +138,20 @@ def started(folder: Path, *argv: str, **environment: str) -> Iterator[Started]:
 
 def rest(connection: socket.socket) -> bytes:
     """All that comes until the other end closes."""
-    found = b""
+    data = b""
     while part := connection.recv(1 << 16):
-        found += part
-    return found
+        data += part
+    return data
 
 
 def until(connection: socket.socket, wanted: bytes) -> bytes:
-    """What comes until some bytes have come."""
-    found = b""
-    while wanted not in found:
+    """Read from a connection up to some bytes, and return all that was read."""
+    data = b""
+    while wanted not in data:
         part = connection.recv(1 << 16)
-        assert part, found
-        found += part
-    return found
+        assert part, data
+        data += part
+    return data
 
 
 def run(folder: Path, *argv: str, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -24,12 +24,12 @@ SURROGATE = "\udc80\ud800"
 
 def open_descriptors() -> set[int]:
     """The open descriptors of this process; opens none to find out."""
-    found: set[int] = set()
+    descriptors: set[int] = set()
     for fd in range(1024):
         with suppress(OSError):
             os.fstat(fd)
-            found.add(fd)
-    return found
+            descriptors.add(fd)
+    return descriptors
 
 
 @pytest.fixture

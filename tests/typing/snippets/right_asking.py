@@ -18,6 +18,7 @@ from mcp_protocol import (
     Root,
     Sampled,
     Server,
+    TaskHandle,
     ToolUseResult,
     titles,
 )
@@ -76,3 +77,14 @@ async def several(ctx: Context) -> str:
 @server.tool()
 def plain(ctx: Context) -> str:
     return anyio.from_thread.run(ctx.list_roots)[0].uri
+
+
+@server.tool()
+async def ask_for_tasks(ctx: Context) -> str:
+    asked = await ctx.elicit("Which city?", City, task=True)
+    answer = await asked.result()
+    assert_type(answer, Accepted[City] | Declined | Cancelled)
+    sampled: TaskHandle[Sampled] = await ctx.sample("Hello", task={"ttl": 1000})
+    async for update in sampled:
+        print(update.status, update.progress)
+    return (await sampled.result()).text

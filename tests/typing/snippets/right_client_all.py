@@ -22,7 +22,7 @@ from mcp_protocol import (
 
 
 class Desktop(ClientHandlers):
-    """What the server may ask and tell."""
+    """Handlers for requests and notifications of the server."""
 
     def __init__(self) -> None:
         self.logged: list[str] = []
@@ -80,7 +80,7 @@ def text_of(content: Content | Sequence[Content]) -> str:
 
 
 def text_in(contents: models.TextResourceContents | models.BlobResourceContents) -> str:
-    """What a resource holds."""
+    """The text of a resource."""
     if isinstance(contents, models.TextResourceContents):
         return contents.text
     return base64.b64decode(contents.blob).decode()

@@ -1,4 +1,4 @@
-"""What a server that asks its client gets wrong."""
+"""Type errors in a server that asks its client."""
 
 from __future__ import annotations
 
@@ -24,4 +24,7 @@ async def book(ctx: Context) -> str:
     await ctx.elicit("Which city?", "City")  # expect: error
     await ctx.sample()  # expect: error
     await ctx.sample("Hello", max_tokens=5, tool_choice="any")  # expect: error
+    task = await ctx.sample("Hello", task=True)
+    print(task.text)  # expect: error
+    await ctx.sample("Hello", task=5)  # expect: error
     return answer.content.name  # expect: error

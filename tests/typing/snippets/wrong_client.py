@@ -1,4 +1,4 @@
-"""What a checker has to find in a client."""
+"""Type errors in a client."""
 
 from __future__ import annotations
 

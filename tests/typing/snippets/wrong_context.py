@@ -1,4 +1,4 @@
-"""What a checker has to find in contexts and dependencies."""
+"""Type errors in contexts and dependencies."""
 
 from __future__ import annotations
 

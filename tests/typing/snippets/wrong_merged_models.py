@@ -1,4 +1,4 @@
-"""What a checker has to find in the types of all revisions."""
+"""Type errors with the types of all revisions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a checker has to find in a server."""
+"""Type errors in a server."""
 
 from __future__ import annotations
 

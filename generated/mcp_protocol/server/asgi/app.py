@@ -144,7 +144,7 @@ class AsgiApplication:
         is_sse, refused = False, None
         if may_be_json is None:
             is_sse, route = self._place_of(request, state)
-            refused = self._refuse(request, state, is_sse or route is not None)
+            refused = self._refuse(request, state, route, is_sse)
         if refused is None and state.authenticator is not None and (route is None or route.auth):
             refused = await state.authenticator.authenticate(request)
         if refused is None and not state.background.running:
@@ -254,19 +254,20 @@ class AsgiApplication:
         return state.sse is not None and state.sse.serves(request.path), route
 
     def _refuse(
-        self, request: HttpRequest, state: LifespanState, is_elsewhere: bool
+        self, request: HttpRequest, state: LifespanState, route: OtherPath | None, is_sse: bool
     ) -> HttpResponse | None:
         """The refusal of a request before it is served, if its head calls for one.
 
         Args:
             request: The request.
             state: The state of the event loop.
-            is_elsewhere: Whether the path is that of HTTP+SSE or of a route.
+            route: The route that it is for, if it is for one.
+            is_sse: Whether it is for HTTP+SSE.
         """
-        refused = self._validator.check(request)
+        refused = self._validator.check(request, any_origin=route is not None and route.any_origin)
         if refused is not None:
             return refused
-        if not is_elsewhere:
+        if route is None and not is_sse:
             if request.path not in self._paths:
                 if state.authenticator is not None:
                     document = state.authenticator.metadata(request)
@@ -499,6 +500,8 @@ class LifespanState:
         self.sessions = session_endpoint(
             service, settings, self.background, self.quotas, self.shared
         )
+        shared_sessions = None if self.shared is None else self.sessions
+        self._load = None if shared_sessions is None else shared_sessions.load
         endpoints: tuple[PlainEndpoint | None, ...] = (self.sessions, self.stateless)
         self.plain_endpoints = [each for each in endpoints if each is not None]
         self.sse = sse_endpoints(service, settings, self.quotas, self.bodies)
@@ -539,6 +542,8 @@ class LifespanState:
             return None
         if self.authenticator is not None and self.authenticator.authorize(post[0], ()) is not None:
             return None  # a tool with a plan needs the scopes of every request, and no more
+        if self._load is not None and (loading := self._load(post[0])) is not None:
+            return self._serve_loaded(loading, post, body, scope)
         for endpoint in self.plain_endpoints:
             admitted = endpoint.admit(post[0], call)
             if admitted is not None:
@@ -559,6 +564,14 @@ class LifespanState:
         if plan.suspends and scope is None:
             return served.serve_in(self.new_scope, running)
         return served.serve(running)
+
+    async def _serve_loaded(
+        self, loading: Awaitable[Any], post: Post, body: bytes, scope: anyio.CancelScope | None
+    ) -> bool:
+        """Serve a call by its plan when its session is loaded; whether it was served."""
+        post[0].session = await loading
+        served = self.serve_planned(post, body, scope)
+        return served is not None and await served
 
     def serve_plainly(
         self, post: Post, message: jsonrpc.Request, scope: anyio.CancelScope

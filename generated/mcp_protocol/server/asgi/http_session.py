@@ -243,7 +243,7 @@ class HttpSession(Channel):
     def start_announcing(self) -> None:
         """Send announcements, now that a stream is held open for them."""
         self._held += 1
-        self.queue.send_by(self._background.start_soon)
+        self.queue.send_by(self._background.start_together)
 
     def stop_announcing(self) -> None:
         """Record that one stream less is held open."""
@@ -301,15 +301,15 @@ class HttpSession(Channel):
     @property
     def has_old_streams(self) -> bool:
         """Whether there are streams to be discarded."""
-        return len(self._ended) > self._settings.limits.per_session or not all(
-            stream.connected for stream in self._listening
+        return len(self._ended) > self._settings.limits.per_session or any(
+            stream.lost for stream in self._listening
         )
 
     async def discard_streams(self) -> None:
         """Discard streams that the client is unlikely to resume."""
-        disconnected = [stream for stream in self._listening if not stream.connected]
-        kept = [stream for stream in disconnected if stream.resumable][-_DISCONNECTED_STREAMS:]
-        for stream in disconnected:
+        lost = [stream for stream in self._listening if stream.lost]
+        kept = [stream for stream in lost if stream.resumable][-_DISCONNECTED_STREAMS:]
+        for stream in lost:
             if stream not in kept:
                 self._listening.remove(stream)
                 await self._discard_stream(stream)

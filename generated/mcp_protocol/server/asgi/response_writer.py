@@ -512,8 +512,10 @@ class PostResponse(Channel):
     async def _end(self) -> None:
         assert self._session is not None
         if self._stream is not None:
-            self._session.stream_ended(self._stream.name)
-            await self._stream.end()
+            try:
+                await self._stream.end()
+            finally:  # not before: who looks for the stream meanwhile would take it for lost
+                self._session.stream_ended(self._stream.name)
         elif self._documents:
             body = b",".join(self._documents)
             body = b"[%b]" % body if self._batch else body

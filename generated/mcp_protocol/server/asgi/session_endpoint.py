@@ -199,6 +199,10 @@ class SessionEndpoint:
         finally:
             self._quotas.in_flight += 1  # returned by the caller
 
+    def load(self, request: http.HttpRequest) -> Awaitable[HttpSession | HttpResponse] | None:
+        """Loads the session of a request, or its refusal, once, where processes share sessions."""
+        return None
+
     def read(
         self, request: http.HttpRequest, message: jsonrpc.Request
     ) -> tuple[PlainRequest, HttpSession] | None:

@@ -298,7 +298,7 @@ class StatelessEndpoint:
         try:
             await response.open_stream()
             await response.sse.event(acknowledgement.data)
-            queue.send_by(self._background.start_soon)
+            queue.send_by(self._background.start_together)
             keep_alive = self._settings.keep_alive
             return await self._quotas.streams.hold(receive, response.sse, keep_alive, scope)
         finally:

@@ -136,6 +136,12 @@ class _Answer:
         """Whether the body says that it is JSON."""
         return self.kind.endswith(("/json", "+json"))
 
+    @property
+    def is_text(self) -> bool:
+        """Whether the body is JSON or another text."""
+        texts = ("xml", "javascript", "yaml")
+        return self.is_json or self.kind.startswith("text/") or self.kind.endswith(texts)
+
     def text(self) -> str:
         """The body as text in its character set; UTF-8 if that is unknown."""
         charset = "utf-8"
@@ -238,7 +244,7 @@ class OperationCaller:
         """The text for a response that is no success."""
         if 200 <= answer.status < 300:
             return None
-        text = answer.text() if answer.is_json or answer.kind.startswith("text/") else ""
+        text = answer.text() if answer.is_text else ""
         if len(text) > ERROR_CHARACTERS:
             text = f"{text[:ERROR_CHARACTERS]}... ({len(text)} characters)"
         head = f"{self.label}: HTTP {answer.status} {safe_text(answer.reason)}".rstrip()
@@ -386,7 +392,7 @@ class OperationTool(OperationCaller):
 
     def _block(self, answer: _Answer) -> Any:
         kind = answer.kind
-        if kind.startswith("text/") or kind.endswith(("xml", "javascript", "yaml")):
+        if answer.is_text:
             return answer.text()
         if kind.startswith("image/"):
             return Image(answer.body, kind)
@@ -433,7 +439,7 @@ class OperationResource(OperationCaller):
         if failure := self.failure(answer):
             raise InternalError(failure)
         mime_type = _mime_type(answer)
-        if answer.is_json or answer.kind.startswith("text/") or answer.kind.endswith("xml"):
+        if answer.is_text:
             return Contents(text=answer.text(), mime_type=mime_type)
         return Contents(blob=answer.body, mime_type=mime_type)
 

@@ -3,7 +3,7 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""Which operation becomes a tool, a resource or a resource template."""
+"""Rules that make an operation a tool, a resource or a resource template."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from __future__ import annotations
 import asyncio
 import os
 import struct
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import urlsplit
@@ -41,6 +41,7 @@ from ..asgi import event_store
 from ..asgi.event_store import StoredEvent, StoredEvents, split_event_id
 from . import bus
 from .bus import ALIVE_SECONDS, LETTERS, WAIT_SECONDS, Changes, SharedStateError
+from .redis_connection import RedisConnection, Words
 from .session_store import SessionRecord, decode_record, encode_record
 
 SCHEMES = ("redis", "rediss", "unix")
@@ -55,6 +56,7 @@ EVENT_BYTES = 2**20
 EVENT_SECONDS = 3600.0
 """Seconds for which the events of a session are kept after the last one."""
 
+_CLOSED = "the engine of the shared state is not opened yet, or closed"
 _SECONDS = 5.0  # for a command, and for a connection to be made
 _DAY_MS = 86_400_000
 _BATCH = 500  # entries that are read at a time
@@ -116,11 +118,13 @@ class RedisEngine:
     def __init__(self, url: str, name: str) -> None:
         try:
             import valkey.asyncio
-            from valkey.exceptions import ValkeyError
+            from valkey.exceptions import ResponseError, ValkeyError
         except ImportError:
             raise MissingExtraError("shared='redis://...'", "valkey") from None
         self._library: Any = valkey.asyncio  # whose types are incomplete
+        self._refused: Callable[[str], Exception] = ResponseError
         self._failures = (ValkeyError, OSError, TimeoutError)
+        self._connection: RedisConnection | None = None
         self._url = url
         self._prefix = f"mcp:{{{name}}}:"
         self._client: Any = None
@@ -157,20 +161,24 @@ class RedisEngine:
         options: dict[str, Any] = {
             "retry": Retry(NoBackoff(), 1),  # of a connection that the engine has closed
             "socket_connect_timeout": _SECONDS,
-            "socket_timeout": _SECONDS,
             "lib_name": None,  # or it would be sent by a command that 6.2 lacks
             "lib_version": None,
         }
         if urlsplit(self._url).scheme == "rediss":
             options["ssl_check_hostname"] = True
-        client = self._library.Valkey.from_url(self._url, **options)
+        client = self._library.Valkey.from_url(self._url, **options, socket_timeout=_SECONDS)
         client.response_callbacks.clear()  # replies are read here
-        self._client = client
+        untimed = self._library.ConnectionPool.from_url(self._url, **options, socket_timeout=None)
+        connection = RedisConnection(
+            untimed.make_connection, self._failures, self._refused, _SECONDS
+        )
+        self._client, self._connection = client, connection
         try:
             yield
         finally:
-            self._client = None
+            self._client = self._connection = None
             with anyio.move_on_after(PARTING_SECONDS, shield=True):
+                await connection.close()
                 await client.aclose()
 
     def key(self, *parts: str) -> str:
@@ -178,23 +186,42 @@ class RedisEngine:
         return self._prefix + ":".join(parts)
 
     async def call(self, *words: str | bytes | int) -> Any:
-        """The reply to a command.
+        """The reply to a command, which does not block.
 
         Raises:
             SharedStateError: The engine can't be reached, or refused the command.
         """
+        connection = self._connection
+        if connection is None:
+            raise SharedStateError(_CLOSED)
         try:
-            return await self._opened_client().execute_command(*words)
+            return await connection.call(words)
         except self._failures as error:
             raise self._error(error) from error
 
-    async def call_all(self, *commands: tuple[str | bytes | int, ...]) -> list[Any]:
-        """The replies to commands that are sent together.
+    async def call_all(self, *commands: Words) -> list[Any]:
+        """The replies to commands that are sent together, and do not block.
 
         Raises:
             SharedStateError: The engine can't be reached, or refused a command.
         """
-        pipeline = self._opened_client().pipeline(transaction=False)
+        connection = self._connection
+        if connection is None:
+            raise SharedStateError(_CLOSED)
+        try:
+            return await asyncio.gather(*map(connection.call, commands))
+        except self._failures as error:
+            raise self._error(error) from error
+
+    async def wait(self, *commands: Words) -> list[Any]:
+        """The replies to commands that may block, over a connection of their own.
+
+        Raises:
+            SharedStateError: The engine can't be reached, or refused a command.
+        """
+        if self._client is None:
+            raise SharedStateError(_CLOSED)
+        pipeline = self._client.pipeline(transaction=False)
         for words in commands:
             pipeline.execute_command(*words)
         try:
@@ -210,11 +237,6 @@ class RedisEngine:
             SharedStateError: The engine can't be reached, or refused the command.
         """
         return bool(await self.call("EVAL", _REPLACE, 1, key, head, value))
-
-    def _opened_client(self) -> Any:
-        if self._client is None:
-            raise SharedStateError("the engine of the shared state is not opened yet, or closed")
-        return self._client
 
     def _error(self, error: BaseException) -> SharedStateError:
         """An error whose text has nothing of the URL."""
@@ -240,7 +262,7 @@ class RedisBus:
             return Changes(await self._add(b""))
         wait = round(WAIT_SECONDS * 1000)
         last, _, token = cursor.partition(_SEPARATOR)
-        read, kept = await self._engine.call_all(
+        read, kept = await self._engine.wait(
             ("XREAD", "COUNT", _BATCH, "BLOCK", wait, "STREAMS", self._changes, last),
             ("XRANGE", self._changes, last, last),
         )
@@ -268,8 +290,8 @@ class RedisBus:
         inbox = self._engine.key("inbox", worker)
         wait = round(WAIT_SECONDS * 1000)
         cursor = self._cursors.get(worker, "0")
-        read = await self._engine.call(
-            "XREAD", "COUNT", _BATCH, "BLOCK", wait, "STREAMS", inbox, cursor
+        [read] = await self._engine.wait(
+            ("XREAD", "COUNT", _BATCH, "BLOCK", wait, "STREAMS", inbox, cursor)
         )
         entries = _entries_of(read)
         if entries:
@@ -395,13 +417,12 @@ class RedisEventStore:
         )
         return f"{stream}-{number}" if number else None
 
-    async def _read(
-        self, session: str, event: str, command: tuple[str | bytes | int, ...]
-    ) -> StoredEvents | None:
+    async def _read(self, session: str, event: str, command: Words) -> StoredEvents | None:
         """The entries that a command reads of an event's stream; see `EventStore.after`."""
         stream, begin = split_event_id(event)
         fields = ("s" + stream, "edge", "last")
-        read, (state, edge, last) = await self._engine.call_all(
+        ask = self._engine.wait if "BLOCK" in command else self._engine.call_all
+        read, (state, edge, last) = await ask(
             command, ("HMGET", self._engine.key("streams", session), *fields)
         )
         if state is None or begin is None or not int(edge or 0) <= begin <= int(last):

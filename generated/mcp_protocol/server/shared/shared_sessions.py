@@ -22,7 +22,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Any
 
 import anyio
@@ -143,12 +143,13 @@ class SharedSession(HttpSession):
 
     async def store_changes(self) -> None:
         """Store what messages have changed. A failure is logged: the next message tries again."""
-        if self._has_changed():
+        if self.has_changed():
             async with self._storing:
-                if self._has_changed():  # and another message has not stored it meanwhile
+                if self.has_changed():  # and another message has not stored it meanwhile
                     await self._store_all()
 
-    def _has_changed(self) -> bool:
+    def has_changed(self) -> bool:
+        """Whether messages have changed what is not stored yet."""
         session, record = self._negotiated, self.record
         return (
             session is not self._seen
@@ -216,7 +217,7 @@ class SharedSession(HttpSession):
         if self._held and not self.record.listener:
             await self.listen()
         if self._held and self._is_listener:
-            self.queue.send_by(self._background.start_soon)
+            self.queue.send_by(self._background.start_together)
         else:
             self.queue.hold()
         await self._forward_pending()
@@ -389,8 +390,9 @@ class SharedEndpoint(SessionEndpoint):
     ) -> None:
         """Respond to one POST; see `SessionEndpoint.post`."""
         if self.named_session(request) is not None:
-            session = await self._adopt(request)
+            session = request.session or await self._adopt(request)
             if isinstance(session, SharedSession):
+                self.posts.observe(session)  # what is cancelled may be one of these calls
                 try:
                     own = await self._route(session, messages, body)
                 except SharedStateError:
@@ -463,6 +465,8 @@ class SharedEndpoint(SessionEndpoint):
     async def take(self, letter: SessionLetter) -> None:
         """Handle what another worker says of a session, if this one has it."""
         session = self.registry.get(letter.session)
+        if session is not None:
+            self.posts.observe(session)  # as for a message of its client
         if isinstance(letter, StreamFollowed):
             await self._take_followed(session, letter)
         elif not isinstance(session, SharedSession):
@@ -492,9 +496,18 @@ class SharedEndpoint(SessionEndpoint):
             if isinstance(session, SharedSession):
                 await self._load_again(session)
 
+    def load(self, request: http.HttpRequest) -> Awaitable[HttpSession | HttpResponse] | None:
+        """Loads the record of the session that a POST names, unless that was done."""
+        if self._session_key not in request.headers or request.session is not None:
+            return None
+        return self._adopt(request)
+
     def _plain_session(self, request: http.HttpRequest) -> HttpSession | None:
-        """None: a record is loaded first, which has to wait."""
-        return None
+        """The session of a POST for which its record was loaded, if all changes are stored."""
+        session = request.session
+        if session is None or isinstance(session, HttpResponse) or session.has_changed():
+            return None
+        return super()._plain_session(request)
 
     def _session_of(self, connection: ServerConnection, network: str) -> HttpSession:
         session = super()._session_of(connection, network)
@@ -548,18 +561,18 @@ class SharedEndpoint(SessionEndpoint):
         record = None
         if len(identifier) <= _ID_CHARACTERS:
             record = await self._store.load(identifier, self._idle)
-        session = self.registry.get(identifier)
-        if record is None and isinstance(session, SharedSession):
-            session.is_ended = True
-            await self.registry.end(session)
+        # To check its class, that of a protocol, would cost a microsecond of each call.
+        session: Any = self.registry.get(identifier)
+        if record is None and session is not None:
+            await self._end(session)
         if record is None or record.owner != self._owner() or record.revision not in self.revisions:
             return http_response.unknown_session(self._facts.http.unknown_session)
         if session is None:
             return await self._add_session(identifier, record, network)
-        assert isinstance(session, SharedSession)
         self.registry.touch(session)
         session.take_record(record)
-        return session
+        adopted: SharedSession = session
+        return adopted
 
     async def _add_session(
         self, identifier: str, record: SessionRecord, network: str
@@ -590,11 +603,16 @@ class SharedEndpoint(SessionEndpoint):
             return
         record = await self._store.load(session.id, self._idle)
         if record is None:
-            session.is_ended = True
-            await self.registry.end(session)
+            await self._end(session)
         else:
             session.take_record(record)
             await session.follow_listener()
+
+    async def _end(self, session: SharedSession) -> None:
+        """End what is here of a session that has ended for all workers."""
+        self.posts.observe(session)
+        session.is_ended = True
+        await self.registry.end(session)
 
     async def _route(
         self, session: SharedSession, messages: Sequence[jsonrpc.Message], body: bytes

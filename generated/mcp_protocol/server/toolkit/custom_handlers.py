@@ -204,11 +204,28 @@ class MethodDecorator:
             }
             method = CustomMethod(function, name, params, result, reserved, extension, names)
             method.scopes = required
-            dispatcher = self._dispatcher
-            dispatcher.add_method(method, partial(_call, dispatcher, method))
+            _add(self._dispatcher, method)
             return function
 
         return register
+
+
+def _add(dispatcher: Dispatcher, method: CustomMethod) -> None:
+    """Add the row of a method that no revision has.
+
+    Raises:
+        ValueError: The name is taken.
+    """
+    name = method.row.name
+    if name in dispatcher.custom:
+        raise ValueError(f"method {name!r} is registered already")
+    dispatcher.check_method(name)
+    dispatcher.custom[name] = method.row
+    if method.scopes:
+        dispatcher.method_scopes[name] = method.scopes
+    dispatcher.handlers[name] = partial(_call, dispatcher, method)
+    dispatcher.functions["method", name] = method
+    dispatcher.methods_changed()
 
 
 def _call(
@@ -239,7 +256,7 @@ def _context_name(function: Callable[..., Any]) -> str | None:
     """
     try:
         names = list(inspect.signature(function).parameters)
-    except (TypeError, ValueError):  # refused with a reason by `signatures.read`
+    except (NameError, TypeError, ValueError):  # refused with a reason by `signatures.read`
         return None
     if len(names) == 1:
         return names[0] if names[0] in ("ctx", "context") else None

@@ -5,12 +5,14 @@
 # ruff: noqa - a file that fixes change counts as edited
 """Features that the toolkit may be written without: what it uses of each, or what stands in for it.
 
-Questions of handlers to the client, arguments of tools that header fields of a call repeat, and the
-typed messages to the client, whose class depends on the revisions.
+Members of `Context`, questions of handlers to the client, handlers of requests about prompts and
+resources, arguments of tools that header fields of a call repeat, and the typed messages to the
+client, whose class depends on the revisions.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ...protocol.param_headers import param_headers_of
@@ -21,16 +23,19 @@ from .client_features.input_required import (
     URLElicitationRequiredError,
     without_input_required,
 )
-from .client_features.questions import ClientQuestions
+from .client_features.client_tasks import TaskQuestions as ClientQuestions
 from .key_ring import StateKey
+from .session_values import SessionState
+from .visibility import SessionVisibility
 
 if TYPE_CHECKING:
     from ...apps import ToolOptions as ToolOptions
     from ...runtime.request_context import RequestContext
     from ..server_session import ServerSession
+    from .dispatcher import ItemHandler
 
 __all__ = [
-    "ClientQuestions",
+    "ContextFeatures",
     "InputRequired",
     "OpenURLElicitations",
     "RequestStateSigner",
@@ -38,11 +43,43 @@ __all__ = [
     "StateKey",
     "ToolOptions",
     "URLElicitationRequiredError",
+    "find_resource",
+    "item_handlers",
     "param_headers_of",
     "server_session",
     "tasks_in_engine",
     "without_input_required",
 ]
+
+
+class ContextFeatures(SessionState, SessionVisibility, ClientQuestions):
+    """The members of a `Context` that belong to features."""
+
+    __slots__ = ()
+
+
+def item_handlers() -> Mapping[str, ItemHandler]:
+    """Handlers of requests about what is registered, beside tools, by wire name."""
+    from .completions import ITEM_HANDLERS as completions
+    from .prompts import ITEM_HANDLERS as prompts
+    from .resources import ITEM_HANDLERS as resources
+
+    return {
+        **completions,
+        **prompts,
+        **resources,
+    }
+
+
+def find_resource(uri: str, resources: Mapping[str, Any], templates: Mapping[str, Any]) -> Any:
+    """The resource of a requested URI, and the values of its template's variables.
+
+    Raises:
+        ProtocolError: The URI is invalid, or no resource has it.
+    """
+    from . import resources as module  # which imports this one
+
+    return module.find_resource(uri, resources, templates)
 
 
 def server_session(request: RequestContext) -> ServerSession:

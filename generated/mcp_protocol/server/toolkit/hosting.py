@@ -3,36 +3,47 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""Running a server: on standard streams, or over HTTP by uvicorn.
+"""Serving clients: over a channel, on standard streams, over HTTP.
 
-`Server.run` and `Server.run_async` are the way in. Standard error shows what is served, where, and
-how to connect: a banner on a terminal. Standard output belongs to the protocol.
+Standard error shows what is served, where, and how to connect: a banner on a terminal. Standard
+output belongs to the protocol.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
-
-import msgspec
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from ...channel import Channel
 from ...facts import Revisions
 from ...foreign_text import safe_text
-from ...runtime.request_context import Principal
-from ..serving import ProcessLimit
-from .features import RequestStateSigner
-from .registry import ItemRegistries
+from ...protocol.server_connection import Admit
+from ...runtime.request_context import RequestContext, Principal
+from .. import serving
+from .dispatcher import Announce, Handler, Dispatcher
+from .required_scopes import RequiredScopes
+from .signatures import is_coroutine_function
+from .tools import ToolRunner
+from .visibility import VisibilityRules
 
 if TYPE_CHECKING:
+    from weakref import WeakSet
+
     from anyio.abc import TaskStatus
 
+    from ...protocol import jsonrpc
     from ..asgi.app import AsgiApplication
+    from ..asgi.routes import RouteHandler, Routes
     from ..asgi.settings import ServerHttpOptions
+    from ..shared.state import SharedState
+    from ..shared.worker import ChangeAnnouncer
     from ..stdio_server import Backend
+    from .workers import WorkerServer
 
 importing: ContextVar[bool] = ContextVar("importing", default=False)
 """Whether a module is being imported for its server, which the importer runs."""
@@ -44,41 +55,217 @@ class RunWhileImportedError(RuntimeError):
     """A module calls `run` while it is imported by `python -m <package> serve`."""
 
 
-class ServerRunner(msgspec.Struct, frozen=True, kw_only=True):
-    """Runs one server.
+class Hosting:
+    """The methods that serve and run; a base of `Server`."""
 
-    Attributes:
-        serve: Serves one client over a channel.
-        asgi: Makes the ASGI application, for a path and the options of HTTP.
-        drain: Seconds that open requests may take in the end.
-        info: Name, version and further members of `Implementation`, as wire object.
-        revisions: The revisions that it serves.
-        registries: What is registered.
-        banner: Whether to show a banner if standard error is a terminal.
-        process_limits: What it, and mounted servers, lack in several processes.
-        signers: Sign request states: its own, and those of mounted servers.
-    """
-
-    serve: Callable[[Channel], Awaitable[None]]
-    asgi: Callable[..., AsgiApplication]
-    drain: float
-    info: Mapping[str, Any]
     revisions: Revisions
-    registries: ItemRegistries
-    banner: bool
-    process_limits: Sequence[ProcessLimit]
-    signers: Sequence[RequestStateSigner]
+    _dispatcher: Dispatcher
+    _announcer: serving.Announcer
+    _drain: float
+    _max_concurrent_requests: int
+    _routes: Routes | None = None
+    _applications: WeakSet[AsgiApplication]
+    _discovers: bool
+
+    @property
+    def name(self) -> str:
+        """Name of the server, for programs."""
+        return self._dispatcher.name
+
+    @property
+    def info(self) -> Mapping[str, Any]:
+        """Name, version and further members of `Implementation`, as wire object."""
+        return self._dispatcher.settings.info
+
+    async def serve(self, channel: Channel) -> None:
+        """Serve one client over a channel until it disconnects. Calls may run concurrently.
+
+        Raises:
+            Exception: The lifespan raised it.
+        """
+        self._dispatcher.is_served = True
+        await serving.serve(self._planned_service(), channel)
+
+    def _planned_service(self) -> serving.Service:
+        """The service, with plans for calls unless middleware or a handler stands before them."""
+        service, dispatcher = self._service(), self._dispatcher
+        if dispatcher.calls_tools_itself():
+            from .call_plans import CallPlans  # a proxy needs none
+
+            tools = dispatcher.registries.tools
+            plans = CallPlans(tools, dispatcher.describe, dispatcher.new_context)
+            service = plans.added_to(service)
+        return service
+
+    def asgi(self, path: str = "/mcp", **options: Unpack[ServerHttpOptions]) -> AsgiApplication:
+        """The server as an ASGI application, standalone or for mounting in another application.
+
+        Args:
+            path: Path of the endpoint, relative to the mount point.
+            options: See `ServerHttpSettings`.
+
+        Raises:
+            TypeError: An option is unknown.
+            ValueError: An option has an invalid value, or a route has the path of the endpoint.
+        """
+        from ..asgi.app import AsgiApplication  # not needed for standard streams
+        from ..asgi.settings import ServerHttpOptions, ServerHttpSettings
+
+        if others := options.keys() - ServerHttpOptions.__optional_keys__:
+            from ...other_sdks import keyword_error  # for the error only
+
+            raise keyword_error("server.run", sorted(others))
+        self._dispatcher.is_served = True
+        settings = ServerHttpSettings(path=path, **options)
+        application = AsgiApplication(self._planned_service(), settings, self._routes)
+        self._applications.add(application)
+        return application
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """How many `requests`, `sessions` and `streams` are open over HTTP, in this process."""
+        counts = [each.counts for each in self._applications]
+        return {
+            name: sum(each[name] for each in counts) for name in ("requests", "sessions", "streams")
+        }
+
+    def announcer(self, shared: SharedState | str) -> AbstractAsyncContextManager[ChangeAnnouncer]:
+        """Announces changes to the clients of all processes that serve, from any process.
+
+            async with server.announcer("redis://127.0.0.1:6379/0") as announcer:
+                await announcer.list_changed("tools")
+
+        Args:
+            shared: The state that they share; see the option of `ServerHttpSettings`.
+
+        Raises:
+            ValueError: The URL is malformed.
+            MissingExtraError: `valkey` is not installed.
+        """
+        from ..shared.worker import announcing  # few servers share state
+
+        return announcing(self.name, shared)
+
+    def custom_route(
+        self,
+        path: str,
+        methods: Collection[str] = ("GET",),
+        *,
+        auth: bool = False,
+        any_origin: bool = False,
+    ) -> Callable[[RouteHandler], RouteHandler]:
+        """Register the decorated coroutine function for a path beside the endpoint, over HTTP.
+
+            @server.custom_route("/health")
+            async def health(request: RouteRequest) -> str:
+                return "ok"
+
+        It returns text, bytes, JSON as dict or list, a `RouteResponse`, `None` for status 204, or
+        an ASGI application that responds, such as a response of Starlette. An exception is logged,
+        and answered by status 500. `Host` and `Origin` are checked as for the endpoint.
+
+        Args:
+            path: The path, below the mount point of the application; without variables.
+            methods: The HTTP methods. `HEAD` is served as `GET`.
+            auth: Whether a request needs an access token, as those to the endpoint do.
+            any_origin: Whether pages of all origins may make requests, whatever `origins` says.
+
+        Raises:
+            TypeError: Not a coroutine function, or no list of methods.
+            ValueError: Not such a path, or it has the method already.
+            RuntimeError: The server is being served already: its applications were checked without
+                the route.
+        """
+        from ..asgi.routes import Route, Routes  # few servers have some
+
+        if self._dispatcher.is_served:
+            raise RuntimeError("register routes before run() or asgi()")
+
+        def register(function: RouteHandler) -> RouteHandler:
+            if not is_coroutine_function(function):
+                raise TypeError(f"custom_route: expected a coroutine function, got {function!r}")
+            if self._routes is None:
+                self._routes = Routes()
+            self._routes.add(path, methods, Route(function, auth, any_origin))
+            return function
+
+        return register
+
+    def publish_card(
+        self,
+        url: str,
+        *,
+        path: str = "/mcp/server-card",
+        name: str | None = None,
+        description: str | None = None,
+        headers: Sequence[Mapping[str, Any]] = (),
+    ) -> None:
+        """Publish a Server Card: what clients may know before they connect. A draft (SEP-2127).
+
+            server = Server("com.example/weather", "1.0", description="Forecasts for cities")
+            server.publish_card("https://weather.example/mcp")
+
+        It has name, version, title, description, web page and icons of the server, its URL and its
+        revisions over Streamable HTTP. Everybody may read it, without an access token and also from
+        pages of other origins. It is made now: what changes later is not in it.
+
+        Args:
+            url: The endpoint as clients reach it, such as `https://weather.example/mcp`.
+            path: The path of the card, below the mount point of the application. Clients expect
+                the path of the endpoint with `/server-card`.
+            name: The name, such as `com.example/weather`; by default that of the server.
+            description: At most 100 characters; by default that of the server.
+            headers: Header fields that clients have to send, in the form of the registry, such as
+                `{"name": "X-Key", "isRequired": True, "isSecret": True}`.
+
+        Raises:
+            ValueError: A member has not the form that cards have, or the path is taken.
+            RuntimeError: The server is being served already.
+        """
+        from ..asgi.card_route import CARD_METHODS, card_handler, card_of  # few servers have one
+
+        described = {"name": name, "description": description}
+        card = card_of(self._dispatcher.settings.info, self.revisions, url, headers, described)
+        self.custom_route(path, CARD_METHODS, any_origin=True)(card_handler(card))
 
     def run(
         self,
+        transport: Literal["stdio"] | None = None,
         *,
-        http: str | None,
-        path: str,
-        options: ServerHttpOptions,
-        backend: Backend,
-        principal: Principal | None,
+        http: str | None = None,
+        path: str = "/mcp",
+        backend: Backend = "asyncio",
+        principal: Principal | None = None,
+        banner: bool = True,
+        **options: Unpack[ServerHttpOptions],
     ) -> None:
-        """See `Server.run`."""
+        """Serve one client at standard input and output, or many clients over HTTP.
+
+        SIGINT and SIGTERM end the server. With standard streams, `print` writes to standard error.
+
+        Args:
+            transport: `stdio` says no more than the default does.
+            http: Address to listen at, such as `127.0.0.1:8000`. The default host is loopback; port
+                0 is any free port. `None` stands for standard streams.
+            path: Path of the endpoint.
+            backend: The event loop for standard streams; trio has to be installed.
+            principal: On whose behalf the requests of standard streams are served, such as
+                `Principal.local()`. Over HTTP, `auth` authenticates each request.
+            banner: Whether to show what is served and how to connect on standard error, if that is
+                a terminal. The environment variable `MCP_BANNER=0` turns it off too.
+            options: See `ServerHttpSettings`.
+
+        Raises:
+            TypeError: An option is unknown, or is one of HTTP without `http`.
+            MissingExtraError: uvicorn, which HTTP needs, is not installed.
+            ValueError: `http` is not an address, or HTTP does not support the backend.
+            ListenFailedError: Listening at the address failed.
+            RunWhileImportedError: The module is being imported by `python -m <package> serve`.
+        """
+        if transport is not None and (transport != "stdio" or http is not None):
+            from ...other_sdks import call_error  # for the error only
+
+            raise call_error("server.run", f"unexpected transport {transport!r}")
         check_not_imported()
         if http is None:
             if options or path != "/mcp":
@@ -87,7 +274,7 @@ class ServerRunner(msgspec.Struct, frozen=True, kw_only=True):
                 raise keyword_error("server.run() over stdio", options or ("path",))
             from ..stdio_server import run_stdio  # not needed for HTTP
 
-            self.show()
+            self._show(banner)
             run_stdio(self.serve, backend, principal)
             return
         if principal is not None:
@@ -99,23 +286,98 @@ class ServerRunner(msgspec.Struct, frozen=True, kw_only=True):
             )
         from ..asgi.uvicorn_adapter import run  # not needed for standard streams
 
-        run(self.asgi(path, **options), http, self.drain, self.show)
+        run(self.asgi(path, **options), http, self._drain, partial(self._show, banner))
+
+    @staticmethod
+    def run_workers(
+        make: Callable[[], Hosting],
+        workers: int,
+        *,
+        http: str,
+        path: str = "/mcp",
+        banner: bool = True,
+        **options: Unpack[ServerHttpOptions],
+    ) -> None:
+        """Serve clients over HTTP by several processes at one port.
+
+        With `shared`, all serve all sessions. Without it, no process keeps sessions: with the
+        feature `scaling`, the ids of sessions carry them (`sessions="sealed"`); else, and with
+        `stateless=True`, there are none.
+
+            if __name__ == "__main__":
+                Server.run_workers(create_server, 4, http="127.0.0.1:8000")
+
+        Each process makes a server of its own: a server can't be handed to another process. All
+        sign and seal with the same key, a random one unless the server has one. SIGINT and
+        SIGTERM end all processes; one that ends otherwise is replaced. SIGHUP replaces them one by
+        one. Standard error says what several processes lack.
+
+        Args:
+            make: Returns the server; a function of a module, by whose name the processes find it.
+                This process calls it too, to check what is served.
+            workers: Number of processes, at least 2.
+            http: As for `run`, as are the other arguments.
+            path: Path of the endpoint.
+            banner: As for `run`.
+            options: See `ServerHttpSettings`; sent to the processes by pickle.
+
+        Raises:
+            TypeError: An option is unknown, or `make` or an option can't be pickled or imported.
+            ValueError: `workers` is less than 2, `http` is not an address, an option is invalid or
+                needs sessions, or the server has tasks in a `MemoryTaskStore`.
+            MissingExtraError: uvicorn, which HTTP needs, is not installed.
+            ListenFailedError: Listening at the address failed.
+            WorkerFailedError: A process could not start to serve; the others were ended.
+            RunWhileImportedError: The module is being imported by `python -m <package> serve`.
+        """
+        from .workers import run_workers  # few servers need several processes
+
+        check_not_imported()
+        run_workers(partial(Hosting._worker_server, make, banner), workers, http, path, options)
+
+    @staticmethod
+    def _worker_server(make: Callable[[], Hosting], banner: bool) -> WorkerServer:
+        """A new server, in the process that runs it."""
+        from .workers import WorkerServer  # loaded already
+
+        server = make()
+        servers = server._dispatcher.all_servers()
+        return WorkerServer(
+            asgi=server.asgi,
+            drain=server._drain,
+            revisions=server.revisions,
+            show=partial(server._show, banner),
+            process_limits=[limit for each in servers for limit in each.process_limits],
+            signers=[each.settings.signer for each in servers],
+        )
 
     async def run_async(
         self,
         *,
-        http: str | None,
-        path: str,
-        options: ServerHttpOptions,
-        principal: Principal | None,
-        task_status: TaskStatus[str | None] | None,
+        http: str | None = None,
+        path: str = "/mcp",
+        principal: Principal | None = None,
+        banner: bool = True,
+        task_status: TaskStatus[str | None] | None = None,
+        **options: Unpack[ServerHttpOptions],
     ) -> None:
-        """See `Server.run_async`."""
+        """Serve like `run`, in the running event loop, until cancelled.
+
+        A cancellation closes streams and lets requests finish for `drain` seconds. Signals are the
+        caller's. HTTP needs asyncio.
+
+        Args:
+            task_status: Told when the server has started, for `TaskGroup.start` of anyio: with the
+                URL, or with `None` for standard streams. The other arguments are those of `run`.
+
+        Raises:
+            Exception: As `run`, or whatever the lifespan raised.
+        """
         check_not_imported()
         if http is None:
             from ..stdio_server import serve_stdio  # not needed for HTTP
 
-            self.show()
+            self._show(banner)
             if task_status is not None:
                 task_status.started()
             await serve_stdio(self.serve, principal)
@@ -125,28 +387,90 @@ class ServerRunner(msgspec.Struct, frozen=True, kw_only=True):
         from ..asgi.uvicorn_adapter import run_async  # not needed for standard streams
 
         def started(url: str) -> None:
-            self.show(url)
+            self._show(banner, url)
             if task_status is not None:
                 task_status.started(url)
 
-        await run_async(self.asgi(path, **options), http, self.drain, started)
+        await run_async(self.asgi(path, **options), http, self._drain, started)
 
-    def share_state_key(self, key: bytes) -> None:
-        """Sign request states with this key, unless a server has keys of its own."""
-        for signer in self.signers:
-            signer.adopt_key(key)
-
-    def show(self, url: str | None = None) -> None:
+    def _show(self, banner: bool, url: str | None = None) -> None:
         """Show on standard error what is served: a banner on a terminal, elsewhere the URL."""
-        if self.banner and sys.stderr is not None and sys.stderr.isatty():
-            if _has_banner():
-                counts = [len(registry.items) for registry in self.registries]
-                items = dict(zip(_KINDS, counts, strict=True))
-                text = banner_text(self.info, items, self.revisions, url)
-                print(text, file=sys.stderr, flush=True)
-                return
-        if url is not None:
+        if banner and sys.stderr is not None and sys.stderr.isatty() and _has_banner():
+            counts = [len(registry.items) for registry in self._dispatcher.registries]
+            items = dict(zip(_KINDS, counts, strict=True))
+            text = banner_text(self.info, items, self.revisions, url)
+            print(text, file=sys.stderr, flush=True)
+        elif url is not None:
             print(f"serving at {url}", file=sys.stderr, flush=True)
+
+    def handle_requests(
+        self,
+        handlers: Mapping[str, Handler],
+        admit: Admit,
+        process_limits: Sequence[serving.ProcessLimit],
+        capabilities: Mapping[str, Any],
+        runner: ToolRunner,
+        share: Callable[[Any], None],
+    ) -> Announce:
+        """Handle requests by wire name; returns what announces their notifications.
+
+        Runs the calls of tools without a runner by this one. For the others, see `Service`.
+
+        Raises:
+            ValueError: A request has a handler already.
+        """
+        dispatcher = self._dispatcher
+        if taken := handlers.keys() & dispatcher.handlers.keys():
+            raise ValueError(f"{', '.join(sorted(taken))}: registered already")
+        dispatcher.admit, dispatcher.default_runner = admit, runner
+        dispatcher.process_limits += process_limits
+        dispatcher.shares.append(share)
+        dispatcher.declare(capabilities)
+        dispatcher.serve(handlers)
+        return dispatcher.announcer.announce
+
+    def serve_request(self, request: RequestContext) -> Coroutine[Any, Any, Any]:
+        """The result of a request by its handler, past middleware and rights to the method.
+
+        Raises:
+            ProtocolError: It is refused.
+        """
+        return self._dispatcher.handle(request)
+
+    def _service(self) -> serving.Service:
+        dispatcher = self._dispatcher
+        servers = dispatcher.all_servers()
+        admits = (each.admit for each in servers)
+        return serving.Service(
+            application=dispatcher.application,
+            revisions=self.revisions,
+            describe=dispatcher.describe,
+            extensions=dispatcher.custom_methods(),
+            announcer=self._announcer,
+            drain=self._drain,
+            lifespan=dispatcher.lifespans,
+            use_state=dispatcher.use_state,
+            max_concurrent_requests=self._max_concurrent_requests,
+            required_scopes=self._required_scopes(),
+            param_headers_of=dispatcher.param_headers_of,
+            secret_names_of=dispatcher.secret_names_of,
+            on_subscription=dispatcher.subscription_listener(),
+            admit=next((admit for admit in admits if admit is not None), None),
+            share=[
+                *(share for each in servers for share in each.shares),
+                *(VisibilityRules(each.registries).share for each in servers),
+            ],
+            shared_keys=dispatcher.settings.signer.shared_keys,
+        )
+
+    def _required_scopes(self) -> Callable[[jsonrpc.Message], Collection[str]]:
+        dispatcher = self._dispatcher
+        required = RequiredScopes(dispatcher.registries, dispatcher.method_scopes).of
+        if self._discovers:
+            from .tool_discovery import of_inner_calls  # loaded already
+
+            return of_inner_calls(required)
+        return required
 
 
 def check_not_imported() -> None:

@@ -28,6 +28,7 @@ from ...errors import ProtocolError, ResourceNotFoundError
 from ...protocol.requests import SUBSCRIBE, UNSUBSCRIBE
 from ...runtime.request_context import RequestContext
 from .dispatcher import Dispatcher
+from .features import find_resource
 from .registry import ItemList
 from .tools import check_tool_name
 
@@ -111,8 +112,6 @@ class Mount(msgspec.Struct, frozen=True, eq=False):
         """Whether a URI inside is that of a resource of the server, as far as that is known."""
         if self.is_open:
             return not uri.startswith(("http:", "https:"))  # which a client gets by itself
-        from .resources import find_resource  # few servers have resources
-
         registries = self.server.registries
         try:
             find_resource(uri, registries.resources.items, registries.templates.items)

@@ -432,44 +432,6 @@ def tool_result_builder(result: Any, structured_content: str) -> ToolResultBuild
     return ValueResultBuilder(result)
 
 
-class PromptResultBuilder:
-    """Builds results of `prompts/get` in one revision.
-
-    Args:
-        result: Type of the result as in the method table, other kinds of result included.
-    """
-
-    def __init__(self, result: Any) -> None:
-        self._kind = struct_with(result, "messages")
-        (message,) = structs_in(field_type(self._kind, "messages"))
-        self._blocks = content_types(field_type(message, "content"))
-
-    def full(
-        self,
-        messages: list[dict[str, Any]],
-        description: str | None,
-        meta: Mapping[str, Any] | None = None,
-    ) -> Any:
-        """A result with these messages, each with one content block.
-
-        Raises:
-            ValidationError: A message does not fit the revision's type.
-        """
-        roles = [message["role"] for message in messages]
-        contents = known_blocks([message["content"] for message in messages], self._blocks)
-        members: dict[str, Any] = {
-            "messages": [
-                {"role": role, "content": content}
-                for role, content in zip(roles, contents, strict=True)
-            ]
-        }
-        if description is not None:
-            members["description"] = description
-        if meta:
-            members["_meta"] = dict(meta)
-        return convert(members, self._kind)
-
-
 def known_blocks(blocks: Blocks, known: Mapping[str, Any]) -> Blocks:
     """Content blocks; those of unknown kinds are replaced by a line of text.
 

@@ -19,6 +19,7 @@ import msgspec
 
 from ...errors import ProtocolError
 from ...protocol import jsonrpc
+from .features import find_resource
 from .registry import ItemRegistries, Registry
 
 _NO_SCOPES: frozenset[str] = frozenset()
@@ -100,8 +101,6 @@ class RequiredScopes:
     def _of_resource(self, uri: str) -> frozenset[str]:
         if not (self._resources.items or self._templates.items):
             return _NO_SCOPES
-        from .resources import find_resource  # loaded already
-
         try:
             resource, _ = find_resource(uri, self._resources.items, self._templates.items)
         except ProtocolError:

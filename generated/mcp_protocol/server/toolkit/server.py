@@ -3,10 +3,10 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""The server: its settings, what it is composed of, and the ways to use and run it.
+"""The server: its settings, and what it is composed of.
 
-`decorators` registers functions, `dispatcher` handles requests with them, `hosting` runs the server
-on standard streams and over HTTP.
+`decorators` and the modules of features register functions, `dispatcher` handles requests with
+them, `hosting` serves and runs the server.
 """
 
 from __future__ import annotations
@@ -16,54 +16,72 @@ from contextlib import AbstractAsyncContextManager
 from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeVar, Unpack
+from weakref import WeakSet
 
-from ...channel import Channel
 from ...facts import Revision
 from ...json_schema import VALIDATION_SECONDS
 from ...protocol.lifecycle import CAPABILITY, Description
 from ...protocol.request_meta import check_extensions
-from ...protocol.requests import RESOURCE_UPDATED
 from ...runtime.peer import CONCURRENT_REQUESTS, check_concurrent_requests
-from ...runtime.request_context import RequestContext, Principal
+from ...runtime.request_context import RequestContext
 from .. import serving
-from .signatures import is_coroutine_function
 from .app_decorators import AppDecorators
 from .content import Icon, present, wire_of
-from .custom_handlers import LowLevelHandlers, MethodDecorator, RevisionHandlers
+from .custom_handlers import LowLevelHandlers, RevisionHandlers
+from .completions import CompletionDecorator
+from .custom_handlers import MethodDecorator
 from .dependencies import Overriding
-from .decorators import AbsentAttribute
+from .prompts import PromptDecorator
+from .resources import ResourceDecorator
+from .visibility import ServerVisibility
 from .dispatcher import Dispatcher, ForbiddenItems, ServerSettings
 from .features import RequestStateSigner, StateKey, server_session
+from .hosting import Hosting
 from .registry import NO_CACHING, Cacheable, CacheHint, cache_hints
+from .signatures import is_coroutine_function
 from .tools import SchemaForm
-from .required_scopes import RequiredScopes
 
 if TYPE_CHECKING:
-    from anyio.abc import TaskStatus
-
     from ...r2026_07_28 import models
+    from ...other_sdks import NoOptions
     from ..openapi.document import Spec
     from ..openapi.http_operation import HttpClient
     from ..openapi.route_maps import RouteMap, RouteMapFunction
     from .direct_requests import DirectSession
-    from .hosting import ServerRunner
-    from ...protocol import jsonrpc
-    from .tool_discovery import ToolSearch
-    from ..shared.state import SharedState
-    from ..shared.worker import ChangeAnnouncer
     from .middleware import MiddlewareFunction, MiddlewareRequest, Next
-    from ...other_sdks import NoOptions
-    from ..asgi.app import AsgiApplication
-    from ..asgi.routes import RouteHandler, Routes
-    from ..asgi.settings import ServerHttpOptions
-    from ..stdio_server import Backend
+    from .tool_discovery import ToolSearch
 
 Lifespan: TypeAlias = Callable[[Any], AbstractAsyncContextManager[Any]]
 
 _T = TypeVar("_T")
 
 
-class Server(AppDecorators, MethodDecorator, Overriding):
+class _AbsentAttribute:
+    """A class attribute that another SDK has; its error names what takes its place.
+
+    Args:
+        name: The attribute.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, value: object, owner: type) -> Any:
+        from ...other_sdks import attribute_error  # for the error only
+
+        raise attribute_error(owner, "Server", self._name)
+
+
+class Server(
+    AppDecorators,
+    Hosting,
+    CompletionDecorator,
+    MethodDecorator,
+    Overriding,
+    PromptDecorator,
+    ResourceDecorator,
+    ServerVisibility,
+):
     """An MCP server.
 
     Args:
@@ -161,7 +179,7 @@ class Server(AppDecorators, MethodDecorator, Overriding):
         self._drain = drain
         self._max_concurrent_requests = max_concurrent_requests
         self._middleware: list[MiddlewareFunction] = []
-        self._routes: Routes | None = None
+        self._applications = WeakSet()
         settings = ServerSettings(
             info=present(
                 name=name,
@@ -300,9 +318,9 @@ class Server(AppDecorators, MethodDecorator, Overriding):
         return builder.build(cls, name, settings)
 
     if not TYPE_CHECKING:
-        as_proxy = AbsentAttribute("as_proxy")
-        from_client = AbsentAttribute("from_client")
-        from_fastapi = AbsentAttribute("from_fastapi")
+        as_proxy = _AbsentAttribute("as_proxy")
+        from_client = _AbsentAttribute("from_client")
+        from_fastapi = _AbsentAttribute("from_fastapi")
 
         def __getattr__(self, name: str) -> Any:
             from ...other_sdks import attribute_error  # for the error only
@@ -315,32 +333,9 @@ class Server(AppDecorators, MethodDecorator, Overriding):
         return f"<{type(self).__name__} {self.name} {self.info['version']}, {clients}>"
 
     @property
-    def name(self) -> str:
-        """Name of the server, for programs."""
-        name: str = self.info["name"]
-        return name
-
-    @property
-    def info(self) -> Mapping[str, Any]:
-        """Name, version and further members of `Implementation`, as wire object."""
-        return self._dispatcher.settings.info
-
-    @property
     def instructions(self) -> str | None:
         """How to use the server, for the model."""
         return self._dispatcher.settings.instructions
-
-    def resource_updated(self, uri: str) -> None:
-        """Notify the clients that subscribed to a resource of a change.
-
-        Callable from any thread. Returns before the notifications are sent.
-
-        Raises:
-            ValueError: The server does not have `subscribe=True`.
-        """
-        if not self._dispatcher.settings.subscribe:
-            raise ValueError("expected a server made with subscribe=True")
-        self._announcer.announce(RESOURCE_UPDATED, {"uri": uri})
 
     async def elicitation_complete(self, elicitation_id: str) -> bool:
         """Notify the client that a URL elicitation is complete.
@@ -545,278 +540,6 @@ class Server(AppDecorators, MethodDecorator, Overriding):
     def session_of(self, request: RequestContext) -> Any:
         """The typed requests and notifications to the client: a `ServerSession` of the package."""
         return server_session(request)
-
-    async def serve(self, channel: Channel) -> None:
-        """Serve one client over a channel until it disconnects. Calls may run concurrently.
-
-        Raises:
-            Exception: The lifespan raised it.
-        """
-        self._dispatcher.is_served = True
-        await serving.serve(self._planned_service(), channel)
-
-    def _planned_service(self) -> serving.Service:
-        """The service, with plans for calls unless middleware or a handler stands before them."""
-        service, dispatcher = self._service(), self._dispatcher
-        if dispatcher.calls_tools_itself():
-            from .call_plans import CallPlans  # a proxy needs none
-
-            tools = dispatcher.registries.tools
-            plans = CallPlans(tools, dispatcher.describe, dispatcher.new_context)
-            service = plans.added_to(service)
-        return service
-
-    def asgi(self, path: str = "/mcp", **options: Unpack[ServerHttpOptions]) -> AsgiApplication:
-        """The server as an ASGI application, standalone or for mounting in another application.
-
-        Args:
-            path: Path of the endpoint, relative to the mount point.
-            options: See `ServerHttpSettings`.
-
-        Raises:
-            TypeError: An option is unknown.
-            ValueError: An option has an invalid value, or a route has the path of the endpoint.
-        """
-        from ..asgi.app import AsgiApplication  # not needed for standard streams
-        from ..asgi.settings import ServerHttpOptions, ServerHttpSettings
-
-        if others := options.keys() - ServerHttpOptions.__optional_keys__:
-            raise _keyword_error("server.run", sorted(others))
-        self._dispatcher.is_served = True
-        settings = ServerHttpSettings(path=path, **options)
-        return AsgiApplication(self._planned_service(), settings, self._routes)
-
-    def announcer(self, shared: SharedState | str) -> AbstractAsyncContextManager[ChangeAnnouncer]:
-        """Announces changes to the clients of all processes that serve, from any process.
-
-            async with server.announcer("redis://127.0.0.1:6379/0") as announcer:
-                await announcer.list_changed("tools")
-
-        Args:
-            shared: The state that they share; see the option of `ServerHttpSettings`.
-
-        Raises:
-            ValueError: The URL is malformed.
-            MissingExtraError: `valkey` is not installed.
-        """
-        from ..shared.worker import announcing  # few servers share state
-
-        return announcing(self.name, shared)
-
-    def custom_route(
-        self, path: str, methods: Collection[str] = ("GET",), *, auth: bool = False
-    ) -> Callable[[RouteHandler], RouteHandler]:
-        """Register the decorated coroutine function for a path beside the endpoint, over HTTP.
-
-            @server.custom_route("/health")
-            async def health(request: RouteRequest) -> str:
-                return "ok"
-
-        It returns text, bytes, JSON as dict or list, a `RouteResponse`, `None` for status 204, or
-        an ASGI application that responds, such as a response of Starlette. An exception is logged,
-        and answered by status 500. `Host` and `Origin` are checked as for the endpoint.
-
-        Args:
-            path: The path, below the mount point of the application; without variables.
-            methods: The HTTP methods. `HEAD` is served as `GET`.
-            auth: Whether a request needs an access token, as those to the endpoint do.
-
-        Raises:
-            TypeError: Not a coroutine function, or no list of methods.
-            ValueError: Not such a path, or it has the method already.
-            RuntimeError: The server is being served already: its applications were checked without
-                the route.
-        """
-        from ..asgi.routes import Route, Routes  # few servers have some
-
-        if self._dispatcher.is_served:
-            raise RuntimeError("register routes before run() or asgi()")
-
-        def register(function: RouteHandler) -> RouteHandler:
-            if not is_coroutine_function(function):
-                raise TypeError(f"custom_route: expected a coroutine function, got {function!r}")
-            if self._routes is None:
-                self._routes = Routes()
-            self._routes.add(path, methods, Route(function, auth))
-            return function
-
-        return register
-
-    def run(
-        self,
-        transport: Literal["stdio"] | None = None,
-        *,
-        http: str | None = None,
-        path: str = "/mcp",
-        backend: Backend = "asyncio",
-        principal: Principal | None = None,
-        banner: bool = True,
-        **options: Unpack[ServerHttpOptions],
-    ) -> None:
-        """Serve one client at standard input and output, or many clients over HTTP.
-
-        SIGINT and SIGTERM end the server. With standard streams, `print` writes to standard error.
-
-        Args:
-            transport: `stdio` says no more than the default does.
-            http: Address to listen at, such as `127.0.0.1:8000`. The default host is loopback; port
-                0 is any free port. `None` stands for standard streams.
-            path: Path of the endpoint.
-            backend: The event loop for standard streams; trio has to be installed.
-            principal: On whose behalf the requests of standard streams are served, such as
-                `Principal.local()`. Over HTTP, `auth` authenticates each request.
-            banner: Whether to show what is served and how to connect on standard error, if that is
-                a terminal. The environment variable `MCP_BANNER=0` turns it off too.
-            options: See `ServerHttpSettings`.
-
-        Raises:
-            TypeError: An option is unknown, or is one of HTTP without `http`.
-            MissingExtraError: uvicorn, which HTTP needs, is not installed.
-            ValueError: `http` is not an address, or HTTP does not support the backend.
-            ListenFailedError: Listening at the address failed.
-            RunWhileImportedError: The module is being imported by `python -m <package> serve`.
-        """
-        if transport is not None and (transport != "stdio" or http is not None):
-            from ...other_sdks import call_error  # for the error only
-
-            raise call_error("server.run", f"unexpected transport {transport!r}")
-        self._runner(banner).run(
-            http=http,
-            path=path,
-            options=options,
-            backend=backend,
-            principal=principal,
-        )
-
-    @staticmethod
-    def run_workers(
-        make: Callable[[], Server],
-        workers: int,
-        *,
-        http: str,
-        path: str = "/mcp",
-        banner: bool = True,
-        **options: Unpack[ServerHttpOptions],
-    ) -> None:
-        """Serve clients over HTTP by several processes at one port.
-
-        With `shared`, all serve all sessions. Without it, no process keeps sessions: with the
-        feature `scaling`, the ids of sessions carry them (`sessions="sealed"`); else, and with
-        `stateless=True`, there are none.
-
-            if __name__ == "__main__":
-                Server.run_workers(create_server, 4, http="127.0.0.1:8000")
-
-        Each process makes a server of its own: a server can't be handed to another process. All
-        sign and seal with the same key, a random one unless the server has one. SIGINT and
-        SIGTERM end all processes; one that ends otherwise is replaced. SIGHUP replaces them one by
-        one. Standard error says what several processes lack.
-
-        Args:
-            make: Returns the server; a function of a module, by whose name the processes find it.
-                This process calls it too, to check what is served.
-            workers: Number of processes, at least 2.
-            http: As for `run`, as are the other arguments.
-            path: Path of the endpoint.
-            banner: As for `run`.
-            options: See `ServerHttpSettings`; sent to the processes by pickle.
-
-        Raises:
-            TypeError: An option is unknown, or `make` or an option can't be pickled or imported.
-            ValueError: `workers` is less than 2, `http` is not an address, an option is invalid or
-                needs sessions, or the server has tasks in a `MemoryTaskStore`.
-            MissingExtraError: uvicorn, which HTTP needs, is not installed.
-            ListenFailedError: Listening at the address failed.
-            WorkerFailedError: A process could not start to serve; the others were ended.
-            RunWhileImportedError: The module is being imported by `python -m <package> serve`.
-        """
-        from .workers import run_workers
-
-        make_runner = partial(Server._runner_of, make, banner)
-        run_workers(make_runner, workers, http, path, options)
-
-    @staticmethod
-    def _runner_of(make: Callable[[], Server], banner: bool) -> ServerRunner:
-        """The runner of a new server, in the process that runs it."""
-        return make()._runner(banner)
-
-    async def run_async(
-        self,
-        *,
-        http: str | None = None,
-        path: str = "/mcp",
-        principal: Principal | None = None,
-        banner: bool = True,
-        task_status: TaskStatus[str | None] | None = None,
-        **options: Unpack[ServerHttpOptions],
-    ) -> None:
-        """Serve like `run`, in the running event loop, until cancelled.
-
-        A cancellation closes streams and lets requests finish for `drain` seconds. Signals are the
-        caller's. HTTP needs asyncio.
-
-        Args:
-            task_status: Told when the server has started, for `TaskGroup.start` of anyio: with the
-                URL, or with `None` for standard streams. The other arguments are those of `run`.
-
-        Raises:
-            Exception: As `run`, or whatever the lifespan raised.
-        """
-        await self._runner(banner).run_async(
-            http=http,
-            path=path,
-            options=options,
-            principal=principal,
-            task_status=task_status,
-        )
-
-    def _runner(self, banner: bool) -> ServerRunner:
-        from .hosting import ServerRunner  # a server in another application needs none
-
-        servers = self._dispatcher.all_servers()
-        return ServerRunner(
-            serve=self.serve,
-            asgi=self.asgi,
-            drain=self._drain,
-            info=self.info,
-            revisions=self.revisions,
-            registries=self._registries,
-            banner=banner,
-            process_limits=[limit for each in servers for limit in each.process_limits],
-            signers=[each.settings.signer for each in servers],
-        )
-
-    def _service(self) -> serving.Service:
-        dispatcher = self._dispatcher
-        servers = dispatcher.all_servers()
-        admits = (each.admit for each in servers)
-        return serving.Service(
-            application=dispatcher.application,
-            revisions=self.revisions,
-            describe=dispatcher.describe,
-            extensions=dispatcher.custom_methods(),
-            announcer=self._announcer,
-            drain=self._drain,
-            lifespan=dispatcher.lifespans,
-            use_state=dispatcher.use_state,
-            max_concurrent_requests=self._max_concurrent_requests,
-            required_scopes=self._required_scopes(),
-            param_headers_of=dispatcher.param_headers_of,
-            secret_names_of=dispatcher.secret_names_of,
-            on_subscription=dispatcher.subscription_listener(),
-            admit=next((admit for admit in admits if admit is not None), None),
-            share=[share for each in servers for share in each.shares],
-            shared_keys=dispatcher.settings.signer.shared_keys,
-        )
-
-    def _required_scopes(self) -> Callable[[jsonrpc.Message], Collection[str]]:
-        dispatcher = self._dispatcher
-        required = RequiredScopes(dispatcher.registries, dispatcher.method_scopes).of
-        if self._discovers:
-            from .tool_discovery import of_inner_calls  # loaded already
-
-            return of_inner_calls(required)
-        return required
 
 
 def _keyword_error(call: str, names: Iterable[str]) -> TypeError:

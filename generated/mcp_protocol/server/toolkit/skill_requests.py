@@ -39,6 +39,7 @@ from ...skills import (
 )
 from .dispatcher import Dispatcher, Handler, ItemHandler
 from .registry import NO_CACHING, CacheHint, page_bounds
+from .resources import resource_of
 from .revision_types import field_type, structs_in
 
 _PAGES = 1000  # a server behind a proxy may name a next page forever
@@ -121,7 +122,7 @@ async def _get(dispatcher: Dispatcher, request: RequestContext) -> Any:
     visible = dispatcher.registries.resources.visible_items(request)
     own = _own_skills(visible).get(uri)
     if own is not None:
-        resource, _ = dispatcher.resource_of(request, uri)  # checks the scopes
+        resource, _ = resource_of(dispatcher, request, uri)  # checks the scopes
         return _result(request, {"skill": msgspec.to_builtins(own)}, resource.cache)
     mount, result = await _asked(dispatcher, request, uri, visible)
     return {**result, "skill": _moved_entry(mount, result.get("skill"))}

@@ -21,20 +21,17 @@ Source: basic/utilities/tasks (2025-11-25), ext-tasks/specification/draft/tasks.
 from __future__ import annotations
 
 import logging
-import math
 import time
 from collections.abc import Coroutine, Mapping
 from typing import Any, Protocol
 
 import anyio
-import msgspec
 
 from ..._wire import to_builtins
 from ...channel import RequestId
 from ...errors import (
     InternalError,
     InvalidParamsError,
-    LocalProtocolError,
     McpError,
     ProtocolError,
     RequestTimeoutError,
@@ -42,16 +39,10 @@ from ...errors import (
 )
 from ...facts import Method
 from ...foreign_text import safe_repr
-from ...protocol.requests import (
-    PROGRESS,
-    PROGRESS_TOKEN,
-    InboundRequest,
-    error_response,
-    notification,
-    progress_token_of,
-)
 from ...runtime.pending_requests import OnProgress
 from ...runtime.request_context import RequestContext
+from ...runtime.served_task import TOO_LONG, TaskContext, changes_at_end
+from ...runtime.task_store import TaskRecord, TaskStore
 from .client_features.input_required import InputRequired
 from .client_features.multi_round_trip import (
     MultiRoundTrip,
@@ -61,7 +52,6 @@ from .client_features.multi_round_trip import (
     mismatch,
 )
 from .context import Context
-from .task_store import TaskRecord, TaskStore
 
 _logger = logging.getLogger(__name__)
 
@@ -147,10 +137,14 @@ class TaskCall:
         """Whether its task has ended."""
         return self.record is not None and self.record.is_terminal
 
-    def listener(self) -> RequestContext | None:
-        """The last `tasks/result` that the client of the call sent, if it is being served."""
+    @property
+    def related_request_id(self) -> RequestId | None:
+        """The last `tasks/result` that the client of the call sent, if it is being served.
+
+        On its stream go the messages of the task.
+        """
         own = (each for each in reversed(self._waiting) if each.peer is self.request.peer)
-        return next(own, None)
+        return next((each.request_id for each in own), None)
 
     async def begin(self, claimed: TaskRecord | None = None) -> None:
         """Make a task of the call.
@@ -164,7 +158,7 @@ class TaskCall:
         self.scope.deadline = anyio.current_time() + record.expires - time.time()
         self.context.questions = _TaskQuestions(self, self.context.multi_round_trip())
         if self.related is not None:
-            self.context.request_context = _TaskContext(self)
+            self.context.request_context = TaskContext(self.request, self)
         self.settled.set()
 
     def meta(self) -> dict[str, Any]:
@@ -333,7 +327,10 @@ class TaskCall:
         failure: McpError | None = None
         try:
             with scope:
-                answer = to_builtins(await request.request(question.method.name, asked))
+                result = await request.request(
+                    question.method.name, asked, on_progress=question.on_progress
+                )
+                answer = to_builtins(result)
         except TransportError:
             pass
         except McpError as error:
@@ -380,28 +377,11 @@ class TaskCall:
     def _changes_at_end(self) -> dict[str, Any]:
         """How the end of the call changes the record."""
         error = self.error
-        if self.scope.cancelled_caught:
-            if anyio.current_time() < self.scope.deadline:
-                return {"status": "cancelled", "input_requests": None}
-            error = InternalError(TOO_LONG)
-        elif error is None and isinstance(self.result, InputRequired):
+        if error is None and isinstance(self.result, InputRequired):
             error = InternalError("a task asks by its context, not by its result")
-        if error is None:
-            result = to_builtins(self.result)
-            return {"status": "completed", "input_requests": None, "result": result}
-        if not isinstance(error, ProtocolError):
-            _logger.error("a task failed", exc_info=error)
-            error = InternalError("the task failed")
-        response = msgspec.json.decode(error_response(None, error, self.request.revision).data)
-        return {
-            "status": "failed",
-            "input_requests": None,
-            "error": response["error"],
-            "message": str(error.message),
-        }
+        return changes_at_end(self.scope, self.result, error, self.request.revision)
 
 
-TOO_LONG = "the task took longer than its time to live"
 LOST = "the process that ran the task is gone; it may have been acted on"
 
 
@@ -426,19 +406,24 @@ class _OpenQuestion:
     Args:
         method: Its method.
         wire: The input request.
+        on_progress: Called with progress of the request, if it is to be asked for.
 
     Attributes:
         method: As passed.
         wire: As passed.
+        on_progress: As passed.
         answered: Set with the answer, or with the failure.
         answer: The answer, as wire object.
         failure: Why there is no answer.
         scope: Withdraws the request that asks the client; `None` while none does.
     """
 
-    def __init__(self, method: Method, wire: Mapping[str, Any]) -> None:
+    def __init__(
+        self, method: Method, wire: Mapping[str, Any], on_progress: OnProgress | None
+    ) -> None:
         self.method = method
         self.wire = wire
+        self.on_progress = on_progress
         self.answered = anyio.Event()
         self.answer: Any = None
         self.failure: McpError | None = None
@@ -489,95 +474,5 @@ class _TaskQuestions(MultiRoundTrip):
         wire: dict[str, Any] = {"method": question.method}
         if question.params is not None:
             wire["params"] = question.params
-        return await self._call.ask(name, _OpenQuestion(row, wire), timeout)
-
-
-class _TaskContext(RequestContext):
-    """The request that made a task, which is answered: what its function sends names the task.
-
-    Messages go on the stream of a `tasks/result` of the same client, if one is being served.
-
-    Args:
-        call: The call of the task.
-    """
-
-    __slots__ = ("_call", "_inbound")
-
-    def __init__(self, call: TaskCall) -> None:
-        request = call.request
-        super().__init__(
-            request.peer,
-            request.method,
-            request.params,
-            request.raw_params,
-            request.meta,
-            request.revision,
-            request.request_id,
-            request.peer_info,
-            request.peer_capabilities,
-        )
-        self._call = call
-        self._inbound = InboundRequest(
-            request.method,
-            request.revision,
-            request.params,
-            progress_token_of(request.meta),
-            None,
-            request.peer_capabilities,
-        )
-
-    async def progress(
-        self, value: float, total: float | None = None, message: str | None = None
-    ) -> None:
-        """See `RequestContext.progress`. The token is valid until the task ends."""
-        if self._inbound.progress_token is None or self._call.is_over:
-            return
-        if isinstance(value, float) and not math.isfinite(value):
-            raise LocalProtocolError(f"progress: expected a finite number, got {safe_repr(value)}")
-        if not self._inbound.advance(value):
-            return
-        token = self._inbound.progress_token
-        params: dict[str, Any] = {PROGRESS_TOKEN: token, "progress": value}
-        more = {"total": total, "message": message}
-        params |= {name: each for name, each in more.items() if each is not None}
-        params["_meta"] = self._call.meta()
-        related = self._related_request_id()
-        await self.peer.send(notification("server", self.revision, PROGRESS, params, related))
-
-    async def log(self, level: str, data: Any, logger: str | None = None) -> None:
-        """See `RequestContext.log`."""
-        peer, related = self.peer, self._related_request_id()
-        await peer.send(peer.connection.log(related, level, data, logger, self._call.meta()))
-
-    async def request(
-        self,
-        name: str,
-        params: Any = None,
-        *,
-        timeout: float | None = None,
-        on_progress: OnProgress | None = None,
-    ) -> Any:
-        """See `RequestContext.request`."""
-        return await self.peer.request(
-            name,
-            params,
-            meta=self._call.meta(),
-            timeout=timeout,
-            on_progress=on_progress,
-            related_request_id=self._related_request_id(),
-        )
-
-    async def notify(self, name: str, params: Mapping[str, Any] | None = None) -> None:
-        """See `RequestContext.notify`."""
-        given = params or {}
-        meta = {**given.get("_meta", {}), **self._call.meta()}
-        await self.peer.notify(
-            name, {**given, "_meta": meta}, related_request_id=self._related_request_id()
-        )
-
-    async def close_stream(self) -> None:
-        """No-op: the request is answered."""
-
-    def _related_request_id(self) -> RequestId | None:
-        listener = self._call.listener()
-        return None if listener is None else listener.request_id
+        asked = _OpenQuestion(row, wire, question.on_progress)
+        return await self._call.ask(name, asked, timeout)

@@ -34,21 +34,21 @@ import msgspec
 from ..._wire import to_builtins
 from ...errors import (
     InternalError,
-    InvalidParamsError,
     McpError,
     MethodNotFoundError,
     MissingCapabilityError,
-    ProtocolError,
     TransportError,
 )
 from ...foreign_text import safe_repr
 from ...protocol.lifecycle import CAPABILITY, settings_of
 from ...runtime.pending_requests import PendingRequests
 from ...runtime.request_context import NETWORK, PRINCIPAL, RequestContext
+from ...runtime.served_task import has_ended, result_of, ttl_of, unknown_task
 from ...runtime.task_scope import TaskScope, running_loop
+from ...runtime.task_store import MemoryTaskStore, Shares, TaskRecord, TaskStore
 from ..serving import ProcessLimit
 from .context import Context
-from .decorators import Decorators
+from .hosting import Hosting
 from .shared_tasks import (
     RUNS,
     ClaimedCall,
@@ -58,7 +58,6 @@ from .shared_tasks import (
     recorded_call,
 )
 from .task_calls import LOST, POLL_SECONDS, TaskCall, failed
-from .task_store import MemoryTaskStore, Shares, TaskRecord, TaskStore
 
 IDENTIFIER = "io.modelcontextprotocol/tasks"
 CALL = "tools/call"
@@ -114,7 +113,7 @@ class Tasks:
 
     def __init__(
         self,
-        server: Decorators,
+        server: Hosting,
         *,
         store: TaskStore | None = None,
         ttl: float | None = 3600.0,
@@ -289,7 +288,7 @@ class Tasks:
             client=client,
             created=now,
             updated=now,
-            ttl_ms=self._ttl_of(request),
+            ttl_ms=ttl_of(request, self._ttl_ms),
             poll_interval_ms=self._poll_interval_ms,
             call=recorded_call(request) if call.restarts else None,
         )
@@ -428,13 +427,6 @@ class Tasks:
             if call is not None and call.record is not None and call.record.owner == owner
         ]
 
-    def _ttl_of(self, request: RequestContext) -> int | None:
-        """Milliseconds for which a task can be got: what the client asks for, within the limit."""
-        task = getattr(request.params, "task", None)
-        wanted: int | None = None if task is None else task.ttl
-        limits = [each for each in (wanted, self._ttl_ms) if each is not None]
-        return max(1, min(limits)) if limits else None
-
     def _leave(self, call: TaskCall, record: TaskRecord) -> None:
         self._slots.take(record.client, -1)
         if self._running.get(record.task_id) is call:  # and no later run
@@ -503,8 +495,7 @@ class Tasks:
         if not _is_core(request):
             return None
         if not is_cancelled:
-            got = place.record.core_wire()["status"]
-            raise InvalidParamsError(f"taskId: expected a task that has not ended, got one {got}")
+            raise has_ended(place.record)
         return place.record.core_wire()
 
     async def _result(self, request: RequestContext) -> Mapping[str, Any]:
@@ -515,14 +506,7 @@ class Tasks:
         record = None if place.call is None else await place.call.wait(request)
         if record is None or (place.call is not None and place.call.is_lost):
             record = await place.elsewhere.wait(related)
-        if record.status == "cancelled":
-            raise InvalidParamsError("taskId: the task was cancelled, so it has no result")
-        if record.error is not None:
-            error = record.error
-            data = {"data": error["data"]} if "data" in error else {}
-            raise ProtocolError(error["message"], code=error["code"], **data)
-        result = record.result or {}
-        return {**result, "_meta": {**result.get("_meta", {}), **related}}
+        return result_of(record, related)
 
     async def _list(self, request: RequestContext) -> Mapping[str, Any]:
         owner = _owner()
@@ -547,9 +531,7 @@ class Tasks:
         task_id: str = request.params.task_id
         record = await self.store.load(task_id)
         if record is None or record.owner != _owner():
-            raise InvalidParamsError(
-                f"taskId: expected that of a task that has not expired, got {safe_repr(task_id)}"
-            )
+            raise unknown_task(task_id)
         return record
 
     async def _place(self, request: RequestContext) -> _Place:

@@ -18,12 +18,14 @@ import sys
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from ...errors import MissingExtraError, WorkerFailedError
-from ...facts import Lifecycle
+from ...facts import Lifecycle, Revisions
 from ..asgi.uvicorn_adapter import (
     CancellableApplication,
     DrainableApplication,
@@ -35,7 +37,6 @@ from ..asgi.uvicorn_adapter import (
     reached_at,
     with_timeouts,
 )
-from .hosting import ServerRunner, check_not_imported
 
 if TYPE_CHECKING:
     import asyncio
@@ -47,6 +48,8 @@ if TYPE_CHECKING:
 
     from ..asgi.app import AsgiApplication
     from ..asgi.settings import ServerHttpOptions
+    from ..serving import ProcessLimit
+    from .features import RequestStateSigner
 
 _WORKER_SECONDS = 15  # seconds in which a worker has to respond, and a new one to serve
 _SIGNAL_CHECK = 0.2  # seconds between looks for a second SIGINT, while workers end
@@ -56,15 +59,39 @@ _LONGEST_PAUSE = 8.0  # seconds between workers that end before they served
 _ENDING = frozenset({signal.SIGINT, signal.SIGTERM})
 
 
+class WorkerServer(msgspec.Struct, frozen=True, kw_only=True):
+    """A server, as one of several processes runs it.
+
+    Attributes:
+        asgi: Makes the ASGI application, for a path and the options of HTTP.
+        drain: Seconds that open requests may take in the end.
+        revisions: The revisions that it serves.
+        show: Shows on standard error what is served at a URL.
+        process_limits: What it, and mounted servers, lack in several processes.
+        signers: Sign request states: its own, and those of mounted servers.
+    """
+
+    asgi: Callable[..., AsgiApplication]
+    drain: float
+    revisions: Revisions
+    show: Callable[[str], None]
+    process_limits: Sequence[ProcessLimit]
+    signers: Sequence[RequestStateSigner]
+
+    def share_state_key(self, key: bytes) -> None:
+        """Sign request states with this key, unless a server has keys of its own."""
+        for signer in self.signers:
+            signer.adopt_key(key)
+
+
 def run_workers(
-    make_runner: Callable[[], ServerRunner],
+    make_server: Callable[[], WorkerServer],
     workers: int,
     http: str,
     path: str,
     options: ServerHttpOptions,
 ) -> None:
     """See `Server.run_workers`."""
-    check_not_imported()
     if workers < 2:
         raise ValueError(f"workers: expected at least 2, got {workers}; run() is one process")
     is_shared = options.get("shared") is not None
@@ -73,10 +100,10 @@ def run_workers(
     if not options.get("stateless") and not is_shared:
         options["sessions"] = "sealed"
     key = os.urandom(32)
-    runner = make_runner()
-    runner.share_state_key(key)
-    application = runner.asgi(path, **options)
-    limits = list(runner.process_limits) if options.get("shared") is None else []
+    server = make_server()
+    server.share_state_key(key)
+    application = server.asgi(path, **options)
+    limits = list(server.process_limits) if options.get("shared") is None else []
     auth = options.get("auth")
     if auth is not None and options.get("shared") is None:
         from ..asgi.protection import protected_by  # only protected servers need it
@@ -84,7 +111,7 @@ def run_workers(
         limits += protected_by(auth).process_limits()
     if refused := [limit.text for limit in limits if limit.is_refused]:
         raise ValueError(f"workers: {'; '.join(refused)}")
-    make_application = partial(_worker_application, make_runner, key, path, options)
+    make_application = partial(_worker_application, make_server, key, path, options)
     try:
         pickled = pickle.dumps(make_application)
     except (pickle.PicklingError, AttributeError, TypeError) as error:
@@ -94,9 +121,9 @@ def run_workers(
     _check_importable(pickled)
 
     def started(url: str) -> None:
-        runner.show(url)
-        sessions: Collection[str] = runner.revisions.of(Lifecycle.HANDSHAKE)
-        streams: Collection[str] = runner.revisions.of(Lifecycle.PER_REQUEST)
+        server.show(url)
+        sessions: Collection[str] = server.revisions.of(Lifecycle.HANDSHAKE)
+        streams: Collection[str] = server.revisions.of(Lifecycle.PER_REQUEST)
         if is_shared:
             sessions, streams = sessions if options.get("stateless") else (), ()
         texts = [limit.text for limit in limits]
@@ -104,7 +131,7 @@ def run_workers(
         print(notes, end="", file=sys.stderr, flush=True)
 
     _serve_by_processes(
-        make_application, application.endpoint_path, http, workers, runner.drain, started
+        make_application, application.endpoint_path, http, workers, server.drain, started
     )
 
 
@@ -159,12 +186,12 @@ def _worker_notes(
 
 
 def _worker_application(
-    make_runner: Callable[[], ServerRunner], state_key: bytes, path: str, options: ServerHttpOptions
+    make_server: Callable[[], WorkerServer], state_key: bytes, path: str, options: ServerHttpOptions
 ) -> AsgiApplication:
     """The application of a worker process."""
-    runner = make_runner()
-    runner.share_state_key(state_key)
-    return runner.asgi(path, **options)
+    server = make_server()
+    server.share_state_key(state_key)
+    return server.asgi(path, **options)
 
 
 def _serve_by_processes(

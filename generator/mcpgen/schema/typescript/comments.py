@@ -44,8 +44,6 @@ def read_comment(text: str) -> Comment:
     Raises:
         WrongTagError: The value of a tag that names a keyword is malformed.
     """
-    if "@" not in text:
-        return Comment("\n".join(_lines(text)).strip())
     description: list[str] = []
     tags: list[list[str]] = []
     fenced = False

@@ -52,7 +52,7 @@ MAX_LEVELS = 30
 
 
 class Fidelity(Enum):
-    """Which of two texts a document follows where they disagree.
+    """The text, of two, that a document follows where they disagree.
 
     `TYPESCRIPT`: an arbitrary scalar (string, number and boolean together) has numbers that need
     not be whole, null is a member of a union, a map has the type of its values.

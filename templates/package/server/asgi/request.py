@@ -66,9 +66,11 @@ class HttpRequest:
         headers: Header fields by lower-case name; repeated fields are joined by commas, cookies by
             semicolons.
         count: Number of header fields as received.
+        session: Its session, or the refusal, where these were loaded for it; see
+            `SessionEndpoint.load`.
     """
 
-    __slots__ = ("_scope", "count", "headers", "method", "path")
+    __slots__ = ("_scope", "count", "headers", "method", "path", "session")
 
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
@@ -79,6 +81,7 @@ class HttpRequest:
         if type(pairs) is not list:
             pairs = list(pairs)
         self.count = len(pairs)
+        self.session: Any = None
         headers: Mapping[bytes, bytes] = dict(pairs)
         self.headers: Mapping[bytes, bytes] = (
             headers if len(headers) == self.count else _joined(pairs)
@@ -142,10 +145,14 @@ class OtherPath(Protocol):
 
     Attributes:
         auth: Whether they need an access token.
+        any_origin: Whether pages of all origins may make them.
     """
 
     @property
     def auth(self) -> bool: ...
+
+    @property
+    def any_origin(self) -> bool: ...
 
     async def serve(
         self,

@@ -65,6 +65,7 @@ class ResumableStream:
         self._polling = polling and store is not None
         self._retry = max(1, round(retry * 1000))
         self._response: SseResponse | None = None
+        self._was_connected = False
         self._writing: anyio.CancelScope | None = None
         self._last_id: str | None = None
         self._is_finished = False  # in the store
@@ -74,6 +75,11 @@ class ResumableStream:
     def connected(self) -> bool:
         """Whether there is an open connection."""
         return self._response is not None and self._response.is_open
+
+    @property
+    def lost(self) -> bool:
+        """Whether the connection has ended; not before there was one."""
+        return self._was_connected and not self.connected
 
     @property
     def attended(self) -> bool:
@@ -206,6 +212,7 @@ class ResumableStream:
     ) -> None:
         """Start a response; the stream has no connection if its client is gone."""
         self._response = response
+        self._was_connected = True
         try:
             await response.open(headers)
         except ConnectionClosedError:

@@ -47,7 +47,9 @@ class RouteResponse(msgspec.Struct, frozen=True):
         text = isinstance(self.body, str)
         body = self.body.encode() if isinstance(self.body, str) else self.body
         kind = self.content_type or (_TEXT if text else _BINARY)
-        fields = {"content-length": str(len(body)), **self.headers}
+        fields = dict(self.headers)
+        if self.status not in (204, 304):  # which have no length
+            fields = {"content-length": str(len(body)), **fields}
         if body:
             fields = {"content-type": kind, **fields}
         headers = [
@@ -125,10 +127,12 @@ class Route(msgspec.Struct, frozen=True):
     Attributes:
         handler: Handles them.
         auth: Whether they need an access token.
+        any_origin: Whether pages of all origins may make them.
     """
 
     handler: RouteHandler
     auth: bool
+    any_origin: bool = False
 
     async def serve(
         self,

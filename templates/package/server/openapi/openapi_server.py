@@ -9,14 +9,13 @@ import warnings
 from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import replace
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from ..._wire import is_many, is_object
 from ...errors import MissingExtraError
 from ...foreign_text import safe_repr, safe_text, url_complaint
 from ...yaml_text import DocumentTooLargeError
 from ..toolkit.content import ToolAnnotations
-from ..toolkit.decorators import Decorators
 from ..toolkit.registry import checked_tags
 from .document import Document, Spec, object_member
 from .http_operation import (
@@ -35,7 +34,7 @@ NAME_CHARACTERS = 64
 
 
 _Lifespan: TypeAlias = Callable[[Any], AbstractAsyncContextManager[Any]]
-_Made = TypeVar("_Made", bound=Decorators)
+_Made = TypeVar("_Made", bound="_Registering")
 
 _READING = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "QUERY"})
 _REPLACING = frozenset({"PUT", "DELETE"})
@@ -46,6 +45,16 @@ _METHOD = re.compile(r"[A-Z0-9!#$%&'*+\-.^_`|~]{1,32}")
 
 class OpenApiWarning(UserWarning):
     """Parts of an OpenAPI document that the server does not have; the text lists them."""
+
+
+class _Registering(Protocol):
+    """A `Server`, which imports this module: its decorators."""
+
+    @property
+    def tool(self) -> Callable[..., Callable[[Any], Any]]: ...
+
+    @property
+    def resource(self) -> Callable[..., Callable[[Any], Any]]: ...
 
 
 class OpenApiServerBuilder:
@@ -132,7 +141,7 @@ class OpenApiServerBuilder:
             warnings.warn("\n  ".join(lines), OpenApiWarning, stacklevel=3)
         return server
 
-    def _register(self, server: Decorators) -> None:
+    def _register(self, server: _Registering) -> None:
         """Register all operations."""
         unused_names = set(self._mcp_names)
         count = 0
@@ -190,7 +199,7 @@ class OpenApiServerBuilder:
 
     def _add(
         self,
-        server: Decorators,
+        server: _Registering,
         operation: Operation,
         kind: MCPType,
         name: str,

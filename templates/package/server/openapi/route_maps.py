@@ -1,4 +1,4 @@
-"""Which operation becomes a tool, a resource or a resource template."""
+"""Rules that make an operation a tool, a resource or a resource template."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ import msgspec
 
 from ...errors import InternalError, InvalidParamsError
 from ...foreign_text import safe_repr
-from ..toolkit.task_store import LEASE_SECONDS, TaskPage, TaskRecord
+from ...runtime.task_store import LEASE_SECONDS, TaskPage, TaskRecord
 from .redis_engine import RedisEngine
 
 RECORD_BYTES = 4 * 2**20

@@ -44,6 +44,7 @@ from .signatures import (
     is_coroutine_function,
     local_names,
     resolved_hints,
+    signature_of,
     source_name,
 )
 
@@ -231,10 +232,7 @@ def provider_of(
     where = f"{label}: dependency {source_name(function)!r}"
     if function in callers:
         raise TypeError(f"{where} depends on itself")
-    try:
-        signature = inspect.signature(function)
-    except (TypeError, ValueError) as error:
-        raise TypeError(f"{where}: expected a function with a signature") from error
+    signature = signature_of(function, where)
     annotated = inspect.unwrap(function)
     hints = resolved_hints(annotated, where, names)
     context: str | None = None
@@ -424,6 +422,6 @@ def _dependencies(dispatcher: Dispatcher) -> Iterator[Dependencies]:
     """Of all registered functions that have some, those of mounted servers included."""
     for each in dispatcher.all_servers():
         items: list[Any] = [item for registry in each.registries for item in registry.all()]
-        for item in (*items, *each.completers.values(), *each.method_items):
+        for item in (*items, *each.functions.values()):
             if isinstance(item.dependencies, Dependencies):
                 yield item.dependencies

@@ -13,28 +13,15 @@ basic/authorization (scope challenge handling).
 
 from __future__ import annotations
 
-from collections.abc import (
-    AsyncGenerator,
-    Callable,
-    Collection,
-    Coroutine,
-    Iterable,
-    Mapping,
-    Sequence,
-)
+from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from contextvars import ContextVar
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias
 
 import msgspec
 
-from ...errors import (
-    InvalidParamsError,
-    InvalidRequestError,
-    MethodNotFoundError,
-    ResourceNotFoundError,
-)
+from ...errors import InvalidParamsError, InvalidRequestError, MethodNotFoundError
 from ...facts import Method, Revision, Revisions
 from ...foreign_text import safe_repr
 from ...protocol.lifecycle import Description, declared_in, merged_objects, reduced_to
@@ -43,15 +30,16 @@ from ...protocol.server_connection import Admit, OnSubscription
 from ...runtime.concurrency import check_own_failure
 from ...runtime.request_context import ANONYMOUS, PRINCIPAL, Application, RequestContext
 from ..serving import Announcer, ProcessLimit
-from .context import Context, VisibilityRules
+from .context import Context
 from .features import (
     InputRequired,
     OpenURLElicitations,
     RequestStateSigner,
     URLElicitationRequiredError,
+    item_handlers,
     server_session,
 )
-from .output_conversion import PromptResultBuilder, ToolResultBuilder, tool_result_builder
+from .output_conversion import ToolResultBuilder, tool_result_builder
 from .registry import (
     ITEM_LISTS,
     PROMPTS_CHANGED,
@@ -64,12 +52,7 @@ from .registry import (
     ItemRegistries,
     Registry,
 )
-from .signatures import Injected
 from .tools import SchemaForm, Tool, ToolRunner
-
-if TYPE_CHECKING:  # loaded only if a server has some
-    from .prompts import Completer, Prompt
-    from .resources import Resource
 
 Handler: TypeAlias = Callable[[RequestContext], Coroutine[Any, Any, Any]]
 """Handles the requests of one method."""
@@ -189,8 +172,8 @@ class Dispatcher:
         lifespan: The lifespan of the server, if it has one.
         is_served: Whether the server was started.
         registries: The items.
-        completers: Completions, by kind, name of the item, and argument.
-        method_items: The methods that no revision has.
+        functions: Those that are registered beside the items: completions by kind, name of the
+            item and argument, custom methods by kind and name.
         item_handlers: Handlers of the requests that are about registered items.
         further_items: Those of them that no revision has, whose first argument is a dispatcher.
         handlers: Those of all requests that are served.
@@ -198,7 +181,7 @@ class Dispatcher:
         custom: Rows of custom methods.
         method_scopes: Scopes of these.
         capabilities: Declared beyond those of the rows.
-        admit: See `Decorators.handle_requests`.
+        admit: See `Hosting.handle_requests`.
         process_limits: See there.
         shares: Take over what processes share; see `Service.share`.
         default_runner: Runs the calls of tools without a runner.
@@ -226,15 +209,15 @@ class Dispatcher:
         self.application: Application = self
         self.lifespan: Callable[[], AbstractAsyncContextManager[Any]] | None = None
         self.is_served = False
-        self.completers: dict[tuple[str, str, str], Completer] = {}
         self.handlers: dict[str, Handler] = {}
         self.notifications: set[str] = {MESSAGE} if settings.logging else set()
         self.custom: dict[str, Method] = {}
-        self.method_items: list[MethodItem] = []
+        self.functions: dict[tuple[str, ...], Any] = {}
         self.method_scopes: dict[str, frozenset[str]] = {}
         self.capabilities = dict(settings.capabilities)
         self.admit: Admit | None = None
         self.process_limits: list[ProcessLimit] = []
+        self.shares: list[Callable[[Any], None]] = []
         self.default_runner: ToolRunner | None = None
         self.state: ContextVar[Any] = ContextVar("state", default=None)
         self.url_elicitations = OpenURLElicitations()
@@ -245,27 +228,12 @@ class Dispatcher:
         self._overrides = settings.overrides
         self._descriptions: dict[tuple[str, bool], Description] = {}
         self._tool_results: dict[str, ToolResultBuilder] = {}
-        self._prompt_results: dict[str, PromptResultBuilder] = {}
         self.registries = ItemRegistries(*map(self._new_registry, ITEM_LISTS))
         self._tools: Registry[Tool] = self.registries.tools
-        self._resources: Registry[Resource] = self.registries.resources
-        self._templates: Registry[Resource] = self.registries.templates
-        self._prompts: Registry[Prompt] = self.registries.prompts
-        self._lists: Mapping[str, Sequence[Registry[Any]]] = {
-            changed: [each for each in self.registries if each.row.changed == changed]
-            for changed in LIST_CHANGES
-        }
-        self.shares: list[Callable[[Any], None]] = [
-            lambda worker: worker.rules.append(VisibilityRules(self._lists))
-        ]
         self.item_handlers: dict[str, Handler] = {
             **{registry.row.request: registry.page for registry in self.registries},
             "tools/call": self._call_tool,
-            "prompts/get": self._get_prompt,
-            "resources/read": self._read_resource,
-            SUBSCRIBE: self._subscribe,
-            UNSUBSCRIBE: self._subscribe,
-            "completion/complete": self._complete,
+            **{name: partial(each, self) for name, each in item_handlers().items()},
         }
         self.further_items: dict[str, ItemHandler] = {}
 
@@ -409,7 +377,7 @@ class Dispatcher:
             self.check_method(name)
         self.handlers.update(handlers)
         self.notifications.update(notifications)
-        self._methods_changed()
+        self.methods_changed()
 
     def know_items(self, handlers: Mapping[str, ItemHandler]) -> None:
         """Know further requests about registered items, for `serve_items`."""
@@ -420,27 +388,10 @@ class Dispatcher:
         """Add the rows of requests that are about registered items."""
         self.serve({name: self.item_handlers[name] for name in names}, *notifications)
 
-    def add_method(self, method: MethodItem, handler: Handler) -> None:
-        """Add the row of a method that no revision has.
-
-        Raises:
-            ValueError: The name is taken.
-        """
-        name = method.row.name
-        if name in self.custom:
-            raise ValueError(f"method {name!r} is registered already")
-        self.check_method(name)
-        self.custom[name] = method.row
-        if method.scopes:
-            self.method_scopes[name] = method.scopes
-        self.handlers[name] = handler
-        self.method_items.append(method)
-        self._methods_changed()
-
     def declare(self, capabilities: Mapping[str, Any]) -> None:
         """Declare capabilities beyond those of the rows."""
         self.capabilities = merged_objects(self.capabilities, capabilities)
-        self._methods_changed()
+        self.methods_changed()
 
     def custom_methods(self) -> Mapping[str, Method]:
         """Rows of the methods that no revision has, by name."""
@@ -451,7 +402,8 @@ class Dispatcher:
         for follower in self.method_followers:
             follower.check(name)
 
-    def _methods_changed(self) -> None:
+    def methods_changed(self) -> None:
+        """Take over a change of the rows: in what is declared, and where this server is mounted."""
         self._descriptions.clear()
         for follower in self.method_followers:
             follower.refresh()
@@ -469,11 +421,6 @@ class Dispatcher:
         if settings.list_changed:
             self.announcer.announce(changed)
 
-    def add_completer(self, key: tuple[str, str, str], completer: Completer) -> None:
-        """Register the completion of an argument; see `completers`."""
-        self.completers[key] = completer
-        self.serve_items(("completion/complete",))
-
     def context_of(self, request: RequestContext) -> Context[Any]:
         """The context of a request, whose request state is valid, if it has one."""
         context = self.new_context(request)
@@ -488,7 +435,7 @@ class Dispatcher:
             self.settings.signer,
             self.url_elicitations,
             self.state.get(),
-            self._lists,
+            self.registries,
             self._session_of,
         )
 
@@ -497,12 +444,21 @@ class Dispatcher:
 
     def _call_tool(self, request: RequestContext) -> Coroutine[Any, Any, Any]:
         name = request.params.name
-        tool = self._tools.item_of(request, name)
-        if tool is not None and tool.scopes:
-            tool = tool if is_permitted(tool, tool.label, self._forbidden) else None
+        tool: Tool | None = self.permitted_item(self._tools, request, name)
         if tool is None:
             raise InvalidParamsError(f"unknown tool: {safe_repr(name)}")
         return self.call_item(tool, request)
+
+    def permitted_item(self, registry: Registry[Any], request: RequestContext, key: str) -> Any:
+        """The item that a request is about, if its principal may use it; else `None`.
+
+        Raises:
+            InvalidRequestError: The principal lacks its scopes, and such items are listed.
+        """
+        item = registry.item_of(request, key)
+        if item is not None and item.scopes and not is_permitted(item, item.label, self._forbidden):
+            return None
+        return item
 
     def call_item(self, tool: Tool, request: RequestContext) -> Coroutine[Any, Any, Any]:
         """The result of a call of a tool that the request may use."""
@@ -519,84 +475,6 @@ class Dispatcher:
         if (runner := tool.runner or self.default_runner) is not None:
             call = runner.run(context, call)
         return with_input(context, call)
-
-    def _get_prompt(self, request: RequestContext) -> Coroutine[Any, Any, Any]:
-        params, revision = request.params, request.revision
-        prompt = self._prompts.item_of(request, params.name)
-        if prompt is not None and prompt.scopes:
-            prompt = prompt if is_permitted(prompt, prompt.label, self._forbidden) else None
-        if prompt is None:
-            raise InvalidParamsError(f"unknown prompt: {safe_repr(params.name)}")
-        if prompt.respond is not None and (response := prompt.respond(request)) is not None:
-            return response
-        results = self._prompt_results.get(revision.name)
-        if results is None:
-            results = PromptResultBuilder(request.method.result)
-            self._prompt_results[revision.name] = results
-        context = self.context_of(request)
-        return with_input(context, prompt.get(params.arguments, context, results))
-
-    def _read_resource(self, request: RequestContext) -> Coroutine[Any, Any, Any]:
-        uri: str = request.params.uri
-        resource, values = self.resource_of(request, uri)
-        if resource.respond is not None and (response := resource.respond(request)) is not None:
-            return response
-        context = self.context_of(request)
-        return with_input(context, resource.read(uri, values, context))
-
-    async def _subscribe(self, request: RequestContext) -> None:
-        """Check the URI; the connection keeps the subscriptions of a session."""
-        resource, _ = self.resource_of(request, request.params.uri)
-        if resource.respond is not None and (response := resource.respond(request)) is not None:
-            await response
-
-    def resource_of(self, request: RequestContext, uri: str) -> tuple[Resource, Mapping[str, Any]]:
-        """The resource that a request is about, and the values of its template's variables.
-
-        Raises:
-            InvalidParamsError: The URI is invalid, or a value leaves its directory.
-            ResourceNotFoundError: No resource has this URI.
-        """
-        from .resources import find_resource  # loaded already
-
-        resources, templates = self._resources, self._templates
-        try:
-            resource, values = find_resource(
-                uri, resources.items_for(request), templates.items_for(request)
-            )
-        except ResourceNotFoundError:
-            unregistered = resources.unregistered(uri, request)
-            if unregistered is None:
-                raise
-            return unregistered, {}
-        if resource.scopes and not is_permitted(resource, resource.label, self._forbidden):
-            raise ResourceNotFoundError(uri)
-        return resource, values
-
-    async def _complete(self, request: RequestContext) -> Any:
-        params = request.params
-        uri: str | None = getattr(params.ref, "uri", None)
-        kind, owner = ("prompt", params.ref.name) if uri is None else ("template", uri)
-        registry: Registry[Any] = self._prompts if uri is None else self._templates
-        item = registry.item_of(request, owner)
-        if item is not None and item.scopes:
-            item = item if is_permitted(item, item.label, self._forbidden) else None
-        if item is None:
-            raise InvalidParamsError(f"unknown {kind}: {safe_repr(owner)}")
-        if item.respond is not None and (response := item.respond(request)) is not None:
-            return await response
-        argument: str = params.argument.name
-        if argument not in (item.arguments if uri is None else item.template.names):
-            raise InvalidParamsError(
-                f"{kind} {safe_repr(owner)} has no argument {safe_repr(argument)}"
-            )
-        completer = self.completers.get((kind, owner, argument))
-        if completer is None:
-            return {"completion": {"values": []}}
-        others: Any = getattr(getattr(params, "context", None), "arguments", None)
-        context = self.context_of(request)
-        value: str = params.argument.value
-        return await with_input(context, completer.complete(value, others or None, context))
 
 
 async def with_input(context: Context, handler: Coroutine[Any, Any, Any]) -> Any:
@@ -632,18 +510,6 @@ class ScopedItem(Protocol):
     """
 
     scopes: frozenset[str]
-
-
-class MethodItem(ScopedItem, Protocol):
-    """A method that no revision has.
-
-    Attributes:
-        row: Its row for the method table.
-        dependencies: What other functions provide for a call, if anything.
-    """
-
-    row: Method
-    dependencies: Injected | None
 
 
 def is_permitted(item: ScopedItem, label: str, forbidden: ForbiddenItems) -> bool:

@@ -1,27 +1,34 @@
-"""Prompts: functions that write messages for a model; suggested values for their arguments.
+"""Prompts: functions that write messages for a model.
 
-Arguments are strings on the wire; they are converted to the types of the parameters. Functions
-suggest values for arguments of prompts and of resource templates.
+Arguments are strings on the wire; they are converted to the types of the parameters.
 
-Source: server/prompts, server/utilities/completion.
+Source: server/prompts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import islice
-from typing import Any
+import inspect
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
-import msgspec
-
-from ..._wire import encode, is_many, is_object
+from ..._wire import convert, encode, is_many, is_object
 from ...errors import InvalidParamsError
+from ...foreign_text import safe_repr
+from ...runtime.request_context import RequestContext, checked_scopes
 from . import signatures
-from .content import Message, expect, is_content, is_model, present, wire_block
+from .content import Icon, Message, is_content, is_model, present, wire_block
 from .context import Context
+from .decorators import Function, adder, check_others, wire_members
+from .dispatcher import Dispatcher, with_input
 from .features import InputRequired
-from .output_conversion import PromptResultBuilder
-from .registry import Respond
+from .output_conversion import known_blocks
+from .registry import Registry, Respond, checked_tags
+from .revision_types import content_types, field_type, struct_with, structs_in
+from .signatures import local_names
+
+if TYPE_CHECKING:
+    from ...other_sdks import NoOptions
 
 _NO_ARGUMENTS: Mapping[str, str] = {}
 _ROLES = ("user", "assistant")
@@ -105,6 +112,100 @@ class Prompt:
         return results.full(messages, description, meta)
 
 
+class PromptDecorator:
+    """The decorator of prompts; a base of `Server`."""
+
+    _dispatcher: Dispatcher
+
+    @overload
+    def prompt(
+        self,
+        name: str | None = None,
+        *,
+        title: str | None = None,
+        description: str | None = None,
+        icons: Sequence[Icon] = (),
+        meta: Mapping[str, Any] | None = None,
+        scopes: Collection[str] = (),
+        tags: Collection[str] = (),
+        **others: Unpack[NoOptions],
+    ) -> Callable[[Function], Function]: ...
+
+    @overload
+    def prompt(self, function: Function, /) -> Function: ...
+
+    def prompt(
+        self,
+        name: str | Callable[..., Any] | None = None,
+        *,
+        title: str | None = None,
+        description: str | None = None,
+        icons: Sequence[Icon] = (),
+        meta: Mapping[str, Any] | None = None,
+        scopes: Collection[str] = (),
+        tags: Collection[str] = (),
+        **others: Unpack[NoOptions],
+    ) -> Any:
+        """Register the decorated function as a prompt.
+
+        `@server.prompt` without parentheses is `@server.prompt()`.
+
+        Args:
+            name: Its name; that of the function by default.
+            title: A name for display.
+            description: The purpose; the docstring's first paragraph by default.
+            icons: Images for user interfaces.
+            meta: `_meta` of the prompt.
+            scopes: Scopes that the prompt needs, besides those of every request.
+            tags: Names for `enable` and `disable`; they are not sent.
+
+        Raises:
+            TypeError: An option is unknown or malformed; (from the decorator) the signature can't
+                be served.
+            ValueError: (from the decorator) The name is empty or taken.
+        """
+        own_name = None if callable(name) else name
+        check_others(others, "prompt")
+        required = checked_scopes(scopes)
+        members = wire_members(title, description, icons, meta)
+        names = local_names(inspect.currentframe())
+
+        def register(function: Function) -> Function:
+            prompt = Prompt(function, name=own_name, members=members, names=names)
+            prompt.scopes, prompt.tags = required, checked_tags(tags)
+            self._dispatcher.registries.prompts.add(prompt.name, prompt)
+            return function
+
+        return register(name) if callable(name) else register
+
+    add_prompt = adder(prompt)
+
+    def remove_prompt(self, name: str) -> None:
+        """Remove a prompt, also for clients that are connected.
+
+        Raises:
+            LookupError: There is no such prompt.
+        """
+        self._dispatcher.registries.prompts.remove(name)
+
+
+def _get_prompt(dispatcher: Dispatcher, request: RequestContext) -> Coroutine[Any, Any, Any]:
+    params = request.params
+    prompts: Registry[Prompt] = dispatcher.registries.prompts
+    prompt: Prompt | None = dispatcher.permitted_item(prompts, request, params.name)
+    if prompt is None:
+        raise InvalidParamsError(f"unknown prompt: {safe_repr(params.name)}")
+    if prompt.respond is not None and (response := prompt.respond(request)) is not None:
+        return response
+    context = dispatcher.context_of(request)
+    results = _result_builder(request.method.result)
+    return with_input(context, prompt.get(params.arguments, context, results))
+
+
+ITEM_HANDLERS = {"prompts/get": _get_prompt}
+"""Handlers of requests about prompts, by wire name."""
+
+
 def _argument(parameter: signatures.Parameter) -> dict[str, Any]:
     argument: dict[str, Any] = {"name": parameter.name}
     kinds = parameter.json_types()
@@ -133,100 +234,44 @@ def _message(value: Any, label: str) -> dict[str, Any]:
     return {"role": role, "content": wire_block(content)}
 
 
-MOST_VALUES = 100
-"""Most values that one result may hold."""
-
-
-class Completion(msgspec.Struct, frozen=True):
-    """Suggested values, and the number of further ones.
-
-    Attributes:
-        values: Best first; more than 100 are cut off.
-        total: Number of all values, if known.
-        has_more: Whether there are further values; computed if `None`.
-    """
-
-    values: Iterable[str]
-    total: int | None = None
-    has_more: bool | None = None
-
-    def wire(self) -> dict[str, Any]:
-        """The `completion` member of the result.
-
-        Raises:
-            TypeError: A value is not a string.
-        """
-        has_length = hasattr(self.values, "__len__")  # an iterator may be endless
-        values = list(self.values if has_length else islice(self.values, MOST_VALUES + 1))
-        for value in values:
-            expect(value, str, "completion")
-        wire: dict[str, Any] = {"values": values[:MOST_VALUES]}
-        total = self.total
-        if total is None and has_length:
-            total = len(values)
-        if total is not None:
-            wire["total"] = total
-        has_more = self.has_more
-        if has_more is None:
-            has_more = len(values) > MOST_VALUES or (total or 0) > len(wire["values"])
-        wire["hasMore"] = has_more
-        return wire
-
-
-class Completer:
-    """A function that suggests values of one argument.
+class PromptResultBuilder:
+    """Builds results of `prompts/get` in one revision.
 
     Args:
-        function: Takes the text typed so far; an optional second parameter receives the other
-            arguments that have a value, by name. Returns strings or a `Completion`.
-        label: Its name in error texts.
-        names: Further names that the annotations may use.
-
-    Attributes:
-        dependencies: What other functions provide for a call, if anything.
-
-    Raises:
-        TypeError: The function has other parameters.
+        result: Type of the result as in the method table, other kinds of result included.
     """
 
-    def __init__(
-        self, function: Callable[..., Any], label: str, names: Mapping[str, Any] | None = None
-    ) -> None:
-        self.label = label
-        signature = signatures.read(function, label, names)
-        parameters = list(signature.parameters)
-        if not 1 <= len(parameters) <= 2:
-            raise TypeError(
-                f"{label}: expected a function of the text and perhaps of the other arguments, "
-                f"got one of {', '.join(parameters) or 'nothing'}"
-            )
-        self._value = parameters[0]
-        self._arguments = parameters[1] if len(parameters) == 2 else None
-        self._context = signature.context
-        self._call = signature.call
-        self.dependencies = signature.dependencies
+    def __init__(self, result: Any) -> None:
+        self._kind = struct_with(result, "messages")
+        (message,) = structs_in(field_type(self._kind, "messages"))
+        self._blocks = content_types(field_type(message, "content"))
 
-    async def complete(
-        self, value: str, others: Mapping[str, str] | None, context: Context
-    ) -> dict[str, Any]:
-        """The result of `completion/complete` as wire object.
+    def full(
+        self,
+        messages: list[dict[str, Any]],
+        description: str | None,
+        meta: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """A result with these messages, each with one content block.
 
         Raises:
-            TypeError: The function returned something else.
+            ValidationError: A message does not fit the revision's type.
         """
-        arguments: dict[str, Any] = {self._value: value}
-        if self._arguments is not None:
-            arguments[self._arguments] = dict(others or _NO_ARGUMENTS)
-        if self._context is not None:
-            arguments[self._context] = context
-        completion = await self._call(**arguments)
-        if not isinstance(completion, Completion):
-            completion = Completion(_strings(completion, self.label))
-        return {"completion": completion.wire()}
+        roles = [message["role"] for message in messages]
+        contents = known_blocks([message["content"] for message in messages], self._blocks)
+        members: dict[str, Any] = {
+            "messages": [
+                {"role": role, "content": content}
+                for role, content in zip(roles, contents, strict=True)
+            ]
+        }
+        if description is not None:
+            members["description"] = description
+        if meta:
+            members["_meta"] = dict(meta)
+        return convert(members, self._kind)
 
 
-def _strings(value: Any, label: str) -> Iterable[str]:
-    if isinstance(value, str) or not hasattr(value, "__iter__"):
-        raise TypeError(f"{label}: expected strings, got {type(value).__name__}")
-    strings: Iterable[str] = value  # `Completion.wire` checks each
-    return strings
+@cache
+def _result_builder(result: Any) -> PromptResultBuilder:
+    return PromptResultBuilder(result)

@@ -16,10 +16,8 @@ from collections.abc import (
     Callable,
     Collection,
     Coroutine,
-    Iterable,
     Iterator,
     Mapping,
-    MutableMapping,
     Sequence,
 )
 from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeAlias, TypeVar, get_args
@@ -29,7 +27,6 @@ import msgspec
 from ..._wire import EncodingError, Raw, convert, encode, is_object, replace
 from ...errors import InvalidParamsError
 from ...foreign_text import safe_repr
-from ...protocol.connection import Connection
 from ...runtime.request_context import PRINCIPAL, RequestContext
 from .content import expect
 
@@ -221,22 +218,20 @@ class ItemSource(Protocol):
         ...
 
 
-class Rule(NamedTuple):
-    """Shows or hides items in one session.
+class SessionRules(Protocol):
+    """Differences between what sessions show and the enabled items."""
 
-    Attributes:
-        names: Their keys.
-        tags: Their tags; one of these is enough.
-        enabled: Whether they are shown.
-    """
+    def shown(
+        self, items: Mapping[str, Item], every: Mapping[str, Item], request: RequestContext
+    ) -> Mapping[str, Item]:
+        """The items that the session of a request shows.
 
-    names: frozenset[str]
-    tags: frozenset[str]
-    enabled: bool
-
-
-SessionRules: TypeAlias = MutableMapping[Connection, tuple[Rule, ...]]
-"""The rules of each session that has some, by its connection; the last that fits decides."""
+        Args:
+            items: Those of all sessions.
+            every: All that are registered.
+            request: The request.
+        """
+        ...
 
 
 class Registry(Generic[Item]):
@@ -365,11 +360,7 @@ class Registry(Generic[Item]):
             items = source.shown(items, request)
         if self.rules is None:
             return items
-        rules = self.rules.get(request.peer.connection)
-        if rules is None:
-            return items
-        every = {**self._registered, **items}.items()
-        return {key: item for key, item in every if self._is_shown(key, item, rules, items)}
+        return self.rules.shown(items, self._registered, request)
 
     def item_of(self, request: RequestContext, key: str) -> Item | None:
         """The item that a request is about, as its session shows it; `None` if it is unknown."""
@@ -395,14 +386,6 @@ class Registry(Generic[Item]):
     def is_disabled(self, key: str) -> bool:
         """Whether an item is disabled, or would be if it was added."""
         return key in self._disabled
-
-    def _is_shown(
-        self, key: str, item: Item, rules: Sequence[Rule], items: Mapping[str, Item]
-    ) -> bool:
-        for rule in reversed(rules):
-            if key in rule.names or item.tags & rule.tags:
-                return rule.enabled
-        return key in items
 
     def keys(self, names: Collection[str], tags: Collection[str]) -> set[str]:
         """The keys of the items with one of these keys or tags."""
@@ -504,42 +487,6 @@ class ItemRegistries(NamedTuple):
     resources: Registry[Any]
     templates: Registry[Any]
     prompts: Registry[Any]
-
-
-def switch(
-    registries: Iterable[Registry[Any]],
-    names: Collection[str],
-    tags: Collection[str],
-    *,
-    enabled: bool,
-) -> None:
-    """Enable or disable the items with one of these names or tags.
-
-    Raises:
-        LookupError: A name or tag fits nothing; nothing was changed.
-        TypeError: One string instead of a collection of tags.
-    """
-    tags = checked_tags(tags)
-    registries = list(registries)
-    check_registered(registries, names, tags)
-    for registry in registries:
-        registry.switch(registry.keys(names, tags), enabled=enabled)
-
-
-def check_registered(
-    registries: Sequence[Registry[Any]], names: Collection[str], tags: Collection[str]
-) -> None:
-    """Check that each name and each tag fits something.
-
-    Raises:
-        LookupError: One fits nothing.
-    """
-    for name in names:
-        if not any(registry.keys((name,), ()) for registry in registries):
-            raise LookupError(f"nothing is registered with the name {name!r}")
-    for tag in tags:
-        if not any(registry.keys((), (tag,)) for registry in registries):
-            raise LookupError(f"nothing is registered with the tag {tag!r}")
 
 
 def checked_tags(tags: Collection[str], label: str = "tags") -> frozenset[str]:

@@ -1,37 +1,30 @@
 """Resources: contents that a client reads by URI, single or by URI template (RFC 6570).
 
-The library `uritemplate` parses and expands templates but can't match them. Here a template is a
-sequence of parts: literals and variables. A first pass goes through the parts from last to first,
-and marks the positions of the URI where the part can start so that the rest of the template matches
-the rest of the URI. A second pass reads the values from first to last. Each pass looks at every
-character once per part, so the time is linear in the URI even if many divisions match.
-
-If several divisions match, the first variable gets the longest possible value; `{+x}` and `{#x}`,
-which accept any character, get the shortest. Values are percent-decoded.
-
-Source: server/resources, server/resources#resource-templates, RFC 6570 section 3.2.
+Source: server/resources, server/resources#resource-templates.
 """
 
 from __future__ import annotations
 
-import importlib
-import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, TypeAlias, get_args, get_origin
-from urllib.parse import unquote
+import inspect
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, Unpack, get_args, get_origin
 
 import msgspec
 from msgspec.structs import replace
 
 from ..._wire import encode, is_many, to_builtins
-from ...errors import InvalidParamsError, MissingExtraError, ResourceNotFoundError
+from ...errors import InvalidParamsError, ResourceNotFoundError
 from ...foreign_text import climbs, is_uri, leaves_its_place, safe_repr
+from ...protocol.requests import RESOURCE_UPDATED, SUBSCRIBE, UNSUBSCRIBE
+from ...runtime.request_context import RequestContext, checked_scopes
 from ...values.value_types import to_json
 from . import signatures
 from .content import (
+    Annotations,
     Audio,
     Contents,
     File,
+    Icon,
     Image,
     Text,
     check_mime_type,
@@ -39,10 +32,18 @@ from .content import (
     is_content,
     is_model,
     present,
+    wire_of,
 )
 from .context import Context
+from .decorators import Function, adder, check_others, wire_members
+from .dispatcher import Dispatcher, is_permitted, with_input
 from .features import InputRequired, without_input_required
-from .registry import NO_CACHING, CacheHint, Respond
+from .registry import NO_CACHING, CacheHint, Respond, checked_tags
+from .signatures import local_names
+
+if TYPE_CHECKING:
+    from ...other_sdks import NoOptions
+    from .uri_templates import UriTemplate
 
 URI_LIMIT = 8192
 """Most characters of a requested URI."""
@@ -61,10 +62,6 @@ Use `AnyPath` if the function itself decides which paths are allowed:
 
 Source: server/resources (security considerations).
 """
-
-_NAME = re.compile(r"(?:[A-Za-z0-9_]|%[0-9A-Fa-f]{2})+(?:\.(?:[A-Za-z0-9_]|%[0-9A-Fa-f]{2})+)*")
-
-_QUERY = frozenset("?&")
 
 _JSON, _TEXT, _BINARY = "application/json", "text/plain", "application/octet-stream"
 
@@ -201,6 +198,8 @@ class Resource:
         return Contents(text=text, mime_type=self._mime_type or _JSON)
 
     def _template(self) -> UriTemplate:
+        from .uri_templates import UriTemplate  # few servers have templates
+
         optional = {p.name for p in self._signature.parameters.values() if not p.required}
         try:
             return UriTemplate(self.uri, frozenset(optional))
@@ -240,6 +239,152 @@ def _is_contents(value: object) -> bool:
     if isinstance(value, Contents):
         return True
     return is_model(value, "uri", "mime_type") and not is_content(value)
+
+
+class ResourceDecorator:
+    """The decorator of resources and templates; a base of `Server`."""
+
+    _dispatcher: Dispatcher
+
+    def resource(
+        self,
+        uri: str,
+        *,
+        name: str | None = None,
+        title: str | None = None,
+        description: str | None = None,
+        mime_type: str | None = None,
+        size: int | None = None,
+        annotations: Annotations | Mapping[str, Any] | None = None,
+        icons: Sequence[Icon] = (),
+        meta: Mapping[str, Any] | None = None,
+        cache: CacheHint = NO_CACHING,
+        scopes: Collection[str] = (),
+        tags: Collection[str] = (),
+        **others: Unpack[NoOptions],
+    ) -> Callable[[Function], Function]:
+        """Register the decorated function as a resource, or as a resource template.
+
+        Args:
+            uri: URI, or URI template (RFC 6570) if it contains a `{`.
+            name: Its name; that of the function by default.
+            title: A name for display.
+            description: What the resource is; the docstring's first paragraph by default.
+            mime_type: MIME type of the contents.
+            size: Size of the contents in bytes before encoding, if known.
+            annotations: Audience and priority; a mapping has their names.
+            icons: Images for user interfaces.
+            meta: `_meta` of the resource.
+            cache: The cache hint of the contents; always private if scopes are needed.
+            scopes: Scopes that reading needs, besides those of every request.
+            tags: Names for `enable` and `disable`; they are not sent.
+
+        Raises:
+            TypeError: An option is unknown or malformed; (from the decorator) the parameters do not
+                match the template's variables.
+            ValueError: (from the decorator) Not a URI or template, or already registered.
+            MissingExtraError: (from the decorator) A template, and `uritemplate` is missing.
+        """
+        if callable(uri):
+            raise TypeError('expected @server.resource("scheme://path"), got @server.resource')
+        check_others(others, "resource")
+        required = checked_scopes(scopes)
+        if required and cache.scope != "private":
+            cache = CacheHint(cache.ttl_ms, "private")
+        notes = wire_of(annotations, Annotations, "annotations") if annotations else None
+        members = wire_members(title, description, icons, meta, notes)
+        names = local_names(inspect.currentframe())
+
+        def register(function: Function) -> Function:
+            resource = Resource(
+                function,
+                uri,
+                name=name,
+                mime_type=mime_type,
+                members=members if size is None else {**members, "size": size},
+                cache=cache,
+                names=names,
+            )
+            registries = self._dispatcher.registries
+            registry = registries.resources if resource.template is None else registries.templates
+            resource.scopes, resource.tags = required, checked_tags(tags)
+            registry.add(uri, resource)
+            return function
+
+        return register
+
+    add_resource = adder(resource)
+
+    def remove_resource(self, uri: str) -> None:
+        """Remove a resource or a template, also for clients that are connected.
+
+        Raises:
+            LookupError: There is no such resource.
+        """
+        registries = self._dispatcher.registries
+        is_template = registries.templates.find(uri) is not None
+        (registries.templates if is_template else registries.resources).remove(uri)
+
+    def resource_updated(self, uri: str) -> None:
+        """Notify the clients that subscribed to a resource of a change.
+
+        Callable from any thread. Returns before the notifications are sent.
+
+        Raises:
+            ValueError: The server does not have `subscribe=True`.
+        """
+        if not self._dispatcher.settings.subscribe:
+            raise ValueError("expected a server made with subscribe=True")
+        self._dispatcher.announcer.announce(RESOURCE_UPDATED, {"uri": uri})
+
+
+def _read_resource(dispatcher: Dispatcher, request: RequestContext) -> Coroutine[Any, Any, Any]:
+    uri: str = request.params.uri
+    resource, values = resource_of(dispatcher, request, uri)
+    if resource.respond is not None and (response := resource.respond(request)) is not None:
+        return response
+    context = dispatcher.context_of(request)
+    return with_input(context, resource.read(uri, values, context))
+
+
+async def _subscribe(dispatcher: Dispatcher, request: RequestContext) -> None:
+    """Check the URI; the connection keeps the subscriptions of a session."""
+    resource, _ = resource_of(dispatcher, request, request.params.uri)
+    if resource.respond is not None and (response := resource.respond(request)) is not None:
+        await response
+
+
+ITEM_HANDLERS = {
+    "resources/read": _read_resource,
+    SUBSCRIBE: _subscribe,
+    UNSUBSCRIBE: _subscribe,
+}
+"""Handlers of requests about resources, by wire name."""
+
+
+def resource_of(
+    dispatcher: Dispatcher, request: RequestContext, uri: str
+) -> tuple[Resource, Mapping[str, Any]]:
+    """The resource that a request is about, and the values of its template's variables.
+
+    Raises:
+        InvalidParamsError: The URI is invalid, or a value leaves its directory.
+        ResourceNotFoundError: No resource has this URI.
+    """
+    resources, templates = dispatcher.registries.resources, dispatcher.registries.templates
+    try:
+        resource, values = find_resource(
+            uri, resources.items_for(request), templates.items_for(request)
+        )
+    except ResourceNotFoundError:
+        unregistered = resources.unregistered(uri, request)
+        if unregistered is None:
+            raise
+        return unregistered, {}
+    forbidden = dispatcher.settings.forbidden_items
+    if resource.scopes and not is_permitted(resource, resource.label, forbidden):
+        raise ResourceNotFoundError(uri)
+    return resource, values
 
 
 def find_resource(
@@ -310,277 +455,3 @@ def _takes_any_path(annotation: Any) -> bool:
         )
         return is_any_path or _takes_any_path(kind)
     return any(_takes_any_path(inner) for inner in get_args(annotation))
-
-
-class _Literal(msgspec.Struct, frozen=True):
-    """A literal part of the template."""
-
-    text: str
-
-    def starts(self, uri: str, after: bytearray) -> bytearray:
-        """Positions of a URI where the part can start, if the next one starts at one of `after`."""
-        reachable = bytearray(len(after))
-        at = uri.find(self.text)
-        while at >= 0:
-            reachable[at] = after[at + len(self.text)]
-            at = uri.find(self.text, at + 1)
-        return reachable
-
-    def read(self, uri: str, at: int, after: bytearray) -> tuple[int, str | None]:
-        """The end of the part that starts at `at`, and no value."""
-        return at + len(self.text), None
-
-
-class _Variable(msgspec.Struct, frozen=True):
-    """A variable with the text before its value; for a query, all variables of the expression.
-
-    Attributes:
-        name: Its name; for a query, the name of the first variable.
-        operator: The operator of its expression.
-        explode: Whether the value is a list.
-        prefix: Text before the value.
-        optional: Whether a URI may omit the variable.
-    """
-
-    name: str
-    operator: str
-    explode: bool
-    prefix: str
-    optional: bool
-
-    def starts(self, uri: str, after: bytearray) -> bytearray:
-        """Positions of a URI where the part can start, if the next one starts at one of `after`."""
-        form = _FORMS[self.operator]
-        size = len(uri)
-        least, excluded = form.least, form.excluded
-        separator = form.separator if self.explode else ""
-        values = bytearray(size + 1)  # where a value may begin
-        inside = after[size]
-        values[size] = inside if least == 0 else 0
-        for at in range(size - 1, -1, -1):
-            char = uri[at]
-            longer = 0 if char in excluded else inside
-            inside = after[at] or longer or (values[at + 1] if char == separator else 0)
-            values[at] = longer if least else inside
-        if not self.prefix and not self.optional:
-            return values
-        reachable = after[:] if self.optional else bytearray(size + 1)
-        at = uri.find(self.prefix)
-        while at >= 0:
-            reachable[at] = reachable[at] or any(
-                values[start] for start in self._value_starts(uri, at)
-            )
-            at = uri.find(self.prefix, at + 1)
-        return reachable
-
-    def read(self, uri: str, at: int, after: bytearray) -> tuple[int, str | None]:
-        """The end of the part that starts at `at`, and its value; `None` if omitted."""
-        if uri.startswith(self.prefix, at):
-            for start in self._value_starts(uri, at):
-                end = self._end(uri, start, after)
-                if end is not None:
-                    return end, uri[start:end]
-        return at, None
-
-    def _value_starts(self, uri: str, at: int) -> tuple[int, ...]:
-        """Possible starts of the value if its prefix is at `at`; best first."""
-        start = at + len(self.prefix)
-        if self.operator == ";" and uri.startswith("=", start):
-            return start + 1, start
-        return (start,)
-
-    def _end(self, uri: str, start: int, after: bytearray) -> int | None:
-        """The end of the value that starts at `start`; `None` if no value can start there."""
-        form = _FORMS[self.operator]
-        separator = form.separator if self.explode else ""
-        end: int | None = None
-        item, at = start, start
-        while True:
-            if at - item >= form.least and after[at]:
-                end = at
-                if not form.greedy:
-                    return end
-            if at == len(uri):
-                return end
-            if uri[at] == separator and at - item >= form.least:
-                item = at + 1
-            elif uri[at] in form.excluded:
-                return end
-            at += 1
-
-
-class UriTemplate:
-    """An RFC 6570 template that URIs are matched against.
-
-    Args:
-        text: The template, such as `weather://{city}/now{?units}`.
-        optional: Variables that a URI may omit; variables of a query are always optional.
-
-    Attributes:
-        names: Its variables, in order.
-        exploded: Those of them whose value is a list.
-
-    Raises:
-        MissingExtraError: `uritemplate` is not installed.
-        ValueError: Not a template, or one that can't be matched.
-    """
-
-    def __init__(self, text: str, optional: frozenset[str] = frozenset()) -> None:
-        try:
-            library: Any = importlib.import_module("uritemplate")
-        except ImportError as error:
-            raise MissingExtraError("a resource template", "uritemplate") from error
-        _check_braces(text)
-        self.text = text
-        self._optional = optional
-        self._exploded: list[str] = []
-        self._queries: dict[str, Mapping[str, bool]] = {}
-        self._parts: list[_Literal | _Variable] = []
-        names: list[str] = []
-        try:
-            parsed: list[Any] = list(library.URITemplate(text).variables)
-        except ValueError as error:
-            raise ValueError(f"{text!r}: not an RFC 6570 template: {error}") from error
-        literals = re.split(r"\{[^{}]*\}", text)
-        self._prefix = literals[0]
-        for expression, literal in zip(parsed, literals[1:], strict=True):
-            names += self._add_expression(expression)
-            self._add_literal(literal)
-        self.names = tuple(names)
-        self.exploded = frozenset(self._exploded)
-        if len(set(names)) < len(names):
-            raise ValueError(f"{text!r}: expected each variable once, got {', '.join(names)}")
-        if not is_uri(re.sub(r"\{[^{}]*\}", "x", text)):
-            raise ValueError(f"{text!r}: expected a template of an absolute URI")
-
-    def match(self, uri: str) -> dict[str, str | list[str]] | None:
-        """The values of the variables, or `None` if the URI does not match.
-
-        An exploded variable (`{/path*}`) has a list. Omitted variables are absent.
-        """
-        rest = uri.removeprefix(self._prefix)
-        if len(rest) == len(uri) and self._prefix:
-            return None
-        reachable = [bytearray(len(rest)) + b"\1"]
-        for part in reversed(self._parts):
-            reachable.append(part.starts(rest, reachable[-1]))
-        return self._values(rest, reachable) if reachable.pop()[0] else None
-
-    def _values(self, uri: str, reachable: list[bytearray]) -> dict[str, str | list[str]] | None:
-        values: dict[str, str | list[str]] = {}
-        at = 0
-        for part in self._parts:
-            at, text = part.read(uri, at, reachable.pop())
-            if text is None or isinstance(part, _Literal):
-                continue
-            if part.operator not in _QUERY:
-                values[part.name] = _value(text, part)
-            elif (pairs := _pairs(text, self._queries[part.name])) is None:
-                return None
-            else:
-                values.update(pairs)
-        return values
-
-    def _add_literal(self, text: str) -> None:
-        if text:
-            self._parts.append(_Literal(text))
-
-    def _add_expression(self, expression: Any) -> Sequence[str]:
-        """Add the variables of an expression; return their names."""
-        operator: str = expression.operator.value
-        if operator not in _FORMS:
-            raise ValueError(f"{self.text!r}: operator {operator!r} has no meaning yet (RFC 6570)")
-        exploded: dict[str, bool] = {}
-        names: list[str] = []
-        for name, options in expression.variables:
-            if not _NAME.fullmatch(name) or expression.defaults:
-                raise ValueError(
-                    f"{self.text!r}: expected a variable's name, got {expression.original!r}"
-                )
-            if options["prefix"] is not None:
-                raise ValueError(
-                    f"{self.text!r}: a prefix ({name}:{options['prefix']}) can't be read backwards"
-                )
-            names.append(name)
-            exploded[name] = bool(options["explode"])
-        self._exploded += [name for name in names if exploded[name]]
-        if operator in _QUERY:
-            self._queries[names[0]] = exploded
-            self._parts.append(_Variable(names[0], operator, False, operator, True))
-            return names
-        form = _FORMS[operator]
-        for index, name in enumerate(names):
-            prefix = form.prefix if index == 0 else form.separator
-            prefix += name if operator == ";" else ""
-            optional = name in self._optional
-            self._parts.append(_Variable(name, operator, exploded[name], prefix, optional))
-        return names
-
-
-class _Form(msgspec.Struct, frozen=True):
-    """The form of the values of an operator.
-
-    Attributes:
-        prefix: Text before the first value.
-        separator: Text between two values, and between the items of a list.
-        excluded: Characters that a value can't contain.
-        least: Least length of a value.
-        greedy: Whether the longest match is preferred.
-    """
-
-    prefix: str
-    separator: str
-    excluded: str
-    least: int = 1
-    greedy: bool = True
-
-
-_FORMS: Mapping[str, _Form] = {
-    "": _Form("", ",", "/?#,"),
-    "+": _Form("", ",", "", greedy=False),
-    "#": _Form("#", ",", "", greedy=False),
-    ".": _Form(".", ".", "./?#,"),
-    "/": _Form("/", "/", "/?#"),
-    ";": _Form(";", ";", ";/?#", least=0),
-    "?": _Form("?", "&", "#", least=0),
-    "&": _Form("&", "&", "#", least=0),
-}
-"""The form of the values by operator."""
-
-
-def _check_braces(text: str) -> None:
-    depth = 0
-    for character in text:
-        depth += {"{": 1, "}": -1}.get(character, 0)
-        if depth not in (0, 1):
-            break
-    if depth != 0 or "{}" in text:
-        raise ValueError(f"{text!r}: not an RFC 6570 template: unbalanced or empty braces")
-
-
-def _value(text: str, variable: _Variable) -> str | list[str]:
-    if not variable.explode:
-        return unquote(text)
-    separator = {"/": "/", ".": ".", ";": ";"}.get(variable.operator, ",")
-    pieces = text.split(separator)
-    if variable.operator == ";":
-        pieces = [piece.removeprefix(f"{variable.name}=") for piece in pieces]
-    return [unquote(piece) for piece in pieces]
-
-
-def _pairs(query: str, exploded: Mapping[str, bool]) -> dict[str, str | list[str]] | None:
-    """Values of a query's variables in any order; `None` if it has an unknown name."""
-    values: dict[str, str | list[str]] = {}
-    for pair in query.split("&") if query else ():
-        name, _, text = pair.partition("=")
-        if name not in exploded:
-            return None
-        if exploded[name]:
-            items = values.setdefault(name, [])
-            if isinstance(items, list):
-                items.append(unquote(text))
-        elif name in values:
-            return None
-        else:
-            values[name] = unquote(text)
-    return values

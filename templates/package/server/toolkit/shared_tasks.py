@@ -18,9 +18,10 @@ from ...facts import Method, Revision
 from ...foreign_text import safe_repr
 from ...runtime.pending_requests import PendingRequests
 from ...runtime.request_context import ANONYMOUS, Principal, RequestContext
+from ...runtime.served_task import TOO_LONG
+from ...runtime.task_store import RecordedCall, TaskRecord, TaskStore
 from .client_features.multi_round_trip import mismatch
-from .task_calls import POLL_SECONDS, TOO_LONG, failed
-from .task_store import RecordedCall, TaskRecord, TaskStore
+from .task_calls import POLL_SECONDS, failed
 
 RUNS = 4
 """Most runs of a task, the first included: its work may be what ends each process."""

@@ -272,10 +272,7 @@ def read(
     """
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise TypeError(f"{label}: expected a function that returns, got a generator function")
-    try:
-        signature = inspect.signature(function)
-    except (TypeError, ValueError) as error:
-        raise TypeError(f"{label}: expected a function, got {function!r}") from error
+    signature = signature_of(function, label)
     _check_bound(function, signature, label)
     hints = resolved_hints(function, label, names)
     documented: Any = getattr(function, "func", function)  # of a `functools.partial`
@@ -585,6 +582,20 @@ def resolved_hints(
         raise TypeError(f"{label}: annotation can't be resolved: {error}") from error
     except TypeError as error:
         raise TypeError(f"{label}: {error}") from error
+
+
+def signature_of(function: Callable[..., Any], label: str) -> inspect.Signature:
+    """The parameters of a function.
+
+    Raises:
+        TypeError: There is none, or an annotation can't be resolved.
+    """
+    try:
+        return inspect.signature(function)
+    except NameError as error:  # Python 3.14 evaluates annotations here
+        raise TypeError(f"{label}: annotation can't be resolved: {error}") from error
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{label}: expected a function, got {function!r}") from error
 
 
 def local_names(frame: types.FrameType | None) -> Mapping[str, Any] | None:

@@ -230,7 +230,7 @@ async def client_of(script: Protected, auth: Any, **more: Any) -> AsyncIterator[
         yield client
 
 
-async def stored(script: Protected, store: Store, **token: Any) -> None:
+async def store_grant(script: Protected, store: Store, **token: Any) -> None:
     """Put a grant of an earlier run into a store."""
     issuer = script.issuer
     issuer.registered["client-x"] = {"redirect_uris": [REDIRECT_URI]}

@@ -34,7 +34,7 @@ from package.client.auth.protected import (
     issuing,
     protected,
     serving,
-    stored,
+    store_grant,
 )
 from package.http_script import Script
 from package.http_server import Asked, HttpServer, Reply
@@ -137,7 +137,7 @@ async def test_a_stored_token_is_used_and_renewed_before_any_browser(
 ) -> None:
     store = MemoryStore()
     async with protected(revision) as (script, _):
-        await stored(script, store)
+        await store_grant(script, store)
         script.issuer.refresh_tokens["refresh-x"] = frozenset()
         async with client_of(script, agreeing(script.issuer, store=store)) as client:
             await client.list_tools()
@@ -151,7 +151,7 @@ async def test_a_stored_token_is_used_and_renewed_before_any_browser(
 async def test_a_token_that_has_ended_is_renewed_before_it_is_sent(revision: str) -> None:
     store = MemoryStore()
     async with protected(revision) as (script, _):
-        await stored(script, store, renew_at=1.0)
+        await store_grant(script, store, renew_at=1.0)
         script.issuer.refresh_tokens["refresh-x"] = frozenset()
         async with client_of(script, agreeing(script.issuer, store=store)) as client:
             await client.list_tools()
@@ -162,7 +162,7 @@ async def test_a_token_that_has_ended_is_renewed_before_it_is_sent(revision: str
 async def test_a_token_that_has_ended_for_good_is_not_sent(revision: str) -> None:
     store = MemoryStore()
     async with protected(revision) as (script, _):
-        await stored(script, store, renew_at=1.0)
+        await store_grant(script, store, renew_at=1.0)
         async with client_of(script, agreeing(script.issuer, store=store)) as client:
             await client.list_tools()
         assert "Bearer old" not in script.authorizations
@@ -175,7 +175,7 @@ async def test_a_refused_refresh_token_is_dropped_and_the_user_asked(
 ) -> None:
     store = MemoryStore()
     async with protected(revision) as (script, _):
-        await stored(script, store)
+        await store_grant(script, store)
         async with client_of(script, agreeing(script.issuer, store=store)) as client:
             await client.list_tools()
         kinds = [form["grant_type"] for form in script.issuer.forms]
@@ -188,7 +188,7 @@ async def test_a_failing_token_endpoint_keeps_the_refresh_token(
 ) -> None:
     store = MemoryStore()
     async with protected(revision) as (script, _):
-        await stored(script, store)
+        await store_grant(script, store)
         script.issuer.refresh_tokens["refresh-x"] = frozenset()
         script.issuer.refused = (503, {"error": "invalid_grant"})
         auth = agreeing(script.issuer, store=store)
@@ -218,7 +218,7 @@ async def test_many_tasks_renew_once(tasks: int) -> None:
 async def test_two_clients_with_one_store_renew_once(tmp_path: Path) -> None:
     store = FileStore(tmp_path, encrypted=False)
     async with protected() as (script, _):
-        await stored(script, store)
+        await store_grant(script, store)
         script.issuer.refresh_tokens["refresh-x"] = frozenset()
 
         async def work() -> None:

@@ -30,8 +30,8 @@ from package.auth.answers import (
     TOKEN,
     World,
     around,
-    found,
-    said,
+    discover_server,
+    json_response,
 )
 from package.client.auth.protected import Issuer, protected
 from package.http_server import Asked, Reply
@@ -56,15 +56,17 @@ def each_in_turn(*answers: Fetched) -> Callable[[Fetch], Fetched]:
 
 
 def refused(code: str) -> Fetched:
-    return said({"error": code}, 400)
+    return json_response({"error": code}, 400)
 
 
 def world(*tokens: Fetched, **code: Any) -> World:
     """An authorization server with a device flow."""
     members = {name: value for name, value in {**CODE, **code}.items() if value is not None}
-    answers = each_in_turn(*tokens, said(TOKEN))
-    made = World({f"POST {ENDPOINT}": said(members), f"POST {ISSUER}/token": answers})
-    made.answers[f"GET {AS_URL}"] = said({**METADATA, "device_authorization_endpoint": ENDPOINT})
+    answers = each_in_turn(*tokens, json_response(TOKEN))
+    made = World({f"POST {ENDPOINT}": json_response(members), f"POST {ISSUER}/token": answers})
+    made.answers[f"GET {AS_URL}"] = json_response(
+        {**METADATA, "device_authorization_endpoint": ENDPOINT}
+    )
     return made
 
 
@@ -73,7 +75,7 @@ def authorized(
 ) -> Grant:
     """The grant at the end of the flow."""
     rules = around() if now is None else replace(around(), now=now)
-    server = found(world)
+    server = discover_server(world)
     return world.run(device_flow(rules, profile or ClientProfile("Agent"), server, ("a",)))
 
 
@@ -103,7 +105,7 @@ def test_a_registration_for_devices_has_no_redirect() -> None:
     registered = json.loads(body)
     assert registered["grant_types"] == [DEVICE_GRANT, "refresh_token"]
     assert registered["redirect_uris"] == registered["response_types"] == []
-    there.answers[f"POST {ISSUER}/token"] = said(TOKEN)
+    there.answers[f"POST {ISSUER}/token"] = json_response(TOKEN)
     authorized(there)
     assert f"POST {ISSUER}/register" not in there.urls()  # the record is used again
 
@@ -185,7 +187,7 @@ def test_what_a_user_must_not_be_shown_ends_the_flow(case: str) -> None:
 
 def test_a_server_without_a_device_flow_is_named() -> None:
     there = world()
-    there.answers[f"GET {AS_URL}"] = said(METADATA)
+    there.answers[f"GET {AS_URL}"] = json_response(METADATA)
     with pytest.raises(AuthorizationError, match="device_authorization_endpoint"):
         authorized(there)
 

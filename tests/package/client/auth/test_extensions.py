@@ -25,7 +25,7 @@ from package.client.auth.protected import (
     issuing,
     protected,
     serving,
-    stored,
+    store_grant,
 )
 from package.http_server import Asked, Reply
 from package.rules import holding
@@ -112,7 +112,7 @@ async def test_a_stored_unbound_token_is_not_sent_where_binding_is_due(
 ) -> None:
     store = MemoryStore()
     async with protected(revision) as (script, _):
-        await stored(script, store)
+        await store_grant(script, store)
         script.issuer.refused = (400, {"error": "invalid_request"})
         with pytest.raises(OAuthError):
             async with client_of(script, agreeing(script.issuer, dpop=True, store=store)):
@@ -239,7 +239,7 @@ async def test_a_token_without_refresh_token_is_had_anew_in_time(revision: str) 
     store = MemoryStore()
     async with protected(revision) as (script, _):
         script.issuer.machine = True
-        await stored(script, store, refresh_token=None, renew_at=1.0)
+        await store_grant(script, store, refresh_token=None, renew_at=1.0)
         auth = ClientCredentials("client-x", "s", store=store)
         async with client_of(script, auth) as client:
             await client.list_tools()

@@ -23,7 +23,7 @@ from mcp_protocol.runtime.pending_requests import PARTING_SECONDS
 from mcp_protocol.runtime.time_limits import pausable, paused
 from mcp_protocol.transports.http import http_client
 from package.auth.answers import REDIRECT_URI
-from package.client.auth.protected import Issuer, Protected, stored
+from package.client.auth.protected import Issuer, Protected, store_grant
 from package.client.simulation import Network, SharedStore, simulate
 from package.http_script import Script
 from package.http_server import Asked, Reply
@@ -116,7 +116,7 @@ class World:
         self.issuer.ends["old"] = ends
         self.issuer.refresh_tokens["refresh-x"] = frozenset()
         renew_at = self.random.choice([None, EPOCH + ends - LIFETIME / 2])
-        await stored(self.script, self.store, renew_at=renew_at)
+        await store_grant(self.script, self.store, renew_at=renew_at)
 
     async def use_client(self, after: float) -> None:
         """Open a client after a pause, and make calls side by side, some of which are given up."""

@@ -100,12 +100,12 @@ class Abandoned:
     async def _handshake(self, connection: Raw) -> Mapping[str, str]:
         await self._post(connection, initialize(REVISION), {})
         with anyio.fail_after(SECONDS):
-            status, found, _ = await connection.answer()
+            status, headers, _ = await connection.answer()
         assert status == 200
-        fields = fields_of(found[SESSION])
+        fields = fields_of(headers[SESSION])
         await self._post(connection, INITIALIZED, fields)
         assert (await connection.answer())[0] == 202
-        self.opened.append(found[SESSION])
+        self.opened.append(headers[SESSION])
         return fields
 
     async def _post(self, connection: Raw, message: object, fields: Mapping[str, str]) -> None:
@@ -153,12 +153,12 @@ async def gives_memory_back(server: HttpProcess) -> bool:
 
 
 class Memory(NamedTuple):
-    """What a process takes, in bytes: by its own account, and by that of the operating system."""
+    """Memory of a process in bytes: as its allocator and as the operating system count it."""
 
     allocated: int
     resident: int
 
 
 async def memory(client: Any) -> Memory:
-    """What the server takes now."""
+    """The current memory of the server."""
     return Memory(*map(int, (await called(client, "memory")).split()))

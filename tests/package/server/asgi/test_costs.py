@@ -1,4 +1,4 @@
-"""What a request and an open stream cost a server over HTTP: function calls, and tasks."""
+"""The cost of a request and of an open stream over HTTP: function calls, and tasks."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def asking(revision: str, method: str, **params: Any) -> dict[str, Any]:
 
 
 def failures(revision: str) -> dict[str, tuple[Any, int]]:
-    """What to send, and the code of the error response that it provokes."""
+    """Messages to send, each with the code of the error response that it provokes."""
     stamps = meta_of(revision) | {facts(revision).meta.protocol_version: "1999-01-01"}
     return {
         "no JSON": (b'{"jsonrpc"', -32700),

@@ -14,8 +14,8 @@ from requirements import EVERY_REVISION
 
 
 async def after(store: MemoryEventStore, event: Any) -> list[bytes] | None:
-    found = await store.after("s", event)
-    return None if found is None else [each.message for each in found.events]
+    replay = await store.after("s", event)
+    return None if replay is None else [each.message for each in replay.events]
 
 
 @pytest.mark.requirement(
@@ -30,9 +30,9 @@ async def test_what_came_after_an_event_on_its_own_stream_can_be_had() -> None:
     assert len(set(ids)) == len(ids)
     assert await after(store, ids[2]) == [b"a2", b"a3"]
     assert await after(store, ids[7]) == []
-    found = await store.after("s", ids[0])
-    assert found is not None
-    assert (found.stream, [each.id for each in found.events]) == ("a", [ids[2], ids[4], ids[6]])
+    replay = await store.after("s", ids[0])
+    assert replay is not None
+    assert (replay.stream, [each.id for each in replay.events]) == ("a", [ids[2], ids[4], ids[6]])
 
 
 async def test_a_stream_keeps_its_newest_events() -> None:

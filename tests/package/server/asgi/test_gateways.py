@@ -1,4 +1,4 @@
-"""What gateways that know revisions with sessions only make of a client of both kinds.
+"""A client of both kinds behind gateways that only know revisions with sessions.
 
 Such a gateway forwards `server/discover` as any other request: with the header of an older
 revision or with none, in a session of its own or in none. Its client has to be told, in an answer

@@ -1,4 +1,4 @@
-"""Whom a server answers: `Host` and `Origin` against what it knows itself by."""
+"""Validation of `Host` and `Origin` against the names that a server has."""
 
 from __future__ import annotations
 
@@ -297,7 +297,7 @@ async def test_one_text_instead_of_a_list_is_a_mistake(option: str) -> None:
 
 
 async def test_a_request_that_passed_once_says_nothing_for_others() -> None:
-    """What is remembered is the three together."""
+    """Host, origin and address are remembered together, not each by itself."""
     async with asgi(Web().server) as http:
         assert (await list_tools(http, host="localhost", origin="http://localhost")).status == 200
         assert (await list_tools(http, host="localhost", origin=EVIL)).status == 403

@@ -81,7 +81,7 @@ def server() -> Iterator[HttpProcess]:
 
 @pytest.fixture
 def key() -> str:
-    """What a tool is called with: no other test of this server uses it."""
+    """An argument for the tool; no other test of this server uses it."""
     return f"k{next(KEYS)}"
 
 

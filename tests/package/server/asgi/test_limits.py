@@ -1,4 +1,4 @@
-"""What one application holds at most, and what whoever asks for more is told."""
+"""Limits of one application, and the responses to requests that exceed them."""
 
 from __future__ import annotations
 

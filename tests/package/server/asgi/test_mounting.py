@@ -94,7 +94,7 @@ async def test_the_lifespan_is_entered_once_whoever_runs_it(run: bool) -> None:
 
 
 @pytest.mark.anyio
-async def test_what_was_ended_can_begin_again() -> None:
+async def test_an_application_can_be_started_again() -> None:
     living = Living()
     app = living.server.asgi()
     for life in (1, 2):

@@ -75,15 +75,15 @@ def call(revision: str, name: str = "steps", id: int = 1) -> dict[str, Any]:
     return request(revision, "tools/call", {"name": name, "arguments": {}}, id=id)
 
 
-async def said(stream: Stream) -> list[Any]:
+async def read_texts(stream: Stream) -> list[Any]:
     """The numbers said on a stream until it ends, and `over`."""
-    found: list[Any] = []
+    texts: list[Any] = []
     for message in await stream.messages():
         if "result" in message:
-            found.append(message["result"]["content"][0]["text"])
+            texts.append(message["result"]["content"][0]["text"])
         else:
-            found.append(message["params"]["data"])
-    return found
+            texts.append(message["params"]["data"])
+    return texts
 
 
 async def leave(stream: Stream) -> str:
@@ -111,7 +111,7 @@ async def test_what_is_said_while_a_client_is_away_waits_for_it(revision: str) -
             assert [(await again.message())["params"]["data"] for _ in range(3)] == [2, 3, 4]
             await steps.say(1)
             steps.end()
-            assert await said(again) == [5, "over"]
+            assert await read_texts(again) == [5, "over"]
 
 
 @pytest.mark.requirement("http.replay")
@@ -141,7 +141,7 @@ async def test_the_result_of_a_stream_that_has_ended_can_still_be_had(revision: 
                     await stream.finished.wait()
         for _ in range(2):  # until the client has it
             async with http.stream("GET", fields={LAST: last}) as again:
-                assert await said(again) == ["over"]
+                assert await read_texts(again) == ["over"]
 
 
 @pytest.mark.requirement("http.replay-no-other-stream", "http.event-id-per-stream-cursor")
@@ -158,7 +158,7 @@ async def test_a_stream_brings_nothing_of_another(revision: str) -> None:
             await http.post(call(revision, "plain", id))
         steps.end()
         async with http.stream("GET", fields={LAST: last}) as again:
-            assert await said(again) == ["over"]
+            assert await read_texts(again) == ["over"]
 
 
 @pytest.mark.requirement("http.replay-no-other-stream")
@@ -207,7 +207,7 @@ async def test_a_cancelled_call_can_not_be_waited_for(revision: str) -> None:
                 last = await leave(stream)
         async with http.stream("GET", fields={LAST: last}) as again:
             await http.post(cancelled(1))
-            assert await said(again) == []
+            assert await read_texts(again) == []
         assert (await http.get(**{LAST: last})).status == 400
 
 
@@ -229,7 +229,7 @@ async def test_a_resumed_stream_is_taken_from_its_old_connection(revision: str) 
                     async with http.stream("GET", fields={LAST: last}) as third:
                         assert await second.messages() == []
                         steps.end()
-                        assert await said(third) == ["over"]
+                        assert await read_texts(third) == ["over"]
                 assert await first.messages() == []
 
 
@@ -254,7 +254,7 @@ async def test_a_connection_that_nobody_reads_delays_no_resumption(
                 last = {LAST: first.decoder.last_id}
                 async with http.stream("GET", fields=last) as second:
                     steps.end()
-                    assert await said(second) == [2, "over"]
+                    assert await read_texts(second) == [2, "over"]
 
 
 @pytest.mark.requirement("http.loss-mitigation")
@@ -372,9 +372,9 @@ async def test_a_store_shared_by_processes_serves_resumed_streams() -> None:
     async with asgi(Steps().server, events=store) as http:
         await http.initialize("2025-11-25")
         last = (await http.post(call("2025-11-25", "plain"))).events[0].id
-        found = await store.after(str(http.fields[SESSION]), last)
-        assert found is not None
-        assert len(found.events) == 2
+        replay = await store.after(str(http.fields[SESSION]), last)
+        assert replay is not None
+        assert len(replay.events) == 2
 
 
 async def test_events_of_finished_calls_and_lost_streams_are_dropped() -> None:

@@ -76,7 +76,7 @@ async def test_a_handler_has_body_query_and_state_and_may_call_tools(has_mounts:
         assert reply.json == {"called": {"result": 42}, "state": "from the lifespan", "q": "a b"}
 
 
-async def test_responses_of_starlette_do() -> None:
+async def test_a_route_may_return_a_response_of_starlette() -> None:
     async with asgi(server_of()) as http:
         reply = await http.request("POST", b"hei", "/starlette")
         assert (reply.status, reply.json) == (201, {"body": "hei"})

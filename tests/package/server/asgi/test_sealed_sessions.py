@@ -130,7 +130,7 @@ async def about(http: Http, revision: str) -> dict[str, Any]:
     return seen
 
 
-async def opened(http: Http, revision: str, info: Any = None) -> str:
+async def open_session(http: Http, revision: str, info: Any = None) -> str:
     """The id of a new session, whose requests need not reach one process."""
     message = initialize(revision, ABLE)
     if info is not None:
@@ -155,7 +155,7 @@ def session_of(revision: str, info: Any = None) -> Session:
 @sessions
 async def test_any_process_serves_the_requests_of_a_session(revision: str) -> None:
     async with serving() as (http, each):
-        identifier = await opened(http, revision)
+        identifier = await open_session(http, revision)
         assert is_visible_ascii(identifier)
         assert len(identifier) < ID_CHARACTERS
         for process in each:
@@ -172,7 +172,7 @@ async def test_any_process_serves_the_requests_of_a_session(revision: str) -> No
 @newest
 async def test_the_next_deploy_serves_the_sessions_of_the_last(revision: str) -> None:
     async with serving(server_of()) as (before, _):
-        identifier = await opened(before, revision)
+        identifier = await open_session(before, revision)
     async with serving(server_of()) as (after, _):
         after.fields |= before.fields
         assert (await about(after, revision))["session"] == identifier
@@ -208,7 +208,7 @@ async def test_an_id_shows_nothing_of_its_session(revision: str) -> None:
 @newest
 async def test_an_id_with_any_character_changed_is_unknown(revision: str) -> None:
     async with serving(server_of()) as (http, _):
-        identifier = await opened(http, revision)
+        identifier = await open_session(http, revision)
         for place in range(0, len(identifier), 7):
             other = "A" if identifier[place] != "A" else "B"
             forged = identifier[:place] + other + identifier[place + 1 :]
@@ -251,14 +251,14 @@ async def test_an_expired_id_gets_404_and_initialize_opens_anew(revision: str) -
             message = request(revision, "tools/list") if method == "POST" else None
             assert (await http.request(method, message)).status == 404
         del http.fields[SESSION]
-        await opened(http, revision)
+        await open_session(http, revision)
         assert (await http.ask(revision, "tools/list")).status == 200
 
 
 @newest
 async def test_how_long_a_session_lasts_is_a_limit(revision: str) -> None:
     async with serving(limits=Limits(sealed_seconds=5)) as (http, _):
-        identifier = await opened(http, revision)
+        identifier = await open_session(http, revision)
     session = SessionCipher("tester", lambda: (KEY,), 60.0).open(identifier, None)
     assert session is not None
     assert session.expires - session.start == 5
@@ -267,11 +267,11 @@ async def test_how_long_a_session_lasts_is_a_limit(revision: str) -> None:
 @newest
 async def test_keys_rotate_while_sessions_of_the_old_one_live(revision: str) -> None:
     async with serving(server_of(OTHER_KEY)) as (old, _):
-        await opened(old, revision)
+        await open_session(old, revision)
     async with serving(server_of([KEY, OTHER_KEY])) as (both, _):
         both.fields |= old.fields
         assert (await about(both, revision))["revision"] == revision
-        await opened(both, revision)
+        await open_session(both, revision)
     async with serving(server_of(KEY)) as (new, _):
         new.fields |= old.fields
         assert (await call(new, revision, "about")).status == 404
@@ -283,13 +283,13 @@ async def test_keys_rotate_while_sessions_of_the_old_one_live(revision: str) -> 
 async def test_a_key_ring_rotates_while_the_server_runs(revision: str) -> None:
     ring: KeyRing = MemoryKeyRing(OTHER_KEY)
     async with serving(server_of(ring)) as (http, _):
-        await opened(http, revision)
+        await open_session(http, revision)
         for is_known in (True, False):
             await ring.rotate()
             status = (await call(http, revision, "about")).status
             assert status == (200 if is_known else 404)
         await ring.rotate(KEY)
-        await opened(http, revision)
+        await open_session(http, revision)
     async with serving(server_of(KEY)) as (other, _):
         other.fields |= http.fields
         assert (await call(other, revision, "about")).status == 200
@@ -311,7 +311,7 @@ def test_a_key_ring_keeps_so_many_keys() -> None:
 @newest
 async def test_a_server_with_another_name_or_key_refuses_the_id(revision: str) -> None:
     async with serving(server_of()) as (http, _):
-        await opened(http, revision)
+        await open_session(http, revision)
     for other in (server_of(name="another"), server_of(OTHER_KEY)):
         async with serving(other) as (stranger, _):
             stranger.fields |= http.fields
@@ -325,7 +325,7 @@ async def test_a_server_with_another_name_or_key_refuses_the_id(revision: str) -
 async def test_an_owner_s_id_is_refused_with_the_token_of_another(revision: str) -> None:
     async with serving(auth=TOKENS) as (http, _):
         http.fields["authorization"] = "Bearer alice-1"
-        await opened(http, revision)
+        await open_session(http, revision)
         http.fields["authorization"] = "Bearer alice-2"  # another token of the same owner
         assert (await call(http, revision, "about")).status == 200
         http.fields["authorization"] = "Bearer bob-1"
@@ -339,7 +339,7 @@ async def test_an_owner_s_id_is_refused_with_the_token_of_another(revision: str)
 @newest
 async def test_an_id_without_owner_is_of_no_use_with_a_token(revision: str) -> None:
     async with serving() as (http, _):
-        await opened(http, revision)
+        await open_session(http, revision)
     async with serving(auth=TOKENS) as (protected, _):
         protected.fields |= {**http.fields, "authorization": "Bearer alice-1"}
         assert (await call(protected, revision, "about")).status == 404
@@ -353,7 +353,7 @@ async def test_a_client_with_too_much_info_has_one_process(
     with caplog.at_level(logging.WARNING):
         async with serving(server_of()) as (http, _):
             for _ in range(2):
-                identifier = await opened(http, revision, info)
+                identifier = await open_session(http, revision, info)
                 assert len(identifier) < 100
                 assert (await about(http, revision))["session"] == identifier
                 async with http.stream("GET") as stream:  # all that sessions have is there
@@ -393,7 +393,7 @@ def test_the_longest_id_has_4096_characters(revision: str) -> None:
 @sessions
 async def test_delete_ends_a_session_in_one_process_and_says_so(revision: str) -> None:
     async with serving() as (http, each):
-        await opened(http, revision)
+        await open_session(http, revision)
         for process in each:
             process.fields = http.fields
         ended, *others = each
@@ -415,7 +415,7 @@ async def test_so_many_ended_sessions_are_remembered(
     async with serving(server_of()) as (http, _):
         ids: list[str] = []
         for _ in range(3):
-            ids.append(await opened(http, revision))
+            ids.append(await open_session(http, revision))
             assert (await http.delete()).status == 200
         ping = request(revision, "ping")
         statuses = [(await http.post(ping, **{SESSION: each})).status for each in ids]
@@ -427,7 +427,7 @@ async def test_so_many_ended_sessions_are_remembered(
 @pytest.mark.parametrize("last", [None, "0-1"], ids=["open", "resume"])
 async def test_a_stream_by_get_is_refused_with_the_need(revision: str, last: str | None) -> None:
     async with serving() as (http, _):
-        await opened(http, revision)
+        await open_session(http, revision)
         reply = await http.get(**{"last-event-id": last})
         assert (reply.status, reply.fields["allow"]) == (405, "POST, DELETE")
         assert NEED in reply.json["error"]["message"]
@@ -437,7 +437,7 @@ async def test_a_stream_by_get_is_refused_with_the_need(revision: str, last: str
 @pytest.mark.parametrize("tool", ["greet", "sample", "roots", "ping"])
 async def test_a_tool_that_asks_gets_an_error_with_the_need(revision: str, tool: str) -> None:
     async with serving() as (http, _):
-        await opened(http, revision)
+        await open_session(http, revision)
         with anyio.fail_after(5):
             reply = await call(http, revision, tool)
         assert reply.status == 200
@@ -447,7 +447,7 @@ async def test_a_tool_that_asks_gets_an_error_with_the_need(revision: str, tool:
 @sessions
 async def test_values_of_a_session_are_refused_with_the_need(revision: str) -> None:
     async with serving() as (http, _):
-        await opened(http, revision)
+        await open_session(http, revision)
         assert NEED in (await call(http, revision, "count")).json["error"]["message"]
 
 
@@ -464,7 +464,7 @@ async def test_what_outlasts_a_post_is_refused_with_the_need(
     revision: str, method: str, params: Any
 ) -> None:
     async with serving() as (http, _):
-        await opened(http, revision)
+        await open_session(http, revision)
         reply = await http.ask(revision, method, params)
         assert (reply.status, reply.code) == (200, -32601)
         assert NEED in reply.json["error"]["message"]
@@ -489,7 +489,7 @@ async def test_what_is_refused_is_not_declared(revision: str) -> None:
 )
 async def test_an_answer_of_a_client_is_refused_with_the_need(revision: str, answer: Any) -> None:
     async with serving() as (http, _):
-        await opened(http, revision)
+        await open_session(http, revision)
         reply = await http.post(answer)
         assert reply.status == 400
         assert NEED in reply.json["error"]["message"]
@@ -498,7 +498,7 @@ async def test_an_answer_of_a_client_is_refused_with_the_need(revision: str, ans
 @sessions
 async def test_progress_is_sent_and_log_messages_are_dropped(revision: str) -> None:
     async with serving() as (http, _):
-        await opened(http, revision)
+        await open_session(http, revision)
         reply = await call(http, revision, "steps", meta={"progressToken": "t"})
         assert [each.get("method") for each in reply.messages] == ["notifications/progress", None]
 
@@ -506,7 +506,7 @@ async def test_progress_is_sent_and_log_messages_are_dropped(revision: str) -> N
 @sessions
 async def test_initialize_with_an_id_opens_another_session(revision: str) -> None:
     async with serving() as (http, _):
-        first = await opened(http, revision)
+        first = await open_session(http, revision)
         second = (await http.post(initialize(revision, ABLE))).fields[SESSION]
         assert first != second
         for identifier in (first, second):
@@ -523,7 +523,7 @@ async def test_a_request_without_an_id_is_refused(revision: str) -> None:
 
 async def test_a_batch_of_a_session_is_answered_by_any_process() -> None:
     async with serving() as (http, _):
-        await opened(http, "2025-03-26")
+        await open_session(http, "2025-03-26")
         calls = [request("2025-03-26", "ping", id=number) for number in (1, 2)]
         assert [each["id"] for each in (await http.post(calls)).json] == [1, 2]
 

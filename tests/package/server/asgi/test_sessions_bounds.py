@@ -37,7 +37,9 @@ def opening(revision: str, size: int) -> dict[str, Any]:
     return initialize(revision, {"experimental": {"x": {"y": padding}}})
 
 
-async def opened(http: Http, revision: str, size: int | None = None, address: str = "") -> str:
+async def open_session(
+    http: Http, revision: str, size: int | None = None, address: str = ""
+) -> str:
     """Open a session and do nothing with it; its id."""
     if address:
         http.scope["client"] = (address, 1)
@@ -47,9 +49,11 @@ async def opened(http: Http, revision: str, size: int | None = None, address: st
     return reply.fields[SESSION]
 
 
-async def confirmed(http: Http, revision: str, size: int | None = None, address: str = "") -> str:
+async def open_confirmed_session(
+    http: Http, revision: str, size: int | None = None, address: str = ""
+) -> str:
     """Open a session and confirm it; its id."""
-    identifier = await opened(http, revision, size, address)
+    identifier = await open_session(http, revision, size, address)
     assert (await http.post(INITIALIZED, **{SESSION: identifier})).status == 202
     return identifier
 
@@ -105,12 +109,12 @@ def test_a_decoded_text_takes_no_more_than_is_counted(body: bytes) -> None:
 
 
 @sessions
-async def test_who_has_much_kept_goes_for_those_who_come(revision: str) -> None:
+async def test_sessions_with_many_stored_bytes_make_room_for_new_ones(revision: str) -> None:
     limits = Limits(session_bytes=50_000)
     async with asgi(Web().server, limits=limits) as http:
-        honest = [await confirmed(http, revision) for _ in range(3)]
-        hogs = [await confirmed(http, revision, 10_000) for _ in range(20)]
-        honest.append(await confirmed(http, revision))
+        honest = [await open_confirmed_session(http, revision) for _ in range(3)]
+        hogs = [await open_confirmed_session(http, revision, 10_000) for _ in range(20)]
+        honest.append(await open_confirmed_session(http, revision))
         assert all([await is_open(http, revision, each) for each in honest])
         assert sum([await is_open(http, revision, each) for each in hogs]) <= 4
 
@@ -119,19 +123,19 @@ async def test_who_has_much_kept_goes_for_those_who_come(revision: str) -> None:
 async def test_sessions_in_use_have_so_many_bytes_together(revision: str) -> None:
     limits = Limits(session_bytes=25_000)
     async with asgi(Web().server, limits=limits) as http:
-        http.fields[SESSION] = await confirmed(http, revision, 20_000)
+        http.fields[SESSION] = await open_confirmed_session(http, revision, 20_000)
         async with http.stream("GET"):
             reply = await http.post(opening(revision, 10_000), **{SESSION: None})
             assert (reply.status, "Limits.session_bytes" in reply.error["message"]) == (503, True)
         assert (await http.delete()).status == 200
-        await opened(http, revision, 10_000)
+        await open_session(http, revision, 10_000)
 
 
 @sessions
 async def test_a_flood_of_sessions_that_nobody_confirms_ends_no_others(revision: str) -> None:
     async with asgi(Web().server, limits=Limits(sessions=10)) as http:
-        honest = [await confirmed(http, revision) for _ in range(5)]
-        flood = [await opened(http, revision) for _ in range(50)]
+        honest = [await open_confirmed_session(http, revision) for _ in range(5)]
+        flood = [await open_session(http, revision) for _ in range(50)]
         assert all([await is_open(http, revision, each) for each in honest])
         assert [await is_open(http, revision, each) for each in flood[-6:]] == [False, *[True] * 5]
 
@@ -139,10 +143,10 @@ async def test_a_flood_of_sessions_that_nobody_confirms_ends_no_others(revision:
 @sessions
 async def test_a_session_is_confirmed_by_its_first_use_too(revision: str) -> None:
     async with asgi(Web().server, limits=Limits(sessions=10)) as http:
-        honest = await opened(http, revision)
+        honest = await open_session(http, revision)
         await http.post(request(revision, "tools/list"), **{SESSION: honest})
         for _ in range(50):
-            await opened(http, revision)
+            await open_session(http, revision)
         assert await is_open(http, revision, honest)
 
 
@@ -150,8 +154,8 @@ async def test_a_session_is_confirmed_by_its_first_use_too(revision: str) -> Non
 async def test_some_may_be_about_to_confirm_though_all_others_are_idle(revision: str) -> None:
     async with asgi(Web().server, limits=Limits(sessions=200)) as http:
         for _ in range(200):
-            await confirmed(http, revision)
-        one, other = await opened(http, revision), await opened(http, revision)
+            await open_confirmed_session(http, revision)
+        one, other = await open_session(http, revision), await open_session(http, revision)
         for each in (one, other):
             assert (await http.post(INITIALIZED, **{SESSION: each})).status == 202
 
@@ -159,9 +163,11 @@ async def test_some_may_be_about_to_confirm_though_all_others_are_idle(revision:
 @sessions
 async def test_the_address_that_has_most_sessions_makes_room(revision: str) -> None:
     async with asgi(Web().server, limits=Limits(sessions=10)) as http:
-        honest = [await confirmed(http, revision, address=f"192.0.2.{n}") for n in range(4)]
+        honest = [
+            await open_confirmed_session(http, revision, address=f"192.0.2.{n}") for n in range(4)
+        ]
         for n in range(50):
-            await confirmed(http, revision, address=f"2001:db8::{n:x}")
+            await open_confirmed_session(http, revision, address=f"2001:db8::{n:x}")
         assert all([await is_open(http, revision, each) for each in honest])
 
 
@@ -215,6 +221,24 @@ async def test_what_waits_for_a_client_has_so_many_bytes(limit: str) -> None:
             async with http.stream("GET") as stream:
                 assert (await stream.message())["id"] != question["id"]
             tasks.cancel_scope.cancel()
+
+
+async def test_what_waits_may_have_all_the_bytes_of_its_limit() -> None:
+    async def size_of_question(limit: int) -> int:
+        limits = Limits(pending_bytes=limit)
+        async with asgi(Asking().server, limits=limits, answers="json") as http:
+            await http.initialize(ELICITING, {"elicitation": {}})
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(asked, http, 1, 6000)
+                await anyio.wait_all_tasks_blocked()
+                async with http.stream("GET") as stream:
+                    while not (data := (await stream.event()).data):
+                        pass
+                tasks.cancel_scope.cancel()
+        return len(data)
+
+    size = await size_of_question(10_000)
+    assert await size_of_question(size) == size
 
 
 SUBSCRIBE, UNSUBSCRIBE = "resources/subscribe", "resources/unsubscribe"

@@ -1,4 +1,4 @@
-"""What sessions take, and give back: many that nobody uses any more, many streams at once."""
+"""Memory of sessions: many abandoned ones give it back; many streams are open at once."""
 
 from __future__ import annotations
 

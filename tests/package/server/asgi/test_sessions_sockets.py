@@ -82,7 +82,7 @@ class Events:
 
 
 @asynccontextmanager
-async def opened(client: httpx2.AsyncClient) -> AsyncIterator[httpx2.AsyncClient]:
+async def open_session(client: httpx2.AsyncClient) -> AsyncIterator[httpx2.AsyncClient]:
     """A client with a session."""
     client.headers["accept"] = BOTH
     reply = await client.post("/mcp", json=initialize(REVISION, {"roots": {}}))
@@ -101,7 +101,7 @@ async def test_a_client_polls_for_the_result_of_a_call() -> None:
     async with (
         served(tools(), retry=0.01) as url,
         httpx2.AsyncClient(base_url=url) as client,
-        opened(client),
+        open_session(client),
     ):
         async with client.stream("POST", "/mcp", json=call("polled")) as response:
             events = Events(response)
@@ -122,7 +122,7 @@ async def test_a_call_asks_its_client_on_its_own_stream() -> None:
     async with (
         served(tools()) as url,
         httpx2.AsyncClient(base_url=url) as client,
-        opened(client),
+        open_session(client),
         client.stream("POST", "/mcp", json=call("asks")) as response,
     ):
         events = Events(response)
@@ -133,7 +133,11 @@ async def test_a_call_asks_its_client_on_its_own_stream() -> None:
 
 
 async def test_a_client_cut_off_during_a_call_returns_for_the_result() -> None:
-    async with served(tools()) as url, httpx2.AsyncClient(base_url=url) as client, opened(client):
+    async with (
+        served(tools()) as url,
+        httpx2.AsyncClient(base_url=url) as client,
+        open_session(client),
+    ):
         async with client.stream("POST", "/mcp", json=call("asks")) as response:
             events = Events(response)
             question = await events.message()

@@ -62,9 +62,9 @@ def post(
 def session_of(server: Started, revision: str) -> dict[str, str]:
     """Open a session; the header fields of its requests."""
     opened = until(server.ask(post(server, initialize(revision))), b'"jsonrpc"')
-    found = re.search(rb"(?i)mcp-session-id: (\S+)", opened)
-    assert found is not None
-    fields = {"Mcp-Session-Id": found[1].decode()}
+    match = re.search(rb"(?i)mcp-session-id: (\S+)", opened)
+    assert match is not None
+    fields = {"Mcp-Session-Id": match[1].decode()}
     name = facts(revision).headers.protocol_version
     if name is not None:
         fields[name] = revision

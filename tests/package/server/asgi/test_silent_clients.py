@@ -42,7 +42,7 @@ def server() -> Iterator[HttpProcess]:
 
 @pytest.fixture
 def key() -> str:
-    """What a tool is called with: no other test of this server uses it."""
+    """An argument for the tool; no other test of this server uses it."""
     return f"k{next(KEYS)}"
 
 
@@ -52,12 +52,12 @@ def quiet(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
     check_quiet(caplog)
 
 
-async def dialled(server: HttpProcess) -> SocketStream:
+async def dial(server: HttpProcess) -> SocketStream:
     """A connection."""
     return await anyio.connect_tcp("127.0.0.1", server.port)
 
 
-def written(verb: str, body: bytes, fields: Mapping[str, str | None]) -> bytes:
+def request_bytes(verb: str, body: bytes, fields: Mapping[str, str | None]) -> bytes:
     """A request, to the byte."""
     every = {
         "Host": "127.0.0.1",
@@ -70,16 +70,18 @@ def written(verb: str, body: bytes, fields: Mapping[str, str | None]) -> bytes:
     return "\r\n".join([*lines, "", ""]).encode() + body
 
 
-async def said(server: HttpProcess, message: Any, fields: Mapping[str, str | None]) -> bytes:
+async def post_message(
+    server: HttpProcess, message: Any, fields: Mapping[str, str | None]
+) -> bytes:
     """Post a message over a connection of its own; all of the answer."""
     closing = {**fields, "Connection": "close"}
-    async with await dialled(server) as stream:
-        await stream.send(written("POST", encoded(message), closing))
+    async with await dial(server) as stream:
+        await stream.send(request_bytes("POST", encoded(message), closing))
         return await rest_of(stream)
 
 
 async def rest_of(stream: SocketStream) -> bytes:
-    """What comes until the other side closes."""
+    """All bytes that arrive until the other side closes."""
     came = b""
     with anyio.fail_after(SECONDS):
         try:
@@ -89,15 +91,15 @@ async def rest_of(stream: SocketStream) -> bytes:
             return came
 
 
-async def opened(server: HttpProcess, revision: str) -> dict[str, str | None]:
+async def session_fields(server: HttpProcess, revision: str) -> dict[str, str | None]:
     """The header fields that name a session, where there are such."""
     if revision not in HANDSHAKE:
         return {}
-    answer = await said(server, initialize(revision), {})
-    found = re.search(rb"(?i)mcp-session-id: (\S+)", answer)
-    assert found is not None, answer
-    fields: dict[str, str | None] = {SESSION: found[1].decode(), "MCP-Protocol-Version": revision}
-    assert b" 202 " in await said(server, INITIALIZED, fields)
+    answer = await post_message(server, initialize(revision), {})
+    match = re.search(rb"(?i)mcp-session-id: (\S+)", answer)
+    assert match is not None, answer
+    fields: dict[str, str | None] = {SESSION: match[1].decode(), "MCP-Protocol-Version": revision}
+    assert b" 202 " in await post_message(server, INITIALIZED, fields)
     return fields
 
 
@@ -118,14 +120,14 @@ async def peak(client: Any) -> int:
 async def test_many_half_requests_are_given_up_while_others_are_served(
     revision: str, server: HttpProcess
 ) -> None:
-    fields = await opened(server, revision)
+    fields = await session_fields(server, revision)
     message = call(revision, "add", a=1, b=2)
-    whole = written("POST", encoded(message), {**fields, **fields_of(revision, message)})
+    whole = request_bytes("POST", encoded(message), {**fields, **fields_of(revision, message)})
     of_head, of_body = (b"", whole[:40]), (whole[: whole.index(b"{")], whole[:-10])
     async with client_of(server, revision) as client, anyio.create_task_group() as tasks:
 
         async def begin(part: bytes) -> None:
-            async with await dialled(server) as stream:
+            async with await dial(server) as stream:
                 await stream.send(part)
                 if part in of_head:
                     assert await rest_of(stream) == b""
@@ -144,12 +146,12 @@ async def test_many_half_requests_are_given_up_while_others_are_served(
 async def test_one_who_does_not_read_is_cut_and_fills_no_memory(
     revision: str, server: HttpProcess, key: str
 ) -> None:
-    fields = await opened(server, revision)
+    fields = await session_fields(server, revision)
     message = call(revision, "flood", key=key, times=1500, width=100_000)
-    async with client_of(server, revision) as client, await dialled(server) as stream:
+    async with client_of(server, revision) as client, await dial(server) as stream:
         before = await peak(client)
         posted = {**fields, **fields_of(revision, message)}
-        await stream.send(written("POST", encoded(message), posted))
+        await stream.send(request_bytes("POST", encoded(message), posted))
         await server.until(f"working {key}")
         assert await called(client, "add", a=1, b=2) == "3"
         await server.until(f"(cancelled|done) {key}")
@@ -161,14 +163,14 @@ async def test_one_who_does_not_read_is_cut_and_fills_no_memory(
 @SERVER_ALONE
 @pytest.mark.parametrize("revision", ONE_OF_EACH)
 async def test_those_who_read_slowly_get_all(revision: str, server: HttpProcess) -> None:
-    fields = await opened(server, revision)
+    fields = await session_fields(server, revision)
     async with client_of(server, revision) as client, anyio.create_task_group() as tasks:
 
         async def read(tool: str, arguments: Mapping[str, int], end: bytes) -> None:
             message = call(revision, tool, **arguments)
             posted = {**fields, **fields_of(revision, message), "Connection": "close"}
             with small_reader(server) as slow:
-                slow.sendall(written("POST", encoded(message), posted))
+                slow.sendall(request_bytes("POST", encoded(message), posted))
                 came, last, due = 0, b"", anyio.current_time()
                 while part := await part_of(slow):
                     came, last = came + len(part), part
@@ -192,7 +194,7 @@ def small_reader(server: HttpProcess) -> socket.socket:
 
 
 async def part_of(connection: socket.socket) -> bytes:
-    """What comes next, not much of it; nothing once the other side has closed."""
+    """The next bytes, at most a small part; empty once the other side has closed."""
     with anyio.fail_after(SECONDS):
         await anyio.wait_readable(connection)
     return connection.recv(PART)

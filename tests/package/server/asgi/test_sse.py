@@ -90,7 +90,7 @@ class Client:
 
 
 @asynccontextmanager
-async def connected(http: Http) -> AsyncIterator[Client]:
+async def open_client(http: Http) -> AsyncIterator[Client]:
     async with http.stream("GET", None, "/sse") as stream:
         event = await stream.event()
         assert event.type == "endpoint"
@@ -122,7 +122,7 @@ async def test_where_to_post_can_not_be_guessed(revision: str) -> None:
     async with asgi(tools(), **PATHS) as http:
         for _ in range(100):
             random.seed(7)
-            async with connected(http) as client:
+            async with open_client(http) as client:
                 ids.append(client.endpoint.partition("?session_id=")[2])
     assert len(set(ids)) == 100
     assert min(map(len, ids)) >= 32
@@ -134,7 +134,7 @@ async def test_where_to_post_can_not_be_guessed(revision: str) -> None:
 @pytest.mark.requirement("sse.post-status-unspecified")
 @old
 async def test_answers_come_as_message_events_and_not_in_the_reply(revision: str) -> None:
-    async with asgi(tools(), **PATHS) as http, connected(http) as client:
+    async with asgi(tools(), **PATHS) as http, open_client(http) as client:
         await client.post(initialize(revision))
         event = await client.stream.event()
         assert event.type == "message"
@@ -147,7 +147,7 @@ async def test_answers_come_as_message_events_and_not_in_the_reply(revision: str
 @pytest.mark.requirement("sse.independent-process")
 @old
 async def test_clients_at_the_same_time_hear_their_own_messages_only(revision: str) -> None:
-    async with asgi(tools(), **PATHS) as http, connected(http) as one, connected(http) as two:
+    async with asgi(tools(), **PATHS) as http, open_client(http) as one, open_client(http) as two:
         assert one.endpoint != two.endpoint
         for client in (one, two):
             await client.open()
@@ -161,7 +161,7 @@ async def test_clients_at_the_same_time_hear_their_own_messages_only(revision: s
 
 @old
 async def test_a_server_asks_and_tells_on_the_stream(revision: str) -> None:
-    async with asgi(tools(), **PATHS) as http, connected(http) as client:
+    async with asgi(tools(), **PATHS) as http, open_client(http) as client:
         await client.open()
         await client.post(request(revision, "tools/call", {"name": "asks", "arguments": {}}, id=7))
         assert (await client.stream.message())["method"] == "notifications/message"
@@ -175,7 +175,7 @@ async def test_a_server_asks_and_tells_on_the_stream(revision: str) -> None:
 @old
 async def test_changes_are_announced_on_the_stream(revision: str) -> None:
     server = tools()
-    async with asgi(server, **PATHS) as http, connected(http) as client:
+    async with asgi(server, **PATHS) as http, open_client(http) as client:
         await client.open()
         await client.ask("ping")
         server.remove_tool("echo")
@@ -186,7 +186,7 @@ async def test_changes_are_announced_on_the_stream(revision: str) -> None:
 async def test_a_fallen_back_client_gets_its_later_revision(
     revision: str,
 ) -> None:
-    async with asgi(tools(), **PATHS) as http, connected(http) as client:
+    async with asgi(tools(), **PATHS) as http, open_client(http) as client:
         assert (await client.open(revision))["protocolVersion"] == revision
 
 
@@ -194,7 +194,7 @@ async def test_a_fallen_back_client_gets_its_later_revision(
 @old
 async def test_when_the_stream_closes_its_endpoint_is_gone(revision: str) -> None:
     async with asgi(tools(), **PATHS) as http:
-        async with connected(http) as client:
+        async with open_client(http) as client:
             await client.open()
             client.stream.disconnect()
             with anyio.fail_after(5):
@@ -206,14 +206,14 @@ async def test_when_the_stream_closes_its_endpoint_is_gone(revision: str) -> Non
 @pytest.mark.requirement("sse.shutdown-by-close", "lifecycle.shutdown-http")
 @old
 async def test_the_end_of_the_server_closes_the_stream(revision: str) -> None:
-    async with asgi(tools(), **PATHS) as http, connected(http) as client:
+    async with asgi(tools(), **PATHS) as http, open_client(http) as client:
         await client.open()
         await http.shut_down()
         assert await client.stream.messages() == []
 
 
 @old
-async def test_what_is_inbound_requests_when_the_client_leaves_may_end(revision: str) -> None:
+async def test_inbound_requests_may_end_after_the_client_leaves(revision: str) -> None:
     server = Server("tester", drain=5)
     begun, go, done = anyio.Event(), anyio.Event(), anyio.Event()
 
@@ -224,7 +224,7 @@ async def test_what_is_inbound_requests_when_the_client_leaves_may_end(revision:
         done.set()
         return ""
 
-    async with asgi(server, **PATHS) as http, connected(http) as client:
+    async with asgi(server, **PATHS) as http, open_client(http) as client:
         await client.open()
         await client.post(request(revision, "tools/call", {"name": "slow", "arguments": {}}))
         await begun.wait()
@@ -240,7 +240,7 @@ async def test_what_is_inbound_requests_when_the_client_leaves_may_end(revision:
     "path", ["/messages", "/messages?session_id=", "/messages?session_id=x", "/messages?a=%FF;&"]
 )
 async def test_what_is_posted_to_no_stream_is_refused(path: str) -> None:
-    async with asgi(tools(), **PATHS) as http, connected(http):
+    async with asgi(tools(), **PATHS) as http, open_client(http):
         assert (await http.post(initialize(OLD[0]), path)).status == 404
 
 
@@ -259,7 +259,7 @@ async def test_what_can_not_be_taken_is_refused_at_once(
     message: Any, fields: dict[str, str], status: int
 ) -> None:
     limits = Limits(body=4096)
-    async with asgi(tools(), limits=limits, **PATHS) as http, connected(http) as client:
+    async with asgi(tools(), limits=limits, **PATHS) as http, open_client(http) as client:
         await client.open()
         assert (await client.post(message, **fields)).status == status
         assert "result" in await client.ask("ping", id="still")
@@ -267,7 +267,7 @@ async def test_what_can_not_be_taken_is_refused_at_once(
 
 async def test_requests_over_the_stream_limit_are_refused_not_answers() -> None:
     limits = Limits(per_session=1)
-    async with asgi(tools(), limits=limits, **PATHS) as http, connected(http) as client:
+    async with asgi(tools(), limits=limits, **PATHS) as http, open_client(http) as client:
         await client.open()
         await client.post(request(OLD[0], "tools/call", {"name": "asks", "arguments": {}}, id=7))
         await client.stream.message()
@@ -287,7 +287,7 @@ async def test_what_a_client_posts_that_reads_nothing_does_not_pile_up(
     limits: Limits, size: int, most: int
 ) -> None:
     changed = {**INITIALIZED, "params": {"padding": "x" * size}}
-    async with asgi(tools(), limits=limits, **PATHS) as http, connected(http) as client:
+    async with asgi(tools(), limits=limits, **PATHS) as http, open_client(http) as client:
         await client.open()
         client.stream.stop_reading()
         await client.post(request(OLD[0], "no/such"))  # whose answer waits to be read
@@ -317,7 +317,7 @@ async def test_what_waits_for_an_ended_stream_takes_no_memory() -> None:
 
 @pytest.mark.parametrize("body", [b"[1,1]", b"[" + b"1," * 10_000 + b"1]", b"[{", b"[]"])
 async def test_where_there_are_no_batches_an_array_is_refused_unread(body: bytes) -> None:
-    async with asgi(tools(), **PATHS) as http, connected(http) as client:
+    async with asgi(tools(), **PATHS) as http, open_client(http) as client:
         for _ in range(2):  # before there is a session, and in one
             reply = await client.post(body)
             assert (reply.status, "got an array" in reply.error["message"]) == (400, True)
@@ -327,7 +327,7 @@ async def test_where_there_are_no_batches_an_array_is_refused_unread(body: bytes
 
 
 async def test_an_array_of_too_many_messages_is_refused_by_one_error() -> None:
-    async with asgi(tools(), **PATHS) as http, connected(http) as client:
+    async with asgi(tools(), **PATHS) as http, open_client(http) as client:
         await client.open("2025-03-26")
         reply = await client.post(b"[" + b"1," * 10_000 + b"1]")
         assert (reply.status, reply.code) == (400, -32600)
@@ -346,8 +346,8 @@ async def test_requests_of_all_clients_and_transports_share_a_limit() -> None:
 
     async with (
         asgi(server, limits=Limits(in_flight=2), **PATHS) as http,
-        connected(http) as one,
-        connected(http) as other,
+        open_client(http) as one,
+        open_client(http) as other,
     ):
         for client in (one, other):
             await client.open()
@@ -368,7 +368,7 @@ async def test_requests_of_all_clients_and_transports_share_a_limit() -> None:
 
 async def test_what_opens_a_session_may_have_so_many_bytes_here_too() -> None:
     limits = Limits(initialize=1000)
-    async with asgi(tools(), limits=limits, **PATHS) as http, connected(http) as client:
+    async with asgi(tools(), limits=limits, **PATHS) as http, open_client(http) as client:
         long = initialize(OLD[0], {"experimental": {"x": {"y": "z" * 1000}}})
         reply = await client.post(long)
         assert (reply.status, "Limits.initialize" in reply.error["message"]) == (413, True)
@@ -380,8 +380,8 @@ async def test_posts_of_clients_that_read_nothing_are_bounded_in_bytes() -> None
     limits = Limits(session_bytes=20_000)
     async with (
         asgi(tools(), limits=limits, **PATHS) as http,
-        connected(http) as one,
-        connected(http) as other,
+        open_client(http) as one,
+        open_client(http) as other,
     ):
         await one.open()
         await other.open()
@@ -426,7 +426,7 @@ async def test_the_endpoint_is_named_below_the_path_of_the_mount_point() -> None
 
 
 async def test_both_transports_are_served_side_by_side() -> None:
-    async with asgi(tools(), **PATHS) as http, connected(http) as client:
+    async with asgi(tools(), **PATHS) as http, open_client(http) as client:
         await client.open()
         await http.initialize("2025-06-18")
         assert (await http.ask("2025-06-18", "ping")).result == {}
@@ -434,7 +434,7 @@ async def test_both_transports_are_served_side_by_side() -> None:
 
 
 @pytest.mark.parametrize("path", ["/sse", "/messages"])
-async def test_it_is_served_only_where_it_is_wanted(path: str) -> None:
+async def test_http_sse_is_served_only_if_it_is_enabled(path: str) -> None:
     async with asgi(tools()) as http:
         assert (await http.get(path)).status == 404
 
@@ -448,5 +448,5 @@ def test_paths_that_can_not_be_told_apart_are_refused(paths: ServerHttpOptions) 
 
 
 async def test_a_quiet_stream_gets_comments() -> None:
-    async with asgi(tools(), keep_alive=0.01, **PATHS) as http, connected(http) as client:
+    async with asgi(tools(), keep_alive=0.01, **PATHS) as http, open_client(http) as client:
         await client.stream.until(b"\n\n:\n\n:\n\n")

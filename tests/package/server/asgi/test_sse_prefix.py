@@ -88,7 +88,7 @@ async def test_a_client_below_a_prefix_makes_a_call(
 
 
 async def endpoint_of(http: Any, sse_path: str) -> str:
-    """What the event `endpoint` names."""
+    """The path that the event `endpoint` names."""
     async with http.stream("GET", None, sse_path) as stream:
         named: str = (await stream.event()).data.decode()
         return named

@@ -1,4 +1,4 @@
-"""Whoever closes the connection takes the request back, and that one alone."""
+"""Closing the connection cancels its request, and no other."""
 
 from __future__ import annotations
 

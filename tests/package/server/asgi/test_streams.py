@@ -48,7 +48,7 @@ def call(revision: str, name: str, id: int = 1, **more: Any) -> dict[str, Any]:
 
 
 def methods(messages: list[Mapping[str, Any]]) -> list[str]:
-    """What messages are: their method, or `result` or `error`."""
+    """The kind of each message: its method, or `result` or `error`."""
     return [each.get("method") or ("result" if "result" in each else "error") for each in messages]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from mcp_protocol import Context, Server, TransportError
@@ -15,6 +16,7 @@ from mcp_protocol.server.asgi.settings import Limits, ServerHttpSettings
 from package.asgi_client import asgi
 from package.asgi_stream import Stream
 from package.live import App, names_back
+from package.server.asgi.web import Web
 from package.wire import SESSIONS, UPDATED, request
 from requirements import INTERIM
 
@@ -55,7 +57,7 @@ CALL = {"name": "keep", "arguments": {}}
 
 
 async def unread(stream: Stream) -> list[Any]:
-    """What the server has sent on a stream besides."""
+    """Messages of a stream that were sent but not read yet."""
     await anyio.wait_all_tasks_blocked()
     stream.disconnect()
     return await stream.messages()
@@ -186,6 +188,25 @@ async def test_announcements_wait_once_for_a_stream_to_be_opened(
             kept.server.remove_tool("a")
             assert (await stream.message())["method"] == LIST_CHANGED
             assert await unread(stream) == []
+
+
+@pytest.mark.one_process
+@sessions
+async def test_a_stream_that_opens_as_a_call_ends_gets_messages(revision: str) -> None:
+    for turns in range(6):
+        web = Web()
+        async with asgi(web.server, events=None) as http, anyio.create_task_group() as tasks:
+            await http.initialize(revision)
+            call = {"name": "wait", "arguments": {}}
+            tasks.start_soon(http.ask, revision, "tools/call", call)
+            await web.begun.wait()
+            web.released.set()
+            for _ in range(turns):
+                await anyio.lowlevel.checkpoint()
+            async with http.stream("GET") as stream:
+                await anyio.wait_all_tasks_blocked()
+                web.server.remove_tool("echo")
+                assert (await stream.message())["method"] == LIST_CHANGED
 
 
 @pytest.mark.requirement("http.get-stream-messages")

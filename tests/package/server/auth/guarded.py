@@ -57,9 +57,11 @@ class Guarded:
 
 def challenge_in(reply: Any, scheme: str = "Bearer") -> Challenge:
     """The challenge of a response for a scheme."""
-    found = [c for c in parse_challenges(reply.fields["www-authenticate"]) if c.is_scheme(scheme)]
-    assert len(found) == 1, reply.fields["www-authenticate"]
-    return found[0]
+    challenges = [
+        c for c in parse_challenges(reply.fields["www-authenticate"]) if c.is_scheme(scheme)
+    ]
+    assert len(challenges) == 1, reply.fields["www-authenticate"]
+    return challenges[0]
 
 
 WHOAMI = {"name": "whoami", "arguments": {}}

@@ -114,7 +114,7 @@ def proof_key() -> ECKey:
 
 
 class LoopbackIssuer:
-    """What `serving_issuer` serves.
+    """The authorization server that `serving_issuer` serves.
 
     Attributes:
         url: The issuer identifier.

@@ -1,4 +1,4 @@
-"""What is bound to a principal: HTTP+SSE, streams, request states, lists, and other transports."""
+"""State bound to a principal: HTTP+SSE, streams, request states, lists, and other transports."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def issuer() -> Iterator[LoopbackIssuer]:
 
 
 def answer(**more: Any) -> dict[str, Any]:
-    """What the endpoint says of an active token; `None` leaves a member out."""
+    """The introspection response for an active token; `None` leaves a member out."""
     members = {
         "active": True,
         "sub": "alice",
@@ -148,15 +148,15 @@ async def test_of_several_issuers_an_answer_names_its_own(issuer: LoopbackIssuer
 
 async def test_many_requests_with_one_new_token_ask_few_times(issuer: LoopbackIssuer) -> None:
     async with asgi(Guarded().server, auth=settings(issuer)) as http:
-        found: list[int] = []
+        codes: list[int] = []
 
         async def ask() -> None:
-            found.append((await http.post(HELLO, Authorization=bearer("opaque"))).status)
+            codes.append((await http.post(HELLO, Authorization=bearer("opaque"))).status)
 
         async with anyio.create_task_group() as tasks:
             for _ in range(30):
                 tasks.start_soon(ask)
-    assert found == [200] * 30
+    assert codes == [200] * 30
     assert len(issuer.forms) == 1
 
 

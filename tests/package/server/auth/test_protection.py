@@ -28,7 +28,7 @@ pytestmark = pytest.mark.anyio
 PRM = "/.well-known/oauth-protected-resource"
 
 
-async def opened(http: Any, revision: str, token: str) -> None:
+async def use_token(http: Any, revision: str, token: str) -> None:
     """Use a token from now on, in a session where the revision has those."""
     http.fields["authorization"] = bearer(token)
     if revision in SESSIONS:
@@ -40,7 +40,7 @@ async def opened(http: Any, revision: str, token: str) -> None:
 async def test_a_request_with_a_token_has_its_principal_in_the_tool(revision: str) -> None:
     guarded = Guarded()
     async with asgi(guarded.server, auth=protected()) as http:
-        await opened(http, revision, token_of("alice"))
+        await use_token(http, revision, token_of("alice"))
         assert text_in(await http.ask(revision, "tools/call", WHOAMI)) == "alice"
         for path in ("/authorize", "/token", "/register"):
             assert (await http.get(path)).status == 404
@@ -68,7 +68,7 @@ async def test_every_request_without_a_token_gets_401_and_a_challenge(revision: 
     async with asgi(guarded.server, auth=protected(scopes=["a", "b"])) as http:
         first = request(revision, "tools/call", WHOAMI)
         replies = [await http.post(first, **fields_of(revision, first))]
-        await opened(http, revision, token_of(scope="a b"))
+        await use_token(http, revision, token_of(scope="a b"))
         http.fields["authorization"] = None  # the session id alone lets nobody in
         replies += [await http.request(method, None) for method in ("POST", "GET", "DELETE")]
         replies.append(await http.ask(revision, "tools/call", WHOAMI))
@@ -144,7 +144,7 @@ async def test_settings_stand_quoted_in_the_challenge(revision: str) -> None:
 async def test_an_invalid_token_gets_401_before_anything_is_done(revision: str) -> None:
     guarded = Guarded()
     async with asgi(guarded.server, auth=protected()) as http:
-        await opened(http, revision, token_of())
+        await use_token(http, revision, token_of())
         http.fields["authorization"] = bearer("garbage")
         call = await http.ask(revision, "tools/call", WHOAMI)
         stream = await http.get()
@@ -174,7 +174,7 @@ async def test_a_token_without_a_user_is_validated_as_any_other(
 ) -> None:
     guarded = Guarded()
     async with asgi(guarded.server, auth=protected()) as http:
-        await opened(http, revision, token_of(sub=None, client_id="robot"))
+        await use_token(http, revision, token_of(sub=None, client_id="robot"))
         http.fields["authorization"] = bearer(token_of(sub=None, client_id="robot", **claims))
         reply = await http.ask(revision, "tools/call", WHOAMI)
         assert reply.status == status
@@ -209,7 +209,7 @@ async def test_a_token_in_the_query_lets_nobody_in() -> None:
 async def test_a_tool_without_its_scopes_gets_403_with_all_of_them(revision: str) -> None:
     guarded = Guarded()
     async with asgi(guarded.server, auth=protected()) as http:
-        await opened(http, revision, token_of(scope="mcp:read other"))
+        await use_token(http, revision, token_of(scope="mcp:read other"))
         reply = await http.ask(revision, "tools/call", SHARE)
         assert reply.status == 403
         challenge = challenge_in(reply)
@@ -230,7 +230,7 @@ async def test_scopes_of_requests_and_tool_are_in_one_challenge(
     revision: str,
 ) -> None:
     async with asgi(Guarded().server, auth=protected(scopes=["a"])) as http:
-        await opened(http, revision, token_of(scope="a"))
+        await use_token(http, revision, token_of(scope="a"))
         http.fields["authorization"] = bearer(token_of(scope=""))
         reply = await http.ask(revision, "tools/call", WRITE)
         assert (reply.status, challenge_in(reply).parameters["scope"]) == (403, "a files:write")
@@ -243,7 +243,7 @@ async def test_scopes_of_requests_and_tool_are_in_one_challenge(
 async def test_scopes_imply_others(revision: str) -> None:
     implies = {"admin": ["mcp:read", "editor"], "editor": ["files:write"]}
     async with asgi(Guarded().server, auth=protected(implies=implies)) as http:
-        await opened(http, revision, token_of(scope="admin"))
+        await use_token(http, revision, token_of(scope="admin"))
         assert text_in(await http.ask(revision, "tools/call", WRITE)) == "alice wrote a.txt"
 
 
@@ -254,7 +254,7 @@ async def test_a_scope_may_have_another_name_in_tokens(revision: str) -> None:
     async with asgi(Guarded().server, auth=auth) as http:
         refused = await http.post(initialize(revision))
         assert challenge_in(refused).parameters["scope"] == whole
-        await opened(http, revision, token_of(scope=None, scp="read"))
+        await use_token(http, revision, token_of(scope=None, scp="read"))
         assert text_in(await http.ask(revision, "tools/call", WHOAMI)) == "alice"
 
 
@@ -264,7 +264,7 @@ async def test_a_batch_with_one_forbidden_call_executes_nothing(revision: str) -
         pytest.skip("the revision has no batches")
     guarded = Guarded()
     async with asgi(guarded.server, auth=protected()) as http:
-        await opened(http, revision, token_of())
+        await use_token(http, revision, token_of())
         calls = [
             request(revision, "tools/call", params, id=number)
             for number, params in enumerate((WHOAMI, WRITE, SHARE))
@@ -308,7 +308,7 @@ async def test_a_verifier_of_the_users_own_runs_for_each_request(revision: str) 
 
     verifier = AnyOf(JwtVerifier(keys={"keys": []}), api_key)
     async with asgi(Guarded().server, auth=protected(verifier=verifier)) as http:
-        await opened(http, revision, "key-1")
+        await use_token(http, revision, "key-1")
         before = len(seen)
         assert text_in(await http.ask(revision, "tools/call", WHOAMI)) == "bob"
         assert len(seen) == before + 1
@@ -376,7 +376,7 @@ async def test_a_session_is_unknown_to_every_other_principal(revision: str) -> N
     ]
     guarded = Guarded()
     async with asgi(guarded.server, auth=protected()) as http:
-        await opened(http, revision, token_of("alice"))
+        await use_token(http, revision, token_of("alice"))
         stolen = http.fields[SESSION]
         for token in others:
             for name in (stolen, "unknown"):
@@ -401,7 +401,7 @@ async def test_a_session_is_unknown_to_every_other_principal(revision: str) -> N
 async def test_a_session_stays_with_a_user_whose_client_registers_anew(revision: str) -> None:
     guarded = Guarded()
     async with asgi(guarded.server, auth=protected()) as http:
-        await opened(http, revision, token_of("alice", client_id="first"))
+        await use_token(http, revision, token_of("alice", client_id="first"))
         more = token_of("alice", "mcp:read files:write", client_id="second")
         http.fields["authorization"] = bearer(more)
         assert text_in(await http.ask(revision, "tools/call", WRITE)) == "alice wrote a.txt"
@@ -420,7 +420,7 @@ async def test_the_first_challenge_names_the_scopes_of_a_session(revision: str) 
         )
         metadata = (await http.get(f"{PRM}/mcp")).json
         assert metadata["scopes_supported"] == ["mcp:read", "files:write"]
-        await opened(http, revision, token_of("alice", "mcp:read"))
+        await use_token(http, revision, token_of("alice", "mcp:read"))
         assert text_in(await http.ask(revision, "tools/call", WHOAMI)) == "alice"
         lacking = await http.ask(revision, "tools/call", SHARE)
         assert lacking.status == 403

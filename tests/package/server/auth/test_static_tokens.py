@@ -38,7 +38,7 @@ PRM = "/.well-known/oauth-protected-resource"
 TOKENS = StaticTokens({"alice-1": "alice", "bob-1": Principal("bob", scopes=["files:write"])})
 
 
-async def opened(http: Any, revision: str, token: str) -> None:
+async def use_token(http: Any, revision: str, token: str) -> None:
     """Use a token from now on, in a session where the revision has those."""
     http.fields["authorization"] = bearer(token)
     if revision in SESSIONS:
@@ -48,14 +48,14 @@ async def opened(http: Any, revision: str, token: str) -> None:
 @revisions
 async def test_a_static_token_stands_for_its_principal(revision: str) -> None:
     async with asgi(Guarded().server, auth=TOKENS) as http:
-        await opened(http, revision, "alice-1")
+        await use_token(http, revision, "alice-1")
         assert text_in(await http.ask(revision, "tools/call", WHOAMI)) == "alice"
         refused = await http.ask(revision, "tools/call", WRITE)
         assert refused.status == 403
         assert challenge_in(refused).parameters["scope"] == "files:write"
         assert "resource_metadata" not in challenge_in(refused).parameters
     async with asgi(Guarded().server, auth=TOKENS) as http:
-        await opened(http, revision, "bob-1")
+        await use_token(http, revision, "bob-1")
         assert text_in(await http.ask(revision, "tools/call", WRITE)) == "bob wrote a.txt"
 
 
@@ -92,7 +92,7 @@ async def test_a_coroutine_function_alone_verifies_tokens_too(revision: str) -> 
         return Principal("build") if token == "key-1" else None
 
     async with asgi(Guarded().server, auth=verify) as http:
-        await opened(http, revision, "key-1")
+        await use_token(http, revision, "key-1")
         assert text_in(await http.ask(revision, "tools/call", WHOAMI)) == "build"
 
 
@@ -101,7 +101,7 @@ async def test_static_tokens_stand_beside_an_issuer(revision: str) -> None:
     both = AnyOf(StaticTokens({"key-1": Principal("build", scopes=["mcp:read"])}), _jwt())
     for token, subject in (("key-1", "build"), (token_of("alice"), "alice")):
         async with asgi(Guarded().server, auth=protected(verifier=both)) as http:
-            await opened(http, revision, token)
+            await use_token(http, revision, token)
             assert text_in(await http.ask(revision, "tools/call", WHOAMI)) == subject
 
 

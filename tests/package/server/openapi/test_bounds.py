@@ -43,7 +43,7 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-def made(spec: Any, **options: Any) -> Server:
+def make_server(spec: Any, **options: Any) -> Server:
     return Server.from_openapi(spec, base_url="https://a.test", **options)
 
 
@@ -62,7 +62,7 @@ def made(spec: Any, **options: Any) -> Server:
 )
 def test_aliases_count_as_copies_wherever_they_stand(text: str) -> None:
     with pytest.raises(ValueError, match="expected at most 67108864 characters with a copy"):
-        made(HEAD + text)
+        make_server(HEAD + text)
 
 
 @pytest.mark.parametrize(
@@ -79,14 +79,14 @@ def test_aliases_count_as_copies_wherever_they_stand(text: str) -> None:
 )
 def test_yaml_that_is_no_json_is_refused(text: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        made(HEAD + text)
+        make_server(HEAD + text)
 
 
 async def test_aliases_and_long_numbers_within_bounds_are_read() -> None:
     time, digits = "1:30", "7" * 5000
     schema = f"&s {{type: string, default: {time}, examples: [{digits}, 12, 0.5], example: *t}}"
     text = HEAD + "x-t: &t {a: 1}\n" + with_schema(schema)
-    async with connected(made(text)) as pair:
+    async with connected(make_server(text)) as pair:
         (tool,) = await pair.client.list_tools()
     argument = tool.input_schema["properties"]["a"]
     assert argument["default"] == time
@@ -97,12 +97,14 @@ def test_a_decoded_document_counts_as_its_text_would() -> None:
     around: dict[str, Any] = {}
     around["not"] = around
     with pytest.raises(ValueError, match="nested too deep"):
-        made(one("/", {"x-around": around}))
+        make_server(one("/", {"x-around": around}))
     many: list[Any] = ["lol"]
     for _ in range(40):
         many = [many, many]
     with pytest.raises(ValueError, match="expected at most 67108864 characters"):
-        made(one("/", {"parameters": [{"name": "a", "in": "query", "schema": {"const": many}}]}))
+        make_server(
+            one("/", {"parameters": [{"name": "a", "in": "query", "schema": {"const": many}}]})
+        )
 
 
 def test_values_that_many_operations_refer_to_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,14 +117,14 @@ def test_values_that_many_operations_refer_to_are_counted(monkeypatch: pytest.Mo
     }
     paths = {f"/{number}": {"get": operation} for number in range(20)}
     spec = {**one("/", {}), "paths": paths, "components": {"schemas": schemas}}
-    made(spec)
+    make_server(spec)
     monkeypatch.setattr(document_module, "DOCUMENT_TEXT", 10_000)
     with pytest.raises(ValueError, match="expected operations with at most 10000 characters"):
-        made(spec)
+        make_server(spec)
     monkeypatch.undo()
     monkeypatch.setattr(schema_conversion, "SCHEMA_TEXT", 500)
     with pytest.warns(OpenApiWarning, match="expected schemas with at most 500 characters"):
-        made(spec)
+        make_server(spec)
 
 
 async def drip() -> AsyncIterator[bytes]:
@@ -153,7 +155,7 @@ async def test_a_request_has_a_time_for_its_whole_response(body: Any) -> None:
 
 def test_the_time_of_a_request_is_positive() -> None:
     with pytest.raises(ValueError, match="timeout: expected more than 0, got 0"):
-        made(one("/", {}), timeout=0)
+        make_server(one("/", {}), timeout=0)
 
 
 def test_texts_and_parts_may_be_as_many_as_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ WORKERS = 3
 
 @dataclass
 class Name:
-    """What a tool asks for."""
+    """A form that a tool asks the user to fill in."""
 
     name: str
 

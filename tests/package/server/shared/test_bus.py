@@ -29,7 +29,7 @@ async def bus_of(kind: str, engine: Engine) -> AsyncIterator[Bus]:
 
 
 async def read(bus: Bus, cursor: str | None, count: int) -> tuple[str, list[bytes]]:
-    """So many changes after a cursor, without a gap; and the next cursor."""
+    """The next cursor, and `count` changes after a cursor, without a gap."""
     got: list[bytes] = []
     with anyio.fail_after(5):
         while len(got) < count:
@@ -61,7 +61,7 @@ async def test_a_reader_that_waits_gets_a_change_at_once(kind: str, engine: Engi
 
 
 @kinds
-async def test_who_reads_too_late_gets_a_gap(
+async def test_a_late_reader_gets_a_gap(
     kind: str, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bus_module, "KEPT_CHANGES", 100)

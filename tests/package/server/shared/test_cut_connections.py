@@ -20,7 +20,7 @@ from package.server.shared.shared_servers import Workers, eventually, sharing
 from package.wire import request
 
 TASKS = 20
-CUT = 0.1
+CUT = 0.3
 """The share of reads after which a connection breaks."""
 
 

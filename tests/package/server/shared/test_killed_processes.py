@@ -25,7 +25,7 @@ from package.server.shared.victims import Victim, end_of, victims
 from package.wire import SESSIONS
 
 REVISION = SESSIONS[-1]
-PATIENCE = 1.5
+SILENT_SECONDS = 1.5
 """Seconds that a client waits for a process before it asks another one."""
 ERROR_SECONDS = 5.0
 BROKEN = (OSError, http.client.HTTPException)
@@ -190,7 +190,7 @@ async def run(scenario: Scenario, victim: Victim, other: Victim, engine: Engine)
 
     def begin() -> Client:
         client = Client(other.port, REVISION)
-        client.port, client.timeout = victim.port, PATIENCE
+        client.port, client.timeout = victim.port, SILENT_SECONDS
         return client
 
     client = await anyio.to_thread.run_sync(begin)

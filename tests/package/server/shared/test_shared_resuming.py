@@ -13,7 +13,7 @@ from mcp_protocol import REVISIONS, MemoryEventStore
 from mcp_protocol.server.shared.shared_streams import lost_message
 from package.asgi_client import SESSION, Http
 from package.rules import holding
-from package.server.asgi.test_resuming import LAST, Steps, call, leave, said
+from package.server.asgi.test_resuming import LAST, Steps, call, leave, read_texts
 from package.server.shared.engine import Engine
 from package.server.shared.shared_servers import Workers, eventually, sharing
 from package.wire import CHANGED, SESSIONS, cancelled
@@ -75,10 +75,10 @@ async def test_a_call_s_stream_is_resumed_at_another_worker(revision: str, engin
             assert [(await again.message())["params"]["data"] for _ in range(3)] == [2, 3, 4]
             await steps.say(1)
             steps.end()
-            assert await said(again) == [5, "over"]
+            assert await read_texts(again) == [5, "over"]
         for http in workers.each:  # until the client has it
             async with http.stream("GET", fields={LAST: last}) as again:
-                assert await said(again) == [2, 3, 4, 5, "over"]
+                assert await read_texts(again) == [2, 3, 4, 5, "over"]
 
 
 @pytest.mark.requirement("http.no-broadcast")
@@ -101,7 +101,7 @@ async def test_the_last_connection_of_a_stream_has_it(revision: str, engine: Eng
                 await stream.message()
                 before = stream
             steps.end()
-            assert await said(before) == ["over"]
+            assert await read_texts(before) == ["over"]
 
 
 @pytest.mark.requirement("http.replay-no-other-stream")
@@ -146,7 +146,7 @@ async def test_a_resumed_call_leaves_announcements_alone(revision: str, engine: 
             workers.servers[0].server.remove_tool("plain")
             assert (await listening.message())["method"] == TOOLS
             workers.servers[0].end()
-            assert await said(again) == ["over"]
+            assert await read_texts(again) == ["over"]
 
 
 @newest
@@ -172,6 +172,25 @@ async def test_a_stream_of_a_lost_worker_ends_with_an_error(revision: str, engin
         async with workers.each[1].stream("GET", fields={LAST: last}) as again:
             assert await again.messages() == got
         assert (await workers.any.post(call(revision, "plain", 2))).status == 200
+
+
+@newest
+async def test_a_stream_that_another_worker_ended_is_over(revision: str, engine: Engine) -> None:
+    async with sharing(engine.url, Steps) as workers:
+        await opened(workers, revision)
+        steps = workers.servers[0]
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(steps.say)
+            async with workers.each[0].stream("POST", call(revision)) as stream:
+                await stream.message()
+                session = session_at(workers, 0)
+                [name] = session.streams
+                await endpoint_of(workers.each[1])._events.finish(session.id, name)
+                await steps.say()
+                assert await read_texts(stream) == []
+        steps.end()
+        await eventually(lambda: not session.responses)
+        assert not session.streams
 
 
 @newest
@@ -215,7 +234,7 @@ async def test_cancelling_a_call_ends_its_stream_elsewhere(revision: str, engine
         last = await call_and_leave(workers.each[0], workers.servers[0], revision)
         async with workers.each[1].stream("GET", fields={LAST: last}) as again:
             assert (await workers.each[2].post(cancelled(1))).status == 202
-            assert await said(again) == []
+            assert await read_texts(again) == []
         assert (await workers.each[1].get(**{LAST: last})).status == 400
 
 

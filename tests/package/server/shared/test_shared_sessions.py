@@ -6,7 +6,7 @@ import itertools
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 import anyio
@@ -17,11 +17,14 @@ import pytest
 from mcp_protocol import (
     MemoryBus,
     MemorySessionStore,
-    SessionRecord,
     SharedState,
+    SharedStateError,
     StaticTokens,
 )
+from mcp_protocol.runtime.peer import Peer
+from mcp_protocol.server import planned_calls
 from mcp_protocol.server.asgi.settings import Limits
+from mcp_protocol.server.shared.session_store import SessionRecord
 from package.asgi_client import SESSION
 from package.asgi_stream import Reply, Stream
 from package.rules import holding
@@ -99,6 +102,70 @@ async def test_each_event_of_a_call_takes_one_command(revision: str, engine: Eng
         events = (await workers.any.post(call(revision, "logs"))).events
         assert len(events) > 1
         assert (commands_of(engine) - before)["eval"] == len(events)
+
+
+def add_greeting(workers: Workers) -> None:
+    """Add a tool whose calls go the plain way to their end."""
+
+    async def greeting() -> str:
+        return "Hello"
+
+    for each in workers.servers:
+        each.server.tool(structured=False)(greeting)
+
+
+@newest
+async def test_a_call_whose_record_is_loaded_makes_no_open_request(
+    revision: str, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(planned_calls, "ENABLED", True)  # with `--whole-way` too
+    handled: list[object] = []
+    handle: Callable[..., Awaitable[None]] = Peer.handle
+
+    async def record(*arguments: Any) -> None:
+        handled.append(arguments)
+        await handle(*arguments)
+
+    async with sharing(engine.url) as workers:
+        await opened(workers, revision)
+        add_greeting(workers)
+        for http in workers.each:
+            await http.post(call(revision, "greeting"))  # from now on the head is known
+        monkeypatch.setattr(Peer, "handle", record)
+        for http in workers.each:
+            assert text_of(await http.post(call(revision, "greeting"))) == "Hello"
+        assert not handled
+
+
+class Refusing(MemorySessionStore):
+    """A store that takes no change while it refuses.
+
+    Attributes:
+        refuses: Whether it does.
+    """
+
+    refuses = False
+
+    async def change(self, identifier: str, record: SessionRecord) -> bool:
+        if self.refuses:
+            raise SharedStateError("the store is full")
+        return await super().change(identifier, record)
+
+
+@newest
+async def test_a_change_that_was_not_stored_is_with_the_next_call(revision: str) -> None:
+    store = Refusing()
+    async with sharing(SharedState(MemoryBus(), store)) as workers:
+        await opened(workers, revision)
+        add_greeting(workers)
+        first, other, _ = workers.each
+        await first.post(call(revision, "greeting"))
+        store.refuses = True
+        level = request(revision, "logging/setLevel", {"level": "error"})
+        assert (await first.post(level)).status == 200
+        store.refuses = False
+        await first.post(call(revision, "greeting"))
+        assert b"quiet" not in (await other.post(call(revision, "logs"))).body
 
 
 @pytest.mark.requirement("http.session-assign")
@@ -318,6 +385,24 @@ async def test_a_cancellation_reaches_the_call_at_another_worker(
             assert (await workers.each[1].post(cancelled(7))).status == 202
             with anyio.fail_after(5):
                 await workers.servers[0].cancelled.wait()
+
+
+@pytest.mark.parametrize("at", [0, 1])
+@pytest.mark.parametrize("how", ["cancelled", "deleted"])
+@newest
+async def test_a_call_that_waits_the_plain_way_is_reached(
+    revision: str, how: str, at: int, engine: Engine
+) -> None:
+    async with sharing(engine.url) as workers, anyio.create_task_group() as tasks:
+        await opened(workers, revision)
+        http, other = workers.each[0], workers.each[at]
+        await http.post(call(revision, "about"))  # from now on the head is known
+        tasks.start_soon(http.post, call(revision, "wait", 7))
+        await eventually(workers.servers[0].began.is_set)
+        reply = await (other.post(cancelled(7)) if how == "cancelled" else other.delete())
+        assert reply.status == (202 if how == "cancelled" else 200)
+        with anyio.fail_after(5):
+            await workers.servers[0].cancelled.wait()
 
 
 @newest

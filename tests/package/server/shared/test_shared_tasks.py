@@ -17,8 +17,9 @@ from mcp_protocol import (
     SharedState,
     StaticTokens,
 )
+from mcp_protocol.runtime import task_store
 from mcp_protocol.server.shared import redis_tasks
-from mcp_protocol.server.toolkit import shared_tasks, task_store
+from mcp_protocol.server.toolkit import shared_tasks
 from mcp_protocol.server.toolkit import tasks as tasks_module
 from package.requestor import ACCEPTED, RELATED, REVISION, Name, Requestor, Work, requesting
 from package.server.shared.engine import Engine

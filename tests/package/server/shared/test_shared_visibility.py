@@ -1,4 +1,4 @@
-"""What a session alone shows and hides, at each of the workers that share it."""
+"""Items that a session alone shows and hides, at each of the workers that share it."""
 
 from __future__ import annotations
 

@@ -14,9 +14,9 @@ import pytest
 
 from mcp_protocol import InvalidParamsError, MemoryTaskStore, TaskRecord, TaskStore
 from mcp_protocol.errors import InternalError
+from mcp_protocol.runtime import task_store
 from mcp_protocol.server.shared import redis_tasks
 from mcp_protocol.server.shared.state import state_of
-from mcp_protocol.server.toolkit import task_store
 from package.server.shared.engine import Engine
 
 REVISION = "2025-11-25"

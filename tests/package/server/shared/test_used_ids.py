@@ -20,8 +20,12 @@ from requirements import EVERY_REVISION
 
 kinds = pytest.mark.parametrize("kind", ["memory", "redis"])
 KEY = proof_key()
-TOKEN = token_of(cnf={"jkt": KEY.thumbprint()})
 HELLO = initialize(SESSIONS[-1])
+
+
+def bound_token() -> str:
+    """A token that only proofs by `KEY` may use."""
+    return token_of(cnf={"jkt": KEY.thumbprint()})
 
 
 @asynccontextmanager
@@ -73,10 +77,10 @@ async def test_a_command_that_is_sent_twice_uses_an_id_once(
 
 @pytest.mark.requirement("auth-ext.dpop-server-validates", revisions=EVERY_REVISION)
 async def test_a_proof_is_accepted_by_one_worker(engine: Engine) -> None:
-    auth = protected(dpop=DpopValidation())
+    auth, token = protected(dpop=DpopValidation()), bound_token()
     async with sharing(engine.url, Guarded, auth=auth) as workers:
         for order in ((0, 1, 2), (2, 0, 1)):
-            fields = {"Authorization": f"DPoP {TOKEN}", "DPoP": proof_of(KEY, TOKEN)}
+            fields = {"Authorization": f"DPoP {token}", "DPoP": proof_of(KEY, token)}
             statuses = [(await workers.each[each].post(HELLO, **fields)).status for each in order]
             assert statuses == [200, 401, 401]
 
@@ -86,8 +90,9 @@ async def test_without_the_engine_no_proof_is_accepted() -> None:
     with running() as engine:
         async with sharing(engine.url, Guarded, auth=auth) as workers:
             engine.stop()
-            proof = proof_of(KEY, TOKEN)
-            workers.any.fields |= {"authorization": f"DPoP {TOKEN}", "dpop": proof}
+            token = bound_token()
+            proof = proof_of(KEY, token)
+            workers.any.fields |= {"authorization": f"DPoP {token}", "dpop": proof}
             reply = await workers.any.ask(ALL[-1], "tools/list")
             assert (reply.status, reply.fields["retry-after"]) == (503, "1")
 

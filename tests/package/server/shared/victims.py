@@ -116,9 +116,9 @@ class Victim:
         """Wait until it serves."""
         log = Path(f"{self.path}.log")
         with anyio.fail_after(3 * SECONDS):
-            while not (log.exists() and (found := _SERVING.search(log.read_bytes()))):
+            while not (log.exists() and (serving := _SERVING.search(log.read_bytes()))):
                 await asyncio.sleep(0.05)
-        self.port = int(found[1])
+        self.port = int(serving[1])
         return self
 
     async def carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

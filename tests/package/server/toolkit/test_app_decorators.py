@@ -31,7 +31,7 @@ OTHERS: tuple[dict[str, Any], ...] = (
     {"capabilities": {"extensions": {UI: {}}}},
     {"capabilities": {"extensions": {UI: {"mimeTypes": ["text/html"]}}}},
 )
-"""What clients declare that do not show documents of MCP Apps."""
+"""Capabilities of clients that do not show documents of MCP Apps."""
 
 
 def weather(**settings: Any) -> Server:

@@ -1,4 +1,4 @@
-"""What a server shows on a terminal when it starts."""
+"""The banner of a server on a terminal when it starts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COUNTS = {"tool": 2, "resource": 1, "prompt": 0}
 
 
 def on_a_terminal(folder: Path, *argv: str, until: str, **environment: str) -> tuple[str, str]:
-    """What a process writes to a terminal, its standard error, until a text; and its output."""
+    """The text a process writes to a terminal, its standard error, until a text; and its output."""
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, *argv],

@@ -54,9 +54,9 @@ def hint(result: Any) -> tuple[Any, Any]:
 @modern
 async def test_without_settings_nothing_is_promised(revision: str) -> None:
     async with speaking_to(serving(), revision) as end:
-        found = [hint((await end.ask(method))["result"]) for method in LISTS.values()]
-        found.append(hint((await end.ask("resources/read", {"uri": "x://a"}))["result"]))
-    assert found == [(0, "private")] * 6
+        hints = [hint((await end.ask(method))["result"]) for method in LISTS.values()]
+        hints.append(hint((await end.ask("resources/read", {"uri": "x://a"}))["result"]))
+    assert hints == [(0, "private")] * 6
 
 
 @pytest.mark.requirement("caching.hints-required", "caching.ttl-without-list-changed")
@@ -64,9 +64,9 @@ async def test_without_settings_nothing_is_promised(revision: str) -> None:
 @pytest.mark.parametrize("settings", [{}, {"list_changed": False}])
 async def test_one_hint_holds_for_all_that_is_listed(revision: str, settings: Any) -> None:
     async with speaking_to(serving(CacheHint(1500, "public"), **settings), revision) as end:
-        found = [hint((await end.ask(method))["result"]) for method in LISTS.values()]
+        hints = [hint((await end.ask(method))["result"]) for method in LISTS.values()]
         read = hint((await end.ask("resources/read", {"uri": "x://a"}))["result"])
-    assert found == [(1500, "public")] * 5
+    assert hints == [(1500, "public")] * 5
     assert read == (0, "private")
 
 
@@ -74,18 +74,18 @@ async def test_one_hint_holds_for_all_that_is_listed(revision: str, settings: An
 @pytest.mark.parametrize("listed", LISTS)
 async def test_each_list_can_have_a_hint_of_its_own(revision: str, listed: str) -> None:
     async with speaking_to(serving({listed: CacheHint(7)}), revision) as end:
-        found = {name: hint((await end.ask(method))["result"]) for name, method in LISTS.items()}
-    assert found == {name: (7 if name == listed else 0, "private") for name in LISTS}
+        hints = {name: hint((await end.ask(method))["result"]) for name, method in LISTS.items()}
+    assert hints == {name: (7 if name == listed else 0, "private") for name in LISTS}
 
 
 @modern
 async def test_each_resource_can_have_a_hint_of_its_own(revision: str) -> None:
     async with speaking_to(serving(), revision) as end:
-        found = [
+        hints = [
             hint((await end.ask("resources/read", {"uri": uri}))["result"])
             for uri in ("x://kept", "z://1", "y://a/1")
         ]
-    assert found == [(60_000, "public"), (5, "private"), (0, "private")]
+    assert hints == [(60_000, "public"), (5, "private"), (0, "private")]
 
 
 @pytest.mark.requirement("caching.same-scope-all-pages")
@@ -93,17 +93,17 @@ async def test_each_resource_can_have_a_hint_of_its_own(revision: str) -> None:
 @pytest.mark.parametrize("method", list(LISTS.values())[:4])
 async def test_all_pages_of_a_list_have_one_hint(revision: str, method: str) -> None:
     server = serving(CacheHint(9, "public"), page_size=1)
-    found = []
+    hints = []
     async with speaking_to(server, revision) as end:
         params: dict[str, Any] = {}
         while True:
             result = (await end.ask(method, params))["result"]
-            found.append(hint(result))
+            hints.append(hint(result))
             if "nextCursor" not in result:
                 break
             params = {"cursor": result["nextCursor"]}
-    assert len(found) >= 3
-    assert set(found) == {(9, "public")}
+    assert len(hints) >= 3
+    assert set(hints) == {(9, "public")}
 
 
 @pytest.mark.requirement("caching.input-required-no-hints")

@@ -1,4 +1,4 @@
-"""What a function is told and can tell: state, progress, logs, the client, methods of one's own."""
+"""The context of a function: state, progress, logs, the client, methods of one's own."""
 
 from __future__ import annotations
 

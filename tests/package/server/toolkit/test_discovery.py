@@ -83,10 +83,10 @@ async def test_a_client_lists_two_tools_and_calls_what_it_finds(revision: str) -
     async with connect(city(), revision=revision) as client:
         assert await names(client) == ["search_tools", "call_tool"]
         result = await client.call_tool("search_tools", {"query": "weather of tomorrow"})
-        (found,) = json.loads(result.content[0].text)
-        assert set(found) == {"name", "description", "inputSchema"}
-        assert found["inputSchema"]["required"] == ["city"]
-        called = await call(client, found["name"], city="Oslo", days=2)
+        (tool,) = json.loads(result.content[0].text)
+        assert set(tool) == {"name", "description", "inputSchema"}
+        assert tool["inputSchema"]["required"] == ["city"]
+        called = await call(client, tool["name"], city="Oslo", days=2)
         assert called == await client.call_tool("get_forecast", {"city": "Oslo", "days": 2})
         assert called.content[0].text == "Oslo: 2 x sun"
 

@@ -36,7 +36,7 @@ both = pytest.mark.parametrize("revision", [HANDSHAKE[0], NEWEST])
 
 @dataclass
 class Seat:
-    """What a tool asks for."""
+    """A form that a tool asks the user to fill in."""
 
     row: int
 

@@ -287,7 +287,7 @@ def test_a_server_can_not_contain_itself() -> None:
 
 @dataclass
 class Seat:
-    """What a tool asks for."""
+    """A form that a tool asks the user to fill in."""
 
     row: int
 

@@ -18,14 +18,14 @@ KEYS = ["a", "b", "c", "d", "e"]
 )
 @given(keys=st.lists(st.text(), unique=True, max_size=30), size=st.integers(1, 40))
 def test_pages_hold_every_item_once_and_in_order(keys: list[str], size: int) -> None:
-    found: list[str] = []
+    items: list[str] = []
     cursor: str | None = None
     for _ in range(len(keys) + 1):
         start, end, cursor = page_bounds("tools", keys, cursor, size)
-        found += keys[start:end]
+        items += keys[start:end]
         if cursor is None:
             break
-    assert found == keys
+    assert items == keys
 
 
 @pytest.mark.requirement("pagination.stable-cursors", revisions=EVERY_REVISION)

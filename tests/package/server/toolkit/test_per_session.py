@@ -1,4 +1,4 @@
-"""What belongs to one session: values that handlers keep, and what is shown to its client alone."""
+"""State of one session: values that handlers keep, and items visible to its client alone."""
 
 from __future__ import annotations
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from mcp_protocol.server.toolkit.completions import Completion
 from mcp_protocol.server.toolkit.content import (
     Audio,
     Contents,
@@ -19,7 +20,6 @@ from mcp_protocol.server.toolkit.content import (
     Text,
 )
 from mcp_protocol.server.toolkit.context import Context
-from mcp_protocol.server.toolkit.prompts import Completion
 from mcp_protocol.server.toolkit.server import Server
 from package.wire import ALL, PER_REQUEST, facts, speaking_to
 
@@ -215,24 +215,24 @@ CITY = {"type": "ref/resource", "uri": "x://{city}/{part}"}
 @pytest.mark.requirement("completion.max-100-values", "completion.result-shape")
 @every
 async def test_at_most_a_hundred_values_leave_and_the_rest_is_told(revision: str) -> None:
-    found = (await complete(revision, REVIEW, "code", "c"))["result"]["completion"]
-    assert found["values"] == [f"c{number}" for number in range(100)]
-    assert (found["total"], found["hasMore"]) == (250, True)
+    completion = (await complete(revision, REVIEW, "code", "c"))["result"]["completion"]
+    assert completion["values"] == [f"c{number}" for number in range(100)]
+    assert (completion["total"], completion["hasMore"]) == (250, True)
 
 
 @every
 async def test_an_endless_completion_is_read_only_as_far_as_needed(revision: str) -> None:
-    found = (await complete(revision, CITY, "city", "c"))["result"]["completion"]
-    assert len(found["values"]) == 100
-    assert found["hasMore"] is True
-    assert "total" not in found
+    completion = (await complete(revision, CITY, "city", "c"))["result"]["completion"]
+    assert len(completion["values"]) == 100
+    assert completion["hasMore"] is True
+    assert "total" not in completion
 
 
 @every
 async def test_a_completion_may_know_the_other_arguments(revision: str) -> None:
     context = {"context": {"arguments": {"code": "x"}}} if revision in STRUCTURED else {}
-    found = (await complete(revision, REVIEW, "level", "", **context))["result"]["completion"]
-    assert found == {
+    completion = (await complete(revision, REVIEW, "level", "", **context))["result"]["completion"]
+    assert completion == {
         "values": ["x" if context else "-", revision],
         "total": 9,
         "hasMore": True,
@@ -280,5 +280,5 @@ async def test_a_completer_of_a_wrong_return_type_is_an_internal_error(
 ) -> None:
     with caplog.at_level(logging.CRITICAL):
         assert (await complete(revision, CITY, "part", ""))["error"]["code"] == -32603
-    found = (await complete(revision, CITY, "part", "x"))["result"]["completion"]
-    assert found["values"] == ["a"]
+    completion = (await complete(revision, CITY, "part", "x"))["result"]["completion"]
+    assert completion["values"] == ["a"]

@@ -1,4 +1,4 @@
-"""What a server refuses to register, and how it says so."""
+"""Registrations that a server refuses, and the errors it raises."""
 
 from __future__ import annotations
 

@@ -269,12 +269,12 @@ async def updates(end: RawEnd, change: Any) -> list[Any]:
     """URIs of the updates that a change brings; a later change marks the end."""
     change()
     server.resource_updated("x://json")
-    found: list[Any] = []
-    while not found or found[-1] != "x://json":
+    uris: list[Any] = []
+    while not uris or uris[-1] != "x://json":
         message = await end.receive()
         assert message["method"] == UPDATED
-        found.append(message["params"]["uri"])
-    return found[:-1]
+        uris.append(message["params"]["uri"])
+    return uris[:-1]
 
 
 @pytest.mark.requirement(

@@ -28,7 +28,7 @@ class ValueResult(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=Tr
 
 
 class ObjectResult(msgspec.Struct, rename="camel"):
-    """The same with an object as the only value."""
+    """A result that is one JSON object, as the oldest states of the schema have it."""
 
     tool_result: dict[str, Any]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import functools
+import sys
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypedDict
@@ -11,6 +12,7 @@ from typing import Annotated, Any, Literal, TypedDict
 import msgspec
 import pytest
 
+from mcp_protocol import Depends
 from mcp_protocol.server.toolkit.context import Context
 from mcp_protocol.server.toolkit.signatures import (
     first_paragraph,
@@ -183,6 +185,19 @@ def test_what_cannot_be_served_is_refused_at_registration(
 ) -> None:
     with pytest.raises(TypeError, match=complaint):
         read(function, "tool 'x'").schema()
+
+
+@pytest.mark.skipif(sys.version_info < (3, 14), reason="annotations are evaluated at once")
+@pytest.mark.parametrize("annotation", ["Nowhere", "Annotated[int, Depends(provide)]"])
+def test_a_deferred_annotation_that_names_nothing_is_refused(annotation: str) -> None:
+    source = f"""
+def provide(value: Nowhere) -> int: ...
+def takes(value: {annotation}) -> None: ...
+"""
+    space: dict[str, Any] = {"Annotated": Annotated, "Depends": Depends}
+    exec(compile(source, "deferred.py", "exec", dont_inherit=True), space)
+    with pytest.raises(TypeError, match="annotation can't be resolved: name 'Nowhere'"):
+        read(space["takes"], "tool 'x'")
 
 
 def test_a_parameter_without_annotation_takes_anything() -> None:

@@ -89,12 +89,12 @@ OPTIONAL_TEXT = {"anyOf": [{"type": "string"}, {"type": "null"}]}
 async def test_what_is_no_object_is_structured_as_a_member_result(
     annotation: Any, value: Any, texts: list[str], schema: dict[str, Any], revision: str
 ) -> None:
-    found = await result_of(returning(annotation, value), revision)
+    result = await result_of(returning(annotation, value), revision)
     plain = to_builtins(value)
     if revision in STRUCTURED:
-        assert found == (texts, {"result": plain}, wrapped(schema))
+        assert result == (texts, {"result": plain}, wrapped(schema))
     else:
-        assert found == (texts, UNSET, None)
+        assert result == (texts, UNSET, None)
 
 
 @pytest.mark.parametrize("revision", STRUCTURED)
@@ -173,7 +173,7 @@ def test_a_text_costs_no_conversion() -> None:
             count += event == "call" and "mcp_protocol" in frame.f_code.co_filename
 
         server = returning(annotation, "x")
-        tool = server._registries.tools.find("give")
+        tool = server._dispatcher.registries.tools.find("give")
         assert tool is not None
         results = _builder()
         tool.function = _immediate

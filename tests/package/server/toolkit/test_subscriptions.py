@@ -43,7 +43,7 @@ def listening(
 
 
 def changes(server: ServerEnd, method: str, **params: Any) -> list[dict[str, Any]]:
-    """What a server sends when something changes."""
+    """Messages that a server sends when something changes."""
     return [json.loads(send.data) for send in server.connection.notify(method, params)]
 
 

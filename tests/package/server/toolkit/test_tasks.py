@@ -11,8 +11,18 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol import MemoryTaskStore, Server, TaskRecord, Tasks, TransportError, decoder
+from mcp_protocol import (
+    MemoryTaskStore,
+    MiddlewareRequest,
+    Server,
+    TaskRecord,
+    Tasks,
+    TransportError,
+    decoder,
+    limit_rate,
+)
 from mcp_protocol.r2025_11_25.models import ListTasksResult, Task
+from package.client.simulation import simulate
 from package.requestor import (
     ACCEPTED,
     RELATED,
@@ -504,6 +514,26 @@ async def test_a_result_waits_for_a_store_that_can_not_be_reached() -> None:
         assert response["result"]["content"][0]["text"] == "done"
 
 
+def test_a_lease_is_renewed_each_second() -> None:
+    class Counting(MemoryTaskStore):
+        renewals = 0
+
+        async def renew(self, record: TaskRecord) -> int | None:
+            self.renewals += 1
+            return await super().renew(record)
+
+    async def main() -> None:
+        work = Work(store=store)
+        async with requestor("memory", work.server) as client:
+            await client.start("waits")
+            with anyio.move_on_after(20):
+                await work.ended.wait()
+
+    store = Counting()
+    simulate("asyncio", 0, main)
+    assert 15 <= store.renewals <= 20  # it is looked at five times a second
+
+
 async def test_a_task_that_was_ended_elsewhere_is_stopped() -> None:
     store = MemoryTaskStore()
     work = Work(store=store)
@@ -515,3 +545,19 @@ async def test_a_task_that_was_ended_elsewhere_is_stopped() -> None:
         work.go.set()
         await work.ended.wait()
         assert (await client.reaches(task_id, "cancelled"))["status"] == "cancelled"
+
+
+@pytest.mark.requirement("tasks.rate-limit", revisions=(REVISION,))
+async def test_middleware_limits_the_rate_of_requests_about_tasks() -> None:
+    work = Work()
+
+    def polls(request: MiddlewareRequest) -> str | None:
+        return request.session_id if request.method in ABOUT else request.method
+
+    work.server.middleware(limit_rate(2, seconds=3600, per=polls))
+    async with requestor("memory", work.server) as client:
+        about = {"taskId": (await client.start("waits"))["taskId"]}
+        for _ in range(2):
+            await client.result("tasks/get", about)
+        assert await client.code("tasks/get", about) == 429
+        await client.start("waits")

@@ -1,4 +1,4 @@
-"""What becomes of bad arguments, failing tools, and schemas of the user's own."""
+"""Errors of tools: bad arguments, failing functions, and schemas of the user's own."""
 
 from __future__ import annotations
 

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from mcp_protocol.errors import InvalidParamsError, MissingExtraError
 from mcp_protocol.foreign_text import is_uri
-from mcp_protocol.server.toolkit.resources import URI_LIMIT, UriTemplate, check_requested
+from mcp_protocol.server.toolkit.resources import URI_LIMIT, check_requested
+from mcp_protocol.server.toolkit.uri_templates import UriTemplate
 from requirements import EVERY_REVISION
 
 MATCHES = [

@@ -23,7 +23,7 @@ SECONDS = 20
 
 @dataclass(frozen=True)
 class Fault:
-    """What happens to one request and its answer.
+    """A fault in one request and its answer.
 
     Attributes:
         up: How many bytes of the request pass, below zero how many do not; `None` for all.

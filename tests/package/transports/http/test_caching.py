@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from package.client.cached import hinted, names
+from package.client.cached import cacheable_result, names
 from package.http_script import Script, result, scripted
 from package.http_server import Asked, Reply
 from package.rules import holding
@@ -32,11 +32,13 @@ class Lists(Script):
 
     async def _tools(self, asked: Asked, reply: Reply) -> None:
         tool = {"name": asked.fields["authorization"], "inputSchema": {"type": "object"}}
-        await reply.json(result(asked, **hinted("tools/list", 60_000, self.scope, tools=[tool])))
+        await reply.json(
+            result(asked, **cacheable_result("tools/list", 60_000, self.scope, tools=[tool]))
+        )
 
 
 class User:
-    """Whoever the client acts for just now.
+    """The user on whose behalf the client acts.
 
     Attributes:
         name: Its name, which may be changed.
@@ -61,7 +63,7 @@ class User:
         return {**self.fields, "traceparent": str(self._requests)}
 
     async def awaited(self) -> dict[str, str]:
-        """The same later."""
+        """The header fields, from a coroutine function."""
         return self.made()
 
 

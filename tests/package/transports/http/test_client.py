@@ -14,7 +14,16 @@ import pytest
 from mcp_protocol.client.async_client import ClientHandlers
 from mcp_protocol.errors import HttpStatusError, McpError, RemoteError, RemoteProtocolError
 from mcp_protocol.protocol.jsonrpc import parse
-from package.http_script import Script, discovered, error, opened, result, says, scripted, streamed
+from package.http_script import (
+    Script,
+    answer_on_stream,
+    discover_result,
+    error,
+    initialize_result,
+    result,
+    says,
+    scripted,
+)
 from package.http_server import Asked, Handler, Reply
 from package.rules import holding
 from package.wire import PER_REQUEST, SESSIONS, STREAMABLE
@@ -56,7 +65,7 @@ async def test_each_message_is_its_own_post_that_accepts_both_kinds(revision: st
 @pytest.mark.requirement("http.client-handles-both-types")
 async def test_an_answer_may_be_json_or_a_stream_each_time(revision: str) -> None:
     script = Script(revision)
-    script.once = {"tools/call": [streamed]}
+    script.once = {"tools/call": [answer_on_stream]}
     async with scripted(script) as (client, server):
         first = await client.call_tool("echo", {})
         second = await client.call_tool("echo", {})
@@ -70,7 +79,9 @@ async def test_the_opening_may_be_answered_on_a_stream(revision: str) -> None:
     opening = "server/discover" if revision in PER_REQUEST else "initialize"
 
     async def handler(asked: Asked, reply: Reply) -> None:
-        members = discovered(revision) if revision in PER_REQUEST else opened(revision)
+        members = (
+            discover_result(revision) if revision in PER_REQUEST else initialize_result(revision)
+        )
         await reply.stream(**script.session_fields())
         await reply.event(result(asked, **members))
         await reply.end()
@@ -107,7 +118,7 @@ class ParseCount:
 @pytest.mark.parametrize("streams", [False, True], ids=["JSON", "stream"])
 async def test_a_response_is_parsed_once(revision: str, streams: bool) -> None:
     script = Script(revision)
-    script.once = {"tools/call": [streamed] if streams else []}
+    script.once = {"tools/call": [answer_on_stream] if streams else []}
     async with scripted(script) as (client, _server):
         await client.list_tools()
         with ParseCount() as parsed:

@@ -1,4 +1,4 @@
-"""What a client says of a server that it can't reach or can't make use of.
+"""Errors of a client for a server that cannot be reached or whose responses are unusable.
 
 Each failure is one error of the package's own, which says what was expected, what came, and where.
 """

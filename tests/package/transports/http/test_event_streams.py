@@ -50,7 +50,7 @@ class Listener(ClientHandlers):
         self.news = anyio.Event()
 
     async def until(self, count: int) -> list[Any]:
-        """What was heard, once it is so much."""
+        """All items heard, once there are at least `count`."""
         with anyio.fail_after(20):
             while len(self.heard) < count:
                 await self.news.wait()
@@ -105,8 +105,8 @@ def resumed(script: Calls, *, after: str = "1-0") -> Handler:
 
 def gets(server: Any) -> list[str | None]:
     """The last event of each GET that takes a stream up again."""
-    found = [asked.fields.get("last-event-id") for asked in server.of("GET")]
-    return [id for id in found if id is not None]
+    ids = [asked.fields.get("last-event-id") for asked in server.of("GET")]
+    return [id for id in ids if id is not None]
 
 
 @pytest.mark.requirement(
@@ -232,21 +232,38 @@ def pauses(server: Any) -> list[float]:
     return [later - earlier for earlier, later in pairwise(times)]
 
 
-async def test_a_server_that_wants_instant_polling_is_polled_ever_less(
-    revision: str,
+def test_pauses_grow_while_connections_bring_nothing(
+    revision: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with scripted(Polled(revision, 8, retry=0)) as (client, server):
-        assert (await client.call_tool("echo", {})).content[0].text == "done"
-    waited = pauses(server)
-    assert len(waited) == 7
-    assert all(pause >= least for pause, least in zip(waited, [0.02, *[0.04] * 6], strict=True))
+    """A connection with a message, then some without, then one with; and so that no limit holds."""
+    brings = [True, False, False, False, True, False, False, False, False]
+    script = Calls(revision)
+    times: list[float] = []
 
+    async def poll(asked: Asked, reply: Reply) -> None:
+        if asked.what == "GET" and "last-event-id" not in asked.fields:
+            await reply.whole(405)
+            return
+        number = len(times)
+        times.append(anyio.current_time())
+        message: Any = log("on") if number < len(brings) and brings[number] else None
+        if number == len(brings):
+            message = result(script.calls[-1])
+        data = json.dumps(message).encode() if message is not None else b""
+        body = b"id: %d\nretry: 0\ndata: %b\n\n" % (number, data)
+        await reply.whole(200, body, Content_Type="text/event-stream")
 
-async def test_a_message_lets_a_stream_be_polled_sooner_again(revision: str) -> None:
-    async with scripted(Polled(revision, 8, retry=0, news=True)) as (client, server):
-        await client.call_tool("echo", {})
-    assert min(pauses(server)) >= 0.01
-    assert min(pauses(server)) < 0.04
+    async def main() -> None:
+        timeouts = Timeouts(http=HttpTimeouts(shortest_pause=1, longest_poll=5))
+        async with connect("https://mcp.example", revision=revision, timeouts=timeouts) as client:
+            await client.call_tool("echo", {})
+
+    script.on = {"tools/call": poll, "GET": poll}
+    network = Network(Random(0), {"https://mcp.example": script}, lambda asked: (0.0, 0.0))
+    monkeypatch.setattr(http_client, "open_library", lambda *_, **__: network)
+    simulate("asyncio", 0, main)
+    pauses = [later - earlier for earlier, later in pairwise(times)]
+    assert pauses == pytest.approx([1, 1, 2, 4, 1, 1, 2, 4, 5])
 
 
 async def test_no_server_is_polled_without_a_pause(

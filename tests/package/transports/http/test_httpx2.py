@@ -15,7 +15,7 @@ from mcp_protocol import Timeouts
 from mcp_protocol.errors import ConnectFailedError, McpError, RequestTimeoutError, ResponseLostError
 from mcp_protocol.runtime.time_limits import HttpTimeouts
 from package import http_script
-from package.http_script import Script, SseScript, result, streamed
+from package.http_script import Script, SseScript, answer_on_stream, result
 from package.http_server import Asked, Handler, Reply
 from package.transports.http.broken_answers import half_a_body, half_a_head, half_an_event, noisy
 from package.wire import SESSIONS, SSE_ONLY, STREAMABLE
@@ -52,7 +52,7 @@ async def breaking(asked: Asked, reply: Reply) -> None:
 
 async def test_answers_come_as_json_and_on_streams(revision: str, own: httpx2.AsyncClient) -> None:
     script = Script(revision)
-    script.once["tools/call"] = [streamed]
+    script.once["tools/call"] = [answer_on_stream]
     async with scripted(script, http_client=own, timeouts=QUICK) as (client, _):
         for _ in range(2):
             assert (await client.call_tool("echo", {})).content[0].text == "done"
@@ -181,3 +181,21 @@ async def test_the_older_transport_works_too(revision: str, own: httpx2.AsyncCli
         assert (await client.call_tool("echo", {})).content[0].text == "done"
         await client.close()
         await server.until_left()
+
+
+@pytest.mark.parametrize("revision", SESSIONS)
+async def test_an_accepted_notification_keeps_its_connection(
+    revision: str, own: httpx2.AsyncClient
+) -> None:
+    async def accept(asked: Asked, reply: Reply) -> None:
+        await reply.whole(202, b"accepted")
+
+    name = "notifications/roots/list_changed"
+    script = Script(revision)
+    script.on[name] = accept
+    able = {"roots": {"listChanged": True}}
+    async with scripted(script, capabilities=able, http_client=own) as (client, server):
+        await server.until("GET")
+        for _ in range(5):
+            await client.notify(name)
+        assert server.connections <= 2  # that of GET may be another one

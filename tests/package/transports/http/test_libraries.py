@@ -1,4 +1,4 @@
-"""What holds whichever HTTP library makes the requests: aiohttp on asyncio, httpx2 on trio."""
+"""Behaviour common to both HTTP libraries: aiohttp on asyncio, httpx2 on trio."""
 
 from __future__ import annotations
 

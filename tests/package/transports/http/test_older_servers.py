@@ -12,7 +12,16 @@ from mcp_protocol import Timeouts
 from mcp_protocol.client.async_client import connect
 from mcp_protocol.errors import HttpStatusError, McpError, RemoteError, RevisionError
 from mcp_protocol.runtime.time_limits import HttpTimeouts
-from package.http_script import Script, SseScript, discovered, error, opened, result, says, scripted
+from package.http_script import (
+    Script,
+    SseScript,
+    discover_result,
+    error,
+    initialize_result,
+    result,
+    says,
+    scripted,
+)
 from package.http_server import Asked, Handler, HttpServer, Reply
 from package.rules import holding
 from package.wire import ALL, PER_REQUEST, SESSIONS, SSE_ONLY, STREAMABLE, facts
@@ -346,7 +355,7 @@ async def test_a_refusal_of_initialize_with_revisions_is_followed() -> None:
 
     async def initialize(asked: Asked, reply: Reply) -> None:
         if asked.message["params"]["protocolVersion"] == older:
-            await reply.json(result(asked, **opened(older)))
+            await reply.json(result(asked, **initialize_result(older)))
         else:
             await reply.json(error(asked, -32602, supported=[older]), status=400)
 
@@ -360,7 +369,7 @@ async def test_a_refusal_of_initialize_with_revisions_is_followed() -> None:
 @pytest.mark.requirement("http-compat.era-cached", revisions=(MODERN,))
 async def test_a_modern_answer_with_only_a_handshake_is_followed() -> None:
     async def discover(asked: Asked, reply: Reply) -> None:
-        await reply.json(result(asked, **discovered(NEWEST)))
+        await reply.json(result(asked, **discover_result(NEWEST)))
 
     script = Script(NEWEST)
     script.on["server/discover"] = discover

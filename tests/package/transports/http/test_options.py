@@ -1,4 +1,4 @@
-"""What a user may say of a client's HTTP requests, and what goes wrong before they are made."""
+"""Options of a client's HTTP requests, and errors raised before a request is made."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from mcp_protocol.errors import (
     ResponseLostError,
 )
 from mcp_protocol.runtime.time_limits import HttpTimeouts
-from package.http_script import Script, discovered, opened, scripted
+from package.http_script import Script, discover_result, initialize_result, scripted
 from package.http_server import Asked, HttpServer, Reply, unused_port
 from package.wire import PER_REQUEST, SESSIONS, STREAMABLE
 
@@ -142,9 +142,9 @@ async def test_an_application_of_this_process_can_be_the_server(revision: str) -
         message = json.loads(body) if body else {}
         members: dict[str, Any] = {"tools": []}
         if message.get("method") == "initialize":
-            members = opened(revision)
+            members = initialize_result(revision)
         elif message.get("method") == "server/discover":
-            members = discovered(revision)
+            members = discover_result(revision)
         status = 200 if "id" in message else 202 if message else 405
         answer = {"jsonrpc": "2.0", "id": message.get("id"), "result": members}
         out = json.dumps(answer).encode() if status == 200 else b""

@@ -45,7 +45,7 @@ class Streaming(Forgetful):
 
 
 def asked_in(server: HttpServer, session: str, *methods: str) -> list[tuple[str, Any]]:
-    """What was asked in a session, without ids: method and params."""
+    """Kind and params of the requests in a session."""
     return [
         (asked.what, asked.message["params"])
         for asked in server.of(*methods)

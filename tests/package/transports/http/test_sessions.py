@@ -20,7 +20,7 @@ from mcp_protocol.errors import (
     SessionLostError,
 )
 from mcp_protocol.runtime.time_limits import HttpTimeouts
-from package.http_script import Forgetful, Script, opened, result, scripted
+from package.http_script import Forgetful, Script, initialize_result, result, scripted
 from package.http_server import Asked, Reply
 from package.rules import holding
 from package.wire import SESSIONS, SSE_ONLY
@@ -249,7 +249,7 @@ async def test_a_server_that_returns_with_another_revision_fails_it() -> None:
     older, newer = SESSIONS[0], SESSIONS[-1]
 
     async def other(asked: Asked, reply: Reply) -> None:
-        await reply.json(result(asked, **opened(older)), Mcp_Session_Id="t")
+        await reply.json(result(asked, **initialize_result(older)), Mcp_Session_Id="t")
 
     script = Forgetful(newer)
     async with scripted(script) as (client, _):

@@ -11,7 +11,7 @@ import anyio
 import pytest
 
 from mcp_protocol.client.async_client import ClientHandlers
-from package.http_script import Script, opened, scripted
+from package.http_script import Script, initialize_result, scripted
 from package.http_server import Asked, Reply
 from package.rules import holding
 
@@ -52,7 +52,7 @@ class Asking(Script):
         self.on[stream] = self.get if stream == "GET" else self.ask
 
     async def _initialize(self, asked: Asked, reply: Reply) -> None:
-        result = opened(self.revision)
+        result = initialize_result(self.revision)
         tasks: dict[str, Any] = {"requests": {"tools": {"call": {}}}}
         result["capabilities"] = {**result["capabilities"], "tasks": tasks}
         message = {"jsonrpc": "2.0", "id": asked.id, "result": result}

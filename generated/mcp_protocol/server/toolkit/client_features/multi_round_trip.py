@@ -42,6 +42,7 @@ from ....errors import (
 from ....facts import Method, Revision
 from ....foreign_text import safe_repr
 from ....protocol.lifecycle import missing
+from ....runtime.pending_requests import OnProgress
 from ....runtime.request_context import PRINCIPAL, RequestContext
 from .input_required import InputPending, InputRequired, RequestStateSigner
 
@@ -61,12 +62,14 @@ class Question(msgspec.Struct, frozen=True):
         params: Its params as wire object in the revision's form, or `None`.
         capability: The client capability; also the prefix of default keys.
         repeats: Whether the same question, asked again in one run, is another question.
+        on_progress: Called with progress of a request to the client, if it is to be asked for.
     """
 
     method: str
     params: Mapping[str, Any] | None
     capability: str
     repeats: bool = True
+    on_progress: OnProgress | None = None
 
     def digest(self) -> str:
         """Identifies the question."""
@@ -152,7 +155,9 @@ class MultiRoundTrip:
         check_params(row, question.params, revision)
         name = self._key(question, key)
         if revision.server_requests:
-            result = await self._request.request(row.name, question.params, timeout=timeout)
+            result = await self._request.request(
+                row.name, question.params, timeout=timeout, on_progress=question.on_progress
+            )
             return to_builtins(result)
         if not self._request.method.facts.input_required:
             method = self._request.method.name

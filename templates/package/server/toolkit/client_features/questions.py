@@ -19,7 +19,7 @@ from .input_required import (
 if TYPE_CHECKING:
     from ....other_sdks import NoOptions
     from .elicitation import Accepted, Cancelled, Declined
-    from .multi_round_trip import MultiRoundTrip
+    from .multi_round_trip import MultiRoundTrip, Question
     from .sampling_and_roots import (
         IncludeContext,
         MessageLike,
@@ -139,8 +139,11 @@ class ClientQuestions:
 
         elicitation_form = elicitation.form_of(form)
         question = elicitation.form_question(message, elicitation_form, self.request_context)
-        result = await self.multi_round_trip().ask(question, key, timeout)
-        return elicitation.answer_of(result, elicitation_form.content)
+
+        def read(wire: Any) -> Accepted[Any] | Declined | Cancelled:
+            return elicitation.answer_of(wire, elicitation_form.content)
+
+        return await self._ask(question, read, key, timeout)
 
     async def elicit_url(
         self,
@@ -180,8 +183,11 @@ class ClientQuestions:
         question = elicitation.url_question(
             message, url, elicitation_id, self.request_context, self._url_elicitations, schemes
         )
-        result = await self.multi_round_trip().ask(question, key, timeout)
-        return elicitation.answer_of(result, lambda _: None)
+
+        def read(wire: Any) -> Accepted[None] | Declined | Cancelled:
+            return elicitation.answer_of(wire, lambda _: None)
+
+        return await self._ask(question, read, key, timeout)
 
     async def sample(
         self,
@@ -239,8 +245,7 @@ class ClientQuestions:
             "metadata": metadata,
         }
         question = sampling_and_roots.sampling_question(messages, self.request_context, options)
-        answer = await self.multi_round_trip().ask(question, key, timeout)
-        return sampling_and_roots.sampled_of(answer)
+        return await self._ask(question, sampling_and_roots.sampled_of, key, timeout)
 
     async def list_roots(
         self, *, key: str | None = None, timeout: float | None = None
@@ -262,8 +267,7 @@ class ClientQuestions:
         from . import sampling_and_roots
 
         question = sampling_and_roots.ROOTS_QUESTION
-        answer = await self.multi_round_trip().ask(question, key, timeout)
-        return sampling_and_roots.roots_of(answer)
+        return await self._ask(question, sampling_and_roots.roots_of, key, timeout)
 
     @overload
     async def ask_all(
@@ -312,6 +316,16 @@ class ClientQuestions:
             TypeError: Not a JSON value.
         """
         return await self.multi_round_trip().once(key, function)
+
+    async def _ask(
+        self,
+        question: Question,
+        read: Callable[[Any], _T],
+        key: str | None,
+        timeout: float | None,
+    ) -> _T:
+        """The client's answer to a question, as its type."""
+        return read(await self.multi_round_trip().ask(question, key, timeout))
 
     def url_elicitation_result(self, error: URLElicitationRequiredError) -> dict[str, Any]:
         """The result for a handler that raised this error; see `elicitation.required_result`."""

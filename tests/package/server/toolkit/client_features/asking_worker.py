@@ -18,7 +18,7 @@ server = Server(
 
 
 class City(TypedDict):
-    """What is asked for."""
+    """A form that the tool asks the user to fill in."""
 
     name: str
 

@@ -20,20 +20,20 @@ async def sampled(
     What the handler raises takes the place of both.
     """
     server = Server("sampling")
-    found: list[Any] = []
+    results: list[Any] = []
 
     @server.tool()
     async def ask(ctx: Context) -> str:
         try:
-            found.append(await ctx.sample(messages, **{"max_tokens": 5, **options}))
+            results.append(await ctx.sample(messages, **{"max_tokens": 5, **options}))
         except Exception as error:
-            found.append(error)
+            results.append(error)
         return "asked"
 
     async with responding(server, revision, {ASK: answer}, capabilities) as client:
         assert text_in(await client.call("ask")) == "asked"
         asked = client.asked
-    if isinstance(found[-1], Exception):
-        raise found[-1]
+    if isinstance(results[-1], Exception):
+        raise results[-1]
     ((_, params),) = asked
-    return params, found[-1]
+    return params, results[-1]

@@ -1,4 +1,4 @@
-"""What a handler asks its client: one code, whatever way the revision has for it."""
+"""Requests of a handler to its client: one code, whichever way the revision sends them."""
 
 from __future__ import annotations
 
@@ -84,17 +84,17 @@ def asking() -> Server:
 
     @server.tool()
     async def group(ctx: Context) -> str:
-        found: dict[str, str] = {}
+        cities: dict[str, str] = {}
 
         async def one(name: str) -> None:
             answer = await ctx.elicit(name, City)
             assert isinstance(answer, Accepted)
-            found[name] = answer.content.name
+            cities[name] = answer.content.name
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(one, "oslo")
             tasks.start_soon(one, "near OSLO")
-        return f"{found['oslo']}, {found['near OSLO']}"
+        return f"{cities['oslo']}, {cities['near OSLO']}"
 
     return server
 

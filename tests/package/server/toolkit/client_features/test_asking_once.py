@@ -1,4 +1,4 @@
-"""What a handler keeps for as long as its request is open, however often it runs."""
+"""Values that a handler keeps while its request is open, however often the handler runs."""
 
 from __future__ import annotations
 

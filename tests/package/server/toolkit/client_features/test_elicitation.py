@@ -27,7 +27,7 @@ modern = pytest.mark.parametrize("revision", PER_REQUEST)
 
 @dataclass
 class Person:
-    """Who is asked."""
+    """A form with a field of each kind."""
 
     name: Annotated[str, Meta(min_length=3, max_length=5)]
     age: Annotated[int, Meta(ge=18)]

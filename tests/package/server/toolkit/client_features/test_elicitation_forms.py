@@ -32,25 +32,25 @@ async def form_sent(revision: str, form: Any, answer: Any = None) -> tuple[Any, 
     What the handler raises takes the place of both.
     """
     server = Server("forms")
-    found: list[Any] = []
+    results: list[Any] = []
 
     @server.tool()
     async def ask(ctx: Context) -> str:
         try:
-            found.append(await ctx.elicit("Please", form))
+            results.append(await ctx.elicit("Please", form))
         except (TypeError, LocalProtocolError) as error:
-            found.append(error)
+            results.append(error)
         return "asked"
 
     answers = {"elicitation/create": answer or {"action": "decline"}}
     async with responding(server, revision, answers) as client:
         assert text_in(await client.call("ask")) == "asked"
         asked = client.asked
-    if isinstance(found[-1], Exception):
+    if isinstance(results[-1], Exception):
         assert asked == []
-        raise found[-1]
+        raise results[-1]
     ((_, params),) = asked
-    return params["requestedSchema"], found[-1]
+    return params["requestedSchema"], results[-1]
 
 
 class Size(enum.Enum):
@@ -163,7 +163,7 @@ async def test_titles_of_a_choice_are_written_as_the_revision_has_them(revision:
 
 @dataclass
 class Order:
-    """What one orders."""
+    """A form with fields of each kind and with defaults."""
 
     name: str
     note: str | None

@@ -147,7 +147,7 @@ async def test_the_client_that_was_asked_hears_that_it_is_done(revision: str) ->
 
 
 @with_ids
-async def test_that_a_client_is_gone_is_no_error(revision: str) -> None:
+async def test_completing_a_page_of_a_closed_client_is_no_error(revision: str) -> None:
     server = asking()
     async with responding(server, revision, ACCEPT) as client:
         await client.call("go", {"id": "mine"})
@@ -173,7 +173,7 @@ async def test_the_oldest_of_too_many_elicitations_are_forgotten(revision: str) 
 
 @pytest.mark.requirement("elicitation.no-complete-notification-2026")
 @modern
-async def test_where_nobody_is_told_of_the_end_there_is_no_id(revision: str) -> None:
+async def test_without_completion_notifications_a_page_has_no_id(revision: str) -> None:
     server = asking()
     async with responding(server, revision, ACCEPT) as client:
         await client.call("go", {"id": "mine"})
@@ -232,7 +232,7 @@ async def test_nothing_else_is_refused_with_the_code_for_pages(revision: str) ->
 
 @pytest.mark.requirement("elicitation.no-required-error-2026", "elicitation.url-outcome-by-retry")
 @modern
-async def test_where_results_ask_for_pages_the_error_becomes_one(revision: str) -> None:
+async def test_the_error_for_a_required_page_becomes_an_input_request(revision: str) -> None:
     server = Server("pages")
     done: list[bool] = []
 

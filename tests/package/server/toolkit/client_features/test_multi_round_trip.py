@@ -106,8 +106,8 @@ async def test_every_final_result_is_said_to_be_complete(revision: str) -> None:
     if revision in IN:
         requests.append(("server/discover", {}))
     async with speaking_to(server, revision, {}) as end:
-        found = [(await end.ask(*each))["result"].get("resultType") for each in requests]
-    assert set(found) == {"complete" if revision in IN else None}
+        result_types = [(await end.ask(*each))["result"].get("resultType") for each in requests]
+    assert set(result_types) == {"complete" if revision in IN else None}
 
 
 @pytest.mark.requirement("mrtr.state-reject-invalid", "mrtr.state-untrusted")

@@ -93,7 +93,7 @@ def workers(*keys: str, seconds: float = 60) -> Iterator[list[str]]:
 
 
 def ask(url: str, revision: str, params: Any, method: str = "tools/call") -> Any:
-    """What answers a request that can be asked anything back."""
+    """The response to a request of a client that supports every request of a server."""
     message = request(revision, method, params, capabilities=EVERYTHING)
     fields = {name: value for name, value in fields_of(revision, message).items() if value}
     return httpx2.post(url, json=message, headers={"Accept": BOTH, **fields}).json()

@@ -28,14 +28,14 @@ async def test_a_model_uses_tools_and_gets_their_results(revision: str) -> None:
 
     @server.tool()
     async def ask(ctx: Context) -> str:
-        told: list[Any] = ["What time is it?"]
+        messages: list[Any] = ["What time is it?"]
         for _ in range(3):
-            said = await ctx.sample(told, max_tokens=9, tools=[TOOL], tool_choice="auto")
-            if not said.tool_uses:
-                return said.text
-            told += [
-                said,
-                *(ToolUseResult(use.id, [use.name, Text("12")]) for use in said.tool_uses),
+            reply = await ctx.sample(messages, max_tokens=9, tools=[TOOL], tool_choice="auto")
+            if not reply.tool_uses:
+                return reply.text
+            messages += [
+                reply,
+                *(ToolUseResult(use.id, [use.name, Text("12")]) for use in reply.tool_uses),
             ]
         return "never"
 
@@ -64,7 +64,7 @@ async def test_a_model_uses_tools_and_gets_their_results(revision: str) -> None:
     }
 
 
-def said(*content: Any, role: str = "assistant") -> dict[str, Any]:
+def wire_message(*content: Any, role: str = "assistant") -> dict[str, Any]:
     """A message on the wire."""
     return {"role": role, "content": list(content)}
 
@@ -88,57 +88,59 @@ use_shape = requirement("sampling.tool-use-shape")
 TEXT_RESULT = {**result(), "content": "text"}
 BARE_RESULT = {"type": "tool_result", "toolUseId": "u1"}
 UNBALANCED = [
-    pytest.param([said(USE)], "leaves 'u1' without a result", marks=balanced),
-    pytest.param([said(USE), "and?"], "expected a result for 'u1' first", marks=balanced),
+    pytest.param([wire_message(USE)], "leaves 'u1' without a result", marks=balanced),
+    pytest.param([wire_message(USE), "and?"], "expected a result for 'u1' first", marks=balanced),
     pytest.param(
-        [said(USE, {**USE, "id": "u2"}), said(result(), role="user")],
+        [wire_message(USE, {**USE, "id": "u2"}), wire_message(result(), role="user")],
         "expected a result for 'u2' first",
         marks=balanced,
     ),
     pytest.param(
-        [said(USE), said(result(), result(), role="user")],
+        [wire_message(USE), wire_message(result(), result(), role="user")],
         "expected one result for each use of a tool, got more",
         marks=balanced,
     ),
     pytest.param(
-        [said(USE), said(result("other"), role="user")],
+        [wire_message(USE), wire_message(result("other"), role="user")],
         "expected a result for 'u1' first",
         marks=matching,
     ),
-    pytest.param([said(result(), role="user")], "no use of a tool just before", marks=matching),
     pytest.param(
-        [said(USE), said(result(), HI["content"], role="user")],
+        [wire_message(result(), role="user")], "no use of a tool just before", marks=matching
+    ),
+    pytest.param(
+        [wire_message(USE), wire_message(result(), HI["content"], role="user")],
         "expected results of tools alone, got text, tool_result",
         marks=alone,
     ),
     pytest.param(
-        [said(USE, role="user"), said(result(), role="user")],
+        [wire_message(USE, role="user"), wire_message(result(), role="user")],
         "expected tool_use from the assistant, got it from the user",
         marks=roles,
     ),
     pytest.param(
-        [said(USE), said(result(), role="assistant")],
+        [wire_message(USE), wire_message(result(), role="assistant")],
         "expected tool_result from the user, got it from the assistant",
         marks=roles,
     ),
     pytest.param(
-        [said(USE), said(TEXT_RESULT, role="user")],
+        [wire_message(USE), wire_message(TEXT_RESULT, role="user")],
         r"Expected `array`, got `str` .*messages\[2\]\.content\.content",
         marks=result_shape,
     ),
     pytest.param(
-        [said(USE), said(BARE_RESULT, role="user")],
+        [wire_message(USE), wire_message(BARE_RESULT, role="user")],
         r"missing required field `content` .*messages\[2\]\.content",
         marks=result_shape,
     ),
     pytest.param(
-        [said({**USE, "input": "text"}), said(result(), role="user")],
+        [wire_message({**USE, "input": "text"}), wire_message(result(), role="user")],
         r"Expected `object`, got `str` .*messages\[1\]\.content\.input",
         marks=use_shape,
     ),
     *(
         pytest.param(
-            [said(without(member)), said(result(), role="user")],
+            [wire_message(without(member)), wire_message(result(), role="user")],
             rf"missing required field `{member}` .*messages\[1\]\.content",
             marks=use_shape,
         )

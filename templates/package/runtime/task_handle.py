@@ -1,14 +1,14 @@
-"""Tasks of a server, for clients: of 2025-11-25, and io.modelcontextprotocol/tasks.
+"""Tasks of the peer, for the side that asks for them: of 2025-11-25, and of the tasks extension.
 
     task = await client.call_tool("report", {"year": 2025}, task=True)
     async for update in task:
         print(update.status, update.progress)
     result = await task.result()
 
-In 2025-11-25 a client asks for a task by `params.task`, gets the result by `tasks/result`, and
-serves what the task asks by requests while that is open. In the extension the server decides; its
-answer to `tasks/get` has the result, and what the task asks. In both, a handle polls while someone
-waits in one of its methods, and not otherwise.
+In 2025-11-25 either side asks for a task by `params.task`, and gets the result by `tasks/result`;
+while that is open, the peer may ask by requests. In the extension the server decides; its answer to
+`tasks/get` has the result, and what the task asks. In both, a handle polls while someone waits in
+one of its methods, and not otherwise.
 
 Source: basic/utilities/tasks (2025-11-25), ext-tasks/specification/draft/tasks.
 """
@@ -18,46 +18,42 @@ from __future__ import annotations
 import inspect
 import weakref
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 
 import anyio
 import msgspec
-from msgspec import Raw
 
 from .._wire import is_object, to_builtins
 from ..errors import (
     LocalProtocolError,
-    McpError,
-    MethodNotFoundError,
-    MissingCapabilityError,
     RemoteError,
     RemoteProtocolError,
     RequestCancelledError,
     RequestTimeoutError,
 )
-from ..foreign_text import safe_repr, safe_text
-from ..protocol.lifecycle import CAPABILITY, Session, declared, settings_of
+from ..facts import Revision
+from ..foreign_text import safe_text
 from ..protocol.requests import PROGRESS
-from ..runtime.pending_requests import NOTIFICATIONS, PARTING_SECONDS, OnProgress
-from .callbacks import StartedCall
-from .server_state import TOOLS_LIST
+from .pending_requests import NOTIFICATIONS, OnProgress, PendingRequests
+from .task_store import TERMINAL
 
-if TYPE_CHECKING:  # it loads this module for the first task
-    from .pipeline import RequestPipeline
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar as TypeVarWithDefault  # type checkers have it built in
 
-IDENTIFIER = "io.modelcontextprotocol/tasks"
 CALL, GET, UPDATE, CANCEL = "tools/call", "tasks/get", "tasks/update", "tasks/cancel"
 RESULT, STATUS_CHANGED = "tasks/result", "notifications/tasks/status"
-AUGMENTED = ("tasks", "requests", "tools", "call")
-"""The capability of a server of 2025-11-25 whose tools may be called as tasks."""
 
 POLL_SECONDS = 1.0
-"""Seconds between polls if the server names none."""
+"""Seconds between polls if the peer names none."""
 
-_SHORTEST, _LONGEST = 0.05, 300.0  # seconds between polls, whatever the server names
-_TERMINAL = frozenset({"completed", "failed", "cancelled"})
+_SHORTEST, _LONGEST = 0.05, 300.0  # seconds between polls, whatever the peer names
+
+if TYPE_CHECKING:
+    ResultT = TypeVarWithDefault("ResultT", default=Any)
+else:
+    ResultT = TypeVar("ResultT")
 
 Report: TypeAlias = tuple[float, float | None, str | None]
 """Progress, total and message."""
@@ -68,7 +64,7 @@ class TaskUpdate(msgspec.Struct, frozen=True):
 
     Attributes:
         status: Its status.
-        message: The server's description of it, if there is one.
+        message: The peer's description of it, if there is one.
         progress: The progress; `None` for a change of the status or its description.
         total: The final value of the progress, if known.
     """
@@ -79,21 +75,76 @@ class TaskUpdate(msgspec.Struct, frozen=True):
     total: float | None = None
 
 
-class TaskHandle:
-    """A task of a server, or the result of a call that the server answered without one.
+class TaskRequests(Protocol):
+    """Sends the requests about a task."""
 
-    The iteration gives changes of the status, and progress where the server sends some, to the end
+    @property
+    def rounds(self) -> int:
+        """Rounds in a row in which the peer may ask for input."""
+        ...
+
+    async def send(
+        self,
+        method: str,
+        params: Any,
+        meta: Mapping[str, Any] | None = None,
+        timeout: float | None = None,
+    ) -> Any:
+        """Send a request, and return its typed result."""
+        ...
+
+    async def send_raw(
+        self, method: str, params: Any, meta: Mapping[str, Any] | None = None
+    ) -> Any:
+        """Send a request, and return its result as wire object or JSON."""
+        ...
+
+    async def late_result(
+        self, method: str, wire: Any, tool: str | None, timeout: float | None
+    ) -> Any:
+        """The result of a request that came later, by another message."""
+        ...
+
+    async def input_response(self, method: str, input_request: Any) -> Any:
+        """The response to one request for input of the extension."""
+        ...
+
+
+class Started(Protocol):
+    """A coroutine that runs in a task of the session."""
+
+    @property
+    def done(self) -> bool:
+        """Whether it has ended."""
+        ...
+
+    def cancel(self) -> None:
+        """Cancel it."""
+        ...
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        """Wait for its result."""
+        ...
+
+
+class TaskHandle(Generic[ResultT]):
+    """A task of the peer, or the result of a call that a server answered without one.
+
+    The iteration gives changes of the status, and progress where the peer sends some, to the end
     of the task.
 
     Args:
-        requests: The requests of the session.
+        requests: Sends the requests about it.
         task_id: The id of the task; `None` without a task.
-        answer: What the server said of it last, or the result.
+        answer: What the peer said of it last, or the result.
         method: The request that it belongs to.
         tool: The tool that was called, if known.
         meta: Members to add to `_meta` of each request.
         on_progress: Called with progress in the task that waits for the result.
         read: Reads the result as the type that the caller named.
+        is_core: Whether tasks are part of the revision, and not of an extension.
+        start: Runs a coroutine in a task of the session; without it, a caller who waits for a task
+            that requires input waits for the response to `tasks/result`.
 
     Attributes:
         task_id: As passed. `client.task(task_id)` gives the handle of it later.
@@ -101,7 +152,7 @@ class TaskHandle:
 
     def __init__(
         self,
-        requests: RequestPipeline,
+        requests: TaskRequests,
         task_id: str | None,
         answer: Any,
         *,
@@ -109,7 +160,9 @@ class TaskHandle:
         tool: str | None = None,
         meta: Mapping[str, Any] | None = None,
         on_progress: OnProgress | None = None,
-        read: Callable[[Any], Any] | None = None,
+        read: Callable[[Any], ResultT] | None = None,
+        is_core: bool = True,
+        start: Callable[[Coroutine[Any, Any, Any]], Started] | None = None,
     ) -> None:
         self.task_id = task_id
         self._requests = requests
@@ -120,12 +173,13 @@ class TaskHandle:
         self._read = read
         self._state: Any = answer
         self._is_whole = task_id is None  # a created task has neither result nor input requests
-        self._is_core = _is_core(requests)
+        self._is_core = is_core
+        self._start = start
         self._answered: set[str] = set()
         self._rounds = 0
         self._began = anyio.current_time()
         self._next_poll = 0.0
-        self._payload: StartedCall[Raw] | None = None  # `tasks/result`, while input is required
+        self._payload: Started | None = None  # `tasks/result`, while input is required
         self._reports: deque[Report] = deque(maxlen=NOTIFICATIONS)
         self._news = anyio.Event()
         if answer is not None and task_id is not None:
@@ -137,7 +191,7 @@ class TaskHandle:
 
     @property
     def status(self) -> str | None:
-        """The status that the server stated last; `None` if it has not been asked yet."""
+        """The status that the peer stated last; `None` if it has not been asked yet."""
         if self.task_id is None:
             return "completed"
         status: str | None = getattr(self._state, "status", None)
@@ -145,7 +199,7 @@ class TaskHandle:
 
     @property
     def message(self) -> str | None:
-        """The text in which the server describes the state; `None` for none."""
+        """The text in which the peer describes the state; `None` for none."""
         message: str | None = getattr(self._state, "status_message", None)
         return message
 
@@ -153,7 +207,7 @@ class TaskHandle:
         """Get the task as it is now, as the typed result of `tasks/get`.
 
         Raises:
-            RemoteError: The server does not have the task any more (-32602).
+            RemoteError: The peer does not have the task any more (-32602).
         """
         if self.task_id is not None:
             params = {"taskId": self.task_id}
@@ -164,39 +218,40 @@ class TaskHandle:
     async def wait(self, *, timeout: float | None = None) -> str:
         """Wait until the task has ended, and return its status.
 
-        The handlers of the client answer what the server asks for meanwhile, each question once.
+        The handlers of this side answer what the peer asks for meanwhile, each question once.
 
         Args:
             timeout: Seconds to wait for each response; `None` for no limit.
 
         Raises:
-            RemoteError: The server does not have the task any more (-32602).
+            RemoteError: The peer does not have the task any more (-32602).
             RequestTimeoutError: No response in time, or the task has outlived its time to live.
-            RemoteProtocolError: The server asks too often, or for what this client does not have.
+            RemoteProtocolError: The peer asks too often, or for what this side does not have.
         """
         try:
-            while self.status not in _TERMINAL:
+            while self.status not in TERMINAL:
                 await self._advance(timeout)
                 await self._report_progress()
         except BaseException:
             self._withdraw()
             raise
-        return self.status or ""
+        return str(self.status)
 
-    async def result(self, *, timeout: float | None = None) -> Any:
-        """Wait until the task has ended, as `wait` does, and return the result of the tool.
+    async def result(self, *, timeout: float | None = None) -> ResultT:
+        """Wait until the task has ended, as `wait` does, and return the result of its request.
 
         Args:
             timeout: Seconds to wait for each response; `None` for no limit.
 
         Returns:
-            A `CallToolResult` of the revision, or the type that the caller named.
+            For a tool a `CallToolResult` of the revision, or the type that the caller named; else
+            what the method returns that asked for the task.
 
         Raises:
-            RemoteError: The call failed, or the server does not have the task any more (-32602).
+            RemoteError: The request failed, or the peer does not have the task any more (-32602).
             RequestCancelledError: The task was cancelled.
             RequestTimeoutError: No response in time, or the task has outlived its time to live.
-            RemoteProtocolError: The server asks too often, or for what this client does not have.
+            RemoteProtocolError: The peer asks too often, or for what this side does not have.
         """
         if self.task_id is None:
             wire = to_builtins(self._state)
@@ -206,29 +261,32 @@ class TaskHandle:
                 raise RequestCancelledError(f"{self._method}: the task was cancelled")
             wire = await (self._core_result() if self._is_core else self._extension_result())
         result = await self._requests.late_result(self._method, wire, self._tool, timeout)
-        return result if self._read is None else self._read(result)
+        if self._read is not None:
+            return self._read(result)
+        typed: ResultT = result
+        return typed
 
     async def answer(self, responses: Mapping[str, Any], *, timeout: float | None = None) -> None:
         """Answer input requests, by their keys. `result` and `wait` answer the others.
 
         Raises:
             RemoteError: The server refused the answers.
-            LocalProtocolError: In 2025-11-25, where the handlers of the client answer requests.
+            LocalProtocolError: In 2025-11-25, where handlers answer what the task asks.
         """
         if self._is_core:
-            raise LocalProtocolError(f"{UPDATE}: handlers of the client answer what the task asks")
+            raise LocalProtocolError(f"{UPDATE}: handlers answer what the task asks")
         self._answered.update(responses)
         params = {"taskId": self.task_id, "inputResponses": dict(responses)}
         await self._requests.send(UPDATE, params, self._meta, timeout)
 
     async def cancel(self, *, timeout: float | None = None) -> None:
-        """Ask the server to cancel the task. One that has ended stays as it is.
+        """Ask the peer to cancel the task. One that has ended stays as it is.
 
         Raises:
-            RemoteError: The server does not have the task any more (-32602).
-            MissingCapabilityError: The server has no `tasks/cancel`.
+            RemoteError: The peer does not have the task any more (-32602).
+            MissingCapabilityError: The peer has no `tasks/cancel`.
         """
-        if self.task_id is None or (self._is_core and self.status in _TERMINAL):
+        if self.task_id is None or (self._is_core and self.status in TERMINAL):
             return
         params = {"taskId": self.task_id}
         try:
@@ -237,7 +295,7 @@ class TaskHandle:
             if not self._is_core:
                 raise
             await self.refresh(timeout=timeout)  # it may have ended meanwhile
-            if self.status not in _TERMINAL:
+            if self.status not in TERMINAL:
                 raise
             return
         if self._is_core:
@@ -256,14 +314,14 @@ class TaskHandle:
             if now != shown:
                 shown = now
                 yield now
-            if now.status in _TERMINAL:
+            if now.status in TERMINAL:
                 return
             if now == self._news_of_status():  # else there are others since these were taken
                 await self._advance(None)
 
     def changed(self, state: Any) -> None:
-        """Take over the state in a notification of the server."""
-        if self.status not in _TERMINAL:
+        """Take over the state in a notification of the peer."""
+        if self.status not in TERMINAL:
             self._set_state(state)
 
     def progressed(self, *reports: Report) -> None:
@@ -284,7 +342,7 @@ class TaskHandle:
         self._news = anyio.Event()
 
     def _interval(self) -> float:
-        """Seconds between polls, as the server asks for them within bounds."""
+        """Seconds between polls, as the peer asks for them within bounds."""
         name = "poll_interval" if self._is_core else "poll_interval_ms"
         milliseconds: float | None = getattr(self._state, name, None)
         seconds = POLL_SECONDS if milliseconds is None else milliseconds / 1000
@@ -302,7 +360,12 @@ class TaskHandle:
         if self.status == "input_required" and not self._is_core:
             await self._answer_new(timeout)
         elif self.status == "input_required" and self._payload is None:
-            self._payload = StartedCall(self._fetch(), self._requests.peer.start_soon)
+            if self._start is None:
+                with suppress(RemoteError):  # the status tells
+                    await self._fetch()
+                await self.refresh(timeout=timeout)
+                return
+            self._payload = self._start(self._fetch())
         news = self._news
         if self._reports or await self._is_answered():
             return
@@ -327,21 +390,21 @@ class TaskHandle:
         if self._payload is None or not self._payload.done:
             return False
         await self.refresh()
-        if self.status not in _TERMINAL:
+        if self.status not in TERMINAL:
             payload, self._payload = self._payload, None
             self._count_round()
             with suppress(RemoteError):  # the next one may tell more
                 await payload
         return True
 
-    async def _fetch(self) -> Raw:
+    async def _fetch(self) -> Any:
         """The answer to `tasks/result`."""
         try:
             return await self._requests.send_raw(RESULT, {"taskId": self.task_id}, self._meta)
         finally:
             self._wake()
 
-    async def _core_result(self) -> Raw:
+    async def _core_result(self) -> Any:
         payload, self._payload = self._payload, None
         return await (self._fetch() if payload is None else payload)
 
@@ -397,26 +460,27 @@ class TaskHandle:
             )
 
 
-class _Follower:
+class TaskFollower:
     """Passes notifications about a task on to its handle, as long as someone has the handle.
 
     It listens before the task is known, since notifications may come right behind its creation.
 
     Args:
-        requests: The requests of the session.
+        revision: The revision of the session.
+        peer: The requests of this side.
 
     Attributes:
         settled: Whether the connection has ended.
     """
 
-    def __init__(self, requests: RequestPipeline) -> None:
+    def __init__(self, revision: Revision, peer: PendingRequests) -> None:
         self.settled = False
-        self._related = requests.session.revision.facts.meta.related_task
-        self._listeners = requests.peer.callers.listeners
+        self._related = revision.facts.meta.related_task
+        self._listeners = peer.listeners
         self._early: deque[Any] | None = deque(maxlen=NOTIFICATIONS)
         self._handle: Callable[[], TaskHandle | None] = _no_handle
         self._task_id: str | None = None
-        for each in [each for each in self._listeners if isinstance(each, _Follower)]:
+        for each in [each for each in self._listeners if isinstance(each, TaskFollower)]:
             if each.is_unused:
                 each.stop()
         self._listeners.add(self)
@@ -468,191 +532,6 @@ def _no_handle() -> None:
     """No handle yet."""
 
 
-async def start_task(
-    requests: RequestPipeline,
-    fields: Mapping[str, Any],
-    task: Mapping[str, Any] | bool,
-    meta: Mapping[str, Any] | None,
-    timeout: float | None,
-    on_progress: OnProgress | None,
-    read: Callable[[Any], Any] | None = None,
-) -> TaskHandle:
-    """Call a tool as a task, without waiting for its end.
-
-    Args:
-        requests: The requests of the session.
-        fields: The params of the call, by Python names.
-        task: What is asked of the task, such as `ttl`; `True` for nothing.
-        meta: Members to add to `_meta`.
-        timeout: Seconds to wait for the task; `None` for no limit.
-        on_progress: Called with progress in the task that waits for the result.
-        read: Reads the result as the type that the caller named.
-
-    Raises:
-        MissingCapabilityError: One of the sides does not declare tasks, or the revision has none.
-        MethodNotFoundError: The tool must not be called as a task.
-        RemoteError: The server refused the call.
-        RequestTimeoutError: No response in time.
-    """
-    if not _is_core(requests):
-        check_extension(requests.session, CALL)
-        answer = await requests.begin(CALL, fields, meta, timeout)
-        task_id: str | None = getattr(answer, "task_id", None)
-        return TaskHandle(requests, task_id, answer, tool=fields["name"], meta=meta, read=read)
-    await _check_support(requests, fields["name"])
-    fields = {**fields, "task": {} if isinstance(task, bool) else dict(task)}
-    before: list[Report] = []
-
-    def keep(progress: float, total: float | None, message: str | None) -> None:
-        before.append((progress, total, message))
-
-    follower = _Follower(requests)
-    try:
-        answer = await requests.begin(CALL, fields, meta, timeout, keep)
-        created = getattr(answer, "task", None)
-        if created is None:
-            raise RemoteProtocolError(f"{CALL}: expected a task, got the result of the tool")
-    except BaseException:
-        follower.stop()
-        raise
-    handle = TaskHandle(
-        requests,
-        created.task_id,
-        created,
-        tool=fields["name"],
-        meta=meta,
-        on_progress=on_progress,
-        read=read,
-    )
-    handle.progressed(*before)
-    follower.begin(created.task_id, handle)
-    return handle
-
-
-def resume_task(requests: RequestPipeline, task_id: str) -> TaskHandle:
-    """A task that was started before; nothing is sent.
-
-    Raises:
-        MissingCapabilityError: One of the sides does not declare tasks.
-    """
-    if not _is_core(requests):
-        check_extension(requests.session, GET)
-    elif not declared(requests.session.peer_capabilities, ("tasks",)):
-        raise MissingCapabilityError(("tasks",), GET)
-    handle = TaskHandle(requests, task_id, None)
-    if _is_core(requests):
-        _Follower(requests).begin(task_id, handle)
-    return handle
-
-
-async def call_as_task(
-    requests: RequestPipeline,
-    params: Any,
-    meta: Mapping[str, Any] | None,
-    timeout: float | None,
-    on_progress: OnProgress | None,
-    limit: float | None,
-) -> Any:
-    """The result of a tool that a server of 2025-11-25 lets be called as a task only.
-
-    If nobody waits for the result any more, the task is cancelled.
-
-    Args:
-        requests: The requests of the session.
-        params: The typed params of the call.
-        meta: Members to add to `_meta` of each request.
-        timeout: Seconds for each response; `None` for no limit.
-        on_progress: Called with progress.
-        limit: Seconds for all of it; `None` for no limit.
-
-    Raises:
-        McpError: See `start_task` and `TaskHandle.result`.
-    """
-    fields = {"name": params.name, "arguments": params.arguments}
-    task = await start_task(requests, fields, True, meta, timeout, on_progress)
-    return await _result_of(task, CALL, timeout, limit)
-
-
-async def followed(
-    requests: RequestPipeline,
-    created: Any,
-    method: str,
-    meta: Mapping[str, Any] | None,
-    timeout: float | None,
-    limit: float | None,
-) -> Any:
-    """The result of a request that a server answered by a task of the extension.
-
-    If nobody waits for the result any more, the task is cancelled.
-
-    Args:
-        requests: The requests of the session.
-        created: The task.
-        method: The request.
-        meta: Members to add to `_meta` of each request.
-        timeout: Seconds for each response; `None` for no limit.
-        limit: Seconds for all of it; `None` for no limit.
-
-    Raises:
-        RemoteProtocolError: One of the sides does not declare the extension.
-        McpError: See `TaskHandle.result`.
-    """
-    try:
-        check_extension(requests.session, method)
-    except MissingCapabilityError:
-        raise RemoteProtocolError(
-            f"{method}: expected a result, got a task, and not both sides declare {IDENTIFIER}"
-        ) from None
-    task = TaskHandle(requests, created.task_id, created, method=method, meta=meta)
-    return await _result_of(task, method, timeout, limit)
-
-
-async def _result_of(
-    task: TaskHandle, method: str, timeout: float | None, limit: float | None
-) -> Any:
-    """The result of a task, which is cancelled if nobody waits for the result any more."""
-    try:
-        with anyio.move_on_after(limit):
-            return await task.result(timeout=timeout)
-        raise RequestTimeoutError(method, limit or 0.0)
-    except BaseException:
-        if task.status not in _TERMINAL:
-            with (
-                anyio.CancelScope(shield=True),
-                anyio.move_on_after(PARTING_SECONDS),
-                suppress(McpError),
-            ):
-                await task.cancel()
-        raise
-
-
-def check_extension(session: Session, method: str) -> None:
-    """Check that both sides declare the extension.
-
-    Raises:
-        MissingCapabilityError: One of them does not.
-    """
-    sides = (session.own_capabilities, session.peer_capabilities)
-    if any(settings_of(each, IDENTIFIER) is None for each in sides):
-        raise MissingCapabilityError((CAPABILITY, IDENTIFIER), f"{method} as a task")
-
-
-async def _check_support(requests: RequestPipeline, tool: str) -> None:
-    """Check that a server of 2025-11-25 lets a tool be called as a task; list its tools if needed.
-
-    Raises:
-        MissingCapabilityError: It lets none.
-        MethodNotFoundError: It does not let this one.
-    """
-    if not declared(requests.session.peer_capabilities, AUGMENTED):
-        raise MissingCapabilityError(AUGMENTED, f"{CALL} as a task")
-    support = requests.state.task_support
-    if tool not in support:
-        await requests.pages(TOOLS_LIST, {}, None, None)
-    if tool not in support:
-        raise MethodNotFoundError(CALL, f"tool {safe_repr(tool)} must not be called as a task")
-
-
-def _is_core(requests: RequestPipeline) -> bool:
-    """Whether tasks are part of the revision, and not of an extension."""
-    return RESULT in requests.session.revision.client_requests
+def is_core(revision: Revision) -> bool:
+    """Whether tasks are part of a revision, and not of an extension."""
+    return RESULT in revision.client_requests

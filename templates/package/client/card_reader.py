@@ -1,0 +1,63 @@
+"""Reading a Server Card before connecting. A draft; see `server_card`.
+
+Source: experimental-ext-server-card/docs/discovery.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from ..auth.address_rules import is_loopback
+from ..errors import RemoteProtocolError
+from ..foreign_text import safe_text
+from ..server_card import CARD_TYPE, parse_card
+from ..transports.http.http_client import HttpRequests, content_type
+from ..transports.http.http_libraries import shown
+
+if TYPE_CHECKING:
+    from .server_url import HttpClient
+
+CARD_BYTES = 256 * 1024
+"""Longest card that is read."""
+
+_SECONDS = 10.0
+
+
+async def read_server_card(url: str, *, http_client: HttpClient | None = None) -> dict[str, Any]:
+    """The Server Card at a URL, without credentials; a target of `connect`, with `groups`.
+
+        card = await read_server_card("https://weather.example/mcp/server-card")
+        async with connect(card, inputs=ask) as client: ...
+
+    It is the word of whoever serves it: where it leads, and which values it wants, is for the user
+    to confirm, and decides nothing about security. Packages that it may name are left out, so that
+    `connect` starts no process for a card.
+
+    Args:
+        url: The address of the card: any, by default that of the endpoint with `/server-card`.
+        http_client: Makes the request, and is not closed.
+
+    Raises:
+        ValueError: The URL is not https, and does not lead to this machine.
+        McpError: The server can't be reached, or refuses; or the response is no Server Card.
+        MissingExtraError: The HTTP library is not installed.
+    """
+    split = urlsplit(url)
+    if split.scheme != "https" and not is_loopback(split.hostname or ""):
+        raise ValueError(f"read_server_card: expected https, got {shown(url)}")
+    requests = HttpRequests(
+        client=http_client, silence=_SECONDS, body_seconds=_SECONDS, limit=CARD_BYTES
+    )
+    try:
+        response = await requests.open("GET", url, {"Accept": CARD_TYPE})
+        if content_type(response) != CARD_TYPE:
+            raise await requests.unexpected(response, CARD_TYPE)
+        data = await requests.read(response)
+    finally:
+        await requests.close()
+    try:
+        card = parse_card(data)
+    except ValueError as error:
+        raise RemoteProtocolError(f"{shown(url)}: {safe_text(str(error))}") from None
+    return {name: value for name, value in card.items() if name != "packages"}

@@ -1,0 +1,237 @@
+"""Calls of tools as tasks of a server: of 2025-11-25, and io.modelcontextprotocol/tasks.
+
+In 2025-11-25 a client asks for a task by `params.task`, where the server and the tool let it. In
+the extension the server decides.
+
+Source: basic/utilities/tasks (2025-11-25), ext-tasks/specification/draft/tasks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import anyio
+
+from ..errors import (
+    McpError,
+    MethodNotFoundError,
+    MissingCapabilityError,
+    RemoteProtocolError,
+    RequestTimeoutError,
+)
+from ..foreign_text import safe_repr
+from ..protocol.lifecycle import CAPABILITY, Session, declared, settings_of
+from ..runtime.pending_requests import PARTING_SECONDS, OnProgress
+from ..runtime.task_handle import CALL, GET, Report, TaskFollower, TaskHandle, is_core
+from ..runtime.task_store import TERMINAL
+from .callbacks import StartedCall
+from .server_state import TOOLS_LIST
+
+if TYPE_CHECKING:  # it loads this module for the first task
+    from .pipeline import RequestPipeline
+
+IDENTIFIER = "io.modelcontextprotocol/tasks"
+AUGMENTED = ("tasks", "requests", "tools", "call")
+"""The capability of a server of 2025-11-25 whose tools may be called as tasks."""
+
+
+async def start_task(
+    requests: RequestPipeline,
+    fields: Mapping[str, Any],
+    task: Mapping[str, Any] | bool,
+    meta: Mapping[str, Any] | None,
+    timeout: float | None,
+    on_progress: OnProgress | None,
+    read: Callable[[Any], Any] | None = None,
+) -> TaskHandle:
+    """Call a tool as a task, without waiting for its end.
+
+    Args:
+        requests: The requests of the session.
+        fields: The params of the call, by Python names.
+        task: What is asked of the task, such as `ttl`; `True` for nothing.
+        meta: Members to add to `_meta`.
+        timeout: Seconds to wait for the task; `None` for no limit.
+        on_progress: Called with progress in the task that waits for the result.
+        read: Reads the result as the type that the caller named.
+
+    Raises:
+        MissingCapabilityError: One of the sides does not declare tasks, or the revision has none.
+        MethodNotFoundError: The tool must not be called as a task.
+        RemoteError: The server refused the call.
+        RequestTimeoutError: No response in time.
+    """
+    if not is_core(requests.session.revision):
+        check_extension(requests.session, CALL)
+        answer = await requests.begin(CALL, fields, meta, timeout)
+        task_id: str | None = getattr(answer, "task_id", None)
+        return _handle(requests, task_id, answer, tool=fields["name"], meta=meta, read=read)
+    await _check_support(requests, fields["name"])
+    fields = {**fields, "task": {} if isinstance(task, bool) else dict(task)}
+    before: list[Report] = []
+
+    def keep(progress: float, total: float | None, message: str | None) -> None:
+        before.append((progress, total, message))
+
+    follower = TaskFollower(requests.session.revision, requests.peer.callers)
+    try:
+        answer = await requests.begin(CALL, fields, meta, timeout, keep)
+        created = getattr(answer, "task", None)
+        if created is None:
+            raise RemoteProtocolError(f"{CALL}: expected a task, got the result of the tool")
+    except BaseException:
+        follower.stop()
+        raise
+    handle = _handle(
+        requests,
+        created.task_id,
+        created,
+        tool=fields["name"],
+        meta=meta,
+        on_progress=on_progress,
+        read=read,
+    )
+    handle.progressed(*before)
+    follower.begin(created.task_id, handle)
+    return handle
+
+
+def resume_task(requests: RequestPipeline, task_id: str) -> TaskHandle:
+    """A task that was started before; nothing is sent.
+
+    Raises:
+        MissingCapabilityError: One of the sides does not declare tasks.
+    """
+    if not is_core(requests.session.revision):
+        check_extension(requests.session, GET)
+    elif not declared(requests.session.peer_capabilities, ("tasks",)):
+        raise MissingCapabilityError(("tasks",), GET)
+    handle = _handle(requests, task_id, None)
+    if is_core(requests.session.revision):
+        TaskFollower(requests.session.revision, requests.peer.callers).begin(task_id, handle)
+    return handle
+
+
+async def call_as_task(
+    requests: RequestPipeline,
+    params: Any,
+    meta: Mapping[str, Any] | None,
+    timeout: float | None,
+    on_progress: OnProgress | None,
+    limit: float | None,
+) -> Any:
+    """The result of a tool that a server of 2025-11-25 lets be called as a task only.
+
+    If nobody waits for the result any more, the task is cancelled.
+
+    Args:
+        requests: The requests of the session.
+        params: The typed params of the call.
+        meta: Members to add to `_meta` of each request.
+        timeout: Seconds for each response; `None` for no limit.
+        on_progress: Called with progress.
+        limit: Seconds for all of it; `None` for no limit.
+
+    Raises:
+        McpError: See `start_task` and `TaskHandle.result`.
+    """
+    fields = {"name": params.name, "arguments": params.arguments}
+    task = await start_task(requests, fields, True, meta, timeout, on_progress)
+    return await _result_of(task, CALL, timeout, limit)
+
+
+async def followed(
+    requests: RequestPipeline,
+    created: Any,
+    method: str,
+    meta: Mapping[str, Any] | None,
+    timeout: float | None,
+    limit: float | None,
+) -> Any:
+    """The result of a request that a server answered by a task of the extension.
+
+    If nobody waits for the result any more, the task is cancelled.
+
+    Args:
+        requests: The requests of the session.
+        created: The task.
+        method: The request.
+        meta: Members to add to `_meta` of each request.
+        timeout: Seconds for each response; `None` for no limit.
+        limit: Seconds for all of it; `None` for no limit.
+
+    Raises:
+        RemoteProtocolError: One of the sides does not declare the extension.
+        McpError: See `TaskHandle.result`.
+    """
+    try:
+        check_extension(requests.session, method)
+    except MissingCapabilityError:
+        raise RemoteProtocolError(
+            f"{method}: expected a result, got a task, and not both sides declare {IDENTIFIER}"
+        ) from None
+    task = _handle(requests, created.task_id, created, method=method, meta=meta)
+    return await _result_of(task, method, timeout, limit)
+
+
+async def _result_of(
+    task: TaskHandle, method: str, timeout: float | None, limit: float | None
+) -> Any:
+    """The result of a task, which is cancelled if nobody waits for the result any more."""
+    try:
+        with anyio.move_on_after(limit):
+            return await task.result(timeout=timeout)
+        raise RequestTimeoutError(method, limit or 0.0)
+    except BaseException:
+        if task.status not in TERMINAL:
+            with (
+                anyio.CancelScope(shield=True),
+                anyio.move_on_after(PARTING_SECONDS),
+                suppress(McpError),
+            ):
+                await task.cancel()
+        raise
+
+
+def check_extension(session: Session, method: str) -> None:
+    """Check that both sides declare the extension.
+
+    Raises:
+        MissingCapabilityError: One of them does not.
+    """
+    sides = (session.own_capabilities, session.peer_capabilities)
+    if any(settings_of(each, IDENTIFIER) is None for each in sides):
+        raise MissingCapabilityError((CAPABILITY, IDENTIFIER), f"{method} as a task")
+
+
+async def _check_support(requests: RequestPipeline, tool: str) -> None:
+    """Check that a server of 2025-11-25 lets a tool be called as a task; list its tools if needed.
+
+    Raises:
+        MissingCapabilityError: It lets none.
+        MethodNotFoundError: It does not let this one.
+    """
+    if not declared(requests.session.peer_capabilities, AUGMENTED):
+        raise MissingCapabilityError(AUGMENTED, f"{CALL} as a task")
+    support = requests.state.task_support
+    if tool not in support:
+        await requests.pages(TOOLS_LIST, {}, None, None)
+    if tool not in support:
+        raise MethodNotFoundError(CALL, f"tool {safe_repr(tool)} must not be called as a task")
+
+
+def _handle(
+    requests: RequestPipeline, task_id: str | None, answer: Any, **options: Any
+) -> TaskHandle:
+    """The handle of a task; see `TaskHandle`."""
+    return TaskHandle(
+        requests,
+        task_id,
+        answer,
+        is_core=is_core(requests.session.revision),
+        start=partial(StartedCall, start_soon=requests.peer.start_soon),
+        **options,
+    )

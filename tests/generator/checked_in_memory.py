@@ -1,0 +1,191 @@
+"""The tiny raw servers in this process: what they reply is there as soon as a line is sent."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterable, Sequence
+from http.client import HTTPResponse
+from http.server import HTTPServer
+from typing import Any
+
+import anyio
+import httpx2
+
+from generator import checked_servers, checked_stateless_servers
+from mcpgen.check_server.connections import (
+    Connection,
+    Fields,
+    Received,
+    Reply,
+    Transport,
+    answer_to,
+    encode,
+    parse_messages,
+    refusal,
+)
+from mcpgen.check_server.http_connection import HttpConnection
+from mcpgen.check_server.runner import Findings, Run
+from mcpgen.check_server.session import Server
+from mcpgen.check_server.table import Check
+from mcpgen.explain.revision import revision
+from mcpgen.json_types import Json, is_object
+from mcpgen.project.live_server import Target
+
+Respond = Callable[[bytes], Iterable[bytes]]
+"""The lines that a server writes for a line that it reads."""
+
+
+class MemoryConnection:
+    """A server in this process; see `Connection`."""
+
+    transport: Transport = "stdio"
+    end = ""
+
+    def __init__(self, respond: Respond, sent: list[bytes]) -> None:
+        self.received: list[Received] = []
+        self.fields: dict[str, str] = {}
+        self._respond = respond
+        self._sent = sent
+
+    async def send(
+        self,
+        payload: bytes,
+        awaited: Sequence[Json] = (),
+        fields: Fields | None = None,
+        *,
+        to_end: bool = False,
+    ) -> Reply:
+        """Send a line; see `Connection`."""
+        start = len(self.received)
+        for line in payload.split(b"\n"):
+            self._sent.append(line)
+            self._pass_on(line)
+        reply = Reply(self.received[start:])
+        if awaited:
+            reply.answer = answer_to(awaited[-1], reply.received)
+            reply.reason = "" if reply.answer else "no answer"
+        return reply
+
+    def _pass_on(self, payload: bytes) -> None:
+        for line in self._respond(payload):
+            messages = parse_messages(line)
+            self.received += messages
+            for each in messages:
+                answer = refusal(each.message) if is_object(each.message) else None
+                if answer is not None:
+                    self._pass_on(encode(answer))
+
+    async def settle(self, seconds: float) -> None:
+        """All that comes has come."""
+
+    async def close(self) -> None:
+        """There is nothing to end."""
+
+
+class _Socket:
+    """The end of a connection that has a whole request, as `http.server` reads and answers it."""
+
+    def __init__(self, request: bytes) -> None:
+        self._request = request
+        self.response = b""
+
+    def makefile(self, *_: Any) -> io.BytesIO:
+        """The request, for the server; the response, for the client."""
+        return io.BytesIO(self.response or self._request)
+
+    def sendall(self, data: bytes) -> None:
+        """Add to the response."""
+        self.response += data
+
+    def setsockopt(self, *_: Any) -> None:
+        """There is nothing to set."""
+
+
+class MemoryTransport(httpx2.AsyncBaseTransport):
+    """Passes each HTTP request to the handler of a server that listens nowhere.
+
+    A stream that stays open ends here.
+    """
+
+    def __init__(self, server: HTTPServer) -> None:
+        self._server = server
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        """Send a request; returns its whole response."""
+        fields = b"".join(b"%b: %b\r\n" % field for field in request.headers.raw)
+        head = b"%b %b HTTP/1.1\r\n%b\r\n" % (
+            request.method.encode(),
+            request.url.raw_path,
+            fields,
+        )
+        socket: Any = _Socket(head + await request.aread())
+        self._server.RequestHandlerClass(socket, ("127.0.0.1", 1), self._server)
+        response = HTTPResponse(socket)
+        response.begin()
+        return httpx2.Response(
+            response.status, headers=response.getheaders(), content=response.read()
+        )
+
+
+class MemoryServer(Server):
+    """Opens connections in this process."""
+
+    def __init__(self, begin: Callable[[], Connection], address: Any, **how: bool) -> None:
+        no_tasks: Any = None  # no process has output to read
+        super().__init__(Target("raw", address), no_tasks, 1.0, **how)
+        self._begin = begin
+
+    async def connect(self) -> Connection:
+        """A new connection to a server that has read nothing."""
+        return self._begin()
+
+
+def found(
+    begin: Callable[[], Connection], address: Any, name: str, checks: Sequence[Check], **how: bool
+) -> Findings:
+    """The findings about a server in this process, in one revision."""
+
+    server = MemoryServer(begin, address, **how)
+    run = Run(server, checks, ignore, ignore)
+    return anyio.run(run.findings, [revision(name)])
+
+
+def checked_in_memory(
+    module: Any, defect: str, name: str, checks: Sequence[Check], **how: bool
+) -> tuple[Findings, list[bytes]]:
+    """The findings about a raw server in one revision, and the lines that were sent to it."""
+    sent: list[bytes] = []
+    findings = found(
+        lambda: MemoryConnection(module.responding(defect), sent), ["raw"], name, checks, **how
+    )
+    return findings, sent
+
+
+def checked_over_http(
+    server: HTTPServer, name: str, checks: Sequence[Check]
+) -> tuple[Findings, list[httpx2.Request]]:
+    """The findings about a server over HTTP in one revision, and the requests that it got."""
+    address = "http://127.0.0.1/mcp"
+    sent: list[httpx2.Request] = []
+
+    async def note(request: httpx2.Request) -> None:
+        sent.append(request)
+
+    def begin() -> Connection:
+        client = httpx2.AsyncClient(
+            transport=MemoryTransport(server), timeout=None, event_hooks={"request": [note]}
+        )
+        return HttpConnection(client, address, {}, 1.0)
+
+    return found(begin, address, name, checks), sent
+
+
+def ignore(text: str) -> None:
+    """Nobody looks at the progress."""
+
+
+SERVERS = {
+    **dict.fromkeys(checked_servers.REVISIONS, checked_servers),
+    checked_stateless_servers.REVISION: checked_stateless_servers,
+}
+"""The module of the raw server that speaks a revision."""

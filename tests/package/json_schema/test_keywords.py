@@ -1,0 +1,116 @@
+"""Keywords that are judged in bounded time give the verdicts and the texts of the library."""
+
+from __future__ import annotations
+
+import re
+from itertools import product
+from typing import Any
+
+import jsonschema
+import pytest
+
+from mcp_protocol.json_schema.validation import validator
+
+LONG = "a" * 5000
+VALUES: list[Any] = [
+    *(None, True, False, 0, 1, -1, 2, 3, 1.0, 1.5, 0.3, 1e300, 10**300, "", "1", "a", "b", "0x1"),
+    *("None", "True", LONG + "a", LONG + "b", [], {}, [1], ["1"], [1, 2], [2, 1], ["a,b"]),
+    *(["a", "b"], [[1], 2], [1, [2]], [1, 1.0], [1, True], [{}, []], ["a", 1, "a"], [None, "None"]),
+    *({"a": 1}, {"a": "1"}, {"b": 1}, {"a": 1, "b": 2}, {"b": 2, "a": 1.0}, {"a": {"b": 1}}),
+    *({"x1": 1}, {"x1": "1"}, {"a": 1, "x1": 1, "b": 1}, {"a:1": None}, [{"a": 1}, {"a": 1.0}]),
+]
+TYPED: dict[str, Any] = {"properties": {"a": {"type": "integer"}}}
+PATTERNED: dict[str, Any] = {"patternProperties": {"^x": {"type": "integer"}}}
+FIRST: dict[str, Any] = {"prefixItems": [{"type": "integer"}]}
+SCHEMAS: list[dict[str, Any]] = [
+    *(
+        {"additionalProperties": False, **more}
+        for more in ({}, TYPED, PATTERNED, TYPED | PATTERNED)
+    ),
+    {"additionalProperties": {"type": "integer"}, **TYPED},
+    {"additionalProperties": True},
+    PATTERNED,
+    *({"uniqueItems": unique} for unique in (True, False)),
+    *({"multipleOf": factor} for factor in (1, 2, 0.5, 1e300)),
+    *({"items": {"type": kind}} for kind in ("integer", "number", "string", "boolean", "null")),
+    *({"items": {"type": "integer", bound: 1}} for bound in ("minimum", "maximum")),
+    *({"items": {"type": "number", bound: 1}} for bound in ("exclusiveMinimum", "multipleOf")),
+    {"items": {"type": ["integer", "null"]}},
+    {"items": {"type": "integer", "description": "d", "title": "t"}},
+    {"items": {"type": "object"}},
+    {"items": False},
+    {"items": {"type": "string"}, **FIRST},
+    FIRST,
+    {"unevaluatedItems": False},
+    {"unevaluatedItems": {"type": "string"}, **FIRST},
+    {"unevaluatedItems": False, **FIRST},
+    {"unevaluatedItems": False, "items": {}},
+    {"unevaluatedItems": False, "contains": {"type": "integer"}},
+    {"unevaluatedItems": False, "allOf": [FIRST]},
+    {"unevaluatedItems": False, "allOf": [{"unevaluatedItems": True}]},
+    {"unevaluatedItems": False, "anyOf": [FIRST, {"prefixItems": [{"type": "string"}, {}]}]},
+    {
+        "unevaluatedItems": False,
+        "if": {"minItems": 2},
+        "then": {"prefixItems": [{}, {}]},
+        "else": FIRST,
+    },
+    {"unevaluatedItems": False, "$ref": "#/$defs/two", "$defs": {"two": {"prefixItems": [{}, {}]}}},
+    {"unevaluatedProperties": False},
+    {"unevaluatedProperties": {"type": "integer"}, **TYPED},
+    {"unevaluatedProperties": False, **TYPED},
+    {"unevaluatedProperties": False, **PATTERNED},
+    {"unevaluatedProperties": False, "additionalProperties": {}},
+    {"unevaluatedProperties": False, "oneOf": [TYPED, {"properties": {"b": {"type": "string"}}}]},
+    {"unevaluatedProperties": False, "dependentSchemas": {"a": {"properties": {"b": {}}}}, **TYPED},
+    {"unevaluatedProperties": False, "allOf": [{"unevaluatedProperties": True}]},
+    {
+        "unevaluatedProperties": False,
+        "if": {"required": ["b"]},
+        "then": {"properties": {"b": {}}},
+        "else": TYPED,
+    },
+    {"pattern": "^a"},
+    {"propertyNames": {"pattern": "^[ab]"}},
+]
+
+
+OTHER_TEXTS = re.compile("regexes|not valid under")
+"""Texts of the library that have no counterpart: one text stands for all reasons."""
+
+
+def verdict(schema: dict[str, Any], value: Any) -> str | None:
+    """The first error that the library finds; `None` for a valid value."""
+    errors = jsonschema.Draft202012Validator(schema).iter_errors(value)
+    return next((error.message for error in errors), None)
+
+
+@pytest.mark.parametrize(
+    "number", range(len(SCHEMAS)), ids=lambda number: str(SCHEMAS[number])[:40]
+)
+def test_a_keyword_gives_the_verdicts_of_the_library(number: int) -> None:
+    schema = SCHEMAS[number]
+    complaint = validator(schema, "tests")
+    for value in VALUES:
+        expected, found = verdict(schema, value), complaint(value)
+        assert (found is None) == (expected is None), (schema, value, found, expected)
+        if expected is not None and len(expected) < 100 and not OTHER_TEXTS.search(expected):
+            assert words(expected) <= words(found)
+
+
+def test_a_multiple_is_one_in_decimals() -> None:
+    assert validator({"multipleOf": 0.1}, "tests")(0.3) is None
+    assert validator({"multipleOf": 0.1}, "tests")(0.35) is not None
+
+
+def words(text: str | None) -> set[str]:
+    """The words of an error, which names properties in their order, and the library sorted."""
+    return {*re.findall(r"[\w'.]+", text or "")}
+
+
+@pytest.mark.parametrize("keyword", ["const", "enum"])
+def test_values_are_equal_where_the_library_says_so(keyword: str) -> None:
+    for one, other in product(VALUES, VALUES):
+        schema = {keyword: one if keyword == "const" else [one]}
+        found = validator(schema, "tests")(other)
+        assert (found is None) == (verdict(schema, other) is None), (one, other)

@@ -1,0 +1,184 @@
+"""Schemas of arguments in the subsets that the APIs of models read, by a table."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from syrupy.assertion import SnapshotAssertion
+
+from mcp_protocol.client.strict_schemas import (
+    ANTHROPIC,
+    GEMINI,
+    OPENAI,
+    NotStrictError,
+    Reduction,
+    Subset,
+    without_absent,
+)
+
+TEXT, NUMBER, NULL = ({"type": kind} for kind in ("string", "integer", "null"))
+EMPTY: dict[str, Any] = {"type": "object", "properties": {}}
+OBJECT: dict[str, Any] = {"type": "object", "properties": {"a": TEXT}}
+DEFINITIONS = {
+    "Text": TEXT,
+    "Loop": {"type": "object", "properties": {"next": {"$ref": "#/$defs/Loop"}}},
+}
+
+
+def valued(keyword: str, *values: Any) -> list[dict[str, Any]]:
+    """Schemas that say one thing each: a keyword with a value."""
+    return [{keyword: value} for value in values]
+
+
+MEMBERS: list[Any] = [
+    *(True, {}, 5, TEXT, {**TEXT, "description": "d"}, {**TEXT, "description": 5}),
+    *({"$ref": place} for place in ("#", "#/$defs/Text", "#/$defs/Loop", "#/x", "x", 5)),
+    {"$ref": "#/$defs/Loop", "description": "d", "default": None},
+    *({**TEXT, "format": name} for name in ("uuid", "uri", "date-time", "own")),
+    {**NUMBER, "format": "int32"},
+    *(
+        {**TEXT, "pattern": pattern}
+        for pattern in ("^a$", "(?=a)b", "a(?!b)", "(?<a)", "\\bb", "\\1")
+    ),
+    *({**TEXT, "minLength": 1, "maxLength": 2, "x-own": 1, "examples": ["a"]},),
+    *({**NUMBER, key: 1} for key in ("minimum", "maximum", "multipleOf", "exclusiveMinimum")),
+    *({**TEXT, "default": value} for value in ("a", None)),
+    *({**TEXT, "title": "t", "deprecated": True, "readOnly": True, "$comment": "c"},),
+    *valued("const", "a", 1, True, None, 1.5, []),
+    *({"enum": values} for values in (["a"], ["a", 1], [1, 2], [None, "a"], [None], [])),
+    {"type": "string", "enum": ["a", None]},
+    {"type": ["string", "null"], "enum": ["a", None]},
+    {"type": ["string", "integer", "null"], "enum": ["a", None]},
+    {"type": ["string", "integer"], "minimum": 1, "minLength": 2, "description": "d"},
+    *({"type": kind} for kind in (["string", "null"], ["null"], [], ["string", 5], "file", None)),
+    {"type": ["string", "integer"], "enum": ["a", 1]},
+    {"type": "array"},
+    *({"type": "array", "items": items} for items in (TEXT, {}, True, [TEXT])),
+    {"type": "array", "items": TEXT, "prefixItems": [TEXT]},
+    *({"type": "array", "items": TEXT, "minItems": count} for count in (0, 1, 2)),
+    {"type": "array", "items": TEXT, "maxItems": 3, "uniqueItems": True},
+    *(
+        OBJECT,
+        {**OBJECT, "required": ["a"]},
+        {**OBJECT, "required": ["b"]},
+        {"properties": {"a": TEXT}},
+    ),
+    *({**OBJECT, "additionalProperties": more} for more in (True, False, TEXT, None)),
+    {**OBJECT, "patternProperties": {}},
+    {**OBJECT, "minProperties": 1, "propertyNames": {}},
+    *({"type": "object", **more} for more in ({}, {"additionalProperties": False})),
+    *(
+        {"type": "object", "properties": {}, **more}
+        for more in ({}, {"additionalProperties": False})
+    ),
+    *({key: [TEXT, NUMBER]} for key in ("anyOf", "oneOf", "allOf")),
+    *({"anyOf": branches} for branches in ([], [NULL], [TEXT], [TEXT, NULL], [TEXT, True], 5)),
+    {"anyOf": [TEXT, NULL], "description": "d", "default": None, "title": "t"},
+    {"anyOf": [{**TEXT, "description": "own"}, NUMBER, NULL], "description": "d"},
+    {"anyOf": [TEXT, NUMBER], "minimum": 1},
+    {"anyOf": [TEXT, NUMBER], "$comment": "c", "default": "a"},
+    *({"allOf": parts} for parts in ([], [5], [TEXT], [{"allOf": [TEXT]}], 5)),
+    {"allOf": [TEXT], "description": "d"},
+    {"allOf": [{**TEXT, "description": "own"}], "description": "d"},
+    {"allOf": [TEXT], "type": "string"},
+    {"allOf": [{"$ref": "#/$defs/Loop"}], "description": "d"},
+    {"allOf": [{"$ref": "#/$defs/Loop"}], "minProperties": 1},
+]
+SUBSETS = {"openai": OPENAI, "anthropic": ANTHROPIC, "gemini": GEMINI}
+
+
+def reduced(subset: Subset, schema: Any) -> str:
+    """The reduced schema and its notes, or why there is none."""
+    reduction = Reduction(subset)
+    try:
+        return " | ".join([json.dumps(reduction.of_arguments(schema)), *reduction.notes])
+    except NotStrictError as error:
+        return f"not strict: {error}"
+
+
+def arguments(schema: Any, *required: str) -> dict[str, Any]:
+    """A schema of arguments with a member of a schema, that is required or not."""
+    own = {"type": "object", "properties": {"m": schema}, "additionalProperties": False}
+    return {
+        **own,
+        "required": [*required],
+        **({"$defs": DEFINITIONS} if "$ref" in str(schema) else {}),
+    }
+
+
+def test_schemas_are_reduced_or_refused_so(snapshot: SnapshotAssertion) -> None:
+    found = {
+        f"{number}: {json.dumps(schema)}": {
+            name: reduced(subset, arguments(schema, "m")) for name, subset in SUBSETS.items()
+        }
+        for number, schema in enumerate(MEMBERS)
+    }
+    assert found == snapshot
+
+
+def test_optional_members_are_reduced_so(snapshot: SnapshotAssertion) -> None:
+    kinds = (TEXT, {"anyOf": [TEXT, NUMBER]}, {"anyOf": [TEXT, NULL]}, {**TEXT, "default": "a"})
+    assert [reduced(OPENAI, arguments(schema)) for schema in kinds] == snapshot
+    assert [reduced(GEMINI, arguments(schema)) for schema in kinds] == snapshot
+
+
+@pytest.mark.parametrize("schema", [{}, {"type": "array"}, {"properties": {}}])
+def test_arguments_are_an_object(schema: dict[str, Any]) -> None:
+    assert reduced(OPENAI, schema) == "not strict: /: not an object"
+
+
+@pytest.mark.parametrize("subset", SUBSETS.values(), ids=SUBSETS)
+def test_arguments_without_members_are_an_object(subset: Subset) -> None:
+    schema = json.loads(reduced(subset, {"type": "object"}))
+    assert (schema["type"], schema["properties"]) == ("object", {})
+
+
+@pytest.mark.parametrize(
+    ("levels", "error"),
+    [
+        (1, "not strict: /properties/m: more than 1 levels"),
+        (2, "not strict: /properties/m/items: more than 2 levels"),
+        (3, None),
+    ],
+)
+def test_levels_of_objects_and_arrays_have_a_bound(levels: int, error: str | None) -> None:
+    subset = Subset(frozenset(), frozenset(), levels=levels)
+    schema = arguments({"type": "array", "items": TEXT}, "m")
+    assert (reduced(subset, schema) == error) is (error is not None)
+
+
+OPTIONAL = {"type": "object", "properties": {"a": TEXT, "b": {"type": ["string", "null"]}}}
+ABSENT: list[tuple[Any, Any, Any]] = [
+    (OPTIONAL, {"a": None, "b": None, "c": None}, {"b": None, "c": None}),
+    (OPTIONAL, {"a": "x", "b": "y"}, {"a": "x", "b": "y"}),
+    ({**OPTIONAL, "required": ["a"]}, {"a": None}, {"a": None}),
+    *(
+        ({"properties": {"a": accepting}}, {"a": None}, {"a": None})
+        for accepting in (
+            *({}, True, NULL, {"enum": ["a", None]}, {"const": None}, {"anyOf": [TEXT, NULL]}),
+            *({"oneOf": [NULL]}, {"allOf": [{"type": ["null"]}]}),
+        )
+    ),
+    *(
+        ({"properties": {"a": refusing}}, {"a": None}, {})
+        for refusing in (False, TEXT, {"enum": ["a"]}, {"const": 0}, {"anyOf": [TEXT, NUMBER]})
+    ),
+    ({"properties": {"a": OPTIONAL}}, {"a": {"a": None, "b": None}}, {"a": {"b": None}}),
+    (
+        {"properties": {"a": {"items": OPTIONAL}}},
+        {"a": [{"a": None}, 5, None]},
+        {"a": [{}, 5, None]},
+    ),
+    ({"anyOf": [OPTIONAL, {"properties": {"a": NUMBER}}]}, {"a": None}, {}),
+    ({"anyOf": [OPTIONAL, {**OPTIONAL, "required": ["a"]}]}, {"a": None}, {"a": None}),
+    ({"$ref": "#/$defs/x~1y", "$defs": {"x/y": OPTIONAL}}, {"a": None}, {}),
+    ({"$ref": "#/$defs/z", "$defs": {"x": OPTIONAL}}, {"a": None}, {"a": None}),
+    ({"properties": {"a": {"$ref": "#"}, "b": TEXT}}, {"a": {"b": None}}, {"a": {}}),
+]
+
+
+@pytest.mark.parametrize(("schema", "given", "expected"), ABSENT)
+def test_null_stands_for_an_absent_member_only(schema: Any, given: Any, expected: Any) -> None:
+    assert without_absent(given, schema) == expected
