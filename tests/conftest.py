@@ -160,8 +160,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--sample", action="store_true", help=text)
     text = "requests over HTTP go the whole way, those that could go the plain way too"
     parser.addoption("--whole-way", action="store_true", help=text)
-    text = "schedules of workers that share a state, on a virtual clock"
-    parser.addoption("--schedules", type=int, default=100, help=text)
+    text = "schedules of workers that share a state, on a virtual clock: how many, or FIRST-LAST"
+    parser.addoption("--schedules", default="100", help=text)
     text = "servers over HTTP have three workers and an engine; each request reaches a random one"
     parser.addoption("--shared", action="store_true", help=text)
     text = "what the models of the tested package are written for"

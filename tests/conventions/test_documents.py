@@ -66,7 +66,7 @@ NOT_OURS = {
     *("Decimal", "Field", "Path", "SecretBytes", "SecretStr"),  # of the standard library, pydantic
 }
 LANGUAGES = {"", "console", "json", "nginx", "python", "text", "toml", "typescript", "yaml"}
-"""Those without a word are drawings. No test reads what is written for nginx."""
+"""Those without a word are drawings. Of what is written for nginx, one block is tested by it."""
 NAME = re.compile(r"(?P<head>[A-Z]\w*[a-z]\w*|client|ctx|pair|server|connect\w*)(?P<rest>[.(].*)?")
 
 

@@ -34,12 +34,16 @@ class Process:
     Args:
         command: What to start.
         env: What to add to its environment.
+        folder: Where it runs; by default where the tests do.
 
     Attributes:
         lines: What it said until now, over all the times that it was started.
     """
 
-    def __init__(self, command: Sequence[str], env: Mapping[str, str] = {}) -> None:
+    def __init__(
+        self, command: Sequence[str], env: Mapping[str, str] = {}, folder: Path | None = None
+    ) -> None:
+        self._folder = folder
         self._env = {**os.environ, "PYTHONPATH": str(PACKAGE_ROOT), **env}
         self.lines: list[str] = []
         self._told = threading.Condition()
@@ -101,6 +105,7 @@ class Process:
             stderr=subprocess.PIPE,
             text=True,
             env=self._env,
+            cwd=self._folder,
         )
         self._reader = threading.Thread(target=self._read)
         self._reader.start()

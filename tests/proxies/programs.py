@@ -58,19 +58,35 @@ class Proxy:
         return f"http://127.0.0.1:{self._port}/{route.name}/mcp"
 
     def lines(self, route: Route) -> list[str]:
-        """Log lines of the proxy for the requests on a route."""
+        """What the proxy has logged of the requests that took a route."""
         return [line for line in self._process.lines if f"/{route.name}/" in line]
 
 
 @contextmanager
 def nginx(folder: Path, routes: Sequence[Route], ports: Ports) -> Iterator[Proxy]:
     """Run nginx, with the defaults of its directives but for what the routes say."""
-    port = _free_port()
+    port = free_port()
     locations = "\n".join(_location(each, ports[each.server]) for each in routes)
+    server = f"server {{\nlisten 127.0.0.1:{port};\n{locations}\n}}"
+    with nginx_server(folder, server, port) as process:
+        yield Proxy(process, port)
+
+
+@contextmanager
+def nginx_server(
+    folder: Path, text: str, port: int, words: Sequence[str] = ("-g", "daemon off;")
+) -> Iterator[Process]:
+    """Run nginx with the text of a file as images have it in `conf.d`.
+
+    Args:
+        folder: For its files.
+        text: What its `http` block includes.
+        port: Where it listens then.
+        words: Of its command line.
+    """
     kinds = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
     folders = "\n".join(f"{kind}_temp_path {folder}/{kind};" for kind in kinds)
     (folder / "nginx.conf").write_text(f"""
-daemon off;
 master_process off;
 pid {folder}/nginx.pid;
 error_log stderr warn;
@@ -78,16 +94,13 @@ events {{ worker_connections 1024; }}
 http {{
 access_log off;
 {folders}
-server {{
-listen 127.0.0.1:{port};
-{locations}
-}}
+{text}
 }}
 """)
     program = os.environ["MCP_NGINX"]
-    command = (program, "-e", "stderr", "-p", f"{folder}", "-c", f"{folder}/nginx.conf")
-    with _running(command, port) as process:
-        yield Proxy(process, port)
+    files = ("-e", "stderr", "-p", f"{folder}", "-c", f"{folder}/nginx.conf")
+    with _running((program, *files, *words), port) as process:
+        yield process
 
 
 def _location(route: Route, port: int) -> str:
@@ -101,7 +114,7 @@ def _location(route: Route, port: int) -> str:
 @contextmanager
 def haproxy(folder: Path, routes: Sequence[Route], ports: Ports) -> Iterator[Proxy]:
     """Run HAProxy. It has no limits by default, so the routes have a usual one: 30 s."""
-    port = _free_port()
+    port = free_port()
     rules = "\n".join(f"use_backend {each.name} if {{ path_beg /{each.name}/ }}" for each in routes)
     backends = "\n".join(_backend(each, ports[each.server]) for each in routes)
     (folder / "haproxy.cfg").write_text(f"""
@@ -139,13 +152,13 @@ def _running(command: Sequence[str], port: int) -> Iterator[Process]:
     libraries = os.environ.get("MCP_PROXY_LIBRARIES")
     process = Process(command, {} if libraries is None else {"LD_LIBRARY_PATH": libraries})
     try:
-        _wait_for(process, port)
+        wait_for(process, port)
         yield process
     finally:
         process.kill()
 
 
-def _wait_for(process: Process, port: int) -> None:
+def wait_for(process: Process, port: int) -> None:
     """Wait until a process listens."""
     deadline = time.monotonic() + SECONDS
     while process.runs and time.monotonic() < deadline:
@@ -155,8 +168,8 @@ def _wait_for(process: Process, port: int) -> None:
     raise AssertionError(f"it does not listen at port {port}: {process.lines}")
 
 
-def _free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port: int = found.getsockname()[1]
         return port

@@ -116,11 +116,6 @@ class Connection:
         """Ask for log messages from `level` on in each request, where a revision has that."""
         self._state.log_level = level
 
-    @property
-    def is_shared(self) -> bool:
-        """Whether other processes serve the same session, by connections of their own."""
-        return bool(self._state.outbound.prefix)
-
     def check_answerable(self, name: str) -> None:
         """Check that a response of the peer to a request of ours would reach this connection.
 

@@ -19,6 +19,7 @@ Source: basic/utilities/tasks (2025-11-25), ext-tasks/specification/draft/tasks.
 from __future__ import annotations
 
 import heapq
+import itertools
 import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -49,6 +50,26 @@ LEASE_SECONDS = 3.0
 _NO_RESULT: Mapping[str, Any] = {}
 
 
+class RecordedCall(msgspec.Struct, frozen=True, kw_only=True):
+    """A call that another process may run again, on behalf of the client that made it.
+
+    Attributes:
+        params: Its params, as wire object.
+        revision: Name of its revision.
+        info: The client's implementation info, if it stated one.
+        capabilities: What the client declared.
+        session: Id of its session, if it belongs to one.
+        principal: Members of the principal, without credentials; `None` if nobody authenticated.
+    """
+
+    params: Mapping[str, Any]
+    revision: str
+    info: Mapping[str, Any] | None
+    capabilities: Mapping[str, Any]
+    session: str | None
+    principal: Mapping[str, Any] | None
+
+
 class TaskRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The state of one task. `msgspec.json` encodes and decodes it.
 
@@ -70,7 +91,7 @@ class TaskRecord(msgspec.Struct, frozen=True, kw_only=True):
         input_responses: Answers by key that the process which runs it has not taken yet.
         result: The result of a completed task, as wire object.
         error: The JSON-RPC error of a failed task.
-        call: Params of the call, as wire object, if another process may run it again.
+        call: The call, if another process may run it again.
     """
 
     task_id: str
@@ -89,7 +110,7 @@ class TaskRecord(msgspec.Struct, frozen=True, kw_only=True):
     input_responses: Mapping[str, Any] | None = None
     result: Mapping[str, Any] | None = None
     error: Mapping[str, Any] | None = None
-    call: Mapping[str, Any] | None = None
+    call: RecordedCall | None = None
 
     @property
     def is_terminal(self) -> bool:
@@ -210,11 +231,12 @@ class TaskStore(Protocol):
         """
         ...
 
-    async def page(self, owner: str, cursor: str | None, limit: int) -> TaskPage:
+    async def page(self, owner: str | None, cursor: str | None, limit: int) -> TaskPage:
         """The records of an owner that have not expired, in the order of their creation.
 
         Args:
-            owner: See `TaskRecord`.
+            owner: See `TaskRecord`. `None` stands for tasks of all owners whose lease may have run
+                out: one page, in any order, which other processes may lack meanwhile.
             cursor: The `next_cursor` of the page before; `None` for the first page.
             limit: Most records of the page.
 
@@ -302,7 +324,7 @@ class MemoryTaskStore:
         self._last = 0  # number of tasks that were created
         self._records: dict[str, _Stored] = {}  # in the order of creation
         self._expiries: list[tuple[float, str]] = []  # a heap
-        self._leases: dict[str, float] = {}  # when they run out
+        self._leases: dict[str, float] = {}  # when they run out, the first ones first
 
     def __len__(self) -> int:
         """Number of records that have not expired."""
@@ -371,11 +393,22 @@ class MemoryTaskStore:
         return stored.version
 
     def _lease(self, task_id: str) -> None:
+        self._leases.pop(task_id, None)
         self._leases[task_id] = self._clock() + LEASE_SECONDS
 
-    async def page(self, owner: str, cursor: str | None, limit: int) -> TaskPage:
+    def _lost(self, limit: int) -> tuple[TaskRecord, ...]:
+        """Tasks whose lease has run out."""
+        now = self._clock()
+        expired = itertools.takewhile(lambda each: each[1] <= now, self._leases.items())
+        return tuple(
+            _decode(self._records[task_id].data) for task_id, _ in itertools.islice(expired, limit)
+        )
+
+    async def page(self, owner: str | None, cursor: str | None, limit: int) -> TaskPage:
         """See `TaskStore.page`."""
         self._discard_expired()
+        if owner is None:
+            return TaskPage(self._lost(limit), None)
         begin = 0 if cursor is None else self._number_in(cursor)
         own = (
             each for each in self._records.values() if each.owner == owner and each.number >= begin

@@ -349,7 +349,7 @@ class SessionEndpoint:
         """A session for one POST; see `ServerConnection.assume_session`."""
         connection = self._connection(lasts=False)
         connection.assume_session(session, lacks)
-        return self._session_of(connection, request)
+        return self._session_of(connection, http.network_of(request.client))
 
     def _stated_revision(self, request: http.HttpRequest) -> Revision:
         """The revision that a header names, else the newest one whose clients send no such header.
@@ -372,13 +372,13 @@ class SessionEndpoint:
         own = self._service.describe(revision)
         return replace(own, capabilities=without_session(own.capabilities))
 
-    def _session_of(self, connection: ServerConnection, request: http.HttpRequest) -> HttpSession:
+    def _session_of(self, connection: ServerConnection, network: str) -> HttpSession:
         """A session, not registered yet."""
         return self.session_type(
             self._service,
             self._settings,
             connection,
-            http.network_of(request.client),
+            network,
             self._quotas.memory,
             self._background,
             self.registry.touch,
@@ -438,7 +438,7 @@ class SessionEndpoint:
             await self.initialize(request, message, body, receive, send)
             return
         connection.session.lacks = "" if lasts else _LACKS
-        session = self._session_of(connection, request)
+        session = self._session_of(connection, http.network_of(request.client))
         if lasts:
             refused = await self._register(session, body)
             if refused is not None:

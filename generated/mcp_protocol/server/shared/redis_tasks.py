@@ -8,6 +8,7 @@
 task:ID        a string: version, fence, and whether it has ended, then the record
 lease:ID       there as long as a process has the lease: its name and its fence
 tasks:OWNER    a sorted set: the tasks of an owner in the order of their creation
+leases         a sorted set: the tasks that have not ended, by when to look for their lease
 """
 
 from __future__ import annotations
@@ -28,15 +29,58 @@ RECORD_BYTES = 4 * 2**20
 _HEAD = struct.Struct(">QQ?")
 _LEASE_MS = round(LEASE_SECONDS * 1000)
 _INDEX_MS = 30 * 86_400_000  # for which the tasks of an owner are listed after the last one
+_TIME_DIGITS = 16
+_CURSOR_CHARACTERS = 200
 _CLEANED = 2  # members of the oldest tasks that each new one looks at
 
-_RENEW = """
-local head, lease = redis.call('GETRANGE', KEYS[1], 0, 16), redis.call('GET', KEYS[2])
-if string.sub(head, 9) ~= ARGV[1] or (lease and lease ~= ARGV[2]) then return false end
-redis.call('SET', KEYS[2], ARGV[2], 'PX', ARGV[3])
+_LATER = """
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local function later(id)
+  redis.call('ZADD', KEYS[1], now + ARGV[1] + 10, id) -- not a millisecond early
+  redis.call('PEXPIRE', KEYS[1], ARGV[2])
+end
+"""
+"""How a script has a task looked at when a lease that begins now has run out."""
+
+_LEASE = (
+    _LATER
+    + """
+redis.call('SET', KEYS[2], ARGV[4], 'PX', ARGV[1])
+later(ARGV[3])
+"""
+)
+"""Gives a task its first lease."""
+
+_RENEW = (
+    _LATER
+    + """
+local head, lease = redis.call('GETRANGE', KEYS[3], 0, 16), redis.call('GET', KEYS[2])
+if string.sub(head, 9) ~= ARGV[5] or (lease and lease ~= ARGV[4]) then return false end
+redis.call('SET', KEYS[2], ARGV[4], 'PX', ARGV[1])
+later(ARGV[3])
 return string.sub(head, 1, 8)
 """
+)
 """Renews a lease that no other process has, of a task that has the fence and has not ended."""
+
+_LOST = (
+    _LATER
+    + """
+local ids = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now, 'LIMIT', 0, ARGV[3])
+for _, id in ipairs(ids) do later(id) end
+return ids
+"""
+)
+"""Tasks whose lease may have run out, which no other process looks at meanwhile."""
+
+_CHANGE = """
+if redis.call('GETRANGE', KEYS[1], 0, #ARGV[1] - 1) ~= ARGV[1] then return 0 end
+redis.call('SET', KEYS[1], ARGV[2], 'KEEPTTL')
+if ARGV[3] ~= '' then redis.call('ZREM', KEYS[2], ARGV[3]) end
+return 1
+"""
+"""Replaces a record; that of a task which has ended needs no lease any more."""
 
 
 class RedisTaskStore:
@@ -48,13 +92,14 @@ class RedisTaskStore:
 
     def __init__(self, engine: RedisEngine) -> None:
         self._engine = engine
+        self._leases = engine.key("leases")
 
     async def create(self, record: TaskRecord) -> None:
         """Set a string and its lease, and add the task to those of its owner."""
         expiry = () if record.ttl_ms is None else ("PX", record.ttl_ms)
         commands: list[tuple[str | bytes | int, ...]] = [
+            self._script(_LEASE, record.task_id, _lease_of(record)),
             ("SET", self._key(record.task_id), _value_of(record), *expiry),
-            ("SET", self._lease_key(record.task_id), _lease_of(record), "PX", _LEASE_MS),
         ]
         if record.owner:
             tasks = self._tasks_of(record.owner)
@@ -90,20 +135,16 @@ class RedisTaskStore:
 
     async def renew(self, record: TaskRecord) -> int | None:
         """Set the lease, unless another process has it."""
+        fence = _HEAD.pack(0, record.fence, False)[8:]
         head: bytes | None = await self._engine.call(
-            "EVAL",
-            _RENEW,
-            2,
-            self._key(record.task_id),
-            self._lease_key(record.task_id),
-            _HEAD.pack(0, record.fence, False)[8:],
-            _lease_of(record),
-            _LEASE_MS,
+            *self._script(_RENEW, record.task_id, _lease_of(record), fence)
         )
         return None if head is None else int.from_bytes(head, "big")
 
-    async def page(self, owner: str, cursor: str | None, limit: int) -> TaskPage:
+    async def page(self, owner: str | None, cursor: str | None, limit: int) -> TaskPage:
         """Read a part of a sorted set, and the strings; those that expired are taken out."""
+        if owner is None:
+            return TaskPage(await self._lost(limit), None)
         tasks = self._tasks_of(owner)
         begin = b"-" if cursor is None else b"[" + _checked(cursor)
         members: list[bytes] = await self._engine.call(
@@ -114,11 +155,26 @@ class RedisTaskStore:
         next_cursor = members[limit].decode() if len(members) > limit else None
         return TaskPage(tuple(records), next_cursor)
 
-    async def _present(self, tasks: str, members: list[bytes]) -> list[bytes | None]:
-        """The strings of members of a sorted set; members that have none are taken out."""
+    async def _lost(self, limit: int) -> tuple[TaskRecord, ...]:
+        members: list[bytes] = await self._engine.call(
+            "EVAL", _LOST, 1, self._leases, _LEASE_MS, _INDEX_MS, limit
+        )
+        values = await self._present(self._leases, members, 0)
+        return tuple(record for value in values if (record := _record_in(value)) is not None)
+
+    async def _present(
+        self, tasks: str, members: list[bytes], begin: int = _TIME_DIGITS
+    ) -> list[bytes | None]:
+        """The strings of members of a sorted set; members that have none are taken out.
+
+        Args:
+            tasks: The sorted set.
+            members: The members.
+            begin: Where in each the id of its task begins.
+        """
         if not members:
             return []
-        keys = [self._key(member[_TIME_DIGITS:].decode()) for member in members]
+        keys = [self._key(member[begin:].decode()) for member in members]
         values: list[bytes | None] = await self._engine.call("MGET", *keys)
         gone = [member for member, value in zip(members, values, strict=True) if value is None]
         if gone:
@@ -127,7 +183,17 @@ class RedisTaskStore:
 
     async def _change(self, record: TaskRecord, fence: int) -> bool:
         before = _HEAD.pack(record.version - 1, fence, False)
-        return await self._engine.replace(self._key(record.task_id), before, _value_of(record))
+        ended = record.task_id if record.is_terminal else ""
+        keys = (self._key(record.task_id), self._leases)
+        words = (before, _value_of(record), ended)
+        return bool(await self._engine.call("EVAL", _CHANGE, len(keys), *keys, *words))
+
+    def _script(
+        self, script: str, task_id: str, lease: str, *more: str | bytes
+    ) -> tuple[str | bytes | int, ...]:
+        """The command that runs a script about the lease of a task."""
+        keys = (self._leases, self._lease_key(task_id), self._key(task_id))
+        return ("EVAL", script, len(keys), *keys, _LEASE_MS, _INDEX_MS, task_id, lease, *more)
 
     def _key(self, task_id: str) -> str:
         return self._engine.key("task", task_id)
@@ -138,9 +204,6 @@ class RedisTaskStore:
     def _tasks_of(self, owner: str) -> str:
         return self._engine.key("tasks", hashlib.sha256(owner.encode()).hexdigest())
 
-
-_TIME_DIGITS = 16
-_CURSOR_CHARACTERS = 200
 
 _decode = msgspec.json.Decoder(TaskRecord).decode
 

@@ -38,7 +38,7 @@ from ...protocol.lifecycle import Session, State
 from ...protocol.receiver import Send
 from ...protocol.requests import CANCELLED, PROGRESS, PROGRESS_TOKEN
 from ...protocol.server_connection import ServerConnection
-from ...runtime.pending_requests import PARTING_SECONDS
+from ...runtime.pending_requests import PARTING_SECONDS, PendingRequests
 from ...runtime.request_context import PRINCIPAL, Identity
 from ...runtime.task_scope import TaskScope
 from ..asgi import http_response
@@ -53,7 +53,7 @@ from ..asgi.session_endpoint import CheckDraft, SessionEndpoint
 from ..asgi.settings import ServerHttpSettings
 from ..serving import Service
 from .bus import SharedStateError
-from .session_store import SessionRecord
+from .session_store import SessionRecord, merge_records
 from .shared_streams import (
     FOLLOWED_SECONDS,
     SEPARATOR,
@@ -87,12 +87,14 @@ class SharedSession(HttpSession):
     Attributes:
         worker: The worker.
         record: The record as it was loaded or stored last.
+        is_stored: Whether its record was stored; one that is being opened has none yet.
         is_ended: Whether it has ended for all workers.
         followed: The streams of other workers that its client reads here, by name.
     """
 
     worker: SharedWorker
     record: SessionRecord
+    is_stored = False
     is_ended = False
     followed: dict[str, FollowedStream]
 
@@ -111,7 +113,7 @@ class SharedSession(HttpSession):
         self.followed = {}
         self._seen = self._negotiated
         self._storing = anyio.Lock()
-        self.record = _record_of(self._seen, self.owner)
+        self.record = self._record_here()
 
     def take_record(self, record: SessionRecord) -> None:
         """Take over what other workers have changed, and leave what is not stored yet."""
@@ -120,7 +122,7 @@ class SharedSession(HttpSession):
             return
         session = self._negotiated
         is_stored = session is self._seen
-        merged = _merge(record, before, _record_of(session, self.owner))
+        merged = merge_records(record, before, self._record_here())
         if (merged.revision, merged.capabilities, merged.info) != (
             session.revision.name,
             session.peer_capabilities,
@@ -133,6 +135,7 @@ class SharedSession(HttpSession):
         session.confirmed = merged.is_confirmed
         session.log_level = merged.log_level
         session.subscriptions = set(merged.subscriptions)
+        self.worker.replace_rules(self._connection, merged.rules)
         if is_stored:
             self._seen = session
         self.record = record
@@ -154,13 +157,29 @@ class SharedSession(HttpSession):
             or session.confirmed is not record.is_confirmed
             or session.log_level != record.log_level
             or bool(session.subscriptions ^ record.subscriptions)
+            or self.worker.rules_of(self._connection) != record.rules
+        )
+
+    def _record_here(self) -> SessionRecord:
+        """The record of the session as it is here."""
+        session = self._negotiated
+        return SessionRecord(
+            revision=session.revision.name,
+            capabilities=session.peer_capabilities,
+            info=session.peer_info,
+            owner=self.owner,
+            is_ready=session.state is State.READY,
+            is_confirmed=session.confirmed,
+            log_level=session.log_level,
+            subscriptions=frozenset(session.subscriptions),
+            rules=self.worker.rules_of(self._connection),
         )
 
     async def _store_all(self) -> None:
         session, before = self._negotiated, self.record
-        ours = _record_of(session, self.owner)
+        ours = self._record_here()
         try:
-            await self._change(lambda stored: _merge(stored, before, ours))
+            await self._change(lambda stored: merge_records(stored, before, ours))
         except SharedStateError as error:
             logger.warning("the change of a session is not stored yet: %s", error)
         else:
@@ -216,7 +235,11 @@ class SharedSession(HttpSession):
         await super().send(message)
 
     async def send_unrelated(self, message: bytes) -> None:
-        """Send a message that belongs to no request by the worker that has a stream for it."""
+        """Send a message that belongs to no request by the worker that has a stream for it.
+
+        What a request has changed is stored before that: the client may ask for it anywhere.
+        """
+        await self.store_changes()
         if not await self._forward(message):
             await super().send_unrelated(message)
 
@@ -486,8 +509,8 @@ class SharedEndpoint(SessionEndpoint):
             return None
         return super()._plain_session(request)
 
-    def _session_of(self, connection: ServerConnection, request: http.HttpRequest) -> HttpSession:
-        session = super()._session_of(connection, request)
+    def _session_of(self, connection: ServerConnection, network: str) -> HttpSession:
+        session = super()._session_of(connection, network)
         assert isinstance(session, SharedSession)
         session.owner = self._owner()
         session.begin(self._worker, connection, next(self._serials))
@@ -500,6 +523,7 @@ class SharedEndpoint(SessionEndpoint):
         assert isinstance(session, SharedSession)
         try:
             await self._store.create(session.id, session.record, self._idle)
+            session.is_stored = True
         except SharedStateError:
             refused = http_response.unavailable(_UNREACHABLE)
         except ValueError as error:
@@ -508,18 +532,35 @@ class SharedEndpoint(SessionEndpoint):
             await self.registry.end(session)
         return refused
 
+    async def client_of(self, identifier: str) -> PendingRequests | None:
+        """Sends to the client of a session; see `SharedSessions`."""
+        session = await self._find(identifier, "")
+        return session.peer.callers if isinstance(session, HttpSession) else None
+
     async def _adopt(self, request: http.HttpRequest) -> HttpSession | HttpResponse:
         """The session that a request names, as its record is now; or the refusal."""
         identifier = self.named_session(request)
         refused = self.check_version(request)
         if refused is not None or identifier is None:
             return refused or self._session(request)
+        try:
+            return await self._find(identifier, http.network_of(request.client))
+        except SharedStateError:
+            return http_response.unavailable(_UNREACHABLE)
+
+    async def _find(self, identifier: str, network: str) -> HttpSession | HttpResponse:
+        """A session of the current principal, as its record is now; or the refusal.
+
+        Args:
+            identifier: Its id.
+            network: See `HttpSession`, for one that this worker does not have yet.
+
+        Raises:
+            SharedStateError: The engine can't be reached.
+        """
         record = None
         if len(identifier) <= _ID_CHARACTERS:
-            try:
-                record = await self._store.load(identifier, self._idle)
-            except SharedStateError:
-                return http_response.unavailable(_UNREACHABLE)
+            record = await self._store.load(identifier, self._idle)
         # To check its class, that of a protocol, would cost a microsecond of each call.
         session: Any = self.registry.get(identifier)
         if record is None and session is not None:
@@ -527,22 +568,23 @@ class SharedEndpoint(SessionEndpoint):
         if record is None or record.owner != self._owner() or record.revision not in self.revisions:
             return http_response.unknown_session(self._facts.http.unknown_session)
         if session is None:
-            return await self._add_session(identifier, record, request)
+            return await self._add_session(identifier, record, network)
         self.registry.touch(session)
         session.take_record(record)
         adopted: SharedSession = session
         return adopted
 
     async def _add_session(
-        self, identifier: str, record: SessionRecord, request: http.HttpRequest
+        self, identifier: str, record: SessionRecord, network: str
     ) -> HttpSession | HttpResponse:
         """A session of a record that another worker has stored; or the refusal."""
         connection = self._connection(lasts=True)
         revision = self.revisions[record.revision]
         connection.assume_session(Session(revision, {}, record.capabilities, record.info), "")
-        session = self._session_of(connection, request)
+        session = self._session_of(connection, network)
         assert isinstance(session, SharedSession)
         session.id = session.session_id = identifier
+        session.is_stored = True
         session.record = replace(session.record, version=0)
         session.take_record(record)
         if not await session.reserve_initialize(_size_of(record)):
@@ -557,6 +599,8 @@ class SharedEndpoint(SessionEndpoint):
         return session
 
     async def _load_again(self, session: SharedSession) -> None:
+        if not session.is_stored:
+            return
         record = await self._store.load(session.id, self._idle)
         if record is None:
             await self._end(session)
@@ -654,39 +698,6 @@ def _concerns_calls(message: jsonrpc.Message) -> bool:
     if isinstance(message, jsonrpc.Notification):
         return message.method in (CANCELLED, PROGRESS)
     return not isinstance(message, jsonrpc.Request)
-
-
-def _record_of(session: Session, owner: Identity | None) -> SessionRecord:
-    """The record of a session as it is here."""
-    return SessionRecord(
-        revision=session.revision.name,
-        capabilities=session.peer_capabilities,
-        info=session.peer_info,
-        owner=owner,
-        is_ready=session.state is State.READY,
-        is_confirmed=session.confirmed,
-        log_level=session.log_level,
-        subscriptions=frozenset(session.subscriptions),
-    )
-
-
-_MERGED = ("revision", "capabilities", "info", "is_ready", "is_confirmed", "log_level")
-
-
-def _merge(stored: SessionRecord, before: SessionRecord, ours: SessionRecord) -> SessionRecord:
-    """A stored record with the changes that were made here.
-
-    Args:
-        stored: The record, with changes of other workers.
-        before: The record as it was before all changes.
-        ours: The record with the changes here.
-    """
-    changes: dict[str, Any] = {
-        name: value for name in _MERGED if (value := getattr(ours, name)) != getattr(before, name)
-    }
-    added = ours.subscriptions - before.subscriptions
-    removed = before.subscriptions - ours.subscriptions
-    return replace(stored, subscriptions=(stored.subscriptions | added) - removed, **changes)
 
 
 def _size_of(record: SessionRecord) -> int:

@@ -29,6 +29,7 @@ from .dispatcher import Announce, Handler, Dispatcher
 from .required_scopes import RequiredScopes
 from .signatures import is_coroutine_function
 from .tools import ToolRunner
+from .visibility import VisibilityRules
 
 if TYPE_CHECKING:
     from weakref import WeakSet
@@ -455,7 +456,10 @@ class Hosting:
             secret_names_of=dispatcher.secret_names_of,
             on_subscription=dispatcher.subscription_listener(),
             admit=next((admit for admit in admits if admit is not None), None),
-            share=[share for each in servers for share in each.shares],
+            share=[
+                *(share for each in servers for share in each.shares),
+                *(VisibilityRules(each.registries).share for each in servers),
+            ],
             shared_keys=dispatcher.settings.signer.shared_keys,
         )
 

@@ -8,16 +8,24 @@ Source: basic/transports#session-management (2025-03-26 to 2025-11-25).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Protocol
+from collections.abc import Mapping, Sequence
+from operator import itemgetter
+from typing import Any, Protocol, TypeAlias
 
 import anyio
 import msgspec
+from msgspec.structs import replace
 
 from ...runtime.request_context import Identity
 
 RECORD_FORMAT = b"\x01"
 """First byte of an encoded record; one of another format is unknown."""
+
+
+SharedRule: TypeAlias = tuple[int, frozenset[str], frozenset[str], bool]
+"""Shows or hides items: number of their server, their keys or tags, and whether they are shown.
+
+The server itself has the number 0, those that are mounted on it have the next ones."""
 
 
 class SessionRecord(msgspec.Struct, frozen=True, array_like=True):
@@ -34,6 +42,7 @@ class SessionRecord(msgspec.Struct, frozen=True, array_like=True):
         log_level: Least level of log messages; `None` until it is set.
         subscriptions: Resources to whose updates the client subscribed.
         listener: The worker that has the newest stream which the client opened by GET.
+        rules: What the session alone shows or hides; the last rule that fits an item decides.
     """
 
     revision: str
@@ -46,6 +55,7 @@ class SessionRecord(msgspec.Struct, frozen=True, array_like=True):
     log_level: str | None = None
     subscriptions: frozenset[str] = frozenset()
     listener: str = ""
+    rules: tuple[SharedRule, ...] = ()
 
 
 class SessionStore(Protocol):
@@ -138,3 +148,41 @@ def decode_record(data: bytes) -> SessionRecord | None:
         return _decode(data[1:])
     except msgspec.DecodeError:  # a newer process has stored it
         return None
+
+
+_MERGED = ("revision", "capabilities", "info", "is_ready", "is_confirmed", "log_level")
+
+
+def merge_records(
+    stored: SessionRecord, before: SessionRecord, ours: SessionRecord
+) -> SessionRecord:
+    """A stored record with the changes that were made here.
+
+    Args:
+        stored: The record, with changes of other workers.
+        before: The record as it was before all changes.
+        ours: The record with the changes here.
+    """
+    changes: dict[str, Any] = {
+        name: value for name in _MERGED if (value := getattr(ours, name)) != getattr(before, name)
+    }
+    added = ours.subscriptions - before.subscriptions
+    removed = before.subscriptions - ours.subscriptions
+    return replace(
+        stored,
+        subscriptions=(stored.subscriptions | added) - removed,
+        rules=_merge_rules(stored.rules, before.rules, ours.rules),
+        **changes,
+    )
+
+
+def _merge_rules(
+    stored: Sequence[SharedRule], before: Sequence[SharedRule], ours: Sequence[SharedRule]
+) -> tuple[SharedRule, ...]:
+    """Stored rules with the changes that were made here, those of each server in their order."""
+    if stored == before:
+        return (*ours,)
+    new = [rule for rule in ours if rule not in before]
+    gone = {*before} - {*ours}
+    kept = [rule for rule in stored if rule not in gone and rule not in new]
+    return (*sorted([*kept, *new], key=itemgetter(0)),)

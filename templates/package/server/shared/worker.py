@@ -13,8 +13,9 @@ from __future__ import annotations
 import logging
 import secrets
 import threading
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import Any, Protocol, TypeAlias
 
 import anyio
@@ -23,10 +24,17 @@ import anyio.lowlevel
 import msgspec
 
 from ..._wire import UNREADABLE
+from ...channel import Channel, OutgoingMessage
+from ...errors import ConnectionClosedError, EndOfChannel, InvalidParamsError
+from ...facts import Revision
+from ...protocol.connection import Connection
+from ...protocol.lifecycle import Session
 from ...protocol.requests import RESOURCE_UPDATED
+from ...protocol.server_connection import ServerConnection
 from ...runtime.pending_requests import PendingRequests
 from ..serving import Service
 from .bus import Bus, SharedStateError
+from .session_store import SharedRule
 from .state import SharedState, state_of
 
 logger = logging.getLogger(__name__)
@@ -152,6 +160,43 @@ class SharedSessions(Protocol):
         """Take each session as changed."""
         ...
 
+    async def client_of(self, identifier: str) -> PendingRequests | None:
+        """Sends to the client of a session on behalf of its principal; `None` if it has ended.
+
+        Raises:
+            SharedStateError: The engine can't be reached.
+        """
+        ...
+
+
+class SharedRules(Protocol):
+    """The rules of all sessions for what they show of the lists of one server."""
+
+    def of(self, connection: Connection) -> Sequence[tuple[frozenset[str], frozenset[str], bool]]:
+        """The rules of a session; see `SharedRule`."""
+        ...
+
+    def replace(
+        self,
+        connection: Connection,
+        new: Sequence[tuple[frozenset[str], frozenset[str], bool]],
+    ) -> None:
+        """Replace them by others."""
+        ...
+
+
+class _NoClient(Channel):
+    """The channel to a client that is gone."""
+
+    async def receive(self) -> bytes:
+        raise EndOfChannel("the client is gone")
+
+    async def send(self, message: OutgoingMessage) -> None:
+        raise ConnectionClosedError("the client is gone")
+
+    async def close(self) -> None:
+        pass
+
 
 class SharedWorker:
     """A worker while one event loop runs it.
@@ -165,6 +210,8 @@ class SharedWorker:
         state: As passed.
         handler: Handles what concerns sessions; `None` if it has none.
         on_task_changed: Called with the id of a task whose record another worker has changed.
+        rules: What sessions show of the lists of each server.
+        find_lost: Takes over tasks of workers that are gone; called again and again.
         is_reading: Whether it hears of changes, as far as it knows.
     """
 
@@ -173,7 +220,10 @@ class SharedWorker:
         self.state = state
         self.handler: SharedSessions | None = None
         self.on_task_changed: Callable[[str], None] | None = None
+        self.find_lost: Callable[[], Awaitable[None]] | None = None
         self.is_reading = False
+        self.rules: list[SharedRules] = []
+        self._service = service
         self._announcer = service.announcer
         for share in service.share:
             share(self)
@@ -189,6 +239,8 @@ class SharedWorker:
             tasks.start_soon(self._repeated, self._publish_pending)
             tasks.start_soon(self._read_changes)
             tasks.start_soon(self._repeated, self._read_inbox)
+            if self.find_lost is not None:
+                tasks.start_soon(self._repeated, partial(self._guarded, self.find_lost))
             self._announcer.follow(self._follow)
             try:
                 await anyio.sleep_forever()
@@ -202,6 +254,49 @@ class SharedWorker:
             SharedStateError: The engine can't be reached.
         """
         await self.state.bus.publish(_FORMAT + _encode(letter))
+
+    def rules_of(self, connection: Connection) -> tuple[SharedRule, ...]:
+        """The rules of a session for what it alone shows or hides, by its connection here."""
+        return tuple(
+            (number, *rule)
+            for number, each in enumerate(self.rules)
+            for rule in each.of(connection)
+        )
+
+    def replace_rules(self, connection: Connection, rules: Sequence[SharedRule]) -> None:
+        """Have a session show and hide what other workers say."""
+        for number, each in enumerate(self.rules):
+            new = [rule[1:] for rule in rules if rule[0] == number]
+            if new or each.of(connection):
+                each.replace(connection, new)
+
+    async def client_of(
+        self,
+        session: str | None,
+        revision: str,
+        capabilities: Mapping[str, Any],
+        info: Mapping[str, Any] | None,
+    ) -> tuple[Revision, PendingRequests]:
+        """The revision of a recorded call, and what sends to its client.
+
+        Nothing is sent if its session has ended, or if it belongs to none.
+
+        Raises:
+            InvalidParamsError: The revision is not served any more.
+            SharedStateError: The engine can't be reached.
+        """
+        service = self._service
+        if revision not in service.revisions:
+            served = ", ".join(service.revisions)
+            raise InvalidParamsError(f"a task: expected a call of {served}, got {revision!r}")
+        row = service.revisions[revision]
+        if session is not None and self.handler is not None:
+            client = await self.handler.client_of(session)
+            if client is not None:
+                return row, client
+        connection = ServerConnection(service.revisions, service.describe, service.extensions)
+        connection.assume_session(Session(row, {}, capabilities, info), "a client that is there")
+        return row, PendingRequests(connection, _NoClient())
 
     async def publish_task(self, task: str) -> None:
         """Tell the other workers that the record of a task has changed.

@@ -12,13 +12,14 @@ from typing import Any, Protocol
 import anyio
 import msgspec
 
-from ..._wire import UNREADABLE, Raw, to_builtins
+from ..._wire import UNREADABLE, UNWRITABLE, Raw, error_text, to_builtins
 from ...errors import InternalError, InvalidParamsError, McpError, ProtocolError, TransportError
-from ...facts import Method
+from ...facts import Method, Revision
 from ...foreign_text import safe_repr
-from ...runtime.request_context import RequestContext
+from ...runtime.pending_requests import PendingRequests
+from ...runtime.request_context import ANONYMOUS, Principal, RequestContext
 from ...runtime.served_task import TOO_LONG
-from ...runtime.task_store import TaskRecord, TaskStore
+from ...runtime.task_store import RecordedCall, TaskRecord, TaskStore
 from .client_features.multi_round_trip import mismatch
 from .task_calls import POLL_SECONDS, failed
 
@@ -48,8 +49,13 @@ class SharedTasks(Protocol):
 
     store: TaskStore
 
-    async def claim(self, record: TaskRecord, request: RequestContext) -> bool:
-        """Run again, or fail, a task whose process is gone; `False` if it is not."""
+    async def claim(self, record: TaskRecord, request: RequestContext | None = None) -> bool:
+        """Run again, or fail, a task whose process is gone; `False` if it is not.
+
+        Args:
+            record: The record of the task.
+            request: A request about it, if one is served.
+        """
         ...
 
     async def tell(self, task_id: str) -> None:
@@ -169,45 +175,81 @@ class TaskElsewhere:
 
 
 class ClaimedCall(RequestContext):
-    """The call of a task that this process has claimed, on behalf of a request about the task.
+    """The call of a task that this process has claimed, on behalf of the client that made it.
 
     Args:
         claimed: The record.
-        request: The request: its client gets what the function sends.
-        row: The method of calls in the revision of the request.
+        call: The call that it has.
+        row: The method of calls in the revision of the call.
+        revision: The revision.
+        peer: Sends to the client.
 
     Attributes:
         claimed: The record of a task without the questions of the run before.
 
     Raises:
-        InvalidParamsError: The revision of the request does not have these params.
+        InvalidParamsError: The revision does not have these params.
     """
 
     __slots__ = ("claimed",)
 
-    def __init__(self, claimed: TaskRecord, request: RequestContext, row: Method) -> None:
-        params = Raw(msgspec.json.encode(claimed.call))
+    def __init__(
+        self,
+        claimed: TaskRecord,
+        call: RecordedCall,
+        row: Method,
+        revision: Revision,
+        peer: PendingRequests,
+    ) -> None:
+        params = Raw(msgspec.json.encode(call.params))
         try:
             typed = row.decode_params(params)
         except UNREADABLE as error:
             raise InvalidParamsError(f"the params of a task: {error}") from None
+        meta = call.params.get("_meta", {})
         super().__init__(
-            lambda: request.peer,
-            row,
-            typed,
-            params,
-            (claimed.call or {}).get("_meta", {}),
-            request.revision,
-            request.request_id,
-            request.peer_info,
-            request.peer_capabilities,
+            peer, row, typed, params, meta, revision, None, call.info, call.capabilities
         )
         self.claimed = claimed.changed(
             status="working", message=None, input_requests=None, input_responses=None
         )
 
 
-def call_params(request: RequestContext) -> dict[str, Any]:
-    """The params to run a call again: its questions are asked again, too."""
+def recorded_call(request: RequestContext) -> RecordedCall:
+    """The call of a request, to be run again; its questions are asked again, too.
+
+    Raises:
+        InternalError: Claims of its principal have no JSON form.
+    """
     params = to_builtins(request.params)
-    return {name: params[name] for name in ("name", "arguments", "_meta") if name in params}
+    session = request.peer.connection.session
+    return RecordedCall(
+        params={name: params[name] for name in ("name", "arguments", "_meta") if name in params},
+        revision=request.revision.name,
+        info=request.peer_info,
+        capabilities=request.peer_capabilities,
+        session=None if session is None or session.lacks else request.peer.channel.session_id,
+        principal=_members_of(request.principal),
+    )
+
+
+_MEMBERS = ("subject", "scopes", "issuer", "client_id", "claims", "expires", "unrestricted")
+# of a `Principal`: all but its token
+
+
+def _members_of(principal: Principal) -> Mapping[str, Any] | None:
+    if principal.is_anonymous:
+        return None
+    members = {name: getattr(principal, name) for name in _MEMBERS}
+    members |= {"scopes": sorted(principal.scopes), "claims": dict(principal.claims)}
+    try:
+        msgspec.json.encode(members)
+    except UNWRITABLE as error:
+        text = f"restart='again': expected claims that have a JSON form: {error_text(error)}"
+        raise InternalError(text) from error
+    return members
+
+
+def principal_of(call: RecordedCall) -> Principal:
+    """On whose behalf a recorded call is run."""
+    return ANONYMOUS if call.principal is None else Principal(**call.principal)

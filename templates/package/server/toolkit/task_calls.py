@@ -95,6 +95,7 @@ class TaskCall:
         result: The result of a call that ended without a task.
         error: The failure of such a call.
         request: The request that made the call.
+        is_lost: Whether another process has taken the task.
     """
 
     def __init__(
@@ -109,6 +110,7 @@ class TaskCall:
         self.result: Any = None
         self.error: BaseException | None = None
         self.request = context.request_context
+        self.is_lost = False
         self._tasks = tasks
         self._open: dict[str, _OpenQuestion] = {}
         self._waiting: list[RequestContext] = []
@@ -230,6 +232,7 @@ class TaskCall:
         if stored is None:
             stored = failed(record, TOO_LONG)
         elif stored.fence != record.fence:
+            self.is_lost = True
             stored = failed(record, LOST)
         self.record = stored
         if stored.is_terminal:
@@ -281,7 +284,7 @@ class TaskCall:
             await self._input_changed()
 
     async def wait(self, request: RequestContext) -> TaskRecord:
-        """The record of the task when it has ended.
+        """The record of the task when it has ended, or another process has taken it.
 
         Args:
             request: A `tasks/result`, on whose behalf the client is asked meanwhile.

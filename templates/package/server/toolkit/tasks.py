@@ -44,7 +44,14 @@ from ...runtime.task_store import MemoryTaskStore, Shares, TaskRecord, TaskStore
 from ..serving import ProcessLimit
 from .context import Context
 from .hosting import Hosting
-from .shared_tasks import RUNS, ClaimedCall, TaskElsewhere, TaskNews, call_params
+from .shared_tasks import (
+    RUNS,
+    ClaimedCall,
+    TaskElsewhere,
+    TaskNews,
+    principal_of,
+    recorded_call,
+)
 from .task_calls import LOST, POLL_SECONDS, TaskCall, failed
 
 IDENTIFIER = "io.modelcontextprotocol/tasks"
@@ -61,6 +68,8 @@ PAGE_SIZE = 50
 """Most tasks of a page of `tasks/list`."""
 
 _RENEW_SECONDS = 1.0  # between two renewals of a lease
+_FIND_SECONDS = 1.0  # between two searches for tasks whose process is gone
+_LOST_TASKS = 100  # of one search
 _WORKER_BYTES = 6
 
 _logger = logging.getLogger(__name__)
@@ -276,7 +285,7 @@ class Tasks:
             updated=now,
             ttl_ms=ttl_of(request, self._ttl_ms),
             poll_interval_ms=self._poll_interval_ms,
-            call=call_params(request) if call.restarts else None,
+            call=recorded_call(request) if call.restarts else None,
         )
 
     async def began(self, call: TaskCall, record: TaskRecord) -> None:
@@ -289,7 +298,7 @@ class Tasks:
             elif not await self.store.change(record):
                 raise InternalError(LOST)
         except BaseException:
-            self._leave(record)
+            self._leave(call, record)
             raise
         if self._scope is not None and not self._is_renewing:
             self._is_renewing = True
@@ -340,10 +349,14 @@ class Tasks:
         if call is not None and self._scope is not None:
             self._scope.start_soon(self._renew_lease, call)
 
-    async def claim(self, record: TaskRecord, request: RequestContext) -> bool:
+    async def claim(self, record: TaskRecord, request: RequestContext | None = None) -> bool:
         """Run again, or fail, a task whose process is gone; `False` if it is not.
 
         A task that may be run again waits for a process that has room for it.
+
+        Args:
+            record: The record of the task.
+            request: A request about it, if one is served.
         """
         if record.call is not None and not self._slots.has(record.client):
             return False
@@ -351,29 +364,51 @@ class Tasks:
         if claimed is None:
             return False
         if not await self._run_again(claimed, request):
-            await self.store.change(failed(claimed, LOST))
+            lost = failed(claimed, LOST)
+            if await self.store.change(lost):
+                self._announce(CHANGED, lost.wire(), lost.task_id)
         await self.tell(record.task_id)
         return True
 
-    async def _run_again(self, claimed: TaskRecord, request: RequestContext) -> bool:
-        """Run a task that was claimed, if it may be; its messages go to the client that asks."""
-        if claimed.call is None or claimed.fence > RUNS:
+    async def _run_again(self, claimed: TaskRecord, request: RequestContext | None) -> bool:
+        """Run a task that was claimed, if it may be; its messages go to the client that made it."""
+        call = claimed.call
+        if call is None or claimed.fence > RUNS:
             return False
+        before = PRINCIPAL.set(principal_of(call))
         try:
-            row = request.revision.client_requests[CALL]
-            await self._serve(ClaimedCall(claimed, request, row))
+            if self._shared_worker is not None:
+                revision, peer = await self._shared_worker.client_of(
+                    call.session, call.revision, call.capabilities, call.info
+                )
+            elif request is not None:
+                revision, peer = request.revision, request.peer
+            else:
+                return False
+            row = revision.client_requests[CALL]
+            await self._serve(ClaimedCall(claimed, call, row, revision, peer))
         except TransportError:
             raise  # it is claimed again once this lease has run out
         except McpError as error:
             _logger.warning("a task can't be run again: %s", error)
             return False
+        finally:
+            PRINCIPAL.reset(before)
         return True
+
+    async def _find_lost(self) -> None:
+        """Take over tasks whose processes are gone, after a while; called again and again."""
+        await anyio.sleep(_FIND_SECONDS)
+        page = await self.store.page(None, None, _LOST_TASKS)
+        for record in page.records:
+            if record.task_id not in self._running:
+                await self.claim(record)
 
     def ended(self, call: TaskCall) -> None:
         """Forget a call that has ended."""
         self._calls.pop(call.context, None)
         if call.record is not None:
-            self._leave(call.record)
+            self._leave(call, call.record)
 
     def _admitted(self, name: str, task_ids: Sequence[str]) -> Sequence[str]:
         """Those of some tasks that run here and belong to the principal."""
@@ -387,9 +422,10 @@ class Tasks:
             if call is not None and call.record is not None and call.record.owner == owner
         ]
 
-    def _leave(self, record: TaskRecord) -> None:
-        if self._running.pop(record.task_id, None) is not None:
-            self._slots.take(record.client, -1)
+    def _leave(self, call: TaskCall, record: TaskRecord) -> None:
+        self._slots.take(record.client, -1)
+        if self._running.get(record.task_id) is call:  # and no later run
+            del self._running[record.task_id]
 
     def _client(self, request: RequestContext) -> str:
         """Identifies the client of a request; see `TaskRecord`."""
@@ -416,6 +452,7 @@ class Tasks:
             self.store = worker.state.tasks
         self._shared_worker = worker
         worker.on_task_changed = self._hear
+        worker.find_lost = self._find_lost
 
     async def _renew(self) -> None:
         """Renew the leases of the tasks that run here, while there are some."""
@@ -461,9 +498,8 @@ class Tasks:
         place = await self._place(request)
         task_id = place.record.task_id
         related: dict[Any, Any] = {request.revision.facts.meta.related_task: {"taskId": task_id}}
-        if place.call is not None:
-            record = await place.call.wait(request)
-        else:
+        record = None if place.call is None else await place.call.wait(request)
+        if record is None or (place.call is not None and place.call.is_lost):
             record = await place.elsewhere.wait(related)
         return result_of(record, related)
 
@@ -497,9 +533,15 @@ class Tasks:
         """Where the task that a request names runs, or ran."""
         record = await self._record(request)
         elsewhere = TaskElsewhere(self, record, request)
-        if record.task_id not in self._running:
+        if self._run_of(record) is None:
             await elsewhere.check()
-        return _Place(self._running.get(record.task_id), elsewhere)
+        return _Place(self._run_of(elsewhere.record), elsewhere)
+
+    def _run_of(self, record: TaskRecord) -> TaskCall | None:
+        """The run of a task here; `None` if another process has the task."""
+        call = self._running.get(record.task_id)
+        is_here = call is not None and call.record is not None and call.record.fence == record.fence
+        return call if is_here else None
 
 
 class _Place(NamedTuple):

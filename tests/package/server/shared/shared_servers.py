@@ -10,7 +10,7 @@ from typing import Any
 
 import anyio
 
-from mcp_protocol import Context, Server, SharedState
+from mcp_protocol import Context, Server, SharedState, TaskRecord, TaskStore
 from package.asgi_client import Http, asgi, is_reading
 from package.asgi_stream import SECONDS
 
@@ -44,7 +44,6 @@ class Waiting:
             self.ask_unrelated,
             self.logs,
             self.wait,
-            self.hide,
             self.count,
         ):
             self.server.tool()(tool)
@@ -72,10 +71,6 @@ class Waiting:
         await ctx.debug("quiet")
         await ctx.error("loud")
         return "logged"
-
-    async def hide(self, ctx: Context) -> str:
-        await ctx.disable_components("logs")
-        return "hidden"
 
     async def count(self, ctx: Context) -> int:
         values: list[int] = ctx.session_state(list)
@@ -143,6 +138,17 @@ async def sharing(
         await eventually(lambda: all(is_reading(http.app) for http in each))
         any = await stack.enter_async_context(asgi(any_of_them, lifespan=False))
         yield Workers(any, each, servers)
+
+
+async def ended(store: TaskStore, task_id: str) -> TaskRecord:
+    """The record of a task that no client asks for, once it has ended."""
+    with anyio.fail_after(SECONDS):
+        while True:
+            record = await store.load(task_id)
+            assert record is not None
+            if record.is_terminal:
+                return record
+            await anyio.sleep(0.005)
 
 
 async def eventually(is_so: Callable[[], bool]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import itertools
 import json
 import os
 import signal
@@ -72,11 +73,15 @@ class Client:
     Attributes:
         port: The port of the server.
         fields: Header fields of each request.
+        timeout: Seconds that it waits for something to come.
     """
 
-    def __init__(self, server: Started, revision: str) -> None:
-        self.port = server.port
+    timeout: float = SECONDS
+
+    def __init__(self, port: int, revision: str) -> None:
+        self.port = port
         self._revision = revision
+        self._ids = itertools.count(1)
         self.fields = {"Accept": BOTH, "Content-Type": "application/json"}
         status, fields, _ = self.post(initialize(revision, {"elicitation": {}}))
         assert status == 200
@@ -87,7 +92,7 @@ class Client:
     @contextlib.contextmanager
     def open(self, message: Any, **fields: str) -> Iterator[http.client.HTTPResponse]:
         """The response to a POST, or to a GET if there is no message, unread."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=SECONDS)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=self.timeout)
         method, body = ("GET", None) if message is None else ("POST", json.dumps(message))
         with contextlib.closing(connection):
             connection.request(method, "/mcp", body, {**self.fields, **fields})
@@ -105,12 +110,14 @@ class Client:
         return status, json.loads(body)["result"]["content"][0]["text"]
 
     def message(self, tool: str) -> dict[str, Any]:
-        return request(self._revision, "tools/call", {"name": tool, "arguments": {}})
+        """A call of a tool, with an id of its own."""
+        params = {"name": tool, "arguments": {}}
+        return request(self._revision, "tools/call", params, id=next(self._ids))
 
 
 @newest
 def test_all_processes_serve_one_session(server: Started, revision: str) -> None:
-    client = Client(server, revision)
+    client = Client(server.port, revision)
     served: set[str] = set()
     late = time.monotonic() + SECONDS
     while len(served) < 3:
@@ -124,7 +131,7 @@ def test_all_processes_serve_one_session(server: Started, revision: str) -> None
 
 @newest
 def test_answers_find_the_process_that_asks(server: Started, revision: str) -> None:
-    client = Client(server, revision)
+    client = Client(server.port, revision)
     for _ in range(8):
         with client.open(client.message("greet")) as response:
             while not (line := response.readline()).startswith(b'data: {"'):
@@ -138,7 +145,7 @@ def test_answers_find_the_process_that_asks(server: Started, revision: str) -> N
 
 @newest
 def test_a_session_lives_when_a_process_is_killed_in_a_call(server: Started, revision: str) -> None:
-    client = Client(server, revision)
+    client = Client(server.port, revision)
     calling = server.ask(raw_post(client, client.message("hang")))
     assert server.process.stderr is not None
     hanging = int(server.process.stderr.readline())
@@ -156,7 +163,7 @@ def test_a_session_lives_when_a_process_is_killed_in_a_call(server: Started, rev
 def test_a_stream_of_a_dead_process_gets_its_error_elsewhere(
     server: Started, revision: str, number: signal.Signals
 ) -> None:
-    client = Client(server, revision)
+    client = Client(server.port, revision)
     with client.open(client.message("steps")) as response:
         last = ""
         message: dict[str, Any] = {}

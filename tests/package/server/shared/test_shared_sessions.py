@@ -6,10 +6,12 @@ import itertools
 import json
 import re
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 import anyio
+import anyio.abc
+import anyio.lowlevel
 import pytest
 
 from mcp_protocol import (
@@ -24,6 +26,7 @@ from mcp_protocol.server import planned_calls
 from mcp_protocol.server.asgi.settings import Limits
 from mcp_protocol.server.shared.session_store import SessionRecord
 from package.asgi_client import SESSION
+from package.asgi_stream import Reply, Stream
 from package.rules import holding
 from package.server.shared.engine import Engine, running
 from package.server.shared.shared_servers import Workers, eventually, sharing
@@ -42,6 +45,7 @@ sessions = pytest.mark.parametrize("revision", SESSIONS)
 newest = pytest.mark.parametrize("revision", SESSIONS[-1:])
 ABLE: dict[str, Any] = {"elicitation": {"form": {}}, "roots": {}}
 URI = "note://today"
+WAITS = {"name": "wait", "arguments": {}}
 ELICITS = "elicitation.standalone-request"
 TOKENS = StaticTokens({"alice-1": "alice", "bob-1": "bob"})
 
@@ -472,17 +476,59 @@ async def test_a_second_initialize_holds_at_each_worker(revision: str, engine: E
 
 
 @newest
-async def test_visibility_in_a_shared_session_is_refused(revision: str, engine: Engine) -> None:
-    async with sharing(engine.url) as workers:
-        await opened(workers, revision)
-        reply = await workers.any.post(call(revision, "hide"))
-        assert "share the session, but not that; instead, give" in reply.error["message"]
-
-
-@newest
 async def test_values_of_a_session_are_those_of_each_worker(revision: str, engine: Engine) -> None:
     async with sharing(engine.url) as workers:
         await opened(workers, revision)
         for http in workers.each:
             for count in ("1", "2"):
                 assert text_of(await http.post(call(revision, "count"))) == count
+
+
+class Stale(MemorySessionStore):
+    """A store whose replies that there is no record are late.
+
+    Attributes:
+        late: Ends their delay.
+        look: Called before a record is stored; it waits for a reply.
+    """
+
+    def __init__(self, tasks: anyio.abc.TaskGroup) -> None:
+        super().__init__()
+        self.late = anyio.Event()
+        self.look: Callable[[], Coroutine[Any, Any, None]] | None = None
+        self._tasks = tasks
+
+    async def create(self, identifier: str, record: SessionRecord, seconds: float | None) -> None:
+        assert self.look is not None
+        self._tasks.start_soon(self.look)
+        await anyio.lowlevel.checkpoint()
+        await super().create(identifier, record, seconds)
+
+    async def load(self, identifier: str, seconds: float | None) -> SessionRecord | None:
+        record = await super().load(identifier, seconds)
+        if record is None:
+            await self.late.wait()
+        return record
+
+
+@newest
+async def test_a_gap_ends_no_session_that_is_being_opened(revision: str) -> None:
+    async with anyio.create_task_group() as tasks:
+        store = Stale(tasks)
+        async with sharing(SharedState(MemoryBus(), store)) as workers:
+            app: Any = workers.each[0].app
+            [state] = app._states.values()
+            store.look = state.sessions.reload
+            await workers.each[0].initialize(revision)
+            async with workers.each[0].asking(revision, "tools/call", WAITS, begun=False) as stream:
+                await workers.servers[0].began.wait()
+                store.late.set()
+                await anyio.wait_all_tasks_blocked()
+                workers.servers[0].may_end.set()
+                assert "waited" in str(await reply_of(stream))
+
+
+async def reply_of(stream: Stream) -> Any:
+    """The messages of the answer to a request."""
+    await stream.end()
+    return Reply(stream).messages
