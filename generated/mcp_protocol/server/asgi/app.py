@@ -649,6 +649,7 @@ class LifespanState:
 
     async def _share(self) -> None:
         if self.shared is not None:
+            self._service.use_state(self.background.state)
             await self.shared.run()
 
     async def _drain_with_host(self) -> None:

@@ -3,7 +3,7 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""The kinds of items beside tools: handlers of requests about them, and the search for resources."""
+"""The kinds of items beside tools: handlers of requests about them, the search for resources."""
 
 from __future__ import annotations
 

@@ -15,8 +15,8 @@ Source: server/tools#list-changed-notification and its like.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from ...errors import LocalProtocolError, McpError
@@ -155,7 +155,7 @@ async def _switch_in_session(
     connection = _connection_of(request)
     _check_registered(registries, names, tags)
     rule = Rule(frozenset(names), tags, enabled)
-    before = _rules_of(registries).by_connection.get(connection, ())
+    before = VisibilityRules(registries).of(connection)
     others = [each for each in before if each[:2] != rule[:2]]
     if len(others) >= _MOST_RULES:
         raise LocalProtocolError(
@@ -168,15 +168,9 @@ def _connection_of(request: RequestContext) -> Connection:
     """The connection of the session that a request belongs to.
 
     Raises:
-        LocalProtocolError: It belongs to none, or processes share the session.
+        LocalProtocolError: It belongs to none.
     """
-    connection = connection_of_session(request, _VISIBILITY, _SCOPES_INSTEAD)
-    if connection.is_shared:
-        raise LocalProtocolError(
-            f"{_VISIBILITY}: the processes of this server share the session, but not that; instead,"
-            f" {_SCOPES_INSTEAD}"
-        )
-    return connection
+    return connection_of_session(request, _VISIBILITY, _SCOPES_INSTEAD)
 
 
 async def _set_rules(
@@ -186,11 +180,7 @@ async def _set_rules(
     new: tuple[Rule, ...],
 ) -> None:
     before = _shown_keys(registries, request)
-    rules = _rules_of(registries).by_connection
-    if new:
-        rules[connection] = new
-    else:
-        rules.pop(connection, None)
+    VisibilityRules(registries).replace(connection, new)
     after = _shown_keys(registries, request)
     for changed in [name for name, keys in after.items() if keys != before[name]]:
         try:
@@ -209,11 +199,29 @@ def _shown_keys(
     return shown
 
 
-def _rules_of(registries: ItemRegistries) -> RuleTable:
-    """The rules of all sessions, which the registries of a server share."""
-    rules = registries.tools.rules
-    if not isinstance(rules, RuleTable):
-        rules = RuleTable()
-        for registry in registries:
-            registry.rules = rules
-    return rules
+class VisibilityRules(NamedTuple):
+    """The rules of all sessions for the items of a server.
+
+    Attributes:
+        registries: Those of the server.
+    """
+
+    registries: ItemRegistries
+
+    def of(self, connection: Connection) -> tuple[Rule, ...]:
+        """The rules of the session of a connection."""
+        table = self.registries.tools.rules
+        return table.by_connection.get(connection, ()) if isinstance(table, RuleTable) else ()
+
+    def replace(self, connection: Connection, new: Iterable[tuple[Any, ...]]) -> None:
+        """Replace them by others, whose members are those of `Rule`."""
+        table = self.registries.tools.rules
+        if not isinstance(table, RuleTable):
+            table = RuleTable()
+            for registry in self.registries:
+                registry.rules = table
+        table.by_connection[connection] = tuple(Rule(*each) for each in new)
+
+    def share(self, worker: Any) -> None:
+        """Have a `SharedWorker` store the rules of a session with what else it shares of it."""
+        worker.rules.append(self)
