@@ -58,7 +58,7 @@ class Proxy:
         return f"http://127.0.0.1:{self._port}/{route.name}/mcp"
 
     def lines(self, route: Route) -> list[str]:
-        """What the proxy has logged of the requests that took a route."""
+        """The lines that the proxy has logged of the requests that took a route."""
         return [line for line in self._process.lines if f"/{route.name}/" in line]
 
 
@@ -169,7 +169,7 @@ def wait_for(process: Process, port: int) -> None:
 
 
 def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port: int = found.getsockname()[1]
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
         return port

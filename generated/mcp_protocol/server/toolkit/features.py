@@ -5,14 +5,12 @@
 # ruff: noqa - a file that fixes change counts as edited
 """Features that the toolkit may be written without: what it uses of each, or what stands in for it.
 
-Members of `Context`, questions of handlers to the client, handlers of requests about prompts and
-resources, arguments of tools that header fields of a call repeat, and the typed messages to the
-client, whose class depends on the revisions.
+Members of `Context`, questions of handlers to the client, arguments of tools that header fields of
+a call repeat, and the typed messages to the client, whose class depends on the revisions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ...protocol.param_headers import param_headers_of
