@@ -52,7 +52,7 @@ from ..asgi.resumable_stream import ResumableStream
 from ..asgi.session_endpoint import CheckDraft, SessionEndpoint
 from ..asgi.settings import ServerHttpSettings
 from ..serving import Service
-from .bus import SharedStateError
+from .bus import WAIT_SECONDS, SharedStateError
 from .session_store import SessionRecord, merge_records
 from .shared_streams import (
     FOLLOWED_SECONDS,
@@ -559,6 +559,9 @@ class SharedEndpoint(SessionEndpoint):
             SharedStateError: The engine can't be reached.
         """
         record = None
+        if not self._worker.beaten.is_set():
+            with anyio.move_on_after(WAIT_SECONDS):
+                await self._worker.beaten.wait()
         if len(identifier) <= _ID_CHARACTERS:
             record = await self._store.load(identifier, self._idle)
         # To check its class, that of a protocol, would cost a microsecond of each call.

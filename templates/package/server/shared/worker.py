@@ -211,6 +211,7 @@ class SharedWorker:
         handler: Handles what concerns sessions; `None` if it has none.
         on_task_changed: Called with the id of a task whose record another worker has changed.
         rules: What sessions show of the lists of each server.
+        beaten: Set once others count it as alive, and so leave its streams to it.
         find_lost: Takes over tasks of workers that are gone; called again and again.
         is_reading: Whether it hears of changes, as far as it knows.
     """
@@ -223,6 +224,7 @@ class SharedWorker:
         self.find_lost: Callable[[], Awaitable[None]] | None = None
         self.is_reading = False
         self.rules: list[SharedRules] = []
+        self.beaten = anyio.Event()
         self._service = service
         self._announcer = service.announcer
         for share in service.share:
@@ -380,6 +382,7 @@ class SharedWorker:
 
     async def _read_inbox(self) -> None:
         await self.state.bus.beat(self.id)
+        self.beaten.set()
         for letter in await self.state.bus.receive(self.id):
             await self._guarded(self._take, letter)
 
