@@ -248,7 +248,7 @@ def test_features_of_a_project_are_added_in_its_settings(
     assert run(cwd=tmp_path).code == 0
     before = (tmp_path / "pkg/mcpgen.json").read_bytes()
     ended = run("update", *directory, "--features", "+trace", cwd=tmp_path)
-    assert (ended.code, 'write features = ["mount", "+trace"] there' in ended.err) == (2, True)
+    assert (ended.code, 'write features = ["mount", "trace"] there' in ended.err) == (2, True)
     assert (tmp_path / "pkg/mcpgen.json").read_bytes() == before
 
 
