@@ -187,21 +187,24 @@ class SharedSession(HttpSession):
             SharedStateError: The engine can't be reached.
         """
         if self.record.listener != self.worker.id:
-            await self._change(lambda stored: replace(stored, listener=self.worker.id))
+            await self._change_listener(self.worker.id)
 
     async def stop_listening(self) -> None:
         """Let another worker send them, if this one has no stream any more."""
         if self.record.listener == self.worker.id and not (self._held or self.over):
             try:
-                await self._change(
-                    lambda stored: (
-                        replace(stored, listener="")
-                        if stored.listener == self.worker.id
-                        else stored
-                    )
-                )
+                await self._change_listener("", self.worker.id)
             except SharedStateError as error:
                 logger.debug("%s", error)
+
+    async def _change_listener(self, new: str, before: str | None = None) -> None:
+        """Change the listener, if it is the one before as well when the record is stored."""
+
+        def changed(stored: SessionRecord) -> SessionRecord:
+            is_as_expected = before is None or stored.listener == before
+            return replace(stored, listener=new) if is_as_expected else stored
+
+        await self._change(changed)
 
     async def follow_listener(self) -> None:
         """Take over what the listener's worker sends, or leave it to that, as the record says.
@@ -210,7 +213,7 @@ class SharedSession(HttpSession):
             SharedStateError: The engine can't be reached.
         """
         if self._held and not self.record.listener:
-            await self.listen()
+            await self._change_listener(self.worker.id, "")  # unless a newer stream is elsewhere
         if self._held and self._is_listener:
             self.queue.send_by(self._background.start_together)
         else:
