@@ -64,8 +64,8 @@ def may_be_wrapped(value: Any) -> bool:
 
 def only_text(result: Any) -> str | None:
     """The text of a result whose content is one text."""
-    said = texts(result)
-    return said[0] if len(said) == 1 and len(result.content) == 1 else None
+    content_texts = texts(result)
+    return content_texts[0] if len(content_texts) == 1 and len(result.content) == 1 else None
 
 
 def texts(result: Any) -> list[str]:
@@ -86,11 +86,13 @@ def _is_wrapped(result: Any, value: Mapping[str, Any]) -> bool:
     fastmcp: Any = meta.get("fastmcp") if is_object(meta) else None
     if is_object(fastmcp) and fastmcp.get("wrap_result") is True:
         return True
-    inner, said = value[WRAPPER], texts(result)
-    if len(said) == 1 and states_value(said[0], inner):
+    inner, content_texts = value[WRAPPER], texts(result)
+    if len(content_texts) == 1 and states_value(content_texts[0], inner):
         return True
     items = inner if is_many(inner) else [] if inner is None else [inner]
-    return len(result.content) == len(said) == len(items) and all(map(states_value, said, items))
+    if not len(result.content) == len(content_texts) == len(items):
+        return False
+    return all(map(states_value, content_texts, items))
 
 
 def states_value(text: str, value: Any) -> bool:
@@ -124,6 +126,8 @@ class Hints:
 
 def hints_of(tool: Any) -> Hints:
     """The hints of a listed tool, of any revision."""
-    said = getattr(tool, "annotations", None)
-    given = {name: getattr(said, f"{name}_hint", None) for name in Hints.__dataclass_fields__}
+    annotations = getattr(tool, "annotations", None)
+    given = {
+        name: getattr(annotations, f"{name}_hint", None) for name in Hints.__dataclass_fields__
+    }
     return Hints(**{name: value for name, value in given.items() if isinstance(value, bool)})

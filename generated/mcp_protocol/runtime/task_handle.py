@@ -483,6 +483,7 @@ class TaskFollower:
         self._related = revision.facts.meta.related_task
         self._listeners = peer.listeners
         self._early: deque[Any] | None = deque(maxlen=NOTIFICATIONS)
+        self._reports: deque[Report] = deque(maxlen=NOTIFICATIONS)
         self._handle: Callable[[], TaskHandle | None] = _no_handle
         self._task_id: str | None = None
         for each in [each for each in self._listeners if isinstance(each, TaskFollower)]:
@@ -495,8 +496,13 @@ class TaskFollower:
         """Whether nobody has the handle any more."""
         return self._early is None and self._handle() is None
 
+    def progressed(self, progress: float, total: float | None, message: str | None) -> None:
+        """Keep progress of the request that asks for the task, which comes before its handle."""
+        self._reports.append((progress, total, message))
+
     def begin(self, task_id: str, handle: TaskHandle) -> None:
-        """Pass on what is about a task, and has been since it was created."""
+        """Pass on what is about a task, and has been since it was asked for."""
+        handle.progressed(*self._reports)
         self._task_id, self._handle = task_id, weakref.ref(handle)
         early, self._early = self._early, None
         for change in early or ():

@@ -25,7 +25,7 @@ from ..errors import (
 from ..foreign_text import safe_repr
 from ..protocol.lifecycle import CAPABILITY, Session, declared, settings_of
 from ..runtime.pending_requests import PARTING_SECONDS, OnProgress
-from ..runtime.task_handle import CALL, GET, Report, TaskFollower, TaskHandle, is_core
+from ..runtime.task_handle import CALL, GET, TaskFollower, TaskHandle, is_core
 from ..runtime.task_store import TERMINAL
 from .callbacks import StartedCall
 from .server_state import TOOLS_LIST
@@ -71,14 +71,9 @@ async def start_task(
         return _handle(requests, task_id, answer, tool=fields["name"], meta=meta, read=read)
     await _check_support(requests, fields["name"])
     fields = {**fields, "task": {} if isinstance(task, bool) else dict(task)}
-    before: list[Report] = []
-
-    def keep(progress: float, total: float | None, message: str | None) -> None:
-        before.append((progress, total, message))
-
     follower = TaskFollower(requests.session.revision, requests.peer.callers)
     try:
-        answer = await requests.begin(CALL, fields, meta, timeout, keep)
+        answer = await requests.begin(CALL, fields, meta, timeout, follower.progressed)
         created = getattr(answer, "task", None)
         if created is None:
             raise RemoteProtocolError(f"{CALL}: expected a task, got the result of the tool")
@@ -94,7 +89,6 @@ async def start_task(
         on_progress=on_progress,
         read=read,
     )
-    handle.progressed(*before)
     follower.begin(created.task_id, handle)
     return handle
 

@@ -273,7 +273,7 @@ class _MethodFollower:
 
     def refresh(self) -> None:
         own, server = self._own, self._mount.server
-        own.know_items(server.further_items)
+        own.know_items(server.items)
         about_items = own.item_handlers.keys() & server.handlers.keys()
         changes = {RESOURCE_UPDATED}
         if server.is_open and own.settings.list_changed:

@@ -322,13 +322,13 @@ class TaskCall:
         scope = question.scope
         assert scope is not None
         params: Mapping[str, Any] = question.wire.get("params") or {}
-        asked = {**params, "_meta": {**params.get("_meta", {}), **self.meta()}}
+        params = {**params, "_meta": {**params.get("_meta", {}), **self.meta()}}
         answer: Any = None
         failure: McpError | None = None
         try:
             with scope:
                 result = await request.request(
-                    question.method.name, asked, on_progress=question.on_progress
+                    question.method.name, params, on_progress=question.on_progress
                 )
                 answer = to_builtins(result)
         except TransportError:
@@ -474,5 +474,5 @@ class _TaskQuestions(MultiRoundTrip):
         wire: dict[str, Any] = {"method": question.method}
         if question.params is not None:
             wire["params"] = question.params
-        asked = _OpenQuestion(row, wire, question.on_progress)
-        return await self._call.ask(name, asked, timeout)
+        open_question = _OpenQuestion(row, wire, question.on_progress)
+        return await self._call.ask(name, open_question, timeout)

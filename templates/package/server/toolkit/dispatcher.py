@@ -168,7 +168,7 @@ class Dispatcher:
         settings: As passed.
         announcer: As passed.
         revisions: As passed.
-        items: As passed.
+        items: As passed, and those that were made known since.
         application: Handles requests: the dispatcher itself, or what stands before it.
         lifespan: The lifespan of the server, if it has one.
         is_served: Whether the server was started.
@@ -176,7 +176,6 @@ class Dispatcher:
         functions: Those that are registered beside the items: completions by kind, name of the
             item and argument, custom methods by kind and name.
         item_handlers: Handlers of the requests that are about registered items.
-        further_items: Those of them that no revision has, whose first argument is a dispatcher.
         handlers: Those of all requests that are served.
         notifications: Notifications that are declared.
         custom: Rows of custom methods.
@@ -238,7 +237,6 @@ class Dispatcher:
             "tools/call": self._call_tool,
             **{name: partial(each, self) for name, each in items.items()},
         }
-        self.further_items: dict[str, ItemHandler] = {}
 
     def _new_registry(self, row: ItemList) -> Registry[Any]:
         settings = self.settings
@@ -384,7 +382,7 @@ class Dispatcher:
 
     def know_items(self, handlers: Mapping[str, ItemHandler]) -> None:
         """Know further requests about registered items, for `serve_items`."""
-        self.further_items |= handlers
+        self.items = {**self.items, **handlers}
         self.item_handlers |= {name: partial(each, self) for name, each in handlers.items()}
 
     def serve_items(self, names: Collection[str], *notifications: str) -> None:

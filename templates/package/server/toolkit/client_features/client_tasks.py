@@ -12,7 +12,6 @@ Source: basic/utilities/tasks (2025-11-25).
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, TypedDict, TypeVar, Unpack, overload
 
@@ -21,12 +20,11 @@ import msgspec
 from ...._wire import convert, to_builtins
 from ....errors import MethodNotFoundError, MissingCapabilityError, RemoteProtocolError
 from ....protocol.lifecycle import declared
-from ....runtime.pending_requests import NOTIFICATIONS
 from ....runtime.request_context import RequestContext
 from .questions import ClientQuestions
 
 if TYPE_CHECKING:
-    from ....runtime.task_handle import Report, TaskHandle
+    from ....runtime.task_handle import TaskHandle
     from .elicitation import Accepted, Cancelled, Declined
     from .multi_round_trip import Question
     from .sampling_and_roots import (
@@ -216,16 +214,13 @@ class _AsTask(ClientQuestions):
         path = ("tasks", "requests", *question.method.split("/"))
         if RESULT not in revision.server_requests or not declared(request.peer_capabilities, path):
             raise MissingCapabilityError(path, f"{question.method} as a task")
-        before: deque[Report] = deque(maxlen=NOTIFICATIONS)
-
-        def keep(progress: float, total: float | None, message: str | None) -> None:
-            before.append((progress, total, message))
-
         follower = TaskFollower(revision, peer)
         try:
             params: dict[str, Any] = {**(question.params or {}), "task": self._task}
-            asked = msgspec.structs.replace(question, params=params, on_progress=keep)
-            answer = await self.multi_round_trip().ask(asked, key, timeout)
+            question = msgspec.structs.replace(
+                question, params=params, on_progress=follower.progressed
+            )
+            answer = await self.multi_round_trip().ask(question, key, timeout)
             if "task" not in answer:
                 raise RemoteProtocolError(
                     f"{question.method}: expected a task, got the answer itself"
@@ -237,7 +232,6 @@ class _AsTask(ClientQuestions):
         handle = TaskHandle(
             _Requests(request), created.task_id, created, method=question.method, read=read
         )
-        handle.progressed(*before)
         follower.begin(created.task_id, handle)
         return handle
 
