@@ -283,7 +283,7 @@ def test_what_was_not_chosen_says_how_to_add_it(tmp_path: Path) -> None:
     ("option", "name", "feature", "module"),
     [
         ("sessions='sealed'", "sessions='sealed'", "scaling", "sealed_sessions"),
-        ("shared='redis://127.0.0.1/0'", "shared=", "shared", "shared_sessions"),
+        ("shared='redis://127.0.0.1/0'", "shared=", "shared", "shared_endpoint"),
     ],
 )
 def test_ways_to_share_sessions_that_were_not_chosen_are_errors(

@@ -22,7 +22,7 @@ OF_SOME = (
         "client/sync_task_handle",
         "client/tool_tasks",
     ),
-    *("server/shared/redis_tasks", "server/shared/shared_s"),
+    *("server/shared/redis_tasks", "server/shared/shared_"),
     *("server/toolkit/shared_tasks", "server/toolkit/task"),
     *("runtime/served_task", "runtime/task_handle", "runtime/task_store"),
     "server/toolkit/client_features/client_tasks",

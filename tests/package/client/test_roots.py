@@ -107,8 +107,8 @@ async def test_a_client_declares_that_it_has_roots(revision: str) -> None:
     nobody = await ask_client(revision, ASK, None, ClientHandlers(), {"sampling": {}})
     assert "roots" not in declared_capabilities(nobody)
     flag = {"roots": {"listChanged": True}}
-    told = declared_capabilities(await ask_client(revision, ASK, None, provider, flag))["roots"]
-    assert told == ({"listChanged": True} if revision in HANDSHAKE else {})
+    declared = declared_capabilities(await ask_client(revision, ASK, None, provider, flag))["roots"]
+    assert declared == ({"listChanged": True} if revision in HANDSHAKE else {})
     if revision in PER_REQUEST:
         outcome = await ask_client(revision, ASK, None, provider, flag)
         key = "io.modelcontextprotocol/clientCapabilities"

@@ -144,13 +144,13 @@ SOUND = {"type": "audio", "data": "AAEC", "mimeType": "audio/wav"}
 @every
 async def test_sound_is_heard_where_the_revision_has_it(revision: str) -> None:
     params = {**PLAIN, "messages": [{"role": "user", "content": SOUND}]}
-    asked = await ask_client(revision, ASK, params, Model())
+    outcome = await ask_client(revision, ASK, params, Model())
     answered = await ask_client(revision, ASK, PLAIN, Model({**SAMPLED, "content": SOUND}))
     if revision in holding("sampling.content-types-2024"):
-        assert refused(asked)
+        assert refused(outcome)
         assert kept_back(answered)
     else:
-        assert asked.answer == SAMPLED
+        assert outcome.answer == SAMPLED
         assert answered.answer["content"] == SOUND
 
 

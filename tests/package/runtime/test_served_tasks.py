@@ -152,8 +152,8 @@ async def test_a_client_without_tasks_ignores_the_wish_for_one(method: str) -> N
 async def test_a_client_answers_by_a_task_at_once_and_has_its_result(method: str) -> None:
     person = Person()
     async with asking_server(person, tasks=ClientTasks(ttl=60, poll_interval=0.2)) as server:
-        asked = {**PARAMS[method], "task": {"taskId": "mine"}}
-        created = await server.result(method, asked)
+        params = {**PARAMS[method], "task": {"taskId": "mine"}}
+        created = await server.result(method, params)
         task = created["task"]
         assert created == {"task": task, "_meta": {RELATED: {"taskId": task["taskId"]}}}
         assert task["taskId"] != "mine"

@@ -49,7 +49,7 @@ def session_endpoint(
             used = None if shared is None else shared.state.used
             return SealedEndpoint(service, settings, revisions, background, quotas, draft, used)
         if shared is not None and not settings.stateless:
-            from ..shared.shared_sessions import SharedEndpoint  # few servers share sessions
+            from ..shared.shared_endpoint import SharedEndpoint  # few servers share sessions
 
             return SharedEndpoint(service, settings, revisions, background, quotas, draft, shared)
         return SessionEndpoint(service, settings, revisions, background, quotas, draft)
