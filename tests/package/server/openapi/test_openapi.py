@@ -5,31 +5,35 @@ from __future__ import annotations
 import base64
 import json
 import warnings
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
-import fastapi
 import httpx2
 import pytest
-import yaml
-from pydantic import BaseModel
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 
-from mcp_protocol import HTTPRoute, MCPType, RemoteError, RouteMap, Server, to_builtins
-from mcp_protocol.server.openapi import document as document_module
-from mcp_protocol.server.openapi import http_operation, schema_conversion
+from mcp_protocol import Server, to_builtins
+from mcp_protocol.server.openapi import http_operation
 from mcp_protocol.server.openapi.openapi_server import CurrentClient, OpenApiWarning
 from mcp_protocol.testing import connected
+from package.server.openapi.one_server import (
+    NEWEST,
+    TEXT,
+    answer_of,
+    body_of,
+    call,
+    calling,
+    parameter,
+    refusal,
+    schema_of,
+)
 from package.server.openapi.pet_store import DOCUMENT, Api, one
-from package.wire import ALL
 
 pytestmark = pytest.mark.anyio
 
-NEWEST = ALL[-1]
 WITH_STRUCTURE = "2025-06-18"
-TEXT, NULL = {"type": "string"}, {"type": "null"}
+NULL = {"type": "null"}
 LATIN = {"content-type": "text/plain; charset=latin-1"}
 IMAGE = {"type": "image", "mimeType": "image/png", "data": "eA=="}
 PDF = {"uri": "file:///call", "mimeType": "application/pdf", "blob": "eA=="}
@@ -39,58 +43,6 @@ PDF = {"uri": "file:///call", "mimeType": "application/pdf", "blob": "eA=="}
 def anyio_backend() -> str:
     """One event loop, except where a test names more: HTTP clients differ by it, not documents."""
     return "asyncio"
-
-
-def parameter(name: str, place: str, schema: Any = TEXT, **more: Any) -> dict[str, Any]:
-    return {"name": name, "in": place, "schema": schema, "required": place == "path", **more}
-
-
-def body_of(schema: Any, kind: str = "application/json", **more: Any) -> dict[str, Any]:
-    return {"requestBody": {"required": True, **more, "content": {kind: {"schema": schema}}}}
-
-
-def answer_of(schema: Any, **more: Any) -> dict[str, Any]:
-    return {"responses": {"200": {"content": {"application/json": {"schema": schema}}}, **more}}
-
-
-@asynccontextmanager
-async def calling(
-    spec: Any, response: Response | None = None, revision: str = NEWEST, **options: Any
-) -> AsyncIterator[tuple[Any, Api]]:
-    """A client of a server made of a document, and the API behind it."""
-    api = Api(response or JSONResponse({}))
-    async with api.client() as http:
-        server = Server.from_openapi(spec, http_client=http, **options)
-        async with connected(server, revision=revision) as pair:
-            yield pair.client, api
-
-
-async def schema_of(spec: Any, **options: Any) -> dict[str, Any]:
-    """The input schema of the only tool."""
-    async with calling(spec, **options) as (client, _):
-        (tool,) = await client.list_tools()
-        schema: dict[str, Any] = tool.input_schema
-        return schema
-
-
-async def call(spec: Any, arguments: Mapping[str, Any], **options: Any) -> Api:
-    """The API after a call of the only tool, which succeeded."""
-    async with calling(spec, **options) as (client, api):
-        (tool,) = await client.list_tools()
-        result = await client.call_tool(tool.name, arguments)
-        assert not result.is_error, result.content
-        return api
-
-
-async def refusal(spec: Any, arguments: Mapping[str, Any], **options: Any) -> str:
-    """The error of a call of the only tool, that made no request."""
-    async with calling(spec, **options) as (client, api):
-        (tool,) = await client.list_tools()
-        result = await client.call_tool(tool.name, arguments)
-        assert result.is_error
-        assert api.requests == []
-        text: str = result.content[0].text
-        return text
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio", "trio"])
@@ -493,248 +445,3 @@ async def test_a_client_of_the_user_stays_open_and_an_own_one_closes() -> None:
         async with connected(Server.from_openapi(DOCUMENT, http)) as pair:
             await pair.client.list_tools()
         assert not http.is_closed
-
-
-ROUTE_MAPS = [
-    RouteMap(tags={"admin"}, mcp_type=MCPType.EXCLUDE),
-    RouteMap(methods=["GET"], pattern=r"\{", mcp_type=MCPType.RESOURCE_TEMPLATE, mcp_tags={"one"}),
-    RouteMap(methods=["get"], pattern="^/pets$", mcp_type=MCPType.RESOURCE),
-]
-
-
-async def test_operations_become_what_the_first_route_map_says() -> None:
-    api = Api()
-    async with api.client() as http:
-        server = Server.from_openapi(
-            DOCUMENT, http, route_maps=ROUTE_MAPS, mcp_names={"getPet": "pet"}, tags={"all"}
-        )
-        async with connected(server) as pair:
-            client: Any = pair.client
-            assert [tool.name for tool in await client.list_tools()] == ["createPet"]
-            (resource,) = await client.list_resources()
-            assert (resource.uri, resource.mime_type) == ("resource://listPets", "application/json")
-            (template,) = await client.list_resource_templates()
-            assert template.uri_template == "resource://pet/{petId}"
-            (contents,) = (await client.read_resource("resource://pet/1")).contents
-            assert json.loads(contents.text)["name"] == "Rex"
-            assert contents.mime_type == "application/json"
-            for uri in ("resource://pet/9", "resource://pet/1%2Fsecret", "resource://pet/.."):
-                with pytest.raises(RemoteError):
-                    await client.read_resource(uri)
-            assert api.target == "GET /v1/pets/9"
-            server.disable(tags={"one"})
-            assert await client.list_resource_templates() == []
-
-
-async def test_a_function_finally_decides_what_an_operation_becomes() -> None:
-    def only_internal(route: HTTPRoute, kind: MCPType) -> MCPType | None:
-        assert kind is MCPType.TOOL
-        return None if route.extensions.get("x-internal") else MCPType.EXCLUDE
-
-    paths = {
-        "/a": {"get": {"x-internal": True, "responses": {}}},
-        "/b/{c}": {"get": {"responses": {}}},
-    }
-    spec = {**one("/", {}), "paths": paths}
-    async with calling(spec, route_map_fn=only_internal) as (client, _):
-        assert [tool.name for tool in await client.list_tools()] == ["get_a"]
-
-
-async def test_names_are_valid_bounded_and_unique() -> None:
-    ids = ["a b", "a.b", "x" * 80, "x" * 79 + "y", "z" * 60, "z" * 61]
-    paths = {f"/{n}": {"get": {"operationId": each}} for n, each in enumerate(ids)}
-    async with calling({**one("/", {}), "paths": paths}) as (client, _):
-        names = [tool.name for tool in await client.list_tools()]
-    assert names[:2] == ["a_b", "a_b_2"]
-    assert len(set(names)) == 6
-    assert max(map(len, names)) <= 64
-    assert names[4] == "z" * 60  # with room for a number
-    assert (names[5][:52], len(names[5])) == ("z" * 51 + "_", 60)
-    with pytest.raises(ValueError, match="mcp_names: the document has no operation 'b'"):
-        Server.from_openapi(one("/", {}), base_url="https://a.test", mcp_names={"b": "c"})
-    with pytest.raises(ValueError, match="mcp_names: 'call': expected letters"):
-        Server.from_openapi(one("/", {}), base_url="https://a.test", mcp_names={"call": "a b"})
-
-
-BAD_OPERATIONS: list[tuple[str, Any, str]] = [
-    ("/", body_of(TEXT, "application/xml"), "the body's content type is not supported"),
-    ("/", {"parameters": [parameter("a", "matrix")]}, "in 'matrix'"),
-    ("/", {"parameters": [parameter("Host", "header")]}, "'host' is the HTTP library's"),
-    ("/", {"parameters": [parameter("a\r\nb", "header")]}, "is the HTTP library's"),
-    ("/{a}", {}, "path and path parameters differ: a"),
-    ("/../a", {}, "expected a path without '.', '..' and '%'"),
-    ("//evil.test/a", {}, "expected a path that begins with '/'"),
-    ("/?a=1", {}, "expected a path that begins with '/'"),
-    ("/", {"servers": [{"url": "https://evil.test"}]}, "it has servers of its own"),
-    ("/", {"parameters": [{"$ref": "other.yaml#/a"}]}, "expected a place in this document"),
-    ("/", {"parameters": [{"$ref": "#/nowhere"}]}, "leads nowhere"),
-    ("/", body_of({"$ref": "#/loop"}), "references in a row"),
-    ("/", body_of({"type": "nonsense"}), "a schema has type 'nonsense'"),
-    ("/", body_of({"type": "string", "minLength": "1"}), "a schema has minLength '1'"),
-    ("/", body_of({"anyOf": {}}), "a schema has anyOf {}"),
-    ("/", body_of({"items": 5}), "expected a schema, got 5"),
-    ("/", answer_of({"$id": "https://evil.test"}), "$id, which is not supported"),
-]
-
-
-@pytest.mark.parametrize(("path", "operation", "reason"), BAD_OPERATIONS)
-async def test_an_uncallable_operation_is_named_and_others_serve(
-    path: str, operation: Any, reason: str
-) -> None:
-    spec = one(path, operation, "post", loop={"$ref": "#/loop"})
-    spec["paths"]["/good"] = {"get": {"operationId": "good"}}
-    with pytest.warns(OpenApiWarning) as warned:
-        server = Server.from_openapi(spec, base_url="https://pets.test")
-    assert f"POST {path}: " in str(warned[0].message)
-    assert reason in str(warned[0].message)
-    assert warned[0].filename == __file__
-    assert [tool.name for tool in await server.list_tools()] == ["good"]
-
-
-async def test_methods_of_3_2_are_called_and_a_broken_path_is_named() -> None:
-    spec = one("/found", body_of({"type": "array"}), "query")
-    spec["paths"]["/found"]["additionalOperations"] = {"COPY": {"operationId": "copy"}}
-    spec["paths"]["/broken"] = {"$ref": "paths.yaml"}
-    api = Api(JSONResponse({}))
-    with pytest.warns(OpenApiWarning, match="/broken: .*expected a place in this document"):
-        server = Server.from_openapi({**spec, "openapi": "3.2.0"}, api.client())
-    assert [tool.name for tool in await server.list_tools()] == ["call", "copy"]
-    await server.call_tool("call", {"body": [1]})
-    assert (api.target, api.body) == ("QUERY /v1/found", b"[1]")
-    await server.call_tool("copy")
-    assert api.target == "COPY /v1/found"
-
-
-async def test_parts_that_tools_can_not_have_are_named() -> None:
-    callbacks: Any = {"paid": {"{$request.body#/url}": {"post": {}}}}
-    pattern = parameter("a", "query", {"type": "string", "pattern": "("})
-    spec = one("/", {"callbacks": callbacks, "parameters": [pattern]}, webhooks={"new": {}})
-    with pytest.warns(OpenApiWarning) as warned:
-        Server.from_openapi(spec, base_url="https://pets.test")
-    lines = str(warned[0].message).splitlines()[1:]
-    assert lines[0] == "  GET /: the callback paid"
-    assert lines[1].startswith("  GET /: a pattern, which is not checked here")
-    assert lines[2] == "  the webhook new"
-
-
-@pytest.mark.parametrize(
-    ("spec", "message"),
-    [
-        ({"swagger": "2.0"}, "expected OpenAPI 3, got Swagger '2.0'"),
-        ({"openapi": 3}, "expected a version 3, got 3"),
-        ({"openapi": "3.1.0"}, "expected operations in paths"),
-        ("https://pets.test/openapi.json", "got a URL; fetch it first"),
-        ('{"openapi"', "not JSON"),
-        ("a: [\n", "not YAML"),
-        ("[" * 100_000 + "\n", "nested too deep|not YAML"),
-        ("- a\n- b\n", "expected an object"),
-    ],
-)
-def test_what_is_no_document_is_refused(spec: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        Server.from_openapi(spec, base_url="https://pets.test")
-
-
-def test_a_server_has_to_be_named_by_someone() -> None:
-    with pytest.raises(ValueError, match="expected http_client or base_url"):
-        Server.from_openapi(one("/", {}))
-    with pytest.raises(ValueError, match="http_client: expected a client with a base_url"):
-        Server.from_openapi(one("/", {}), httpx2.AsyncClient())
-    with pytest.raises(ValueError, match="base_url: expected a URL with a host"):
-        Server.from_openapi(one("/", {}, servers=[{"url": "file:///etc/passwd"}]))
-
-
-async def test_documents_are_read_as_text_and_from_files(tmp_path: Path) -> None:
-    places = [tmp_path / "a.json", tmp_path / "a.yaml"]
-    places[0].write_text(json.dumps(DOCUMENT))
-    places[1].write_text(yaml.safe_dump(DOCUMENT))
-    specs: list[Path | str] = [*places, str(places[1])]
-    for spec in (*specs, places[0].read_text(), places[1].read_text()):
-        server = Server.from_openapi(spec)
-        assert len(await server.list_tools()) == 4
-    text = places[1].read_text().replace("'200'", "200").replace("title: Pets", "title: no")
-    assert Server.from_openapi(text).name == "no"
-
-
-def test_a_document_has_bounds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    deep: dict[str, Any] = {}
-    for _ in range(100):
-        deep = {"items": deep}
-    bomb: dict[str, Any] = {"type": "array"}
-    for _ in range(15):
-        bomb = {"anyOf": [bomb, bomb]}
-    for schema in (deep, bomb):
-        with pytest.warns(OpenApiWarning, match="expected schemas with at most"):
-            Server.from_openapi(one("/", body_of(schema), "post"), base_url="https://a.test")
-    monkeypatch.setattr(document_module, "DOCUMENT_WORK", 1000)
-    monkeypatch.setattr(schema_conversion, "SCHEMA_NODES", 5000)
-    with pytest.raises(ValueError, match="its schemas have more than 1000 parts"):
-        Server.from_openapi(one("/", body_of(bomb), "post"), base_url="https://a.test")
-    monkeypatch.setattr(document_module, "OPERATIONS", 3)
-    with pytest.raises(ValueError, match="expected at most 3 operations"):
-        Server.from_openapi(DOCUMENT)
-    monkeypatch.setattr(document_module, "DOCUMENT_BYTES", 100)
-    (tmp_path / "a.json").write_text(json.dumps(DOCUMENT))
-    specs: list[Path | str] = [tmp_path / "a.json", json.dumps(DOCUMENT)]
-    for spec in specs:
-        with pytest.raises(ValueError, match="expected at most 100 bytes"):
-            Server.from_openapi(spec)
-    monkeypatch.setattr(document_module, "DOCUMENT_BYTES", len(json.dumps(DOCUMENT)))
-    with pytest.raises(ValueError, match="expected at most 3 operations"):  # it was read
-        Server.from_openapi(tmp_path / "a.json")
-
-
-@pytest.mark.parametrize(
-    ("limit", "schema", "size"),
-    [
-        ("SCHEMA_NODES", {"anyOf": [TEXT, {"not": TEXT}]}, 4),
-        ("SCHEMA_DEPTH", {"items": {"anyOf": [TEXT]}}, 2),
-    ],
-)
-def test_a_schema_may_be_as_large_as_a_limit(
-    monkeypatch: pytest.MonkeyPatch, limit: str, schema: Any, size: int
-) -> None:
-    spec = one("/", {"parameters": [parameter("a", "query", schema)]})
-    assert _refuses(monkeypatch, limit, size - 1, spec)
-    assert not _refuses(monkeypatch, limit, size, spec)
-
-
-def _refuses(monkeypatch: pytest.MonkeyPatch, limit: str, size: int, spec: Any) -> bool:
-    """Whether an operation is left out by a limit."""
-    monkeypatch.setattr(schema_conversion, limit, size)
-    with warnings.catch_warnings(record=True) as warned:
-        warnings.simplefilter("always")
-        Server.from_openapi(spec, base_url="https://a.test")
-    return any("expected schemas with at most" in str(each.message) for each in warned)
-
-
-class Item(BaseModel):
-    name: str
-    price: float | None = None
-    parts: list[Item] = []
-
-
-async def test_an_application_of_fastapi_is_served_by_its_own_document() -> None:
-    app = fastapi.FastAPI(title="Shop")
-
-    @app.post("/items/{shelf}")
-    def add(shelf: int, item: Item, token: str = fastapi.Header("")) -> Item:
-        return item.model_copy(update={"price": float(shelf)})
-
-    @app.post("/files")
-    def upload(file: fastapi.UploadFile) -> dict[str, int]:
-        return {"size": len(file.file.read())}
-
-    transport = httpx2.ASGITransport(app=app)
-    async with httpx2.AsyncClient(transport=transport, base_url="http://shop.test") as http:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            server = Server.from_openapi(app.openapi(), http)
-        async with connected(server) as pair:
-            arguments = {"shelf": 3, "name": "pen", "parts": [{"name": "cap"}]}
-            client: Any = pair.client
-            result = await client.call_tool("add_items__shelf__post", arguments)
-            assert result.structured_content["price"] == 3.0
-            data = base64.b64encode(b"12345").decode()
-            sized = await client.call_tool("upload_files_post", {"file": data})
-            assert sized.structured_content == {"size": 5}
