@@ -275,7 +275,7 @@ def test_a_tightened_request_field_affects_the_sending_client() -> None:
     assert change.affected_parties == ("client that sends",)
     assert change.directions == ("client to server",)
     assert [message.text for message in change.messages] == ["wall/paint"]
-    assert change.is_breaking
+    assert change.severity == "breaking"
 
 
 def test_a_loosened_result_field_affects_the_receiving_client() -> None:

@@ -74,11 +74,6 @@ class Change:
         """The name of the changed thing, in the new revision if that has it."""
         return self.new_place or self.old_place
 
-    @property
-    def is_breaking(self) -> bool:
-        """Whether code of one side has to change."""
-        return self.severity == "breaking"
-
     @cached_property
     def directions(self) -> tuple[str, ...]:
         """The directions it is sent in: `client to server`, `server to client`, or both."""
