@@ -535,6 +535,30 @@ def test_each_feature_stands_in_the_table_of_the_documents() -> None:
         assert f"| `{feature.name}` |" in text
 
 
+DOCUMENTED = {
+    "`server`, stdio": ("server", "stdio"),
+    "`server`, HTTP": ("server", "http"),
+    "`client`": ("client", "all"),
+    "client and server": ("all", "all"),
+}
+"""The rows of the table of sizes in docs/parts.md."""
+
+
+@pytest.mark.parametrize("row", DOCUMENTED)
+def test_the_documented_sizes_are_those_of_packages(row: str) -> None:
+    text = (Path(__file__).parents[2] / "docs/parts.md").read_text("utf-8")
+    [line] = [
+        each for each in text.splitlines() if each.startswith(f"| {row} |") and "files" in each
+    ]
+    none, default, every = line.strip("| ").split(" | ")[1:]
+    for cell, words in ((none, NONE), (default, ()), (every, ("all",))):
+        files = made(*DOCUMENTED[row], (MIDDLE,), features=words)
+        modules = [text for path, text in files.items() if path.endswith((".py", ".pyi"))]
+        lines = round(sum(text.count("\n") for text in modules), -2)
+        if cell != "the same":
+            assert cell == f"{len(files)} files, {lines:,} lines"
+
+
 SENDS_HEADERS = """
 import asyncio, sys
 sys.path.insert(0, sys.argv[1])
