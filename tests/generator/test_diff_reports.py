@@ -231,6 +231,10 @@ def test_the_rules_are_listed_with_their_reasons() -> None:
         assert rule.reason in text
 
 
+def test_lines_of_the_rules_fill_100_columns_at_most() -> None:
+    assert max(map(len, run("diff", "--rules").out.splitlines())) == 100
+
+
 def test_a_report_is_the_same_in_every_process() -> None:
     command = [sys.executable, "-m", "mcpgen", "diff", "2025-11-25", "2026-07-28", "--json"]
     printed = {

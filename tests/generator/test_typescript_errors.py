@@ -14,7 +14,7 @@ from mcpgen import schema
 from mcpgen.cli import cli
 from mcpgen.errors import SchemaError, TypeScriptError
 from mcpgen.schema.typescript import Fidelity, document
-from mcpgen.schema.typescript.parse import MAX_BYTES, parse
+from mcpgen.schema.typescript.parse import MAX_BYTES, MAX_DEPTH, parse
 
 KINDS = "a name, a literal, an object, an array, a tuple, a union or an intersection"
 
@@ -251,6 +251,34 @@ def test_small_text_cannot_become_a_large_schema(case: str) -> None:
     with pytest.raises(TypeScriptError) as raised:
         read(text)
     assert raised.value.expected == expected
+
+
+NESTED = {
+    "array": ("", "[]", 1),
+    "tuple": ("[", "]", 1),
+    "optional item": ("[", "?]", 1),
+    "rest of a tuple": ("[...", "[]]", 2),
+    "member": ("{ a: ", " }", 1),
+    "index": ("{ [k: string]: ", " }", 1),
+    "argument": ("Array<", ">", 1),
+    "lookup": ("", "['a']", 1),
+    "keyof": ("keyof ", "", 1),
+    "template": ("`${", "}`", 1),
+    "union": ("(null | ", ")", 2),
+    "intersection": ("({} & ", ")", 2),
+}
+"""By kind of type: the text before and after another one, and the levels that this adds."""
+
+
+@pytest.mark.parametrize("kind", NESTED)
+def test_types_nest_to_the_limit_and_no_deeper(kind: str) -> None:
+    before, after, levels = NESTED[kind]
+    times = MAX_DEPTH // levels
+    parse(f"type A = {before * times}string{after * times};".encode(), "s.ts")
+    times += 1
+    with pytest.raises(TypeScriptError) as raised:
+        parse(f"type A = {before * times}string{after * times};".encode(), "s.ts")
+    assert raised.value.expected == f"types nested at most {MAX_DEPTH} deep"
 
 
 def test_a_long_union_is_not_deep() -> None:

@@ -44,7 +44,7 @@ class Received:
     def is_response(self) -> bool:
         """Whether the message answers a request."""
         message: Json = self.message
-        return is_object(message) and "method" not in message and not self.error
+        return is_object(message) and "method" not in message
 
     @property
     def text(self) -> str:

@@ -163,7 +163,7 @@ async def events_have_no_ids(session: Session) -> None:
 
 def _pretty_printed(part: Sequence[Received]) -> bool:
     """Whether lines that are no JSON are a JSON object if they are put together."""
-    lines = [each.data for each in part if each.error or not is_object(each.message)]
+    lines = [each.data for each in part if not is_object(each.message)]
     text = b"\n".join(lines).decode("utf-8", "replace").lstrip()
     try:
         value, _ = json.JSONDecoder().raw_decode(text)
@@ -181,6 +181,6 @@ async def a_message_has_no_line_feed(session: Session) -> None:
 @TABLE.add("stdio.stdout-only-messages", on=STDIO)
 async def standard_output_has_messages_alone(session: Session) -> None:
     for part in session.records:
-        junk = next((each for each in part if each.error or not is_object(each.message)), None)
+        junk = next((each for each in part if not is_object(each.message)), None)
         applies(not _pretty_printed(part), "messages are written over several lines")
         require(junk is None, "messages alone on standard output", shown(junk.text) if junk else "")

@@ -111,7 +111,7 @@ def _meant_name(name: str, function: Any, names: list[str]) -> str | None:
     right = _other_names().get(plain, plain)
     if right in names and (_takes(function, 1) or _takes(function, 2)):
         return right
-    alike = get_close_matches(name, names, 1, _ALIKE)
+    alike = get_close_matches(name, names, cutoff=_ALIKE)
     return alike[0] if alike and _takes(function, 2) else None
 
 

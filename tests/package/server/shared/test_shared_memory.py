@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol import MemoryBus, MemorySessionStore, SharedState
+from mcp_protocol import Limits, MemoryBus, MemorySessionStore, SharedState
 from package.asgi_client import SESSION
 from package.server.shared.shared_servers import Workers, sharing
 from package.wire import CHANGED, SESSIONS, request
@@ -44,6 +44,18 @@ async def test_applications_of_one_loop_serve_one_session(revision: str) -> None
         assert (await workers.each[0].delete()).status == 200
         for http in workers.each:
             assert (await http.ask(revision, "ping")).status == 404
+
+
+@newest
+async def test_subscriptions_by_any_worker_count_at_each(revision: str) -> None:
+    uris = ["note://" + "x" * 5000 + str(number) for number in range(4)]
+    async with sharing(in_memory(), limits=Limits(session_bytes=20_000)) as workers:
+        await opened(workers, revision)
+        statuses = [
+            (await http.ask(revision, "resources/subscribe", {"uri": uri})).status
+            for http, uri in zip([*workers.each, workers.each[0]], uris, strict=True)
+        ]
+        assert statuses == [200, 200, 200, 503]
 
 
 @newest

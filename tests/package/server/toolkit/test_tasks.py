@@ -5,6 +5,7 @@ Source: basic/utilities/tasks (2025-11-25).
 
 from __future__ import annotations
 
+import json
 from datetime import datetime
 from typing import Any
 
@@ -22,6 +23,7 @@ from mcp_protocol import (
     limit_rate,
 )
 from mcp_protocol.r2025_11_25.models import ListTasksResult, Task
+from mcp_protocol.runtime.task_store import LEASE_SECONDS
 from package.client.simulation import simulate
 from package.requestor import (
     ACCEPTED,
@@ -532,6 +534,27 @@ def test_a_lease_is_renewed_each_second() -> None:
     store = Counting()
     simulate("asyncio", 0, main)
     assert 15 <= store.renewals <= 20  # it is looked at five times a second
+
+
+@pytest.mark.parametrize("method", ABOUT)
+async def test_a_request_finds_a_task_whose_process_is_gone(method: str) -> None:
+    class Clock:
+        now = 1_000_000.0
+
+        def __call__(self) -> float:
+            return self.now
+
+    clock = Clock()
+    store = MemoryTaskStore(clock=clock)
+    gone, other = Work(store=store), Work(store=store)
+    async with requestor("memory", gone.server) as client:
+        task_id = (await client.start("waits"))["taskId"]
+    clock.now += LEASE_SECONDS + 1
+    async with requestor("memory", other.server) as client:
+        response = await client.ask(method, {"taskId": task_id})
+        expected = "one failed" if method == "tasks/cancel" else "may have been acted on"
+        assert expected in json.dumps(response)
+        assert (await client.reaches(task_id, "failed"))["status"] == "failed"
 
 
 async def test_a_task_that_was_ended_elsewhere_is_stopped() -> None:
