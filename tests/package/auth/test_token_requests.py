@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 from urllib.parse import unquote, unquote_plus
@@ -213,8 +213,10 @@ def test_a_new_refresh_token_replaces_the_old_one() -> None:
 
 
 @requirement("auth-flow.refresh-rotation-replaces", revisions=EVERY_REVISION)
-def test_without_a_new_refresh_token_the_old_one_stays() -> None:
-    world = World({ENDPOINT: json_response({"access_token": "new", "token_type": "bearer"})})
+@pytest.mark.parametrize("named", [{}, {"refresh_token": ""}, {"refresh_token": 5}], ids=str)
+def test_without_a_new_refresh_token_the_old_one_stays(named: Mapping[str, Any]) -> None:
+    members = {"access_token": "new", "token_type": "bearer", **named}
+    world = World({ENDPOINT: json_response(members)})
     renewed = world.run(refresh_grant(around(), GRANT, PUBLIC))
     assert renewed is not None
     assert renewed.token is not None

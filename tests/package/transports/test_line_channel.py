@@ -407,3 +407,15 @@ async def test_ends_that_were_never_used_close_too(ends: Ends) -> None:
     for channel in (a, b, a, b):
         await channel.close()
     assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+async def test_a_closed_sink_leaves_the_blocking_mode_to_others(ends: Ends) -> None:
+    reading, writing = os.pipe()
+    other = os.dup(writing)  # as a shell that has the same pipe
+    try:
+        _, sink = ends
+        await sink(writing).close()
+        assert os.get_blocking(other)
+    finally:
+        os.close(other)
+        os.close(reading)

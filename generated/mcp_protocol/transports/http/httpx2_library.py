@@ -23,7 +23,13 @@ from urllib.request import getproxies
 
 import anyio
 
-from ...errors import ConnectFailedError, LocalProtocolError, McpError, MissingExtraError
+from ...errors import (
+    ConnectFailedError,
+    ConnectionClosedError,
+    LocalProtocolError,
+    McpError,
+    MissingExtraError,
+)
 from .http_libraries import (
     KEEP_ALIVE,
     PART,
@@ -72,6 +78,7 @@ class Httpx2Library:
         self._httpx2 = httpx2
         self._client = client
         self._is_own = client is None
+        self._closed = False
         self._permits = permits
         self._auth: Any = httpx2.USE_CLIENT_DEFAULT if auth is None else auth
         if client is None:
@@ -129,15 +136,20 @@ class Httpx2Library:
 
     async def close(self) -> None:
         """See `Library.close`."""
-        if self._is_own and self._client is not None:
-            await self._client.aclose()
+        self._closed = True
+        client, self._client = self._client, None
+        if self._is_own and client is not None:
+            await client.aclose()
 
     def _open_client(self, url: str) -> httpx2.AsyncClient:
         """A client of our own. It reads certificates, so it is made when the first request is sent.
 
         Raises:
+            ConnectionClosedError: `close` was called.
             ConnectFailedError: The environment names certificates or a proxy that can't be used.
         """
+        if self._closed:
+            raise ConnectionClosedError("the HTTP client is closed")
         library = self._httpx2
         limits = library.Limits(
             max_connections=None, max_keepalive_connections=100, keepalive_expiry=KEEP_ALIVE

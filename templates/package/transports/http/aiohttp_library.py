@@ -17,7 +17,7 @@ from urllib.request import getproxies, proxy_bypass
 
 import anyio
 
-from ...errors import ConnectFailedError, McpError, MissingExtraError
+from ...errors import ConnectFailedError, ConnectionClosedError, McpError, MissingExtraError
 from .http_libraries import (
     KEEP_ALIVE,
     PART,
@@ -132,15 +132,16 @@ class AiohttpLibrary:
     async def close(self) -> None:
         """See `Library.close`."""
         self._closed = True
-        if self._session is not None:
-            await self._session.close()
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
 
     def _open_session(self) -> aiohttp.ClientSession:
         import asyncio
 
-        library = self._aiohttp
         if self._closed:
-            raise library.ClientConnectionError("the HTTP client is closed")
+            raise ConnectionClosedError("the HTTP client is closed")
+        library = self._aiohttp
         connector = library.TCPConnector(
             limit=0,
             keepalive_timeout=KEEP_ALIVE,

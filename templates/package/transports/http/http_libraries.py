@@ -109,7 +109,11 @@ class Library(Protocol):
     def send(
         self, method: str, url: str, fields: Mapping[str, str], body: bytes | None
     ) -> Awaitable[Any]:
-        """Send a request. The result is the library's own response, without its body."""
+        """Send a request. The result is the library's own response, without its body.
+
+        Raises:
+            ConnectionClosedError: `close` was called.
+        """
         ...
 
     def response(self, response: Any, url: str) -> Response:

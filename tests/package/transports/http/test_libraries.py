@@ -13,7 +13,12 @@ import anyio
 import pytest
 
 from mcp_protocol.client.async_client import connect
-from mcp_protocol.errors import ConnectFailedError, LocalProtocolError, ResponseLostError
+from mcp_protocol.errors import (
+    ConnectFailedError,
+    ConnectionClosedError,
+    LocalProtocolError,
+    ResponseLostError,
+)
 from mcp_protocol.transports.http.http_client import POSTED, HttpRequests
 from mcp_protocol.transports.http.http_libraries import same_origin
 from package.http_script import Script, scripted
@@ -36,6 +41,21 @@ async def test_cookies_are_not_kept() -> None:
             await requests.read(response)
         await requests.close()
     assert [asked.fields.get("cookie") for asked in server.asked] == [None, None]
+
+
+@pytest.mark.parametrize("requests_before", [0, 1])
+async def test_a_closed_client_sends_nothing(requests_before: int) -> None:
+    async def handler(asked: Asked, reply: Reply) -> None:
+        await reply.whole(200, b"{}")
+
+    async with HttpServer(handler) as server:
+        requests = HttpRequests()
+        for _ in range(requests_before):
+            await requests.read(await requests.open("POST", server.url, POSTED, b"{}"))
+        await requests.close()
+        with pytest.raises(ConnectionClosedError, match="closed"):
+            await requests.open("POST", server.url, POSTED, b"{}")
+    assert len(server.asked) == requests_before
 
 
 async def test_a_large_request_that_the_server_does_not_accept_is_lost() -> None:
