@@ -241,11 +241,11 @@ async def test_a_session_without_a_stream_is_listened_to_as_before(
     script = Script(revision, "s")
     async with (
         scripted(script) as (client, server),
-        client.listen(tools=True, idle_seconds=IDLE) as changes,
+        client.listen(tools=True, idle_seconds=4 * IDLE) as changes,
     ):
 
         async def call() -> None:
-            await server.until("ping", times=3)
+            await server.until("ping", times=2)
             script.on["tools/list"] = changes_first
             await client.list_tools()
 
@@ -268,13 +268,13 @@ async def test_any_answer_is_a_sign_of_life(revision: str, answers: str) -> None
     script, asked = Listened(revision), sign_of_life(revision)
     async with (
         scripted(script) as (client, server),
-        client.listen(tools=True, idle_seconds=IDLE) as changes,
+        client.listen(tools=True, idle_seconds=4 * IDLE) as changes,  # an answer may take as long
     ):
         if answers != "result":
             script.on[asked] = refuse
 
         async def change() -> None:
-            await server.until(asked, times=4)
+            await server.until(asked, times=2)
             await script.change()
 
         async with anyio.create_task_group() as tasks:
