@@ -13,7 +13,7 @@ from generator.typescript_text import DECLARED, SMALL, member, read, saved
 from mcpgen import schema
 from mcpgen.cli import cli
 from mcpgen.errors import SchemaError, TypeScriptError
-from mcpgen.schema.typescript import Fidelity, document
+from mcpgen.schema.typescript import Fidelity, document, scope
 from mcpgen.schema.typescript.parse import MAX_BYTES, MAX_DEPTH, parse
 
 KINDS = "a name, a literal, an object, an array, a tuple, a union or an intersection"
@@ -251,6 +251,14 @@ def test_small_text_cannot_become_a_large_schema(case: str) -> None:
     with pytest.raises(TypeScriptError) as raised:
         read(text)
     assert raised.value.expected == expected
+
+
+def test_each_member_and_each_type_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scope, "MAX_PARTS", 20)
+    members = [f"m{at}: string;" for at in range(11)]
+    read(f"interface A {{ {' '.join(members[:10])} }}")
+    with pytest.raises(TypeScriptError):
+        read(f"interface A {{ {' '.join(members)} }}")
 
 
 NESTED = {

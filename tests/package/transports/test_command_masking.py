@@ -57,6 +57,7 @@ def test_a_secret_of_a_command_is_not_shown(words: Sequence[str], shown: str) ->
         ["npx", "-y", "@modelcontextprotocol/server-filesystem@0.6.2", "/home/me/author=x"],
         ["uvx", "mcp-server-auth", "--port", "8000", "--max-tokens", "5"],
         ["python", "-m", "keyring.server", "--token-file", "/run/token", "--key-file=/run/key"],
+        ["sh", "-c", "serve --token-file /run/token --port 80"],
         ["docker", "run", "-i", "--rm", "-v", "data:/data", "image:latest"],
         ["mcp-remote", "https://auth.example.com:8080/mcp?a=1", "--transport", "http-only"],
         ["node", "monkey.js", "--keyboard", "us"],
