@@ -29,17 +29,20 @@ from .visibility import SessionVisibility
 if TYPE_CHECKING:
     from ...apps import ToolOptions as ToolOptions
     from ...runtime.request_context import RequestContext
+    from ..asgi.request_head import RequestHead
     from ..server_session import ServerSession
 
 __all__ = [
     "ContextFeatures",
     "InputRequired",
     "OpenURLElicitations",
+    "RequestHead",
     "RequestStateSigner",
     "ServerSession",
     "StateKey",
     "ToolOptions",
     "URLElicitationRequiredError",
+    "http_request",
     "param_headers_of",
     "server_session",
     "tasks_in_engine",
@@ -51,6 +54,13 @@ class ContextFeatures(SessionState, SessionVisibility, ClientQuestions):
     """The members of a `Context` that belong to features."""
 
     __slots__ = ()
+
+
+def http_request() -> RequestHead | None:
+    """The head of the HTTP request that is served; `None` over other transports."""
+    from ..asgi.request_head import current_request  # used by few tools
+
+    return current_request()
 
 
 def server_session(request: RequestContext) -> ServerSession:
