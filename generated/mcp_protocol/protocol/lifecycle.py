@@ -21,7 +21,7 @@ client/elicitation#capabilities, client/sampling#capabilities.
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -311,6 +311,13 @@ def with_extensions(kind: Any, members: Mapping[str, Any]) -> Any:
         return Raw(encode({**reduced_to(kind, members), "capabilities": capabilities}))
     except UNWRITABLE:  # whoever sends it says why
         return members
+
+
+Admit: TypeAlias = Callable[[str, Sequence[str]], Sequence[str]]
+"""Those of some subjects whose changes a server reports to a peer, by the notification."""
+
+OnSubscription: TypeAlias = Callable[[Collection[str]], object]
+"""Told the URIs of resources to whose updates a client subscribes by a stream."""
 
 
 def accepted_filter(

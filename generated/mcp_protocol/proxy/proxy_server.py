@@ -38,9 +38,8 @@ from ..client.server_config import ServerEntry, config_servers
 from ..errors import TransportError
 from ..facts import Method, Revisions
 from ..foreign_text import safe_repr
-from ..protocol.lifecycle import CAPABILITY, declared
+from ..protocol.lifecycle import CAPABILITY, OnSubscription, declared
 from ..protocol.requests import RESOURCE_UPDATED, SUBSCRIBE, UNSUBSCRIBE, is_custom
-from ..protocol.server_connection import OnSubscription
 from ..revisions import REVISIONS
 from ..runtime.pending_requests import PendingRequests
 from ..runtime.request_context import RequestContext

@@ -411,6 +411,10 @@ class Connection:
         """Whether a request of the peer with this id has no response yet."""
         return identifier in self._state.inbound
 
+    def repeated_metadata(self, meta: bytes) -> RequestMetadata | None:
+        """The metadata of the last request, if it stated some and `meta` is its `_meta`."""
+        return None
+
     def register(self, request: RequestReceived, stated: RequestMetadata) -> None:
         """Make a request of the peer, which was read without this connection, an open one."""
         self._receiver.register(request, stated)

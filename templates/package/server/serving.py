@@ -24,8 +24,8 @@ from ..channel import Channel
 from ..errors import McpError
 from ..facts import Method, Revision, Revisions
 from ..protocol import jsonrpc
-from ..protocol.lifecycle import Description
-from ..protocol.server_connection import Admit, OnSubscription, ServerConnection, ServerMeta
+from ..protocol.handshake import HandshakeConnection
+from ..protocol.lifecycle import Admit, Description, OnSubscription
 from ..runtime.peer import CONCURRENT_REQUESTS, Peer
 from ..runtime.pending_requests import PendingRequests
 from ..runtime.request_context import Application
@@ -240,6 +240,7 @@ class Service(msgspec.Struct, frozen=True):
         application: Responds to requests.
         revisions: The revisions that are served.
         describe: The description of the server in a revision.
+        new_connection: Makes the connection to a client that may use any of the revisions.
         extensions: Custom methods, by wire name.
         announcer: Announces changes to all clients.
         drain: Seconds that requests may take to finish once a client is gone.
@@ -260,6 +261,7 @@ class Service(msgspec.Struct, frozen=True):
     application: Application
     revisions: Revisions
     describe: Callable[[Revision], Description]
+    new_connection: Callable[[Service], HandshakeConnection]
     extensions: Mapping[str, Method] = msgspec.field(default_factory=dict[str, Method])
     announcer: Announcer = msgspec.field(default_factory=Announcer)
     drain: float = 0.0
@@ -300,23 +302,14 @@ def new_session(service: Service, channel: Channel) -> AnnouncementQueue:
     """The peer of a new client, and its announcements."""
     from ..runtime.tracing import traced  # slow to import, and needed for serving only
 
-    meta = ServerMeta(service.revisions)
-    connection = ServerConnection(
-        service.revisions,
-        service.describe,
-        service.extensions,
-        meta,
-        admit=service.admit,
-        on_subscription=service.on_subscription,
-    )
     channel = traced(channel, "server", service.secret_names_of)
     peer = Peer(
-        connection,
+        service.new_connection(service),
         channel,
         service.application,
         drain=service.drain,
         max_concurrent_requests=service.max_concurrent_requests,
-        planned=planned_calls(service.call_plan, meta),
+        planned=planned_calls(service.call_plan),
     )
     return AnnouncementQueue(peer)
 

@@ -29,9 +29,15 @@ import msgspec
 from ...errors import InvalidParamsError, InvalidRequestError, MethodNotFoundError
 from ...facts import Method, Revision, Revisions
 from ...foreign_text import safe_repr
-from ...protocol.lifecycle import Description, declared_in, merged_objects, reduced_to
+from ...protocol.lifecycle import (
+    Admit,
+    Description,
+    OnSubscription,
+    declared_in,
+    merged_objects,
+    reduced_to,
+)
 from ...protocol.requests import MESSAGE, RESOURCE_UPDATED, SUBSCRIBE, UNSUBSCRIBE
-from ...protocol.server_connection import Admit, OnSubscription
 from ...runtime.concurrency import check_own_failure
 from ...runtime.request_context import ANONYMOUS, PRINCIPAL, Application, RequestContext
 from ..serving import Announcer, ProcessLimit

@@ -5,12 +5,34 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-if TYPE_CHECKING:
-    from .request import HttpRequest
 
-HTTP_REQUEST: ContextVar[HttpRequest | None] = ContextVar("http_request", default=None)
+class ReceivedRequest(Protocol):
+    """The head of an HTTP request as received.
+
+    Attributes:
+        method: The method, in upper case.
+        path: The path below the mount point.
+        headers: Header fields by lower-case name.
+    """
+
+    method: str
+    path: str
+    headers: Mapping[bytes, bytes]
+
+    @property
+    def query(self) -> bytes:
+        """The query string, undecoded."""
+        ...
+
+    @property
+    def client(self) -> tuple[str, int] | None:
+        """Address of the client, if known."""
+        ...
+
+
+HTTP_REQUEST: ContextVar[ReceivedRequest | None] = ContextVar("http_request", default=None)
 """The HTTP request that carried the message which the current task serves, if one did."""
 
 
@@ -60,7 +82,7 @@ class RequestHead:
             those of the proxy unless the server is configured to trust its header fields.
     """
 
-    def __init__(self, received: HttpRequest) -> None:
+    def __init__(self, received: ReceivedRequest) -> None:
         self.method = received.method
         self.path = received.path
         self.headers = HeaderFields(received.headers)
