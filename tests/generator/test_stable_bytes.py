@@ -28,7 +28,7 @@ OF_SOME = (
     *("runtime/served_task", "runtime/task_handle", "runtime/task_store"),
     "server/toolkit/client_features/client_tasks",
 )
-"""Beginnings of files of what some revisions lack: a part of a transport, requests without sessions, tasks, a cache."""
+"""Beginnings of files of what some revisions lack: a transport, a lifecycle, tasks, a cache."""
 
 
 def by_place(revision: str) -> dict[str, str]:

@@ -3,7 +3,7 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""A server's connection, also in revisions without a handshake: each request states its revision.
+"""A server's connection in all revisions: adds those where each request states its revision.
 
 A subscription stream is a request that stays open. Its params filter the changes; each
 notification on the stream carries the id of the request.
@@ -47,11 +47,11 @@ from .lifecycle import (
     OnSubscription,
     RequestMetadata,
     accepted_filter,
-    declared,
-    readable,
+    is_declared,
+    without_malformed_extensions,
 )
 from .receiver import Event, RequestReceived, Send
-from .request_meta import NO_META, MetaCache, decoded_meta, raw_meta
+from .request_meta import NO_META, MetaCache, decode_meta, raw_meta
 from .requests import (
     ACKNOWLEDGED,
     MESSAGE,
@@ -79,7 +79,7 @@ class RequestMetaReader:
 
     Attributes:
         last_meta: `_meta` of the last request.
-        last: What it states; `None` if that request belonged to a session.
+        last: The metadata of the last request; `None` if that request belonged to a session.
     """
 
     def __init__(self, revisions: Revisions) -> None:
@@ -103,34 +103,34 @@ class RequestMetaReader:
         return tuple(sorted(self._modern, reverse=True))
 
     def read(self, params: Raw | None) -> tuple[Mapping[str, Any], RequestMetadata | None]:
-        """The `_meta` of a request, and what it states; `None` if the request belongs to a session.
+        """The `_meta` of a request, and its metadata; `None` if the request belongs to a session.
 
         Raises:
             InvalidParamsError: `params` or `_meta` is not an object, or a required key is missing
                 or has the wrong type.
-            UnsupportedRevisionError: The revision is not one of these.
+            UnsupportedRevisionError: The server does not speak the stated revision.
         """
         raw = raw_meta(params)
         if raw == self._last_json and not (raw is None and self.per_request_only):
             return dict(self.last_meta), self.last
-        meta = decoded_meta(raw)
-        stated = self._stated(meta)
+        meta = decode_meta(raw)
+        stated = self._read_stated(meta)
         if raw is None or len(raw) <= _CACHED_BYTES:
             self._last_json, self.last_meta, self.last = raw, meta, stated
         return dict(meta), stated
 
-    def known(self, raw: bytes) -> RequestMetadata | None:
+    def repeated_metadata(self, raw: bytes) -> RequestMetadata | None:
         """The metadata of the last request, if `raw` is its `_meta`; `None` otherwise."""
         return self.last if raw == self._last_json else None
 
-    def _stated(self, meta: Mapping[str, Any]) -> RequestMetadata | None:
+    def _read_stated(self, meta: Mapping[str, Any]) -> RequestMetadata | None:
         if not self._modern or not (
             self.per_request_only or not self._required_keys.isdisjoint(meta)
         ):
             return None
-        return self._check(self._revision(meta), meta)
+        return self._validate(self._read_revision(meta), meta)
 
-    def _revision(self, meta: Mapping[str, Any]) -> Revision:
+    def _read_revision(self, meta: Mapping[str, Any]) -> Revision:
         key = self._newest.facts.meta.protocol_version
         name = meta.get(key) if key else None
         if not isinstance(name, str):
@@ -144,10 +144,13 @@ class RequestMetaReader:
             raise UnsupportedRevisionError(name, self.supported, code)
         return self._modern[name]
 
-    def _check(self, revision: Revision, meta: Mapping[str, Any]) -> RequestMetadata:
+    def _validate(self, revision: Revision, meta: Mapping[str, Any]) -> RequestMetadata:
         keys = revision.facts.meta
         declared = meta.get(keys.client_capabilities or "", NO_META)
-        if is_object(declared) and (usable := readable(declared)) is not declared:
+        if (
+            is_object(declared)
+            and (usable := without_malformed_extensions(declared)) is not declared
+        ):
             declared = usable
             meta = {**meta, keys.client_capabilities or "": usable}
         try:
@@ -163,10 +166,10 @@ class RequestMetaReader:
 
 
 class ServerMeta(MetaCache):
-    """`_meta` that the connections of one server have in common.
+    """`_meta` that the connections of one server share.
 
     Args:
-        revisions: The revisions that they speak.
+        revisions: The revisions of the server.
 
     Attributes:
         reader: Reads the `_meta` of received requests.
@@ -183,10 +186,10 @@ class ServerReceiver(HandshakeReceiver):
     """Turns a client's messages into events.
 
     Args:
-        state: What both directions share.
+        state: The state that both directions share.
         reader: Reads the `_meta` of requests.
-        admit: Which of the subjects in a subscription to a notification are admitted.
-        on_subscription: Told the resources to whose updates a new stream subscribes.
+        admit: Selects the subjects of a subscription that the server reports; see `Admit`.
+        on_subscription: Called with the URIs of the resources that a new stream subscribes to.
 
     Attributes:
         streams: The subscription streams.
@@ -209,7 +212,9 @@ class ServerReceiver(HandshakeReceiver):
         super()._drop(identifier)
         self.streams.close(identifier)
 
-    def _stated(self, message: jsonrpc.Request) -> tuple[Mapping[str, Any], RequestMetadata, Any]:
+    def _read_metadata(
+        self, message: jsonrpc.Request
+    ) -> tuple[Mapping[str, Any], RequestMetadata, Any]:
         reader = self._reader
         last, params = reader.last, self._decode_like_last(message)
         if params is not None and last is not None:
@@ -218,9 +223,9 @@ class ServerReceiver(HandshakeReceiver):
         return meta, metadata or self._session_metadata(message.method), None
 
     def _decode_like_last(self, message: jsonrpc.Request) -> Any:
-        """The params together with `_meta`, if `_meta` is that of the last request; else `None`.
+        """Decode the params if their `_meta` is that of the last request; `None` otherwise.
 
-        Most requests of a per-request revision repeat `_meta`: their params are decoded once.
+        Most requests of a per-request revision repeat `_meta`, so `_meta` is not decoded again.
         """
         reader = self._reader
         if reader.last is None or message.params is None:
@@ -234,18 +239,18 @@ class ServerReceiver(HandshakeReceiver):
             return None
         return params if getattr(params, "meta", None) == reader.last_meta else None
 
-    def _out_of_turn(self, method: str) -> ProtocolError:
+    def _out_of_turn_error(self, method: str) -> ProtocolError:
         if not (supported := ", ".join(self._reader.supported)):
-            return super()._out_of_turn(method)
+            return super()._out_of_turn_error(method)
         return InvalidParamsError(
             f"{safe_text(method)}: expected initialize first, or params._meta that names one of "
             f"{supported}"
         )
 
-    def _in_turn(self, name: str) -> bool:
+    def _is_in_turn(self, name: str) -> bool:
         if self._state.session is None and self._reader.supported:
             return True  # per-request clients make no handshake
-        return super()._in_turn(name)
+        return super()._is_in_turn(name)
 
     def _handle_request(self, event: RequestReceived) -> list[Event]:
         name = event.method.name
@@ -278,7 +283,7 @@ class ServerReceiver(HandshakeReceiver):
         requested = to_builtins(event.params.notifications)
         own = self._state.own_capabilities(revision)
         accepted = accepted_filter(requested, own, revision)
-        added = self._admitted(event, own)
+        added = self._admit_subjects(event, own)
         if self._on_subscription is not None and (uris := accepted.get(SUBSCRIBED_URIS)):
             self._on_subscription(uris)
         self.streams.open(event.id, {**accepted, **added}, revision.facts)
@@ -292,8 +297,10 @@ class ServerReceiver(HandshakeReceiver):
             message = msgspec.structs.replace(message, data=data, params=params)
         return [Send(message)]
 
-    def _admitted(self, event: RequestReceived, own: Mapping[str, Any]) -> dict[str, list[str]]:
-        """The part of a requested filter that belongs to extensions, as far as it is accepted."""
+    def _admit_subjects(
+        self, event: RequestReceived, own: Mapping[str, Any]
+    ) -> dict[str, list[str]]:
+        """The accepted part of a requested filter that belongs to extensions."""
         if (admit := self._admit) is None:
             return {}
         peer = event.peer_capabilities
@@ -310,8 +317,8 @@ class ServerConnection(HandshakeConnection):
         describe: The server's implementation info and capabilities, by revision.
         extensions: Methods besides those of the revisions, by wire name; both sides may send them.
         meta: `_meta` shared with other connections of the same server; a new cache by default.
-        admit: Which of the subjects in a subscription to a notification are admitted.
-        on_subscription: Told the resources to whose updates a new stream subscribes.
+        admit: Selects the subjects of a subscription that the server reports; see `Admit`.
+        on_subscription: Called with the URIs of the resources that a new stream subscribes to.
     """
 
     def __init__(
@@ -333,7 +340,7 @@ class ServerConnection(HandshakeConnection):
 
     def repeated_metadata(self, meta: bytes) -> RequestMetadata | None:
         """The metadata of the last request, if `meta` is its `_meta`; `None` otherwise."""
-        return self._reader.known(meta)
+        return self._reader.repeated_metadata(meta)
 
     def is_subscribed(self, uri: str) -> bool:
         """Whether the client subscribed to a resource."""
@@ -348,10 +355,10 @@ class ServerConnection(HandshakeConnection):
         return next(self._streams.subscribed_to(name, params), None) is not None
 
     def close_streams(self) -> list[OutgoingMessage]:
-        """End all subscription streams from the server's side.
+        """End all subscription streams; returns the messages to send.
 
-        Each gets its result, which marks a graceful end, and then the cancellation that the page
-        on cancellation requires.
+        Each stream gets its result, which marks a graceful end, and then a cancellation, which the
+        page on cancellation requires.
 
         Source: basic/patterns/subscriptions, basic/patterns/cancellation (2026-07-28).
         """
@@ -389,10 +396,12 @@ class ServerConnection(HandshakeConnection):
     def _notify_in_request(
         self, name: str, wire: Mapping[str, Any], identifier: RequestId | None
     ) -> list[OutgoingMessage]:
-        """Send what no subscription is about on the stream of a request, without sessions.
+        """Send a notification on the stream of a request, in revisions without sessions.
+
+        Notifications that need a subscription are not sent.
 
         Raises:
-            LocalProtocolError: There is neither a session nor a request that it belongs to.
+            LocalProtocolError: There is neither a session nor a related request.
         """
         state = self._state
         request = None if identifier is None else state.inbound.get(identifier)
@@ -409,13 +418,13 @@ class ServerConnection(HandshakeConnection):
         return []
 
     def _goes_with_request(self, revision: Revision, name: str) -> bool:
-        """Whether a notification is sent on the stream of a request, in want of sessions."""
+        """Whether a revision has no sessions, and sends a notification on streams of requests."""
         method = revision.notifications_from(self._state.role).get(name)
         if revision.lifecycle is not Lifecycle.PER_REQUEST or method is None:
             return False
         if name == ACKNOWLEDGED or method.facts.subscription or method.facts.extension:
             return False
-        return declared(self._state.own_capabilities(revision), method.capability)
+        return is_declared(self._state.own_capabilities(revision), method.capability)
 
 
 def accepted_of_extensions(
@@ -427,20 +436,20 @@ def accepted_of_extensions(
         params: The params of the request, as received.
         revision: Its revision.
         own: The capabilities of the server.
-        peer: Those of the client.
+        peer: The capabilities of the client.
 
     Raises:
         MissingCapabilityError: The client does not declare the extension.
-        InvalidParamsError: The subjects are no texts.
+        InvalidParamsError: The subjects are not a list of texts.
     """
     for method in revision.server_notifications.values():
         member, path = method.facts.subscription, method.capability
-        if member is None or not method.facts.extension or not declared(own, path):
+        if member is None or not method.facts.extension or not is_declared(own, path):
             continue
         requested = msgspec.json.decode(params or b"{}").get("notifications", {}).get(member)
         if requested is None:
             continue
-        if not declared(peer, path):
+        if not is_declared(peer, path):
             raise MissingCapabilityError(path, f"{member} of a subscription")
         if not is_many(requested) or not all(isinstance(each, str) for each in requested):
             raise InvalidParamsError(f"notifications.{member}: expected a list of texts")
@@ -448,7 +457,7 @@ def accepted_of_extensions(
 
 
 class SubscriptionStreams:
-    """The open streams of a connection, each with the filter that the server accepted."""
+    """The open subscription streams of a connection, each with its accepted filter."""
 
     def __init__(self) -> None:
         self._filters: dict[RequestId, tuple[Mapping[str, Any], Facts]] = {}
@@ -457,7 +466,7 @@ class SubscriptionStreams:
         return len(self._filters)
 
     def uris(self) -> Iterator[str]:
-        """The resources of all streams."""
+        """The URIs of the resources that all streams subscribe to."""
         return (
             uri
             for accepted, _ in self._filters.values()
@@ -469,7 +478,7 @@ class SubscriptionStreams:
         self._filters[identifier] = accepted, facts
 
     def close(self, identifier: RequestId) -> None:
-        """Remove a stream, if the id is that of one."""
+        """Remove the stream with this id, if there is one."""
         self._filters.pop(identifier, None)
 
     def clear(self) -> None:
@@ -481,15 +490,15 @@ class SubscriptionStreams:
         return list(self._filters)
 
     def subscribed_to(self, method: str, params: Mapping[str, Any]) -> Iterator[RequestId]:
-        """The streams whose filter admits a change.
+        """The ids of the streams whose filter admits a notification.
 
         Args:
             method: The notification.
-            params: Its params, which name the resource for updates of one.
+            params: Its params; for an update of a resource, they name the resource.
         """
         for identifier, (accepted, facts) in self._filters.items():
             stated = facts.method(method)
             member = stated.subscription
-            wanted = False if member is None else accepted.get(member, False)
-            if wanted is True or (wanted and params.get(stated.named_by or _URI) in wanted):
+            subjects = False if member is None else accepted.get(member, False)
+            if subjects is True or (subjects and params.get(stated.named_by or _URI) in subjects):
                 yield identifier

@@ -1,4 +1,4 @@
-"""A server's connection in revisions with a handshake, and what else only servers handle.
+"""A server's connection in revisions with a handshake: sessions, subscriptions, log levels.
 
 Source: basic/index, basic/lifecycle, server/resources#subscriptions, server/utilities/logging.
 """
@@ -39,14 +39,14 @@ RESOURCES = 1000
 """Most resources to which a session, or all streams of a connection together, may subscribe."""
 
 URI_CHARACTERS = 256 * 1024
-"""Most characters of their URIs in all: a server keeps them while the subscriptions last."""
+"""Most characters of the URIs of these resources together; a server keeps the URIs."""
 
 SERVER_INFO = "serverInfo"
 """Member of the results of `initialize` and `server/discover`."""
 
 
 class HandshakeReceiver(Receiver):
-    """Turns the messages of a client into events, if each belongs to a session."""
+    """Turns the messages of a client into events; each belongs to a session."""
 
     @classmethod
     def own_requests(cls) -> frozenset[str]:
@@ -60,7 +60,7 @@ class HandshakeReceiver(Receiver):
         trigger = trigger_of(method, request=True)
         move = SERVER_MOVES.get((State.NEW if session is None else session.state, trigger))
         if move is None:
-            raise self._out_of_turn(method)
+            raise self._out_of_turn_error(method)
         if trigger is Trigger.INITIALIZE:
             # Read like the first `initialize`; a refused one leaves the session unchanged.
             return RequestMetadata(self._first_revision(), NO_META, None, None)
@@ -68,11 +68,11 @@ class HandshakeReceiver(Receiver):
             session.state = move
         return super()._session_metadata(method)
 
-    def _out_of_turn(self, method: str) -> ProtocolError:
+    def _out_of_turn_error(self, method: str) -> ProtocolError:
         """The error for a request that needs a session, before there is one."""
         return InvalidRequestError(f"expected initialize first, got {safe_text(method)}")
 
-    def _in_turn(self, name: str) -> bool:
+    def _is_in_turn(self, name: str) -> bool:
         """Whether a client may send a notification now; may advance the handshake."""
         session = self._state.session
         if session is None:
@@ -88,21 +88,20 @@ class HandshakeReceiver(Receiver):
 
     def _handle_notification(self, event: NotificationReceived) -> list[Event]:
         if event.method.name == INITIALIZED:
-            return self._initialized(event)
+            return self._handle_initialized(event)
         return super()._handle_notification(event)
 
     def _ping(self, event: RequestReceived) -> list[Event]:
         return self._answer(event)
 
     def _initialize(self, event: RequestReceived) -> list[Event]:
-        """Answer `initialize`, also a repeated one or that of another client of a gateway.
+        """Answer `initialize`, which a client may repeat, or a gateway forward for another client.
 
-        The agreement holds for later requests. Open requests keep the revision that they came
-        with; subscriptions and the log level are kept.
+        The new session holds for later requests; open requests keep their revision. Subscriptions
+        and the log level are kept.
         """
         params = event.params
-        known = params.protocol_version in self._handshakes
-        revision = self._handshakes[params.protocol_version] if known else self._handshakes.newest()
+        revision = self._handshakes.get(params.protocol_version) or self._handshakes.newest()
         own = self._state.describe(revision)
         session = Session(
             revision=revision,
@@ -137,7 +136,7 @@ class HandshakeReceiver(Receiver):
             check_subscriptions(session.subscriptions | {event.params.uri})
         return [event]
 
-    def _initialized(self, event: NotificationReceived) -> list[Event]:
+    def _handle_initialized(self, event: NotificationReceived) -> list[Event]:
         session = self._state.session
         if session is None or session.confirmed:
             return [Ignored("the handshake was confirmed already")]
@@ -168,8 +167,8 @@ class HandshakeConnection(Connection):
     def prefix_requests(self, prefix: str) -> None:
         """Begin the ids of requests to the client with a text.
 
-        For processes that share the session: a response of the client then names the process whose
-        request it is for.
+        In a session that processes share, the id of a response then names the process that sent
+        the request.
         """
         self._state.outbound.prefix = prefix
 
@@ -179,8 +178,8 @@ class HandshakeConnection(Connection):
         For servers that keep no sessions, or share them.
 
         Args:
-            session: What is known of it: the revision, and what the client stated.
-            lacks: See `Session`; if it is not empty, requests to the client are refused.
+            session: The revision of the session, and the metadata of the client.
+            lacks: See `Session`; if not empty, requests to the client are refused.
         """
         session.own_capabilities = self._state.describe(session.revision).capabilities
         session.lacks = lacks

@@ -42,7 +42,7 @@ from ...facts import Method, Revision
 from ...protocol import jsonrpc
 from ...protocol.connection import Connection
 from ...protocol.handshake import FOLLOWING, HandshakeReceiver
-from ...protocol.lifecycle import DISCOVER, Description, RequestMetadata, declared
+from ...protocol.lifecycle import DISCOVER, Description, RequestMetadata, is_declared
 from ...protocol.request_meta import NO_META, MetaCache, lacks_meta
 from ...protocol.requests import encode_response
 from ...runtime.concurrency import never_suspends, outcome, resumed
@@ -177,7 +177,7 @@ class PlainRequests:
             for name, method in revision.client_requests.items()
             if name not in left_out
             and method.params is not None
-            and (not method.capability or declared(description.capabilities, method.capability))
+            and (not method.capability or is_declared(description.capabilities, method.capability))
         }
         return _Plan(description, methods, self._meta.of_results(revision, self._describe))
 

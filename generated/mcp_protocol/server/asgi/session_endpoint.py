@@ -33,7 +33,7 @@ from ...protocol.lifecycle import (
     Description,
     RequestMetadata,
     Session,
-    without_session,
+    capabilities_without_session,
 )
 from ...protocol.receiver import Send
 from ...protocol.request_meta import MetaCache
@@ -371,7 +371,7 @@ class SessionEndpoint:
 
     def _describe_without_session(self, revision: Revision) -> Description:
         own = self._service.describe(revision)
-        return replace(own, capabilities=without_session(own.capabilities))
+        return replace(own, capabilities=capabilities_without_session(own.capabilities))
 
     def _session_of(self, connection: HandshakeConnection, network: str) -> HttpSession:
         """A session, not registered yet."""

@@ -138,7 +138,7 @@ class StatelessEndpoint:
     ) -> tuple[RequestMetadata, None] | None:
         """The metadata of a call; see `PlainEndpoint`."""
         raw = call.params.meta
-        stated = None if raw is UNSET else self._reader.known(bytes(raw))
+        stated = None if raw is UNSET else self._reader.repeated_metadata(bytes(raw))
         if stated is None or not self.headers.agree(
             request, stated.revision, call.method, call.params
         ):

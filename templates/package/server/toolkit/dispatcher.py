@@ -28,9 +28,9 @@ from ...protocol.lifecycle import (
     Admit,
     Description,
     OnSubscription,
-    declared_in,
-    merged_objects,
-    reduced_to,
+    fit_capabilities,
+    merge_objects,
+    reduce_to,
 )
 from ...protocol.requests import MESSAGE, RESOURCE_UPDATED, SUBSCRIBE, UNSUBSCRIBE
 from ...runtime.concurrency import check_own_failure
@@ -297,8 +297,8 @@ class Dispatcher:
         description = self._descriptions.get(key := (revision.name, PRINCIPAL.get() is ANONYMOUS))
         if description is None:
             description = self._descriptions[key] = Description(
-                reduced_to(revision.implementation, self.settings.info),
-                declared_in(revision.server_capabilities, self._declared(revision)),
+                reduce_to(revision.implementation, self.settings.info),
+                fit_capabilities(revision.server_capabilities, self._declared(revision)),
                 self.settings.instructions,
                 self.settings.cache["discover"].wire(),
             )
@@ -373,7 +373,7 @@ class Dispatcher:
                 else:
                     members = members.setdefault(name, {})
         for each in reversed(self.all_servers()):
-            capabilities = merged_objects(capabilities, each.capabilities)
+            capabilities = merge_objects(capabilities, each.capabilities)
         return capabilities
 
     def serve(self, handlers: Mapping[str, Handler], *notifications: str) -> None:
@@ -397,7 +397,7 @@ class Dispatcher:
 
     def declare(self, capabilities: Mapping[str, Any]) -> None:
         """Declare capabilities beyond those of the rows."""
-        self.capabilities = merged_objects(self.capabilities, capabilities)
+        self.capabilities = merge_objects(self.capabilities, capabilities)
         self.methods_changed()
 
     def custom_methods(self) -> Mapping[str, Method]:
