@@ -128,6 +128,7 @@ _NAMES = {
     ),
     ".runtime.request_context": ("Principal", "RequestContext"),
     ".server.asgi.event_store": ("EventStore", "MemoryEventStore", "StoredEvent", "StoredEvents"),
+    ".server.asgi.request_head": ("RequestHead",),
     ".server.asgi.routes": ("RouteRequest", "RouteResponse"),
     ".server.asgi.settings": ("Limits", "ServerHttpSettings"),
     ".server.auth.authenticator": ("ProtectedResourceMetadata",),
@@ -145,7 +146,6 @@ _NAMES = {
     ".server.openapi.http_operation": ("HttpClient", "ClientResponse"),
     ".server.openapi.openapi_server": ("OpenApiWarning",),
     ".server.openapi.route_maps": ("HTTPRoute", "MCPType", "RouteMap"),
-    ".server.serving": ("RequestHead",),
     ".server.server_session": ("ServerSession",),
     ".server.toolkit.client_features.elicitation": ("Accepted", "Cancelled", "Declined", "titles"),
     ".server.toolkit.client_features.input_required": (

@@ -126,6 +126,7 @@ from .server.asgi.event_store import (
     StoredEvent as StoredEvent,
     StoredEvents as StoredEvents,
 )
+from .server.asgi.request_head import RequestHead as RequestHead
 from .server.asgi.routes import RouteRequest as RouteRequest, RouteResponse as RouteResponse
 from .server.asgi.settings import Limits as Limits, ServerHttpSettings as ServerHttpSettings
 from .server.auth.authenticator import ProtectedResourceMetadata as ProtectedResourceMetadata
@@ -150,7 +151,6 @@ from .server.openapi.route_maps import (
     MCPType as MCPType,
     RouteMap as RouteMap,
 )
-from .server.serving import RequestHead as RequestHead
 from .server.server_session import ServerSession as ServerSession
 from .server.toolkit.client_features.elicitation import (
     Accepted as Accepted,

@@ -31,7 +31,7 @@ MAY_NAME_METHODS: Mapping[str, str] = {
     "client/command_line.py": "has a command for each of them",
     "protocol/lifecycle.py": "messages that move the states; capabilities that depend on params",
     "protocol/requests.py": "cancellation, progress, log messages, subscriptions",
-    "protocol/server_connection.py": "requests and notifications that a server serves itself",
+    "protocol/handshake.py": "requests and notifications that a server serves itself",
     "proxy/upstream.py": "asks the server behind a proxy for the log messages of clients",
     "runtime/observability.py": "names spans by the tool or the prompt that they are about",
     "sdk_names.py": "what to use instead of names of other SDKs",

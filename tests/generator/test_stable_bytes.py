@@ -16,6 +16,7 @@ MOST = 20
 
 OF_SOME = (
     *("server/asgi/", "transports/http/", "protocol/param_headers", "client/tool_param_headers"),
+    "protocol/server_connection",
     *(
         "client/response_cache",
         "client/served_tasks",
@@ -27,7 +28,7 @@ OF_SOME = (
     *("runtime/served_task", "runtime/task_handle", "runtime/task_store"),
     "server/toolkit/client_features/client_tasks",
 )
-"""Beginnings of files of what some revisions lack: a part of a transport, tasks, a cache."""
+"""Beginnings of files of what some revisions lack: a transport, a lifecycle, tasks, a cache."""
 
 
 def by_place(revision: str) -> dict[str, str]:

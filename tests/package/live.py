@@ -20,6 +20,7 @@ from mcp_protocol.facts import Revisions
 from mcp_protocol.revisions import REVISIONS
 from mcp_protocol.runtime.request_context import RequestContext
 from mcp_protocol.server.serving import Service, serve
+from mcp_protocol.server.toolkit.features import new_connection
 from mcp_protocol.transports.memory import memory_pair
 from package.samples import EVERY_SERVER_CAPABILITY
 from package.wire import HANDSHAKE, described, encoded
@@ -199,7 +200,7 @@ class App:
     ) -> None:
         self._answer = answer
         describe = described(capabilities, "app")
-        self.service = Service(self, revisions, describe, drain=drain)
+        self.service = Service(self, revisions, describe, new_connection, drain=drain)
         self.noted: list[str] = []
 
     async def handle(self, ctx: RequestContext) -> Any:

@@ -22,9 +22,9 @@ from ..protocol.lifecycle import (
     CAPABILITY,
     Description,
     Session,
-    declared,
-    declared_in,
-    reduced_to,
+    fit_capabilities,
+    is_declared,
+    reduce_to,
     settings_of,
 )
 from ..protocol.request_meta import check_extensions
@@ -233,7 +233,7 @@ class ClientBase(SingleClientCalls, ClientCalls):
 
     def supports(self, capability: str) -> bool:
         """Whether the server declared a capability, such as `tools` or `resources.subscribe`."""
-        return declared(self.session.peer_capabilities, tuple(capability.split(".")))
+        return is_declared(self.session.peer_capabilities, tuple(capability.split(".")))
 
     def extension(self, identifier: str) -> Mapping[str, Any] | None:
         """The server's settings of an extension; `None` unless both sides declare the extension.
@@ -413,8 +413,8 @@ class ClientApplication:
                     _declare(capabilities, method.capability)
             check_extensions(capabilities, revision.facts)
             description = Description(
-                reduced_to(revision.implementation, self._identity.info),
-                declared_in(revision.client_capabilities, capabilities),
+                reduce_to(revision.implementation, self._identity.info),
+                fit_capabilities(revision.client_capabilities, capabilities),
             )
             self._descriptions[revision.name] = description
         return description
@@ -479,7 +479,7 @@ def _supported(capabilities: Mapping[str, Any], revision: Revision) -> dict[str,
 
 def _check_declared(method: Method, capabilities: Mapping[str, Any]) -> None:
     """Refuse a notification whose capability the client did not declare."""
-    if not declared(capabilities, method.capability):
+    if not is_declared(capabilities, method.capability):
         path = ".".join(method.capability)
         raise LocalProtocolError(
             f"{method.name}: this client did not declare {path}; `capabilities` of connect() does"

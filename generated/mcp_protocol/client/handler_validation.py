@@ -26,7 +26,7 @@ from ..protocol.client_features import (
     messages_complaint,
     root_complaint,
 )
-from ..protocol.lifecycle import missing
+from ..protocol.lifecycle import missing_capability
 from ..protocol.request_meta import recast
 from ..runtime.request_context import RequestContext
 from .server_state import Elicitations
@@ -64,7 +64,7 @@ async def answer(
     if checks is None:
         return await handler(context.params, context)
     params: Any = to_builtins(context.params) if context.params is not None else {}
-    path = missing(method, params, capabilities)
+    path = missing_capability(method, params, capabilities)
     wrong = f"this client did not declare {'.'.join(path)}" if path else checks[0](params)
     if method.name == ELICITATION and "url" in params and not wrong:
         wrong = url_complaint(params["url"], schemes)

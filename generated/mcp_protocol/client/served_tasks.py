@@ -28,7 +28,7 @@ import msgspec
 from ..channel import RequestId
 from ..errors import InternalError
 from ..facts import Revision
-from ..protocol.lifecycle import Description, merged_objects
+from ..protocol.lifecycle import Description, merge_objects
 from ..runtime.concurrency import check_own_failure
 from ..runtime.request_context import RequestContext
 from ..runtime.served_task import (
@@ -119,7 +119,7 @@ class TaskApplication(ClientApplication):
             for group, verb in (name.split("/") for name in able):
                 requests[group] = {verb: {}}
             tasks = {"tasks": {"list": {}, "cancel": {}, "requests": requests}}
-            capabilities = merged_objects(description.capabilities, tasks)
+            capabilities = merge_objects(description.capabilities, tasks)
             self._descriptions[revision.name] = Description(description.info, capabilities)
         return self._descriptions[revision.name]
 

@@ -28,7 +28,7 @@ from ..errors import (
     RequestTimeoutError,
 )
 from ..foreign_text import safe_repr
-from ..protocol.lifecycle import CAPABILITY, Session, declared, settings_of
+from ..protocol.lifecycle import CAPABILITY, Session, is_declared, settings_of
 from ..runtime.pending_requests import PARTING_SECONDS, OnProgress
 from ..runtime.task_handle import CALL, GET, TaskFollower, TaskHandle, is_core
 from ..runtime.task_store import TERMINAL
@@ -106,7 +106,7 @@ def resume_task(requests: RequestPipeline, task_id: str) -> TaskHandle:
     """
     if not is_core(requests.session.revision):
         check_extension(requests.session, GET)
-    elif not declared(requests.session.peer_capabilities, ("tasks",)):
+    elif not is_declared(requests.session.peer_capabilities, ("tasks",)):
         raise MissingCapabilityError(("tasks",), GET)
     handle = _handle(requests, task_id, None)
     if is_core(requests.session.revision):
@@ -213,7 +213,7 @@ async def _check_support(requests: RequestPipeline, tool: str) -> None:
         MissingCapabilityError: It lets none.
         MethodNotFoundError: It does not let this one.
     """
-    if not declared(requests.session.peer_capabilities, AUGMENTED):
+    if not is_declared(requests.session.peer_capabilities, AUGMENTED):
         raise MissingCapabilityError(AUGMENTED, f"{CALL} as a task")
     support = requests.state.task_support
     if tool not in support:

@@ -3,12 +3,12 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""A client's connection: version negotiation, and what only clients handle.
+"""A client's connection: version negotiation, and decoding of results.
 
 The steps of the negotiation form a table. A client of both lifecycles sends `server/discover`
-first. It stays with the per-request lifecycle after a result, or an error that only per-request
-servers send; after anything else, a timeout included, it sends `initialize`. A client of one
-lifecycle has one step. If the server cannot be reached, or requires credentials, negotiation fails.
+first. After a result, or an error that only per-request servers send, it uses the per-request
+lifecycle; after any other error or a timeout, it sends `initialize`. A client of one lifecycle has
+one step. If the server cannot be reached, or requires credentials, negotiation fails.
 
 Source: basic/lifecycle (to 2025-11-25); 2026-07-28: basic/versioning, basic/transports/stdio and
 basic/transports/streamable-http (backward compatibility).
@@ -62,9 +62,9 @@ from .lifecycle import (
     State,
     newest_common,
     optional_member,
-    readable,
     sent_capabilities,
     with_extensions,
+    without_malformed_extensions,
 )
 from .receiver import (
     Event,
@@ -88,16 +88,16 @@ class ClientReceiver(Receiver):
         """The decoder for results of a method."""
         return (extra_result_decoder if self._state.extra else result_decoder)(method)
 
-    def _request(self, message: jsonrpc.Request) -> list[Event]:
+    def _receive_request(self, message: jsonrpc.Request) -> list[Event]:
         revision = self._session_revision()
         if not revision.server_requests:
             return [
                 Ignored(f"request {safe_text(message.method)} from a server of {revision.name}")
             ]
-        return super()._request(message)
+        return super()._receive_request(message)
 
     def _is_noise(self, message: jsonrpc.InvalidMessage) -> bool:
-        """Some servers print log lines to their output: no response is sent to these."""
+        """Some servers print log lines to their output; these get no response."""
         return message.id is None or not self._session_revision().server_requests
 
     def _may_belong_to(self, stream: Any) -> bool:
@@ -107,17 +107,17 @@ class ClientReceiver(Receiver):
             request is not None and request.method.name == request.revision.facts.behaviour.listen
         )
 
-    def _cancelled(self, event: NotificationReceived) -> list[Event]:
+    def _handle_cancelled(self, event: NotificationReceived) -> list[Event]:
         identifier = event.params.request_id
         if self._may_belong_to(identifier):
             self._state.outbound.pop(identifier)
             error = RequestCancelledError("the server ended the subscription")
             return [RequestFailed(identifier, error)]
-        return super()._cancelled(event)
+        return super()._handle_cancelled(event)
 
 
 class ClientConnection(Connection):
-    """The protocol of a client; `open` has to be called before anything else is sent.
+    """The protocol of a client; call `open` before sending anything else.
 
     Args:
         revisions: The revisions to speak.
@@ -144,7 +144,7 @@ class ClientConnection(Connection):
 
     @property
     def probing(self) -> bool:
-        """Whether a missing response means an older server: a probe is open, with a fallback."""
+        """Whether a probe is open, and a missing response would mean a server with a handshake."""
         negotiation = self._negotiation
         return (
             negotiation is not None
@@ -154,21 +154,21 @@ class ClientConnection(Connection):
 
     @property
     def without_probe(self) -> Revisions | None:
-        """The revisions to offer, without a probe, to a server that is started anew.
+        """The revisions to offer without a probe, after a restart of the server.
 
-        Some servers exit, or stop responding, when another message precedes `initialize`. `None`
-        if the probe can't be the cause: none was sent, negotiation has ended, or there is no
-        handshake to fall back to.
+        Some servers exit, or stop responding, if another message precedes `initialize`. `None` if
+        the probe can't be the cause: none was sent, negotiation has ended, or this client has no
+        revision with a handshake.
         """
         return self._without_probe
 
     def with_same_revision(self) -> ClientConnection:
-        """A connection without session, that speaks the agreed revision alone."""
+        """A new connection, without session, of the agreed revision alone."""
         state = self._state
         return ClientConnection(state.revisions.only(state.revision.name), state.describe)
 
     def peer_replaced(self) -> None:
-        """Another server took the place of this one: nothing that it sent is open any more."""
+        """Another server took the place of the server: drop the open requests of the old one."""
         self._state.inbound.clear()
 
     def open(self) -> OutgoingMessage:
@@ -182,9 +182,9 @@ class ClientConnection(Connection):
         return self._next_step(self._negotiation)
 
     def opening_timed_out(self) -> list[Event]:
-        """No response came to the probe that `open` sent: continue without it.
+        """The probe of `open` got no response in time: continue with the next step.
 
-        A late response, from a server that was slow to start, still counts.
+        A late response, from a server that starts slowly, is still accepted.
 
         Returns:
             The next message to send, or `OpenFailed`.
@@ -196,7 +196,7 @@ class ClientConnection(Connection):
         return self._step_failed(negotiation, None)
 
     def opening_refused(self, identifier: RequestId | None, error: McpError) -> list[Event]:
-        """The transport could not deliver a message of the negotiation, or it was refused.
+        """A message of the negotiation could not be delivered, or was refused.
 
         Args:
             identifier: The id of the message; `None` for `notifications/initialized`.
@@ -208,11 +208,11 @@ class ClientConnection(Connection):
         return [OpenFailed(error)] if identifier is None else self.request_lost(identifier, error)
 
     def receive(self, data: bytes, now: float = 0.0) -> list[Event]:
-        """Receive one message, that of the negotiation included; see `Connection.receive`."""
+        """Receive one message, which may belong to the negotiation; see `Connection.receive`."""
         return self._with_negotiation(super().receive(data, now))
 
     def request_lost(self, identifier: RequestId, error: McpError) -> list[Event]:
-        """The transport reports that a request of ours will not be answered, and why."""
+        """The transport reports that a request of this side gets no response, and the error."""
         return self._with_negotiation(super().request_lost(identifier, error))
 
     def closed(self) -> list[RequestId]:
@@ -221,12 +221,12 @@ class ClientConnection(Connection):
         return super().closed()
 
     def _next_step(self, negotiation: VersionNegotiation) -> OutgoingMessage:
-        """The next request of the negotiation, sent before anything is agreed."""
+        """The next request of the negotiation."""
         state = self._state
         revision, name, params = negotiation.request()
         method = revision.client_requests[name]
         identifier = state.outbound.add(OutboundRequest(method, revision))
-        own = state.meta.own("client", revision, state.describe)
+        own = state.meta.own_meta("client", revision, state.describe)
         shaped = with_meta(params or None, own, own)
         if name == INITIALIZE:
             shaped = with_extensions(method.params, params)
@@ -237,13 +237,13 @@ class ClientConnection(Connection):
         return OutgoingMessage(data, "request", identifier, name, revision, None, params)
 
     def _with_negotiation(self, events: list[Event]) -> list[Event]:
-        """The events, with those of the negotiation's own requests handled."""
+        """Handle the events of the requests of the negotiation; pass on any others."""
         if self._negotiation is None:
             return events
         return [after for event in events for after in self._negotiate(self._negotiation, event)]
 
     def _negotiate(self, negotiation: VersionNegotiation, event: Event) -> list[Event]:
-        """Handle an event of the negotiation's own requests; pass on any other."""
+        """Handle an event of a request of the negotiation; pass on any other."""
         match event:
             case ResponseReceived(id=identifier) if identifier == self._negotiation_id:
                 return self._step_answered(negotiation, event)
@@ -262,7 +262,7 @@ class ClientConnection(Connection):
         self, negotiation: VersionNegotiation, event: ResponseReceived
     ) -> list[Event]:
         try:
-            session = negotiation.answered(event.result, event.raw)
+            session = negotiation.receive_result(event.result, event.raw)
         except McpError as error:
             return self._give_up(error)
         except RecursionError as error:
@@ -280,7 +280,7 @@ class ClientConnection(Connection):
 
     def _step_failed(self, negotiation: VersionNegotiation, error: McpError | None) -> list[Event]:
         try:
-            negotiation.failed(error)
+            negotiation.receive_error(error)
         except McpError as reason:
             return self._give_up(reason)
         return [Send(self._next_step(negotiation), opens=True)]
@@ -292,7 +292,7 @@ class ClientConnection(Connection):
         return [OpenFailed(error)]
 
     def _forget(self, identifier: RequestId | None) -> None:
-        """Drop a request of the negotiation whose response is no longer needed."""
+        """Drop a request of the negotiation, if it is open: its response is no longer needed."""
         if identifier is not None:
             self._state.outbound.pop(identifier)
 
@@ -306,10 +306,10 @@ class Step(enum.Enum):
 
 
 class VersionNegotiation:
-    """The decisions of the negotiation; `ClientConnection` sends and receives.
+    """Decides the steps of version negotiation; `ClientConnection` sends and receives.
 
     Args:
-        revisions: The revisions this client offers.
+        revisions: The revisions that the client offers.
         describe: The client's implementation info and capabilities, by revision.
     """
 
@@ -322,17 +322,17 @@ class VersionNegotiation:
         self._insisted = False
         self.step = Step.PROBING if self._modern else Step.INITIALIZING
         self.shook_hands = False
-        """Whether the session was opened by a handshake, which the client has to confirm."""
+        """Whether a handshake opened the session; the client has to confirm it."""
         self.revision = (self._modern or self._legacy).newest()
 
     @property
     def may_fall_back(self) -> bool:
-        """Whether there is a handshake to try when a probe fails."""
+        """Whether the client can try a handshake after a failed probe."""
         return bool(self._legacy)
 
     @property
     def without_probe(self) -> Revisions | None:
-        """The revisions to offer without a probe; `None` if there is no other way."""
+        """The revisions to offer without a probe; `None` if the client has one lifecycle alone."""
         return self._legacy if self._modern and self._legacy else None
 
     def request(self) -> tuple[Revision, str, dict[str, Any]]:
@@ -348,21 +348,21 @@ class VersionNegotiation:
         }
         return self.revision, INITIALIZE, params
 
-    def answered(self, result: Any, raw: Raw) -> Session | None:
-        """Receive the result of this step's request, with types and as it came.
+    def receive_result(self, result: Any, raw: Raw) -> Session | None:
+        """Receive the result of the request of this step, typed and as JSON.
 
         Returns:
-            The session, or `None` if another `request` has to be made.
+            The session; `None` if another `request` has to be sent.
 
         Raises:
             RevisionError: No revision in common.
         """
         if self.step is Step.INITIALIZING:
-            return self._initialized(result, sent_capabilities(raw))
+            return self._complete_handshake(result, sent_capabilities(raw))
         offered = tuple(result.supported_versions)
         common = newest_common(self._modern, offered)
         if common is None:
-            self._negotiate(offered)
+            self._choose_offered(offered)
             return None
         self.step = Step.DONE
         meta: Mapping[str, Any] = optional_member(result, "meta") or {}
@@ -378,7 +378,7 @@ class VersionNegotiation:
             supported=offered,
         )
 
-    def failed(self, error: McpError | None) -> None:
+    def receive_error(self, error: McpError | None) -> None:
         """The step's request failed, or got no response (`None`).
 
         `request` is then the next request to send.
@@ -389,27 +389,27 @@ class VersionNegotiation:
                 be reached.
         """
         if self.step is Step.INITIALIZING:
-            self._refused(error)
+            self._initialize_refused(error)
         elif _is_final(error) or (isinstance(error, TransportError) and not self._legacy):
             raise error
         elif isinstance(error, RemoteError) and self._is_modern(error):
-            offered = _named(error, "supported")
+            offered = _names_in_data(error, "supported")
             if not offered:
                 raise error
             unknown = error.code == self.revision.facts.errors.unsupported_revision
             if not (unknown and self._insist(offered)):
-                self._negotiate(offered)
+                self._choose_offered(offered)
         elif not self._legacy:
             reason = f": {error}" if error is not None else ""
             raise RevisionError(f"the server speaks no per-request revision{reason}", self._names())
         else:
-            self._handshake(self._legacy.newest())
+            self._begin_handshake(self._legacy.newest())
 
-    def _handshake(self, revision: Revision) -> None:
+    def _begin_handshake(self, revision: Revision) -> None:
         self.step = Step.INITIALIZING
         self.revision = revision
 
-    def _initialized(self, result: Any, capabilities: Mapping[str, Any]) -> Session:
+    def _complete_handshake(self, result: Any, capabilities: Mapping[str, Any]) -> Session:
         revision = self._legacy.get(result.protocol_version)
         if revision is None:
             raise RevisionError(
@@ -428,31 +428,31 @@ class VersionNegotiation:
             state=State.READY,
         )
 
-    def _negotiate(self, offered: tuple[str, ...]) -> None:
-        """A per-request server listed its revisions: try the newest one that was not tried yet."""
-        fresh = tuple(name for name in offered if name not in self._tried)
-        revision = newest_common(self._all, fresh)
+    def _choose_offered(self, offered: tuple[str, ...]) -> None:
+        """Choose the newest offered revision that was not tried yet."""
+        untried = tuple(name for name in offered if name not in self._tried)
+        revision = newest_common(self._all, untried)
         if revision is None:
             raise RevisionError("no revision in common", self._names(), offered)
         if revision.lifecycle is Lifecycle.HANDSHAKE:
-            self._handshake(revision)
+            self._begin_handshake(revision)
         self.revision = revision
 
     def _insist(self, offered: tuple[str, ...]) -> bool:
-        """Try a revision once more that the server refused and also listed as supported."""
-        fresh = tuple(name for name in offered if name not in self._tried)
-        if self._insisted or newest_common(self._all, fresh) is not None:
+        """Whether to try a revision once more that the server refused, yet listed as supported."""
+        untried = tuple(name for name in offered if name not in self._tried)
+        if self._insisted or newest_common(self._all, untried) is not None:
             return False
         self._insisted = True
         return newest_common(self._modern, offered) is self.revision
 
-    def _refused(self, error: McpError | None) -> None:
-        """`initialize` was refused. Some servers then list their revisions."""
-        offered = _named(error, "supported") if isinstance(error, RemoteError) else ()
+    def _initialize_refused(self, error: McpError | None) -> None:
+        """`initialize` was refused: try the newest of the revisions that the error lists."""
+        offered = _names_in_data(error, "supported") if isinstance(error, RemoteError) else ()
         if not offered:
             raise error or RemoteProtocolError("initialize: no answer")
-        fresh = tuple(name for name in offered if name not in self._tried)
-        revision = newest_common(self._legacy, fresh)
+        untried = tuple(name for name in offered if name not in self._tried)
+        revision = newest_common(self._legacy, untried)
         if revision is None:
             raise RevisionError("no revision in common", self._names(), offered) from error
         self.revision = revision
@@ -472,7 +472,7 @@ def _is_final(error: McpError | None) -> TypeGuard[McpError]:
     return isinstance(error, AuthorizationError | ConnectFailedError | LocalProtocolError)
 
 
-def _named(error: RemoteError, member: str) -> tuple[str, ...]:
+def _names_in_data(error: RemoteError, member: str) -> tuple[str, ...]:
     """The strings in a list member of `error.data`; none if there is no such list."""
     names = error.data.get(member) if is_object(error.data) else None
     try:
@@ -482,7 +482,7 @@ def _named(error: RemoteError, member: str) -> tuple[str, ...]:
 
 
 NAMED_ITEMS = 10
-"""Invalid items of one page that are logged one by one; further ones are counted."""
+"""Most invalid items of a page that are logged one by one; further items are counted."""
 
 _SCOPE = "cacheScope"
 _SCOPES = ("public", "private")
@@ -496,10 +496,10 @@ Convert: TypeAlias = Callable[[Any, Any], Any]
 
 @lru_cache(maxsize=1024)
 def result_decoder(method: Method) -> Decode:
-    """A decoder for the result of a method, made once.
+    """The decoder for results of a method; cached.
 
-    A page whose next cursor is null is the last. Malformed cache hints are treated as absent, and
-    so is a negative time. An invalid item is left out of its page, with a warning.
+    A page with null as next cursor is the last page. Malformed cache hints and negative times are
+    treated as absent. An invalid item is left out of its page, with a warning.
 
     Source: server/utilities/pagination (2026-07-28: whether a non-null value was provided),
     server/utilities/caching (2026-07-28).
@@ -509,7 +509,7 @@ def result_decoder(method: Method) -> Decode:
 
 @lru_cache(maxsize=1024)
 def extra_result_decoder(method: Method) -> Decode:
-    """Like `result_decoder`, for objects that keep their extra members."""
+    """As `result_decoder`, with objects that keep their extra members."""
     return _result_decoder(method, extra_decoder, convert_with_extra)
 
 
@@ -541,7 +541,7 @@ def drop_malformed_members(members: dict[str, Any]) -> bool:
     """Remove malformed optional members from a result; returns whether there were any."""
     capabilities = members.get("capabilities")
     if is_object(capabilities):
-        members["capabilities"] = readable(capabilities)
+        members["capabilities"] = without_malformed_extensions(capabilities)
     before = len(members)
     ttl = members.get(TTL, 0)
     if isinstance(ttl, bool) or not isinstance(ttl, int) or ttl < 0:
@@ -565,14 +565,14 @@ def page_decoder(
 
     Args:
         name: The method, for the warnings.
-        page_type: The Struct of the page, or a union with it.
-        items: Python name of its list.
+        page_type: The Struct of the page, or a union with that Struct.
+        items: Python name of the list in the Struct.
         decoder_of: Makes the decoder for a type.
         convert_to: Turns decoded JSON into a type.
 
     Raises:
-        ValidationError: (from the decoder) JSON of another shape outside the items.
-        msgspec.DecodeError: (from the decoder) not JSON.
+        ValidationError: (from the decoder) The page without its items does not fit.
+        msgspec.DecodeError: (from the decoder) The page is not JSON.
     """
     decode = decoder_of(page_type)
     struct, field = next(
@@ -604,7 +604,7 @@ def page_decoder(
 
 
 def _good_items(place: str, raw_items: Iterable[Raw], decode_item: Decode) -> Iterator[Any]:
-    """The valid items; the others are logged as warnings."""
+    """Decode the valid items; log the others as warnings."""
     bad = 0
     for position, raw in enumerate(raw_items):
         try:
@@ -629,7 +629,7 @@ def _label(raw: Raw) -> str:
 
 
 def _elements(raw: Raw | None) -> list[Raw] | None:
-    """The elements of a JSON array; `None` if it is something else."""
+    """The elements of a JSON array; `None` if the value is not an array."""
     try:
         return None if raw is None else msgspec.json.decode(raw, type=list[Raw])
     except msgspec.ValidationError:
@@ -651,7 +651,7 @@ def extra_decoder(kind: Any) -> Decode:
 
 
 def convert_with_extra(value: Any, kind: Any) -> Any:
-    """Turn decoded JSON into `kind`, whose objects keep their extra members; see `convert`."""
+    """Convert JSON data into a type whose objects keep their extra members; see `convert`."""
     return with_kept_members(convert(value, kind), value, _all_members)
 
 

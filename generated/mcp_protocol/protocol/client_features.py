@@ -5,9 +5,9 @@
 # ruff: noqa - a file that fixes change counts as edited
 """Rules of elicitation, sampling and roots that the types of their messages do not state.
 
-A server checks what it is about to ask and the answer to it, a client the answers of its user and
-its model. What is checked was read as the revision's own type before. A form of an elicitation is a
-flat schema of fields; messages of sampling follow one another in a certain order; a root is a file.
+A server checks its requests and the responses; a client checks the answers of its user and its
+model. Values were decoded by the types of the revision before. A form of an elicitation is a flat
+schema of fields; messages of sampling have a prescribed order; a root is a file.
 
 Source: client/elicitation#requested-schema, client/sampling#message-content-constraints,
 client/roots#root.
@@ -35,9 +35,9 @@ _SPEAKER = {"tool_use": "assistant", "tool_result": "user"}
 
 
 def content_complaint(schema: Schema, content: Mapping[str, Any]) -> str | None:
-    """The error of the values of a filled-in form, or `None`.
+    """The error of the values of a form; `None` if they are valid.
 
-    Fields that the form does not have are let through, as JSON Schema does it.
+    Values of fields that the form does not have are allowed, as in JSON Schema.
     """
     for name in schema.get("required", ()):
         if name not in content:
@@ -49,17 +49,17 @@ def content_complaint(schema: Schema, content: Mapping[str, Any]) -> str | None:
 
 
 def field_complaint(field: Schema, value: Any) -> str | None:
-    """The error of the value of one field, or `None`."""
+    """The error of the value of one field; `None` if it is valid."""
     check = _CHECKS.get(field.get("type", ""))
     return None if check is None else check(field, value)
 
 
-def _text(field: Schema, value: Any) -> str | None:
+def _check_text(field: Schema, value: Any) -> str | None:
     if not isinstance(value, str):
         return f"expected text, got {safe_repr(value)}"
     choices = _choices(field)
     if choices is not None:
-        return _chosen(choices, value)
+        return _check_choice(choices, value)
     length = len(value)
     if length < field.get("minLength", 0):
         return f"expected at least {field['minLength']} characters, got {length}"
@@ -72,8 +72,8 @@ def _text(field: Schema, value: Any) -> str | None:
     return None
 
 
-def _number(field: Schema, value: Any) -> str | None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or _is_endless(value):
+def _check_number(field: Schema, value: Any) -> str | None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or _is_infinite(value):
         return f"expected a number, got {safe_repr(value)}"
     if value < field.get("minimum", value):
         return f"expected at least {safe_repr(field['minimum'])}, got {safe_repr(value)}"
@@ -82,22 +82,22 @@ def _number(field: Schema, value: Any) -> str | None:
     return None
 
 
-def _is_endless(value: float) -> bool:
-    """Whether it is NaN or infinite; integers never are, also those that no float can hold."""
+def _is_infinite(value: float) -> bool:
+    """Whether a number is NaN or infinite; integers of any size are finite."""
     return isinstance(value, float) and not math.isfinite(value)
 
 
-def _integer(field: Schema, value: Any) -> str | None:
+def _check_integer(field: Schema, value: Any) -> str | None:
     if isinstance(value, float) and not value.is_integer():
         return f"expected an integer, got {safe_repr(value)}"
-    return _number(field, value)
+    return _check_number(field, value)
 
 
-def _boolean(field: Schema, value: Any) -> str | None:
+def _check_boolean(field: Schema, value: Any) -> str | None:
     return None if isinstance(value, bool) else f"expected true or false, got {safe_repr(value)}"
 
 
-def _several(field: Schema, value: Any) -> str | None:
+def _check_list(field: Schema, value: Any) -> str | None:
     if not is_many(value):
         return f"expected a list, got {safe_repr(value)}"
     count = len(value)
@@ -106,11 +106,11 @@ def _several(field: Schema, value: Any) -> str | None:
     if count > field.get("maxItems", count):
         return f"expected at most {field['maxItems']} of the choices, got {count}"
     choices = _choices(field["items"]) or []
-    return next((wrong for item in value if (wrong := _chosen(choices, item))), None)
+    return next((wrong for item in value if (wrong := _check_choice(choices, item))), None)
 
 
 def _choices(field: Schema) -> Sequence[Any] | None:
-    """The values that a choice allows; `None` if it is no choice."""
+    """The allowed values of a field; `None` if the field is not a choice."""
     if "enum" in field:
         listed: Sequence[Any] = field["enum"]
         return listed
@@ -118,21 +118,21 @@ def _choices(field: Schema) -> Sequence[Any] | None:
     return None if titled is None else [each["const"] for each in titled if is_object(each)]
 
 
-def _chosen(choices: Sequence[Any], value: Any) -> str | None:
+def _check_choice(choices: Sequence[Any], value: Any) -> str | None:
     if value in choices:
         return None
     return f"expected one of {safe_list([str(each) for each in choices])}, got {safe_repr(value)}"
 
 
 def _is_date(text: str) -> bool:
-    return bool(_DATE.fullmatch(text)) and _parses(datetime.date.fromisoformat, text)
+    return bool(_DATE.fullmatch(text)) and _can_parse(datetime.date.fromisoformat, text)
 
 
 def _is_date_time(text: str) -> bool:
-    return bool(_DATE_TIME.fullmatch(text)) and _parses(datetime.datetime.fromisoformat, text)
+    return bool(_DATE_TIME.fullmatch(text)) and _can_parse(datetime.datetime.fromisoformat, text)
 
 
-def _parses(parse: Callable[[str], object], text: str) -> bool:
+def _can_parse(parse: Callable[[str], object], text: str) -> bool:
     try:
         parse(text.upper())
     except ValueError:
@@ -141,11 +141,11 @@ def _parses(parse: Callable[[str], object], text: str) -> bool:
 
 
 _CHECKS: Mapping[str, Callable[[Schema, Any], str | None]] = {
-    "string": _text,
-    "number": _number,
-    "integer": _integer,
-    "boolean": _boolean,
-    "array": _several,
+    "string": _check_text,
+    "number": _check_number,
+    "integer": _check_integer,
+    "boolean": _check_boolean,
+    "array": _check_list,
 }
 
 _FORMATS: Mapping[str, Callable[[str], bool]] = {
@@ -155,17 +155,17 @@ _FORMATS: Mapping[str, Callable[[str], bool]] = {
     "date-time": _is_date_time,
 }
 FORMATS = frozenset(_FORMATS)
-"""Formats that a field of text may ask for."""
+"""Formats that a field of text may have."""
 
 
 def blocks_of(message: Message) -> Sequence[Mapping[str, Any]]:
-    """The content of a message, as a list even if it is one block."""
+    """The content blocks of a message; a single block counts as a list of one."""
     content: object = message["content"]
     return content if is_many(content) else [message["content"]]
 
 
 def messages_complaint(messages: Sequence[Message]) -> str | None:
-    """The error of messages in a row, or `None`.
+    """The error of the messages of a sampling request; `None` if they are valid.
 
     Args:
         messages: Wire objects, oldest first.
@@ -173,15 +173,15 @@ def messages_complaint(messages: Sequence[Message]) -> str | None:
     due: set[str] = set()
     for at, message in enumerate(messages):
         blocks = blocks_of(message)
-        wrong = message_complaint(message) or _unbalanced(due, blocks)
+        wrong = message_complaint(message) or _results_complaint(due, blocks)
         if wrong:
             return f"messages[{at}]: {wrong}"
         due = {block["id"] for block in blocks if block["type"] == "tool_use"}
-    return f"the last message leaves {_named(due)} without a result" if due else None
+    return f"the last message leaves {_format_ids(due)} without a result" if due else None
 
 
 def message_complaint(message: Message) -> str | None:
-    """The error of a message by itself, or `None`."""
+    """The error of one message, regardless of the others; `None` if it is valid."""
     role: str = message["role"]
     kinds = {block["type"] for block in blocks_of(message)}
     for kind in kinds & _SPEAKER.keys():
@@ -192,23 +192,23 @@ def message_complaint(message: Message) -> str | None:
     return None
 
 
-def _unbalanced(due: set[str], blocks: Sequence[Mapping[str, Any]]) -> str | None:
-    given = [block["toolUseId"] for block in blocks if block["type"] == "tool_result"]
-    if missing := due - set(given):
-        return f"expected a result for {_named(missing)} first"
-    if unasked := set(given) - due:
-        return f"there is no use of a tool just before for the result of {_named(unasked)}"
-    if len(given) > len(due):
+def _results_complaint(due: set[str], blocks: Sequence[Mapping[str, Any]]) -> str | None:
+    results = [block["toolUseId"] for block in blocks if block["type"] == "tool_result"]
+    if missing := due - set(results):
+        return f"expected a result for {_format_ids(missing)} first"
+    if unknown := set(results) - due:
+        return f"there is no use of a tool just before for the result of {_format_ids(unknown)}"
+    if len(results) > len(due):
         return "expected one result for each use of a tool, got more"
     return None
 
 
-def _named(ids: set[str]) -> str:
+def _format_ids(ids: set[str]) -> str:
     return safe_list([safe_repr(each) for each in sorted(ids)])
 
 
 def root_complaint(uri: str) -> str | None:
-    """The error of a URI that can't be that of a root, or `None`."""
+    """The error of the URI of a root; `None` if it is valid."""
     if uri[:7].lower() != "file://" or not is_uri(uri):
         return f"expected a file:// URI, got {safe_repr(uri)}"
     if climbs(uri):

@@ -5,10 +5,10 @@
 # ruff: noqa - a file that fixes change counts as edited
 """One connection without its I/O: received bytes become events, calls become messages to send.
 
-`Connection` correlates, checks and refuses; it opens nothing, waits for nothing and reads no clock
-(the caller passes the time). Each message is read by the revision that applies: within a session
-the agreed one, otherwise the one that the request's own `_meta` states. Revisions are tables; a
-message that they do not contain is refused or ignored.
+`Connection` matches responses with requests and checks messages. It opens nothing, waits for
+nothing and reads no clock: the caller passes the time. A message is read by the agreed revision of
+the session, or by the revision that the request states in its `_meta`. Revisions are tables; a
+message that is in none of them is refused or ignored.
 
     received bytes --> Receiver           --> events
     calls          --> Connection         --> OutgoingMessage   both work on one ConnectionState
@@ -34,7 +34,7 @@ from ..facts import Method, Revision, Role
 from ..foreign_text import safe_repr
 from . import jsonrpc
 from .jsonrpc import Message
-from .lifecycle import RequestMetadata, Session, State, declared
+from .lifecycle import RequestMetadata, Session, State, is_declared
 from .receiver import Event, Ignored, Receiver, RequestFailed, RequestReceived
 from .request_meta import NO_META, with_meta
 from .requests import (
@@ -59,8 +59,8 @@ class Connection:
     """The protocol of one side of a connection; each side has a class derived from it.
 
     Args:
-        state: What both directions share.
-        receiver: The receiving half.
+        state: The state that both directions share.
+        receiver: Turns received messages into events.
     """
 
     def __init__(self, state: ConnectionState, receiver: Receiver) -> None:
@@ -74,7 +74,7 @@ class Connection:
 
     @property
     def session(self) -> Session | None:
-        """The agreed session; `None` before that, and on a server without handshake."""
+        """The agreed session; `None` before the handshake, and where there is none."""
         return self._state.session
 
     @property
@@ -84,7 +84,7 @@ class Connection:
 
     @property
     def open_requests(self) -> int:
-        """The number of our requests without response."""
+        """Number of requests of this side without response."""
         return len(self._state.outbound)
 
     @property
@@ -99,17 +99,17 @@ class Connection:
 
     @property
     def outbound_requests(self) -> tuple[RequestId, ...]:
-        """Ids of our requests without response."""
+        """Ids of the requests of this side without response."""
         return self._state.outbound.ids()
 
     @property
     def next_request_id(self) -> RequestId:
-        """The id of the request that is made next."""
+        """The id of the next request of this side."""
         return self._state.outbound.next_id
 
     @property
     def log_level(self) -> str | None:
-        """The level of log messages that requests ask for; `None` if they ask for none."""
+        """The least level of the log messages that requests ask for; `None` for no log messages."""
         return self._state.log_level
 
     def ask_for_logs(self, level: str | None) -> None:
@@ -117,10 +117,10 @@ class Connection:
         self._state.log_level = level
 
     def check_answerable(self, name: str) -> None:
-        """Check that a response of the peer to a request of ours would reach this connection.
+        """Check that the peer's response to a request of this side would reach this connection.
 
         Raises:
-            LocalProtocolError: It would not: the session lasts for one message.
+            LocalProtocolError: It would not, since the session lasts for one message.
         """
         self._state.check_answerable(name)
 
@@ -141,18 +141,17 @@ class Connection:
 
         Args:
             name: The method.
-            params: Its typed params, or a wire object, or raw JSON, which is sent unchecked; `None`
-                for none.
-            meta: What the user adds to `_meta`.
+            params: Typed params, a wire object, raw JSON, which is sent unchecked, or `None`.
+            meta: Members that the user adds to `_meta`.
             progress: Whether to ask for progress.
-            related_request_id: The received request on whose behalf it is made, if any.
-            timeout: Seconds until it is lost; progress restarts them.
-            limit: Seconds until it is lost despite progress.
+            related_request_id: The received request on whose behalf this request is made, if any.
+            timeout: Seconds until the request is lost; progress restarts them.
+            limit: Seconds until the request is lost despite progress.
             now: The current time, on the caller's clock.
             reads_result: Whether the result is decoded and checked, or only kept as JSON.
 
         Returns:
-            Its id and the message.
+            The id of the request, and the message.
 
         Raises:
             MethodNotFoundError: The agreed revision has no such request for this side.
@@ -176,7 +175,7 @@ class Connection:
         try:
             if progress:
                 added = {**added, PROGRESS_TOKEN: identifier}
-            encoded = state.meta.encoded(revision, added) if added else None
+            encoded = state.meta.encode(revision, added) if added else None
             shaped = with_meta(params, added, encoded)
             if not (is_typed or isinstance(params, Raw)):
                 check_params(method, shaped)
@@ -196,17 +195,17 @@ class Connection:
         """Answer a request.
 
         Args:
-            identifier: Its id.
-            result: The typed result, or a wire object that is converted (members that the revision
-                does not have are dropped); `None` for a result without members.
+            identifier: The id of the request.
+            result: The typed result, or a wire object, which is converted: members that the
+                revision does not have are dropped. `None` for a result without members.
 
         Returns:
             The response, or `None` if the request is no longer open.
 
         Raises:
-            InternalError: The result does not fit the method, or has no JSON form; `fail` has to
-                follow.
-            MissingCapabilityError: An input request requires what the client did not declare.
+            InternalError: The result does not fit the method or has no JSON form; call `fail` then.
+            MissingCapabilityError: The client did not declare a capability that an input request
+                requires.
         """
         return success_response(self._state, identifier, result)
 
@@ -220,7 +219,7 @@ class Connection:
         return message
 
     def cancel(self, identifier: RequestId, reason: str | None = None) -> OutgoingMessage | None:
-        """Cancel a request of ours.
+        """Cancel a request of this side.
 
         Returns:
             The notification to send; `None` if the request is no longer open, or its method or
@@ -237,10 +236,10 @@ class Connection:
         return cancellation(request.revision, params)
 
     def cancel_by_stream(self, identifier: RequestId) -> OutgoingMessage | None:
-        """Cancel a request of ours whose stream was closed.
+        """Cancel a request of this side whose stream was closed.
 
         Returns:
-            The notification to send; `None` also where closing the stream is the cancellation.
+            The notification to send; `None` also if closing the stream cancels the request.
 
         Source: basic/patterns/cancellation (2026-07-28: transport-specific cancellation).
         """
@@ -251,7 +250,7 @@ class Connection:
         return self.cancel(identifier)
 
     def decode_result(self, method: Method, data: bytes) -> Any:
-        """The result of a method from JSON, decoded like a result that is received.
+        """Decode the JSON of a result of a method, as if it had been received.
 
         Raises:
             UNREADABLE: The JSON is not a result of the method.
@@ -268,11 +267,12 @@ class Connection:
         """Report progress of an inbound request.
 
         Returns:
-            The notification; `None` if none is wanted, the request is no longer open, or the value
-            is not more than the last.
+            The notification; `None` if the peer wants no progress, the request is no longer open,
+            or the value is not more than the last one.
 
         Raises:
-            LocalProtocolError: The value is no finite number, or another one has the wrong type.
+            LocalProtocolError: The value is no finite number, or another argument has the wrong
+                type.
         """
         request = self._state.inbound.get(identifier)
         if request is None or request.progress_token is None:
@@ -301,10 +301,10 @@ class Connection:
         """Send a log message to the client.
 
         Args:
-            identifier: The request it belongs to; `None` for the session as a whole.
-            level: One of `LOG_LEVELS`, or another one that the revision has.
+            identifier: The request that the message belongs to; `None` for the whole session.
+            level: One of `LOG_LEVELS`, or another level that the revision has.
             data: Any JSON value.
-            logger: Name of its source.
+            logger: Name of the logger.
             meta: `_meta` of the notification.
 
         Returns:
@@ -321,7 +321,7 @@ class Connection:
             )
         if request is None and (identifier is not None or self._state.session is None):
             return None
-        if not declared(self._state.own_capabilities(revision), ("logging",)):
+        if not is_declared(self._state.own_capabilities(revision), ("logging",)):
             return None
         if not self._state.wants_log(level, revision, request):
             return None
@@ -338,20 +338,20 @@ class Connection:
         params: Mapping[str, Any] | None = None,
         related_request_id: RequestId | None = None,
     ) -> list[OutgoingMessage]:
-        """Send a notification to all who want it.
+        """Make the messages of a notification, one for each session or stream that receives it.
 
-        A change without declared capability or without subscription gives no message; nor do
-        progress and log messages that are not wanted.
+        There are none for a change without declared capability or without subscription, nor for
+        progress and log messages that the peer does not want.
 
         Args:
             name: The notification.
-            params: Its params as wire object.
-            related_request_id: The received request on whose behalf it is sent, if any.
+            params: The params as wire object.
+            related_request_id: The received request on whose behalf the notification is sent.
 
         Raises:
             MethodNotFoundError: No revision in use has such a notification for this side.
-            LocalProtocolError: The params do not fit; the notification is a cancellation, which
-                only `cancel` sends; or it needs a request, without sessions.
+            LocalProtocolError: The params do not fit; or the notification is a cancellation, which
+                only `cancel` sends; or a revision without sessions needs a request for it.
         """
         wire = dict(params or {})
         state = self._state
@@ -368,14 +368,14 @@ class Connection:
     def _notifications(
         self, name: str, wire: Mapping[str, Any], related_request_id: RequestId | None
     ) -> list[OutgoingMessage]:
-        """A notification to all who want it; see `notify`."""
+        """Make the messages of a notification; see `notify`."""
         state = self._state
         session = state.session
         if session is None or not state.session_wants(session, name):
             return []
         return [notification(state.role, session.revision, name, wire)]
 
-    # A server's connection has subscriptions.
+    # A server's connection overrides these for subscriptions.
 
     def is_subscribed(self, uri: str) -> bool:
         """Whether the peer subscribed to a resource."""
@@ -390,7 +390,7 @@ class Connection:
         return False
 
     def close_streams(self) -> list[OutgoingMessage]:
-        """End all subscription streams from the server's side; the messages that do so."""
+        """End all subscription streams; returns the messages to send."""
         return []
 
     def receive(self, data: bytes, now: float = 0.0) -> list[Event]:
@@ -406,7 +406,7 @@ class Connection:
         return self._receiver.receive(data, now)
 
     def ready_session(self, identifier: RequestId) -> Session | None:
-        """The session, if it is ready for a request with an id."""
+        """The session, if it is ready for a request and no request with this id is open."""
         session, inbound = self._state.session, self._state.inbound
         if session is None or session.state is not State.READY or identifier in inbound:
             return None
@@ -416,8 +416,12 @@ class Connection:
         """Whether a request of the peer with this id has no response yet."""
         return identifier in self._state.inbound
 
+    def repeated_metadata(self, meta: bytes) -> RequestMetadata | None:
+        """The metadata of the last request, if `meta` is its `_meta`; `None` in sessions."""
+        return None
+
     def register(self, request: RequestReceived, stated: RequestMetadata) -> None:
-        """Make a request of the peer, which was read without this connection, an open one."""
+        """Add a request that was read without this connection to the open requests of the peer."""
         self._receiver.register(request, stated)
 
     def receive_message(self, message: Message, now: float = 0.0) -> list[Event]:
@@ -433,45 +437,45 @@ class Connection:
         return self._receiver.unreadable(error)
 
     def stream_closed(self, identifier: RequestId) -> list[Event]:
-        """The peer closed the stream on which its request was to be answered.
+        """The peer closed the stream for the response to its request.
 
         Returns:
-            The cancellation of the request, in revisions where closing means that; else nothing.
+            The cancellation, in revisions where closing the stream cancels the request.
 
         Source: basic/transports/streamable-http#cancellation (2026-07-28).
         """
         return self._receiver.stream_closed(identifier)
 
     def request_lost(self, identifier: RequestId, error: McpError) -> list[Event]:
-        """The transport reports that a request of ours will not be answered, and why."""
+        """The transport reports that a request of this side gets no response, and the error."""
         if self._state.outbound.pop(identifier) is None:
             return [Ignored(f"{safe_repr(identifier)}, which is no open request: {error}")]
         return [RequestFailed(identifier, error)]
 
     def closed(self) -> list[RequestId]:
-        """The transport ended: no request can be answered any more, in either direction.
+        """The transport ended: drop the open requests of both sides.
 
         Returns:
-            Our requests that stay without response.
+            The requests of this side, which get no response.
         """
         self._state.inbound.clear()
         return self._state.outbound.drain()
 
     def deadline(self, identifier: RequestId) -> float | None:
-        """The moment at which a request of ours is lost; progress moves it."""
+        """The time at which a request of this side is lost; progress may move it."""
         request = self._state.outbound.get(identifier)
         return None if request is None else request.deadline
 
     def next_deadline(self) -> float | None:
-        """The earliest of all deadlines."""
+        """The earliest deadline of the requests of this side."""
         return self._state.outbound.next_deadline()
 
     def expired(self, now: float) -> list[RequestId]:
-        """Our requests whose deadline has passed; they stay open until `cancel`."""
+        """The requests of this side whose deadline has passed; they stay open until `cancel`."""
         return self._state.outbound.expired(now)
 
     def _notify_progress(self, params: Mapping[str, Any]) -> list[OutgoingMessage]:
-        """Report progress by the token of a request, given as a wire object."""
+        """Report progress of the request with the token in some params."""
         token = params.get(PROGRESS_TOKEN)
         for identifier, request in self._state.inbound.items():
             own = request.progress_token

@@ -5,13 +5,13 @@
 # ruff: noqa - a file that fixes change counts as edited
 """The two lifecycles as tables, and the capabilities that each side declares in them.
 
-A session of the handshake kind walks through `State`; the tables say what each message does in
-each state, and a pair that is not there is refused. In the per-request kind there is no state to
-walk through: `RequestMetadata` are read from each request's `_meta` and hold for it alone.
+With a handshake, a session moves between the states of `State`. A table has the next state for each
+pair of state and message; a message without an entry is refused. Without a handshake there is no
+state: `RequestMetadata` is read from the `_meta` of each request and holds for that request alone.
 
-A message may only be sent to a peer that declared its capability. Some params require a part of
-one: a mode of elicitation, tools for sampling. This holds for requests and for input requests
-alike. Extensions are declared under identifiers that have the form of `_meta` keys, each with an
+A message may only be sent to a peer that declared its capability. Some params require a part of a
+capability: a mode of elicitation, tools for sampling. This holds for requests and for input
+requests. Extensions are declared by identifiers that have the form of `_meta` keys, each with an
 object of settings.
 
 Source: basic/lifecycle (to 2025-11-25), basic/versioning (2026-07-28),
@@ -21,7 +21,7 @@ client/elicitation#capabilities, client/sampling#capabilities.
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -45,7 +45,7 @@ from ..facts import Method, Revision, Revisions
 class _Single(enum.Enum):
     """An enumeration whose members are looked up with each message."""
 
-    __hash__ = object.__hash__  # there is one of each; Enum hashes names, in Python
+    __hash__ = object.__hash__  # members are singletons; Enum.__hash__ is slow Python code
 
 
 class State(_Single):
@@ -54,9 +54,9 @@ class State(_Single):
     NEW = "new"
     """No message was received yet."""
     ANSWERED = "answered"
-    """`initialize` was answered; the client has not confirmed the session."""
+    """`initialize` got its response; the client has not confirmed the session yet."""
     READY = "ready"
-    """Both sides may send what was agreed."""
+    """Both sides may send all messages that were agreed."""
 
 
 class Trigger(_Single):
@@ -106,8 +106,8 @@ class Session(msgspec.Struct, dict=True):
 
     Attributes:
         revision: The negotiated revision.
-        own_capabilities: What this side declared, as wire object.
-        peer_capabilities: What the peer declared.
+        own_capabilities: The capabilities that this side declared, as wire object.
+        peer_capabilities: The capabilities that the peer declared.
         peer_info: The peer's implementation info, if stated.
         instructions: The server's instructions (a client's session only).
         supported: Revisions of the server (per-request lifecycle only).
@@ -115,14 +115,12 @@ class Session(msgspec.Struct, dict=True):
         confirmed: Whether `notifications/initialized` was received (a server's session only).
         log_level: Least level of log messages for the client; `None` until it is set.
         subscriptions: Resources to whose updates the client subscribed.
-        admitted: Requests of the peer that were checked before: their rows by wire name. What they
-            depend on (state, revision, own capabilities) no longer changes once the session is
-            ready.
-        permitted: Requests to the peer that were checked before, in the same way, and that may be
-            sent with any params.
-        lacks: The need of all that outlasts one message, for errors: the session lasts for one
-            message only, so no response of the client to a request would find its way back. Empty
-            for a session that lasts.
+        admitted: Rows of the peer's requests that passed the checks, by wire name. State, revision
+            and own capabilities, which the checks depend on, don't change in a ready session.
+        permitted: Rows of requests to the peer that passed the checks and may be sent with any
+            params, by wire name.
+        lacks: For a session of one message: the missing part, for errors about requests to the
+            client, whose responses could not reach this session. Empty for other sessions.
     """
 
     revision: Revision
@@ -141,21 +139,21 @@ class Session(msgspec.Struct, dict=True):
 
     @cached_property
     def metadata(self) -> RequestMetadata:
-        """The metadata of each request of the peer that states none itself."""
+        """The metadata of requests of the peer that state none themselves."""
         return RequestMetadata(self.revision, self.peer_capabilities, self.peer_info, None)
 
     def permit(self, method: Method) -> None:
-        """Remember a request to the peer that was checked, unless its params decide each time."""
+        """Remember a request to the peer that passed the checks, unless its params matter."""
         if self.state is State.READY and method.name not in _PARTS:
             self.permitted[method.name] = method
 
     def may_send(self, name: str) -> bool:
-        """Whether a method may be sent now; few may before the client has confirmed the session."""
+        """Whether a method may be sent now; few are allowed before the session is confirmed."""
         return self.state is State.READY or self.revision.facts.method(name).before_initialized
 
 
 class RequestMetadata(msgspec.Struct, frozen=True):
-    """The metadata of one request, which holds for that request only."""
+    """The metadata of one request."""
 
     revision: Revision
     peer_capabilities: Mapping[str, Any]
@@ -179,7 +177,7 @@ class Description(msgspec.Struct, frozen=True):
     cache: Mapping[str, Any] | None = None
 
 
-def declared(capabilities: Mapping[str, Any], path: tuple[str, ...]) -> bool:
+def is_declared(capabilities: Mapping[str, Any], path: tuple[str, ...]) -> bool:
     """Whether a capability is declared: by an object, or by a flag that is true."""
     here: Any = capabilities
     for name in path:
@@ -190,7 +188,7 @@ def declared(capabilities: Mapping[str, Any], path: tuple[str, ...]) -> bool:
 
 
 def newest_common(own: Revisions, offered: tuple[str, ...]) -> Revision | None:
-    """The newest of our revisions that the peer supports."""
+    """The newest revision that both sides support."""
     common = [name for name in own if name in offered]
     return own[max(common)] if common else None
 
@@ -202,30 +200,30 @@ CAPABILITY = "extensions"
 """The capability under which extensions are declared."""
 
 _OF_SESSIONS = frozenset({"listChanged", "logging", "subscribe"})
-# What a client subscribes to, and the level of log messages, is state of its session.
+# Subscriptions and the level of log messages are state of a session.
 
 _ELICITATION, _SAMPLING = "elicitation", "sampling"
 _FORM, _URL = "form", "url"
 
 
 def optional_member(value: Any, name: str) -> Any:
-    """A member by its Python name; `None` if it is absent, or the type has none of that name."""
+    """A member by its Python name; `None` if it is absent or the type does not have it."""
     member = getattr(value, name, None)
     return None if member is UNSET else member
 
 
-def missing(method: Method, params: Any, capabilities: Mapping[str, Any]) -> Path | None:
+def missing_capability(method: Method, params: Any, capabilities: Mapping[str, Any]) -> Path | None:
     """The first capability that a request requires and that was not declared, or `None`.
 
     Args:
         method: The request.
-        params: Its params: typed, as wire object, or raw JSON.
-        capabilities: What the receiver declared.
+        params: Typed params, a wire object, or raw JSON.
+        capabilities: The capabilities that the receiver declared.
 
     Raises:
         LocalProtocolError: The params have no JSON form.
     """
-    if method.capability and not declared(capabilities, method.capability):
+    if method.capability and not is_declared(capabilities, method.capability):
         return method.capability
     parts = _PARTS.get(method.name)
     return None if parts is None else parts(_wire(params), capabilities)
@@ -243,35 +241,39 @@ def _wire(params: Any) -> Mapping[str, Any]:
     return plain if is_object(plain) else {}
 
 
-def _elicitation(params: Mapping[str, Any], capabilities: Mapping[str, Any]) -> Path | None:
-    """Without `mode` it is a form; a client that names no mode declared forms."""
+def _missing_for_elicitation(
+    params: Mapping[str, Any], capabilities: Mapping[str, Any]
+) -> Path | None:
+    """The path of an undeclared mode; a request or a client without any mode means forms."""
     mode = params.get("mode", _FORM)
     if mode not in (_FORM, _URL):
-        return None  # no mode at all: what the params are read as says so
+        return None  # not a mode: decoding the params reports it
     named = capabilities.get(_ELICITATION)
     if mode == _FORM and is_object(named) and named.get(_URL) is None:
         return None
-    return _lacking(capabilities, (_ELICITATION, mode))
+    return _missing_path(capabilities, (_ELICITATION, mode))
 
 
-def _sampling(params: Mapping[str, Any], capabilities: Mapping[str, Any]) -> Path | None:
+def _missing_for_sampling(
+    params: Mapping[str, Any], capabilities: Mapping[str, Any]
+) -> Path | None:
     if "tools" in params or "toolChoice" in params:
-        return _lacking(capabilities, (_SAMPLING, "tools"))
+        return _missing_path(capabilities, (_SAMPLING, "tools"))
     return None
 
 
-def _lacking(capabilities: Mapping[str, Any], path: Path) -> Path | None:
-    return None if declared(capabilities, path) else path
+def _missing_path(capabilities: Mapping[str, Any], path: Path) -> Path | None:
+    return None if is_declared(capabilities, path) else path
 
 
 _PARTS: Mapping[str, Callable[[Mapping[str, Any], Mapping[str, Any]], Path | None]] = {
-    "elicitation/create": _elicitation,
-    "sampling/createMessage": _sampling,
+    "elicitation/create": _missing_for_elicitation,
+    "sampling/createMessage": _missing_for_sampling,
 }
 
 
-def without_session(capabilities: Mapping[str, Any]) -> dict[str, Any]:
-    """The capabilities of a server that keeps no sessions: those that need no session."""
+def capabilities_without_session(capabilities: Mapping[str, Any]) -> dict[str, Any]:
+    """The capabilities that need no session."""
     return {
         name: (
             {flag: value for flag, value in members.items() if flag not in _OF_SESSIONS}
@@ -284,61 +286,68 @@ def without_session(capabilities: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def needs_session(capability: Path) -> bool:
-    """Whether a server can have a capability only with sessions."""
+    """Whether a server needs sessions for a capability."""
     return not _OF_SESSIONS.isdisjoint(capability)
 
 
-def reduced_to(kind: Any, wire: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A wire object, without the members that a type of a revision does not have."""
+def reduce_to(kind: Any, wire: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Remove the members of a wire object that a type of a revision does not have."""
     reduced: Mapping[str, Any] = to_builtins(convert(wire, kind))
     return reduced
 
 
-def declared_in(kind: Any, capabilities: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Capabilities as a revision has them; extensions are declared in each."""
-    reduced = reduced_to(kind, capabilities)
+def fit_capabilities(kind: Any, capabilities: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Reduce capabilities to the type of a revision; extensions are kept in every revision."""
+    reduced = reduce_to(kind, capabilities)
     if CAPABILITY not in capabilities or CAPABILITY in reduced:
         return reduced
     return {**reduced, CAPABILITY: capabilities[CAPABILITY]}
 
 
 def with_extensions(kind: Any, members: Mapping[str, Any]) -> Any:
-    """Params or the result of `initialize`, with the extensions that its type does not have."""
+    """Params or result of `initialize`, with extensions even if its type has no such member."""
     capabilities = members["capabilities"]
     if CAPABILITY not in capabilities:
         return members
     try:
-        return Raw(encode({**reduced_to(kind, members), "capabilities": capabilities}))
-    except UNWRITABLE:  # whoever sends it says why
+        return Raw(encode({**reduce_to(kind, members), "capabilities": capabilities}))
+    except UNWRITABLE:  # encoding the message reports the reason
         return members
+
+
+Admit: TypeAlias = Callable[[str, Sequence[str]], Sequence[str]]
+"""Selects the subjects that a server reports, from a notification and requested subjects."""
+
+OnSubscription: TypeAlias = Callable[[Collection[str]], object]
+"""Called with the URIs of resources that a client subscribes to by a stream."""
 
 
 def accepted_filter(
     requested: Mapping[str, Any], capabilities: Mapping[str, Any], revision: Revision
 ) -> dict[str, Any]:
-    """The part of a requested filter that a server with these capabilities accepts."""
+    """The part of a requested filter that the capabilities of a server allow."""
     accepted: dict[str, Any] = {}
     for method in revision.server_notifications.values():
         member = method.facts.subscription
         if (
             member is not None
             and requested.get(member)
-            and declared(capabilities, method.capability)
+            and is_declared(capabilities, method.capability)
         ):
             accepted[member] = requested[member]
     return accepted
 
 
 def sent_capabilities(raw: Raw | None) -> Mapping[str, Any]:
-    """The capabilities in params or a result as they were sent, unknown members included."""
+    """The capabilities in received params or a received result, unknown members included."""
     members: Mapping[str, Any] = msgspec.json.decode(raw or b"{}")
-    return readable(members["capabilities"])
+    return without_malformed_extensions(members["capabilities"])
 
 
-def readable(capabilities: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A peer's capabilities without malformed extensions, whose settings are no object.
+def without_malformed_extensions(capabilities: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A peer's capabilities without extensions whose settings are no object.
 
-    A malformed extension is treated as not declared.
+    Such extensions are treated as not declared.
 
     Source: basic/versioning#extension-negotiation (2026-07-28).
     """
@@ -356,10 +365,10 @@ def settings_of(capabilities: Mapping[str, Any], identifier: str) -> Mapping[str
     return settings if is_object(settings) else None
 
 
-def merged_objects(base: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
+def merge_objects(base: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
     """Two objects as one, merged recursively."""
     merged = dict(base)
     for name, value in more.items():
         old = merged.get(name)
-        merged[name] = merged_objects(old, value) if is_object(old) and is_object(value) else value
+        merged[name] = merge_objects(old, value) if is_object(old) and is_object(value) else value
     return merged

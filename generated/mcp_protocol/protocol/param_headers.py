@@ -5,8 +5,8 @@
 # ruff: noqa - a file that fixes change counts as edited
 """Parameter headers: HTTP header fields that repeat arguments of a tool call.
 
-A property of an input schema names its header, without the prefix, by `x-mcp-header`. A client over
-HTTP leaves out a tool whose header names break a rule; other transports ignore the header names.
+The keyword `x-mcp-header` of a property in an input schema is the name of its header without the
+prefix. A client over HTTP leaves out tools with invalid header names; other transports ignore them.
 
 Source: basic/transports/streamable-http#custom-headers-from-tool-parameters (2026-07-28).
 """
@@ -27,7 +27,7 @@ if TYPE_CHECKING:  # loaded only to validate
 KEYWORD = "x-mcp-header"
 
 Path: TypeAlias = tuple[str, ...]
-"""Names of properties, from the root of the arguments to the one with a header."""
+"""Names of properties, from the root of the arguments to a property with a header."""
 
 ParamHeadersOf: TypeAlias = Callable[[str], Mapping[Path, str]]
 """Path and header name of each argument with a parameter header, by the tool's name."""
@@ -43,18 +43,18 @@ def param_headers_of(schema: JsonSchema) -> dict[Path, str]:
     """The properties of an input schema with a parameter header: header name by path.
 
     Raises:
-        ValueError: A header name is malformed, used twice, or on a property that may have none.
+        ValueError: A header name is malformed, used twice, or on a property that can't have one.
     """
     headers: dict[Path, str] = {}
     taken: dict[str, Path] = {}
     for path, part in _schemas(schema):
         if KEYWORD not in part:
             continue
-        name = _checked_name(path, part)
+        name = _read_header_name(path, part)
         if name.lower() in taken:
             raise ValueError(
-                f"{shown_path(path)}: {KEYWORD} {safe_repr(name, 80)} is also on "
-                f"{shown_path(taken[name.lower()])}"
+                f"{format_path(path)}: {KEYWORD} {safe_repr(name, 80)} is also on "
+                f"{format_path(taken[name.lower()])}"
             )
         taken[name.lower()] = path
         headers[path] = name
@@ -66,14 +66,14 @@ def is_token(text: str) -> bool:
     return re.fullmatch(_TOKEN, text) is not None
 
 
-def _checked_name(path: Path, part: JsonSchema) -> str:
+def _read_header_name(path: Path, part: JsonSchema) -> str:
     name = part[KEYWORD]
     if not path:
         raise ValueError(
             f"{KEYWORD} {safe_repr(name, 80)}: expected on a property reached through `properties` "
             "alone"
         )
-    where = shown_path(path)
+    where = format_path(path)
     if not isinstance(name, str) or not is_token(name):
         raise ValueError(f"{where}: {KEYWORD}: expected an HTTP token, got {safe_repr(name, 80)}")
     if part.get("type") not in _TYPES:
@@ -84,12 +84,12 @@ def _checked_name(path: Path, part: JsonSchema) -> str:
     return name
 
 
-def shown_path(path: Path) -> str:
+def format_path(path: Path) -> str:
     return safe_text(".".join(path))
 
 
 def _schemas(root: JsonSchema) -> Iterator[tuple[Path, JsonSchema]]:
-    """All schemas within a schema, with their path; `()` if not reached by properties alone."""
+    """All schemas in a schema, with their path; `()` if the path is not of properties alone."""
     waiting: deque[tuple[Path, object, bool]] = deque([((), root, True)])
     while waiting:
         path, value, reachable = waiting.popleft()

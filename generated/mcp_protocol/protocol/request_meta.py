@@ -5,11 +5,11 @@
 # ruff: noqa - a file that fixes change counts as edited
 """`_meta` of requests and results, and members that the type of a revision does not have.
 
-A request with per-request `_meta` is self-contained, whatever was agreed on the connection. Any
-other request belongs to the session, if a handshake made one.
+A request with per-request `_meta` does not depend on the session. Any other request belongs to the
+session, if there was a handshake.
 
-Values are converted between the types of revisions; extra members of objects are kept.
-`extra_members` says what an object with extra members is; one without is an instance of its Struct.
+Values are converted between the types of revisions; extra members of objects are kept. An object
+without extra members is an instance of its Struct; see `extra_members` for the others.
 
 Source: basic/index#meta, basic/versioning (2026-07-28).
 """
@@ -67,7 +67,7 @@ _OFFICIAL = frozenset(
         f"{_OFFICIAL_PREFIX}ui",
     }
 )
-"""The extensions that the specification's own organization had published when this was written."""
+"""The extensions that the organization of the specification has published."""
 
 _logger = logging.getLogger(__name__)
 
@@ -94,7 +94,7 @@ class _MetaOnly(msgspec.Struct, gc=False):
 
 
 _find_meta = decoder(_MetaOnly)
-_decode_meta = decoder(dict[str, Any])
+_decode_object = decoder(dict[str, Any])
 
 
 def read_meta(params: Raw | None) -> Mapping[str, Any]:
@@ -103,11 +103,11 @@ def read_meta(params: Raw | None) -> Mapping[str, Any]:
     Raises:
         InvalidParamsError: `params` or `_meta` is not an object.
     """
-    return decoded_meta(raw_meta(params))
+    return decode_meta(raw_meta(params))
 
 
 def lacks_meta(params: bytes) -> bool:
-    """Whether params are certainly an object without `_meta`."""
+    """Whether params are an object that cannot have `_meta`; `False` if that is unclear."""
     return params[:1] == b"{" and b'"_meta"' not in params
 
 
@@ -125,16 +125,16 @@ def raw_meta(params: Raw | None) -> bytes | None:
     return None if meta is UNSET else bytes(meta)
 
 
-def decoded_meta(raw: bytes | None) -> Mapping[str, Any]:
+def decode_meta(raw: bytes | None) -> Mapping[str, Any]:
     """`_meta` from its JSON; empty if absent.
 
     Raises:
-        InvalidParamsError: It is not an object.
+        InvalidParamsError: `_meta` is not an object.
     """
     if raw is None:
         return NO_META
     try:
-        meta: Mapping[str, Any] = _decode_meta(raw)
+        meta: Mapping[str, Any] = _decode_object(raw)
     except UNREADABLE as error:
         raise InvalidParamsError(f"params._meta: {error_text(error)}") from None
     return meta
@@ -161,9 +161,9 @@ def is_reserved_key(key: str, facts: Facts) -> bool:
 
 
 def check_user_meta(meta: Mapping[str, Any], facts: Facts) -> None:
-    """Check the `_meta` that a user gives by the rules of a revision.
+    """Check `_meta` of the user by the rules of a revision.
 
-    Keys that the revision itself defines may be passed on (a gateway does so).
+    Keys that the revision defines are allowed, since gateways pass them on.
 
     Raises:
         LocalProtocolError: A key is malformed or reserved, or the value of a trace key has
@@ -211,8 +211,8 @@ def check_extensions(capabilities: Mapping[str, Any], facts: Facts) -> None:
     """Check the extensions that a side is about to declare.
 
     Raises:
-        ValueError: An identifier has no valid form, or a prefix that is kept for the
-            protocol; or its settings are no object.
+        ValueError: An identifier is malformed, or has a prefix that is reserved for the protocol;
+            or its settings are no object.
     """
     declared = capabilities.get(CAPABILITY, {})
     if not is_object(declared):
@@ -234,7 +234,7 @@ def check_extensions(capabilities: Mapping[str, Any], facts: Facts) -> None:
 
 
 class MetaCache:
-    """`_meta` that the connections of one client or one server have in common."""
+    """`_meta` that the connections of one client or one server share."""
 
     __slots__ = ("_encoded", "_own")
 
@@ -242,10 +242,10 @@ class MetaCache:
         self._own: dict[str, Mapping[str, Any]] = {}
         self._encoded: dict[str, Raw] = {}
 
-    def own(
+    def own_meta(
         self, role: Role, revision: Revision, describe: Callable[[Revision], Description]
     ) -> Mapping[str, Any]:
-        """`_meta` of every request of a client, or of every result of a server."""
+        """The `_meta` of every request of a client, or of every result of a server."""
         own = self._own.get(revision.name)
         if own is None:
             description = describe(revision)
@@ -266,14 +266,14 @@ class MetaCache:
     def of_results(
         self, revision: Revision, describe: Callable[[Revision], Description]
     ) -> tuple[Mapping[str, Any], Any]:
-        """`_meta` of every result of a server, empty for none; and the same, as JSON."""
+        """The `_meta` of every result of a server, empty for none; and its JSON."""
         own = NO_META
         if revision.facts.meta.server_info is not None:
-            own = self.own("server", revision, describe)
-        return own, self.encoded(revision, own)
+            own = self.own_meta("server", revision, describe)
+        return own, self.encode(revision, own)
 
-    def encoded(self, revision: Revision, meta: Mapping[str, Any]) -> Any:
-        """The JSON of `meta` if it is what `own` returned, encoded once; otherwise `meta`."""
+    def encode(self, revision: Revision, meta: Mapping[str, Any]) -> Any:
+        """The JSON of `meta` if it is what `own_meta` returned, encoded once; otherwise `meta`."""
         if meta is not self._own.get(revision.name):
             return meta
         encoded = self._encoded.get(revision.name)
@@ -283,15 +283,15 @@ class MetaCache:
 
 
 def with_meta(params: Any, added: Mapping[str, Any], encoded: Any) -> Any:
-    """Params with `_meta` merged in, whatever their form.
+    """Add members to the `_meta` of params of any form.
 
     Args:
         params: A Struct, a wire object, raw JSON, or `None`.
         added: The members to add to `_meta`.
-        encoded: The same members, possibly as JSON; for params without `_meta`.
+        encoded: The same members, possibly as JSON, for params without `_meta`.
 
     Returns:
-        The params to encode; UNSET for none.
+        The params to encode; UNSET if there are none.
     """
     if not added:
         return UNSET if params is None else params
@@ -313,13 +313,13 @@ def with_meta(params: Any, added: Mapping[str, Any], encoded: Any) -> Any:
 
 
 def recast(value: Any, kind: Any) -> Any:
-    """Turn Structs, or JSON that may hold some, into `kind`, of any revision.
+    """Convert a Struct, or JSON data with Structs in it, into a type of any revision.
 
-    Members that `kind` does not have are dropped, except the extra members of an object.
+    Members that the type does not have are dropped, except the extra members of an object.
 
     Raises:
         UNWRITABLE: The value has no JSON form.
-        ValidationError: The value has another shape; the text has the path.
+        ValidationError: The value does not fit the type; the text has the path.
     """
     try:
         return convert(builtins_without_extra(value), kind)
@@ -351,12 +351,12 @@ def _kept_members(wire: Mapping[str, Any]) -> Mapping[str, Any]:
 def with_kept_members(
     value: Any, wire: Any, extra_of: Callable[[Mapping[str, Any]], Mapping[str, Any]]
 ) -> Any:
-    """A typed value whose objects keep those of some members that their types do not have.
+    """Add members that their types do not have to the objects of a typed value.
 
     Args:
         value: The value.
-        wire: The JSON that it was made from.
-        extra_of: The members of a JSON object that are to be kept.
+        wire: The JSON data that the value was decoded from.
+        extra_of: Selects the members of a JSON object to keep.
     """
     if isinstance(value, Struct) and is_object(wire):
         kind = type(value)

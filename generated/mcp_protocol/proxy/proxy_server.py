@@ -38,9 +38,8 @@ from ..client.server_config import ServerEntry, config_servers
 from ..errors import TransportError
 from ..facts import Method, Revisions
 from ..foreign_text import safe_repr
-from ..protocol.lifecycle import CAPABILITY, declared
+from ..protocol.lifecycle import CAPABILITY, OnSubscription, is_declared
 from ..protocol.requests import RESOURCE_UPDATED, SUBSCRIBE, UNSUBSCRIBE, is_custom
-from ..protocol.server_connection import OnSubscription
 from ..revisions import REVISIONS
 from ..runtime.pending_requests import PendingRequests
 from ..runtime.request_context import RequestContext
@@ -196,7 +195,7 @@ class Proxy(Dispatcher):
         rows = {
             name: row
             for name, row in revision.client_requests.items()
-            if name in self.item_handlers and declared(capabilities, row.capability)
+            if name in self.item_handlers and is_declared(capabilities, row.capability)
         }
         handlers: dict[str, Handler] = dict.fromkeys(rows, self._pass_on)
         notifications = [
@@ -204,7 +203,7 @@ class Proxy(Dispatcher):
             for name, row in revision.server_notifications.items()
             if row.capability
             and row.capability[0] not in (CAPABILITY, "tasks")  # neither of these passes
-            and declared(capabilities, row.capability)
+            and is_declared(capabilities, row.capability)
         ]
         if RESOURCE_UPDATED in notifications:
             handlers |= {SUBSCRIBE: self._follow, UNSUBSCRIBE: self._stop_following}

@@ -38,7 +38,7 @@ from ..errors import (
 from ..facts import Method, Revision
 from ..foreign_text import WEB_SCHEMES
 from ..protocol.client_connection import result_decoder
-from ..protocol.lifecycle import missing
+from ..protocol.lifecycle import missing_capability
 from ..protocol.request_meta import is_reserved_key
 from ..protocol.requests import MESSAGE, RESOURCE_UPDATED, custom_method, is_custom
 from ..revisions import REVISIONS
@@ -573,7 +573,9 @@ def _check_askable(request: RequestContext, questions: Mapping[str, Any]) -> Non
     for question in questions.values():
         row = request.revision.input_requests.get(question["method"])
         path = (
-            None if row is None else missing(row, question.get("params"), request.peer_capabilities)
+            None
+            if row is None
+            else missing_capability(row, question.get("params"), request.peer_capabilities)
         )
         if path is not None:
             raise MissingCapabilityError(path, question["method"])

@@ -24,7 +24,7 @@ import msgspec
 
 from .._wire import Raw, encode
 from ..errors import InternalError, InvalidParamsError, LocalProtocolError, MissingCapabilityError
-from ..protocol.lifecycle import missing
+from ..protocol.lifecycle import missing_capability
 from ..runtime.request_context import PRINCIPAL, RequestContext
 
 MOST_CALLS = 100
@@ -102,7 +102,7 @@ class _WaitingCall(PassedCall):
         context = self.context
         row = context.revision.input_requests.get(method)
         given = context.peer_capabilities
-        path = (method,) if row is None else missing(row, Raw(encode(params)), given)
+        path = (method,) if row is None else missing_capability(row, Raw(encode(params)), given)
         if path is not None:
             raise MissingCapabilityError(path, f"{method} in {context.revision.name}")
         self._count += 1

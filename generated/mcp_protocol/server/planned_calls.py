@@ -34,7 +34,6 @@ from ..protocol.connection import Connection
 from ..protocol.lifecycle import RequestMetadata
 from ..protocol.receiver import RequestReceived
 from ..protocol.request_meta import NO_META
-from ..protocol.server_connection import ServerMeta
 from ..runtime.concurrency import run_eagerly
 from ..runtime.peer import Peer
 from ..runtime.pending_requests import PendingRequests
@@ -303,25 +302,24 @@ class StreamCall(ServedCall):
 
 
 def planned_calls(
-    find: Callable[[Revision, str], CallPlan | None], meta: ServerMeta
+    find: Callable[[Revision, str], CallPlan | None],
 ) -> Callable[[bytes, Peer], StreamCall | None]:
     """Reads the calls of a stream that have a plan; gives `None` for any other message.
 
     Args:
         find: The plan of a tool in a revision, if it has one.
-        meta: `_meta` that the connection of the stream has.
     """
-    known = meta.reader.known
 
     def read(body: bytes, peer: Peer) -> StreamCall | None:
         call = read_call(body) if ENABLED and len(body) <= _LONGEST else None
         if call is None:
             return None
         raw, connection = call.params.meta, peer.connection
+        stated: RequestMetadata | None = None
         if raw is UNSET:
             stated = session_of(call, connection)
-        else:
-            stated = None if connection.is_open(call.id) else known(bytes(raw))
+        elif not connection.is_open(call.id):
+            stated = connection.repeated_metadata(bytes(raw))
         plan = None if stated is None else find(stated.revision, call.params.name)
         if stated is None or plan is None:
             return None

@@ -9,9 +9,6 @@ Changes that a server announces (a list that changed, a resource that was update
 any thread. They are queued for each client, equal ones once, until a task of the session sends
 them; the connection drops those that the client did not subscribe to.
 
-`server.asgi` sets `HTTP_REQUEST` to the request that carried a message; what handlers read of it is
-computed on access.
-
 Source: basic/lifecycle, server/resources#subscriptions.
 """
 
@@ -21,11 +18,9 @@ import logging
 import os
 import sys
 import threading
-from collections.abc import Callable, Collection, Coroutine, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Generator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
-from contextvars import ContextVar
-from functools import cached_property
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import anyio
 import msgspec
@@ -34,8 +29,8 @@ from ..channel import Channel
 from ..errors import McpError
 from ..facts import Method, Revision, Revisions
 from ..protocol import jsonrpc
-from ..protocol.lifecycle import Description
-from ..protocol.server_connection import Admit, OnSubscription, ServerConnection, ServerMeta
+from ..protocol.handshake import HandshakeConnection
+from ..protocol.lifecycle import Admit, Description, OnSubscription
 from ..runtime.peer import CONCURRENT_REQUESTS, Peer
 from ..runtime.pending_requests import PendingRequests
 from ..runtime.request_context import Application
@@ -250,6 +245,7 @@ class Service(msgspec.Struct, frozen=True):
         application: Responds to requests.
         revisions: The revisions that are served.
         describe: The description of the server in a revision.
+        new_connection: Makes the connection to a client that may use any of the revisions.
         extensions: Custom methods, by wire name.
         announcer: Announces changes to all clients.
         drain: Seconds that requests may take to finish once a client is gone.
@@ -270,6 +266,7 @@ class Service(msgspec.Struct, frozen=True):
     application: Application
     revisions: Revisions
     describe: Callable[[Revision], Description]
+    new_connection: Callable[[Service], HandshakeConnection]
     extensions: Mapping[str, Method] = msgspec.field(default_factory=dict[str, Method])
     announcer: Announcer = msgspec.field(default_factory=Announcer)
     drain: float = 0.0
@@ -310,23 +307,14 @@ def new_session(service: Service, channel: Channel) -> AnnouncementQueue:
     """The peer of a new client, and its announcements."""
     from ..runtime.tracing import traced  # slow to import, and needed for serving only
 
-    meta = ServerMeta(service.revisions)
-    connection = ServerConnection(
-        service.revisions,
-        service.describe,
-        service.extensions,
-        meta,
-        admit=service.admit,
-        on_subscription=service.on_subscription,
-    )
     channel = traced(channel, "server", service.secret_names_of)
     peer = Peer(
-        connection,
+        service.new_connection(service),
         channel,
         service.application,
         drain=service.drain,
         max_concurrent_requests=service.max_concurrent_requests,
-        planned=planned_calls(service.call_plan, meta),
+        planned=planned_calls(service.call_plan),
     )
     return AnnouncementQueue(peer)
 
@@ -350,105 +338,3 @@ def leave_stuck_threads() -> None:
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
         os._exit(0)
-
-
-class ReceivedRequest(Protocol):
-    """The head of an HTTP request as received.
-
-    Attributes:
-        method: The method, in upper case.
-        path: The path below the mount point.
-        headers: Header fields by lower-case name.
-    """
-
-    method: str
-    path: str
-    headers: Mapping[bytes, bytes]
-
-    @property
-    def query(self) -> bytes:
-        """The query string, undecoded."""
-        ...
-
-    @property
-    def client(self) -> tuple[str, int] | None:
-        """Address of the client, if known."""
-        ...
-
-
-HTTP_REQUEST: ContextVar[ReceivedRequest | None] = ContextVar("http_request", default=None)
-"""The HTTP request that the current task serves; `None` over other transports."""
-
-
-class HeaderFields(Mapping[str, str]):
-    """Header fields by case-insensitive name; repeated fields are joined by commas.
-
-    Args:
-        fields: By lower-case name, as received.
-    """
-
-    def __init__(self, fields: Mapping[bytes, bytes]) -> None:
-        self._fields = fields
-
-    def __getitem__(self, name: str) -> str:
-        return self._fields[name.lower().encode("latin-1", "replace")].decode("latin-1").strip()
-
-    def __iter__(self) -> Iterator[str]:
-        return (name.decode("latin-1") for name in self._fields)
-
-    def __len__(self) -> int:
-        return len(self._fields)
-
-    def __repr__(self) -> str:
-        """The names only: values may be credentials."""
-        return f"<{type(self).__name__} {', '.join(self)}>"
-
-
-class RequestHead:
-    """The head of the HTTP request that carried a message.
-
-    Over HTTP+SSE it is that of the request that opened the stream.
-
-    Args:
-        received: The request.
-
-    Attributes:
-        method: The method, in upper case.
-        path: The path below the mount point.
-        headers: Header fields by case-insensitive name.
-        client: Address and port of the client as the ASGI server reports them: behind a proxy,
-            those of the proxy unless the server is configured to trust its header fields.
-    """
-
-    def __init__(self, received: ReceivedRequest) -> None:
-        self.method = received.method
-        self.path = received.path
-        self.headers = HeaderFields(received.headers)
-        self.client = received.client
-        self._query = received.query
-
-    @property
-    def query_string(self) -> str:
-        """The query of the URL, undecoded."""
-        return self._query.decode("latin-1")
-
-    @cached_property
-    def query(self) -> Mapping[str, str]:
-        """The parameters of the query; of a repeated name, the last value."""
-        from urllib.parse import parse_qsl  # loads slowly, and few servers need it
-
-        return dict(parse_qsl(self.query_string, keep_blank_values=True))
-
-    @cached_property
-    def cookies(self) -> Mapping[str, str]:
-        """The cookies by name, without quotes around values (RFC 6265); first of a name wins."""
-        cookies: dict[str, str] = {}
-        for pair in self.headers.get("cookie", "").split(";"):
-            name, equals, value = pair.partition("=")
-            if equals:
-                cookies.setdefault(name.strip(), value.strip().strip('"'))
-        return cookies
-
-    def __repr__(self) -> str:
-        """The request without query and header values, which may hold credentials."""
-        return f"<{type(self).__name__} {self.method} {self.path}>"

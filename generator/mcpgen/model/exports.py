@@ -146,6 +146,7 @@ EXPORTS = (
         "StoredEvent",
         "StoredEvents",
     ),
+    _export(".server.asgi.request_head", "server+http", "RequestHead"),
     _export(".server.asgi.routes", "routes", "RouteRequest", "RouteResponse"),
     _export(".server.asgi.settings", "server+http", "Limits", "ServerHttpSettings"),
     _export(".server.auth.authenticator", "auth+server", "ProtectedResourceMetadata"),
@@ -165,7 +166,6 @@ EXPORTS = (
     _export(".server.openapi.http_operation", "openapi", "HttpClient", "ClientResponse"),
     _export(".server.openapi.openapi_server", "openapi", "OpenApiWarning"),
     _export(".server.openapi.route_maps", "openapi", "HTTPRoute", "MCPType", "RouteMap"),
-    _export(".server.serving", "server", "RequestHead"),
     _export(_SESSION, "methods", "ServerSession"),
     _export(
         ".server.toolkit.client_features.elicitation",

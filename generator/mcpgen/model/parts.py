@@ -314,6 +314,7 @@ class Features:
         http_sse: HTTP+SSE.
         http_sessions: Streamable HTTP with sessions.
         http_stateless: Streamable HTTP without sessions.
+        per_request: Requests that state their revision themselves.
         param_headers: Headers that repeat arguments of a tool.
         draft_headers: The headers of a draft, in sessions.
         several: More than one revision.
@@ -333,6 +334,7 @@ class Features:
     http_sse: bool
     http_sessions: bool
     http_stateless: bool
+    per_request: bool
     param_headers: bool
     draft_headers: bool
     several: bool
@@ -649,6 +651,7 @@ def features(
         http_sse=http_sse,
         http_sessions=http and any(row.streamable_http == "session" for row in transports),
         http_stateless=http and any(row.streamable_http == "stateless" for row in transports),
+        per_request=any(row.meta.protocol_version is not None for row in facts),
         param_headers=http and any(row.headers.param_prefix is not None for row in facts),
         draft_headers=http and any(row.draft.method is not None for row in facts),
         several=len(facts) > 1,

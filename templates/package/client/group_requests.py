@@ -25,7 +25,7 @@ from ..errors import (
 )
 from ..facts import Method, Revision
 from ..foreign_text import safe_repr
-from ..protocol.lifecycle import declared
+from ..protocol.lifecycle import is_declared
 from ..runtime.pending_requests import OnProgress
 from .base import AnyClient, ClientBase
 from .listen import ListenOptions, NotificationFilter, Subscription
@@ -127,14 +127,14 @@ class GroupServer(Generic[AnyClient]):
             return None
         session = self._session.session
         row = session.revision.client_requests.get(method)
-        has = row is not None and declared(session.peer_capabilities, row.capability)
+        has = row is not None and is_declared(session.peer_capabilities, row.capability)
         return row if has else None
 
     def has_notification(self, name: str) -> bool:
         """Whether the client may send a notification in the session."""
         row = self.session.session.revision.client_notifications.get(name)
         own = self.session.session.own_capabilities
-        return row is not None and declared(own, row.capability)
+        return row is not None and is_declared(own, row.capability)
 
     async def guarded(self, work: Callable[[RequestPipeline], Awaitable[Result]]) -> Result:
         """Use the session; a failure of the connection is stored, and names the server.

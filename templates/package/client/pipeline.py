@@ -43,7 +43,7 @@ from ..facts import Method
 from ..foreign_text import safe_repr
 from ..method_facts import MethodFacts
 from ..protocol.client_connection import result_decoder
-from ..protocol.lifecycle import Session, declared
+from ..protocol.lifecycle import Session, is_declared
 from ..runtime.peer import Peer
 from ..runtime.pending_requests import OnProgress
 from ..runtime.request_context import RequestContext
@@ -550,7 +550,7 @@ class RequestPipeline:
         """The response to one request for input, made by the client's handler."""
         session = self.session
         row = session.revision.input_requests[to_builtins(input_request)["method"]]
-        if not declared(session.own_capabilities, row.capability):
+        if not is_declared(session.own_capabilities, row.capability):
             path = ".".join(row.capability)
             raise RemoteProtocolError(
                 f"{method}: the server asked for {row.name}, but this client has no {path}"

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..errors import InvalidParamsError, ProtocolError
 from ..foreign_text import safe_repr
-from ..protocol.param_headers import Path, param_headers_of, shown_path, value_at
+from ..protocol.param_headers import Path, format_path, param_headers_of, value_at
 from .server_state import ParamHeaders, drop_oldest
 
 _logger = logging.getLogger(__name__)
@@ -63,7 +63,7 @@ class ToolParamHeaders(ParamHeaders):
                     headers[f"{self.prefix}{name}"] = encode_value(value_text(value))
                 except ProtocolError as error:
                     raise InvalidParamsError(
-                        f"tool {safe_repr(tool)}: {shown_path(path)}: {error}"
+                        f"tool {safe_repr(tool)}: {format_path(path)}: {error}"
                     ) from None
         return headers
 

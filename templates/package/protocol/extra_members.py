@@ -49,7 +49,7 @@ class ExtraMembers(Spliced, Mapping[str, Any]):
 
 
 def builtins_with_extra(value: Any) -> Any:
-    """The same, with the extra members of an object under `EXTRA`."""
+    """Turn Structs into dicts with wire names, the extra members of an object under `EXTRA`."""
     return msgspec.to_builtins(value, enc_hook=_members_of)
 
 
@@ -61,7 +61,7 @@ def _members_of(value: Any) -> dict[str, Any]:
 
 @cache
 def known_names(kind: StructType) -> frozenset[str | None]:
-    """Wire names of what a Struct has itself."""
+    """Wire names of the fields of a Struct, and of its tag."""
     names = (field.encode_name for field in msgspec.structs.fields(kind))
     return frozenset((*names, kind.__struct_config__.tag_field))
 
@@ -69,14 +69,14 @@ def known_names(kind: StructType) -> frozenset[str | None]:
 def with_extra_members(
     value: Struct, changed: Mapping[str, Any], extra: Mapping[str, Any]
 ) -> msgspec.Struct:
-    """An object with some members changed, and with at least one extra member."""
+    """A copy of an object with some members replaced, and with extra members (at least one)."""
     members = msgspec.structs.asdict(value)
     return _type_with_extra(type(value))(**{**members, **changed}, extra=extra)
 
 
 @cache
 def _type_with_extra(kind: type[Struct]) -> type[msgspec.Struct]:
-    """A class derived from a Struct, and of its name, with a field for extra members."""
+    """A class derived from a Struct, with the same name and a field for extra members."""
     known, none = known_names(kind), kind.extra
     check = getattr(kind, "__post_init__", None)
 
@@ -103,5 +103,5 @@ def _type_with_extra(kind: type[Struct]) -> type[msgspec.Struct]:
 
 
 def _restored(kind: type[Struct], members: Mapping[str, Any]) -> msgspec.Struct:
-    """An unpickled object with extra members."""
+    """Make an object with extra members from a pickle."""
     return _type_with_extra(kind)(**members)

@@ -1,7 +1,7 @@
-"""JSON-RPC 2.0 messages: parsed and encoded, with params and results as raw JSON.
+"""JSON-RPC 2.0 messages: parsing and encoding, with params and results as raw JSON.
 
-A received message is one of five kinds; a malformed one is an `InvalidMessage` with the error for
-its sender. Nothing here raises on peer input.
+A received message has one of five types; a malformed message is an `InvalidMessage` with the error
+for its sender. Parsing never raises.
 
 Source: basic/index (messages).
 """
@@ -36,10 +36,10 @@ from ..foreign_text import safe_repr
 JSONRPC = "2.0"
 
 ID_CHARACTERS = 1024
-"""Longest id and progress token, which are stored and repeated in responses."""
+"""Most characters of an id or a progress token, which are stored and sent back."""
 
 BATCH_MESSAGES = 100
-"""Most messages in one JSON array; a longer one is refused as a whole."""
+"""Most messages in one JSON array; a longer array is refused as a whole."""
 
 _BRACE = ord("{")
 _LEAST, _MOST = -(2**128), 2**128  # far beyond any counter
@@ -68,7 +68,7 @@ class Result(msgspec.Struct, frozen=True, gc=False):
 
 
 class Failure(msgspec.Struct, frozen=True, gc=False):
-    """An error response. Without an id it concerns the connection."""
+    """An error response; without an id it is about the connection."""
 
     id: RequestId | None
     code: int
@@ -77,13 +77,13 @@ class Failure(msgspec.Struct, frozen=True, gc=False):
 
 
 class InvalidMessage(msgspec.Struct, frozen=True):
-    """A message that is no valid JSON-RPC.
+    """A message that is not valid JSON-RPC.
 
     Attributes:
         id: The id, if it could be read.
         error: The error.
-        answerable: Whether the message looks like a request and gets an error response.
-        response: Whether the message looks like a response: the request with its id has failed.
+        answerable: Whether the message looks like a request, which gets an error response.
+        response: Whether the message looks like a response; the request with its id fails then.
     """
 
     id: RequestId | None
@@ -112,7 +112,7 @@ class _Error(msgspec.Struct, gc=False):
 
 @cache
 def _batch_decoder() -> Callable[[bytes], msgspec.Struct]:
-    """A decoder that stops at the first message too many, which a decoder of lists does not."""
+    """A decoder that stops after `BATCH_MESSAGES`; one for lists would decode the whole array."""
     parts = msgspec.defstruct(
         "_Parts",
         [(f"part_{at}", Raw | UnsetType, UNSET) for at in range(BATCH_MESSAGES)],
@@ -128,11 +128,11 @@ _check_syntax = msgspec.json.Decoder(Raw).decode
 
 
 def parse(data: bytes | Raw) -> Message:
-    """Parse one message; a JSON array is malformed (see `parse_batch`)."""
+    """Parse one message; a JSON array is an invalid message (see `parse_batch`)."""
     try:
         envelope = _decode_envelope(data)
     except msgspec.ValidationError:
-        return _no_object(data)
+        return _explain_non_object(data)
     except UNREADABLE as broken:
         return InvalidMessage(None, ParseError(f"expected JSON: {error_text(broken)}"), True)
     identifier = _whole(envelope.id) if type(envelope.id) is float else envelope.id
@@ -151,11 +151,11 @@ def parse(data: bytes | Raw) -> Message:
             return _result(identifier, result)
         if not isinstance(error, UnsetType) and result is UNSET:
             return _failure(identifier, error)
-    return _malformed(envelope, identifier if readable else None)
+    return _explain_malformed(envelope, identifier if readable else None)
 
 
 def _whole(number: float) -> Any:
-    """The integer that a number such as `1.0` is; any other number as it is."""
+    """Convert a number such as `1.0` to an integer; return any other number unchanged."""
     return int(number) if number.is_integer() else number
 
 
@@ -172,7 +172,7 @@ def read_id(value: object) -> RequestId | None:
 
 
 def is_batch(data: bytes) -> bool:
-    """Whether the first byte that is not white space begins a JSON array."""
+    """Whether the first byte that is not white space begins a JSON array (within 16 bytes)."""
     return data[:1] != b"{" and data[:16].lstrip(b" \t\r\n")[:1] == b"["
 
 
@@ -184,7 +184,7 @@ def parse_messages(data: bytes) -> Sequence[Message]:
 def parse_batch(data: bytes) -> list[Message]:
     """Parse the messages of a JSON array.
 
-    An empty array is a single malformed message, and so is one of more than `BATCH_MESSAGES`.
+    An empty array, or an array of more than `BATCH_MESSAGES`, is a single invalid message.
 
     Source: basic/index#batching (2025-03-26).
     """
@@ -204,11 +204,11 @@ def parse_batch(data: bytes) -> list[Message]:
 
 
 class ParsedMessage(bytes):
-    """The bytes of a message that its transport has parsed, so that nobody parses them again.
+    """The bytes of a message that its transport has parsed, with the parsed messages.
 
     Attributes:
-        messages: The message, or those of a batch.
-        is_batch: Whether it is a batch.
+        messages: The message, or the messages of a batch.
+        is_batch: Whether the bytes are a batch.
     """
 
     messages: Sequence[Message]
@@ -223,10 +223,10 @@ class ParsedMessage(bytes):
         return parsed
 
     def results(self) -> dict[RequestId, bytes | None]:
-        """The requests that it answers.
+        """The results of the responses, by the ids of the requests.
 
         Returns:
-            The result by id, in JSON; `None` for an error response and for a malformed response.
+            The JSON of each result; `None` for an error response or an invalid response.
         """
         results: dict[RequestId, bytes | None] = {}
         for message in self.messages:
@@ -242,13 +242,13 @@ class ParsedMessage(bytes):
         return results
 
     def error_response(self) -> Failure | None:
-        """The error response that it is, with or without id; `None` for any other message."""
+        """The first message if it is an error response, with or without id; `None` otherwise."""
         message = self.messages[0]
         return message if isinstance(message, Failure) else None
 
 
-def _no_object(data: bytes | Raw) -> InvalidMessage:
-    """The error for a message that is no object, or no JSON."""
+def _explain_non_object(data: bytes | Raw) -> InvalidMessage:
+    """The error for a message that is not a JSON object."""
     try:
         _check_syntax(data)
     except UNREADABLE as broken:
@@ -272,8 +272,8 @@ def _failure(identifier: RequestId | None, raw: Raw) -> Failure | InvalidMessage
     return Failure(identifier, failure.code, failure.message, failure.data)
 
 
-def _malformed(envelope: _Envelope, identifier: RequestId | None) -> Message:
-    """The error of a malformed message."""
+def _explain_malformed(envelope: _Envelope, identifier: RequestId | None) -> Message:
+    """The message for a malformed envelope: invalid, or an error response without an id."""
     has_method = envelope.method is not UNSET
     looks_like_response = not has_method and (
         envelope.result is not UNSET or envelope.error is not UNSET
@@ -354,7 +354,7 @@ def encode_notification(method: str, params: Any = UNSET) -> bytes:
 
 
 def encode_result(identifier: RequestId, result: Any) -> bytes:
-    """Encode a success response; `result` has to encode as an object.
+    """Encode a success response; `result` must encode as an object.
 
     Raises:
         UNWRITABLE: The result has no JSON form.
@@ -368,11 +368,10 @@ def encode_error(
     """Encode an error response.
 
     Args:
-        identifier: The request's id; if it could not be read, `None` for a null id or UNSET for
-            no id.
+        identifier: The request's id. If it is unknown: `None` to send null, UNSET to send no id.
         code: JSON-RPC error code.
         message: One line.
-        data: Left out unless given.
+        data: JSON value; `NO_DATA` to send none.
 
     Raises:
         EncodingError: The data, or the message, has no JSON form.

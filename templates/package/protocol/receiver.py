@@ -1,8 +1,8 @@
 """The receiving half of a connection: a message in, events out.
 
-Each kind of message has one function. Nothing raises on what a peer sends: it is answered with an
-error, ignored, or fails the one request that it belongs to. What clients and servers handle
-differently is in `client_connection` and `server_connection`.
+Each kind of message has one function. None raises on a malformed message, which gets an error
+response, is ignored, or fails the request that it belongs to. Clients and servers override some
+functions, in `client_connection`, `handshake` and `server_connection`.
 
 Source: basic/index, basic/lifecycle, basic/versioning.
 """
@@ -29,7 +29,7 @@ from ..errors import (
 from ..facts import Lifecycle, Method, Revision
 from ..foreign_text import safe_repr, safe_text
 from . import jsonrpc
-from .lifecycle import INITIALIZE, PING, RequestMetadata, State, declared, needs_session
+from .lifecycle import INITIALIZE, PING, RequestMetadata, State, is_declared, needs_session
 from .request_meta import NO_META, read_meta
 from .requests import (
     CANCELLED,
@@ -44,12 +44,12 @@ from .requests import (
 
 
 class Send(msgspec.Struct, frozen=True):
-    """The connection has a message to send by itself.
+    """The connection has a message of its own to send.
 
     Attributes:
         message: The message.
-        opens: Whether the message is part of opening the session: if it can't be sent,
-            `Connection.opening_refused` has to be called.
+        opens: Whether the message is part of opening the session. If it can't be sent, call
+            `ClientConnection.opening_refused`.
     """
 
     message: OutgoingMessage
@@ -57,7 +57,7 @@ class Send(msgspec.Struct, frozen=True):
 
 
 class RequestReceived(msgspec.Struct, frozen=True):
-    """A request; exactly one `respond` or `fail` has to follow, unless the request is cancelled.
+    """A request of the peer: call `respond` or `fail` once, unless the request is cancelled.
 
     Attributes:
         id: The request's id.
@@ -67,7 +67,7 @@ class RequestReceived(msgspec.Struct, frozen=True):
         meta: `_meta` of the request, empty if absent.
         revision: The revision that applies.
         peer_info: The peer's implementation info as wire object, if stated.
-        peer_capabilities: What the peer declared, as wire object.
+        peer_capabilities: The capabilities that the peer declared, as wire object.
     """
 
     id: RequestId
@@ -89,7 +89,7 @@ class NotificationReceived(msgspec.Struct, frozen=True):
         raw_params: The params as received.
         meta: `_meta` of the notification, empty if absent.
         revision: The revision that applies.
-        subscription: Id of the open request of ours that it belongs to, if it names one.
+        subscription: Id of the subscription that the notification names, if it names one.
     """
 
     method: Method
@@ -101,11 +101,11 @@ class NotificationReceived(msgspec.Struct, frozen=True):
 
 
 class ResponseReceived(msgspec.Struct, frozen=True):
-    """One of our requests succeeded.
+    """A request of this side succeeded.
 
     Attributes:
         id: The request's id.
-        result: Typed result; `None` if the request reads none.
+        result: Typed result; `None` if the request does not read its result.
         raw: The result as received.
     """
 
@@ -115,14 +115,14 @@ class ResponseReceived(msgspec.Struct, frozen=True):
 
 
 class RequestFailed(msgspec.Struct, frozen=True):
-    """One of our requests failed, by an error response or by an invalid response."""
+    """A request of this side failed, by an error response or an invalid response."""
 
     id: RequestId
     error: McpError
 
 
 class ProgressReceived(msgspec.Struct, frozen=True):
-    """Progress of one of our requests; its deadline may have moved."""
+    """Progress of a request of this side, whose deadline may have moved."""
 
     id: RequestId
     progress: float
@@ -138,7 +138,7 @@ class CancelReceived(msgspec.Struct, frozen=True):
 
 
 class Opened(msgspec.Struct, frozen=True):
-    """Revision and capabilities are agreed; requests may go out."""
+    """Revision and capabilities are agreed; requests may be sent."""
 
     revision: Revision
 
@@ -150,7 +150,7 @@ class OpenFailed(msgspec.Struct, frozen=True):
 
 
 class Ignored(msgspec.Struct, frozen=True):
-    """A message was dropped without response; for the log."""
+    """A message was dropped without response; the reason is for the log."""
 
     reason: str
 
@@ -183,7 +183,7 @@ class Receiver:
         return decoder(method.result)
 
     def receive(self, data: bytes, now: float) -> list[Event]:
-        """Receive one message, or several in a revision with batches."""
+        """Receive one message, or a batch of messages in a revision with batches."""
         session = self._state.session
         batching = session is not None and session.revision.batching and jsonrpc.is_batch(data)
         messages: Sequence[jsonrpc.Message]
@@ -210,7 +210,7 @@ class Receiver:
 
     def unreadable(self, error: ProtocolError) -> list[Event]:
         """Receive a frame that could not be read as a message."""
-        return self._malformed(jsonrpc.InvalidMessage(None, error, True))
+        return self._receive_invalid(jsonrpc.InvalidMessage(None, error, True))
 
     def stream_closed(self, identifier: RequestId) -> list[Event]:
         """The peer closed the stream of its request, which cancels it in some revisions."""
@@ -221,31 +221,31 @@ class Receiver:
         return [CancelReceived(identifier, "its stream was closed")]
 
     def _drop(self, identifier: RequestId) -> None:
-        """Remove an inbound request that gets no response any more."""
+        """Remove an inbound request, which gets no response."""
         del self._state.inbound[identifier]
 
     def receive_message(self, message: jsonrpc.Message, now: float) -> list[Event]:
         """Receive one parsed message."""
         match message:
             case jsonrpc.Request():
-                return self._request(message)
+                return self._receive_request(message)
             case jsonrpc.Result():
-                return self._result(message)
+                return self._receive_result(message)
             case jsonrpc.Notification():
-                return self._notification(message, now)
+                return self._receive_notification(message, now)
             case jsonrpc.Failure():
-                return self._failure(message)
+                return self._receive_failure(message)
             case jsonrpc.InvalidMessage():
-                return self._malformed(message)
+                return self._receive_invalid(message)
 
-    def _request(self, message: jsonrpc.Request) -> list[Event]:
+    def _receive_request(self, message: jsonrpc.Request) -> list[Event]:
         revision: Revision | None = None  # not known, and not loaded, before it is stated
         try:
-            meta, stated, params = self._stated(message)
+            meta, stated, params = self._read_metadata(message)
             revision = stated.revision
             if message.id in self._state.inbound:
                 raise InvalidRequestError(f"id {safe_repr(message.id)} belongs to an open request")
-            event = self._typed(message, meta, stated, params)
+            event = self._decode_request(message, meta, stated, params)
         except ProtocolError as error:
             return [self._refuse(message.id, error, revision or self._session_revision())]
         except RecursionError as error:
@@ -263,26 +263,28 @@ class Receiver:
             return [self._refuse(message.id, error, revision)]
 
     def _handle_request(self, event: RequestReceived) -> list[Event]:
-        """Handle a request that is the connection's own; pass on any other."""
+        """Respond to a request that the connection handles itself; pass on any other."""
         return self._answer(event) if event.method.name == PING else [event]
 
-    def _stated(self, message: jsonrpc.Request) -> tuple[Mapping[str, Any], RequestMetadata, Any]:
-        """`_meta` of a request, its metadata, and its typed params if they are decoded already.
+    def _read_metadata(
+        self, message: jsonrpc.Request
+    ) -> tuple[Mapping[str, Any], RequestMetadata, Any]:
+        """The `_meta` of a request, its metadata, and its typed params if they are decoded already.
 
         Raises:
-            ProtocolError: `_meta` is malformed, or the request must not come now.
+            ProtocolError: `_meta` is malformed, or the request is not allowed now.
         """
         return read_meta(message.params), self._session_metadata(message.method), None
 
     def _session_metadata(self, method: str) -> RequestMetadata:
-        """The metadata of a request that states none itself: what the session agreed."""
+        """The metadata of the session, for a request that states none itself."""
         session = self._state.session
         if session is None:
             return RequestMetadata(self._session_revision(), NO_META, None, None)
         return session.metadata
 
     def register(self, event: RequestReceived, stated: RequestMetadata) -> None:
-        """Make a request of the peer an open one.
+        """Add a request of the peer to the open requests.
 
         Args:
             event: The request.
@@ -306,14 +308,14 @@ class Receiver:
         """The newest revision with a handshake, or the newest of all if none has one."""
         return (self._handshakes or self._state.revisions).newest()
 
-    def _typed(
+    def _decode_request(
         self,
         message: jsonrpc.Request,
         meta: Mapping[str, Any],
         stated: RequestMetadata,
         params: Any,
     ) -> RequestReceived:
-        """The event of a request, with its params decoded by its row in the method table.
+        """Decode the params of a request by its row in the method table.
 
         Args:
             message: The request.
@@ -323,7 +325,7 @@ class Receiver:
 
         Raises:
             MethodNotFoundError: Unknown request, or its capability was not declared.
-            InvalidParamsError: The params do not fit.
+            InvalidParamsError: The params do not fit the method.
         """
         state, session, revision = self._state, self._state.session, stated.revision
         in_session = session is not None and stated is session.metadata
@@ -352,13 +354,13 @@ class Receiver:
         )
 
     def _has_declared(self, method: Method, revision: Revision) -> bool:
-        """Whether this side declared the capability of a request that it received."""
+        """Whether this side declared the capability that a received request belongs to."""
         path = method.capability
-        return not path or declared(self._state.own_capabilities(revision), path)
+        return not path or is_declared(self._state.own_capabilities(revision), path)
 
-    def _notification(self, message: jsonrpc.Notification, now: float) -> list[Event]:
+    def _receive_notification(self, message: jsonrpc.Notification, now: float) -> list[Event]:
         revision = self._state.revision
-        if not self._in_turn(message.method):
+        if not self._is_in_turn(message.method):
             return [Ignored(f"{safe_text(message.method)}: not expected now")]
         method = self._notification_method(message.method)
         if method is None:
@@ -373,10 +375,10 @@ class Receiver:
             return [Ignored(f"{message.method}: {safe_repr(stream)} is no open subscription")]
         event = NotificationReceived(method, params, message.params, meta, revision, stream)
         if message.method == PROGRESS:
-            return self._progressed(event, now)
+            return self._handle_progress(event, now)
         return self._handle_notification(event)
 
-    def _in_turn(self, name: str) -> bool:
+    def _is_in_turn(self, name: str) -> bool:
         """Whether the peer may send a notification now."""
         return True
 
@@ -385,8 +387,8 @@ class Receiver:
         return True
 
     def _handle_notification(self, event: NotificationReceived) -> list[Event]:
-        """Handle a notification that is the connection's own; pass on any other."""
-        return self._cancelled(event) if event.method.name == CANCELLED else [event]
+        """Handle a notification that is for the connection itself; pass on any other."""
+        return self._handle_cancelled(event) if event.method.name == CANCELLED else [event]
 
     def _notification_method(self, name: str) -> Method | None:
         for revision in self._state.candidate_revisions():
@@ -395,7 +397,7 @@ class Receiver:
                 return method
         return self._state.extensions.get(name)
 
-    def _result(self, message: jsonrpc.Result) -> list[Event]:
+    def _receive_result(self, message: jsonrpc.Result) -> list[Event]:
         request = self._state.outbound.pop(message.id)
         if request is None:
             self._state.outbound.strays += 1
@@ -412,16 +414,16 @@ class Receiver:
             return [RequestFailed(message.id, failure)]
         return [ResponseReceived(message.id, result, message.result)]
 
-    def _failure(self, message: jsonrpc.Failure) -> list[Event]:
+    def _receive_failure(self, message: jsonrpc.Failure) -> list[Event]:
         request = None if message.id is None else self._state.outbound.pop(message.id)
         if request is None or message.id is None:
-            what = "the connection" if message.id is None else safe_repr(message.id)
-            said = safe_text(message.message)
-            return [Ignored(f"error {message.code} about {what}: {said}")]
+            subject = "the connection" if message.id is None else safe_repr(message.id)
+            text = safe_text(message.message)
+            return [Ignored(f"error {message.code} about {subject}: {text}")]
         error = RemoteError(message.code, message.message, message.data, request.method.name)
         return [RequestFailed(message.id, error)]
 
-    def _malformed(self, message: jsonrpc.InvalidMessage) -> list[Event]:
+    def _receive_invalid(self, message: jsonrpc.InvalidMessage) -> list[Event]:
         if message.response and message.id is not None:
             request = self._state.outbound.pop(message.id)
             if request is not None:
@@ -449,7 +451,7 @@ class Receiver:
             message = error_response(event.id, error, revision)
         return [] if message is None else [Send(message)]
 
-    def _cancelled(self, event: NotificationReceived) -> list[Event]:
+    def _handle_cancelled(self, event: NotificationReceived) -> list[Event]:
         identifier = event.params.request_id
         request = self._state.inbound.get(identifier)
         if request is None:
@@ -457,7 +459,7 @@ class Receiver:
         self._drop(identifier)
         return [CancelReceived(identifier, event.params.reason)]
 
-    def _progressed(self, event: NotificationReceived, now: float) -> list[Event]:
+    def _handle_progress(self, event: NotificationReceived, now: float) -> list[Event]:
         params = event.params
         request = self._state.outbound.get(params.progress_token)
         if request is None or not request.wants_progress:
@@ -471,7 +473,7 @@ class Receiver:
 
 
 def _decode_params(method: Method, params: Raw | None) -> Any:
-    """Typed params; absent optional params decode like `{}`."""
+    """Decode params; absent optional params decode like `{}`."""
     if params is None and method.params_required:
         raise InvalidParamsError(f"{method.name}: expected params, got nothing")
     if method.params is None:
@@ -485,7 +487,7 @@ def _decode_params(method: Method, params: Raw | None) -> Any:
 
 
 def _check_result_type(request: OutboundRequest, result: Any) -> None:
-    """Raise if `resultType` has a value that this side does not understand.
+    """Check that `resultType` has a value that this side supports, or is absent.
 
     A draft may have results without this member.
     """

@@ -1,9 +1,9 @@
 """Requests that are open on one connection, in both directions, responses, and notifications.
 
-Both halves of a connection share a `ConnectionState`: roles, what was agreed, the open requests.
-Ids of our requests are a counter and never recur, which satisfies every revision. The progress
-token of a request is its id, so that it is unique for as long as the request is open. Responses
-have the result type and the error codes of the revision by which the request is served.
+Both directions of a connection share a `ConnectionState`: roles, session, open requests. The ids of
+requests of this side are a counter and never recur, as every revision requires. The progress token
+of a request is its id, and therefore unique among open requests. A response has the result type and
+the error codes of the revision of its request.
 
 Source: basic/index (requests, responses, error codes, meta), basic/patterns/mrtr (2026-07-28);
 basic/utilities or basic/patterns (cancellation, progress), server/utilities/logging.
@@ -43,7 +43,7 @@ from ..errors import (
 from ..facts import Lifecycle, Method, Revision, Revisions, Role, meta_name, other
 from ..foreign_text import safe_repr, safe_text
 from . import jsonrpc
-from .lifecycle import Description, Session, declared, missing
+from .lifecycle import Description, Session, is_declared, missing_capability
 from .request_meta import NO_META, MetaCache, check_user_meta, recast
 
 if TYPE_CHECKING:
@@ -74,12 +74,12 @@ class InboundRequest(msgspec.Struct):
 
     Attributes:
         method: Its row in the method table.
-        revision: The revision by which it is served.
+        revision: The revision that applies.
         params: Its typed params.
-        progress_token: The token for progress reports; `None` if none are wanted.
-        log_level: The least level of log messages that its sender wants; `None` if not stated.
-        peer_capabilities: What its sender declared.
-        progress: The last value reported.
+        progress_token: The token for progress reports; `None` for no reports.
+        log_level: The least level of log messages that the peer wants; `None` if not stated.
+        peer_capabilities: The capabilities that the peer declared.
+        progress: The last progress value.
     """
 
     method: Method
@@ -91,11 +91,11 @@ class InboundRequest(msgspec.Struct):
     progress: float | None = None
 
     def silence(self) -> None:
-        """Send neither progress nor log messages for the request, even if it asked for them."""
+        """Send no progress and no log messages for the request, even if the peer asked for them."""
         self.progress_token = self.log_level = None
 
     def advance(self, value: float) -> bool:
-        """Record a progress value; `False` if it is not wanted or not more than the last."""
+        """Record a progress value; `False` if it must not be sent: unwanted, or not increased."""
         if self.progress_token is None or (self.progress is not None and value <= self.progress):
             return False
         self.progress = value
@@ -108,15 +108,15 @@ def progress_token_of(meta: Mapping[str, Any]) -> RequestId | None:
 
 
 class OutboundRequest(msgspec.Struct):
-    """A request of ours without response yet.
+    """A request of this side without response yet.
 
     Attributes:
         method: Its row in the method table.
-        revision: The revision by which the response is read.
-        wants_progress: Whether it carries a progress token.
+        revision: The revision of the response.
+        wants_progress: Whether the request has a progress token.
         timeout: Seconds without response or progress until it is lost; `None` for no limit.
-        deadline: The moment at which the timeout ends, on the caller's clock.
-        limit: The moment at which it is lost despite progress.
+        deadline: The time at which the timeout ends, on the caller's clock.
+        limit: The time at which the request is lost despite progress.
         reads_result: Whether the result is decoded and checked.
     """
 
@@ -139,8 +139,8 @@ class OutboundRequests:
     """The open requests of this side by id; `"7"` is not `7`.
 
     Attributes:
-        strays: Number of results that belonged to none of them.
-        prefix: The beginning of the ids; empty for ids that are numbers.
+        strays: Number of results that belonged to no open request.
+        prefix: The prefix of the ids; empty for ids that are numbers.
     """
 
     def __init__(self) -> None:
@@ -164,7 +164,7 @@ class OutboundRequests:
         return self._open.get(identifier)
 
     def pop(self, identifier: RequestId) -> OutboundRequest | None:
-        """Remove the request with an id: it was answered, cancelled or lost."""
+        """Remove and return the open request with an id, if there is one."""
         return self._open.pop(identifier, None)
 
     @property
@@ -207,7 +207,7 @@ class ConnectionState(msgspec.Struct, dict=True):
         extensions: Methods besides those of the revisions, by wire name; both sides may send them.
         meta: `_meta` shared with other connections of the same client or server.
         extra: Whether the objects of results keep the members that their schemas do not have.
-        session: What was agreed; `None` before that, and always on a server without handshake.
+        session: The session; `None` before the handshake, and where there is none.
         outbound: Requests that this side sent.
         inbound: Requests that the peer sent, by id.
         log_level: The least level of log messages that a client asks for in each request.
@@ -242,7 +242,7 @@ class ConnectionState(msgspec.Struct, dict=True):
         return self.session.revision if self.session is not None else self.newest
 
     def candidate_revisions(self) -> list[Revision]:
-        """The revisions that a notification may belong to, most likely first."""
+        """The revisions that a notification may belong to, the most likely first."""
         session = self.session
         agreed = [session.revision] if session is not None else []
         if self.role == "client" and agreed:
@@ -257,17 +257,17 @@ class ConnectionState(msgspec.Struct, dict=True):
         return methods.get(name) or self.extensions.get(name)
 
     def own_capabilities(self, revision: Revision) -> Mapping[str, Any]:
-        """The capabilities of this side: fixed within a session, otherwise the current ones."""
+        """The capabilities of this side: those of the session, or else the current ones."""
         session = self.session
         if session is not None and revision.lifecycle is Lifecycle.HANDSHAKE:
             return session.own_capabilities
         return self.describe(revision).capabilities
 
     def check_answerable(self, name: str) -> None:
-        """Check that a response of the peer to a request would reach the connection.
+        """Check that the peer's response to a request would reach the connection.
 
         Raises:
-            LocalProtocolError: It would not: the session lasts for one message.
+            LocalProtocolError: It would not, since the session lasts for one message.
         """
         session = self.session
         if session is not None and session.lacks:
@@ -321,7 +321,7 @@ class ConnectionState(msgspec.Struct, dict=True):
         """
         added = NO_META
         if self.role == "client":
-            added = self.meta.own("client", revision, self.describe)
+            added = self.meta.own_meta("client", revision, self.describe)
         if meta:
             if not is_object(meta):
                 raise LocalProtocolError(f"_meta: expected an object, got {safe_repr(meta)}")
@@ -343,7 +343,7 @@ class ConnectionState(msgspec.Struct, dict=True):
         return session is not None and is_severe_enough(level, session.log_level)
 
     def session_wants(self, session: Session, name: str) -> bool:
-        """Whether a notification may be sent in the session: it is declared."""
+        """Whether a notification may be sent in a session, and its capability is declared."""
         if session.revision.lifecycle is Lifecycle.PER_REQUEST:
             return self.role == "client"
         method = session.revision.notifications_from(self.role).get(name)
@@ -351,7 +351,7 @@ class ConnectionState(msgspec.Struct, dict=True):
             return name in self.extensions
         if not session.may_send(name):
             return False
-        return not method.capability or declared(session.own_capabilities, method.capability)
+        return not method.capability or is_declared(session.own_capabilities, method.capability)
 
 
 def check_params(method: Method, params: Any) -> None:
@@ -403,14 +403,14 @@ def encode_response(
         identifier: The request's id.
         result: The typed result, or a wire object; `None` for a result without members.
         method: The row of the request in the method table.
-        revision: The revision by which the request is served.
-        peer_capabilities: What the sender of the request declared.
+        revision: The revision of the request.
+        peer_capabilities: The capabilities that the sender of the request declared.
         own_meta: `_meta` of every result of this side; empty for none.
-        encoded_meta: The same, possibly as JSON.
+        encoded_meta: The same `_meta`, possibly as JSON.
 
     Raises:
         InternalError: The result does not fit the method, or has no JSON form.
-        MissingCapabilityError: An input request requires what the peer did not declare.
+        MissingCapabilityError: The peer lacks a capability that an input request requires.
     """
     typed = result
     if type(result) not in method.result_structs:
@@ -442,43 +442,43 @@ def error_response(
         EncodingError: The error's message or data has no JSON form.
     """
     facts = revision.facts
-    shown: Any = identifier
+    response_id: Any = identifier
     if identifier is None and facts.behaviour.unreadable_id == "omit":
-        shown = UNSET
-    code = _code(error, facts)
-    data = jsonrpc.encode_error(shown, code, str(error.message), error.data)
+        response_id = UNSET
+    code = _code_of(error, facts)
+    data = jsonrpc.encode_error(response_id, code, str(error.message), error.data)
     return OutgoingMessage(data, "error", identifier, "", revision, identifier, error_code=code)
 
 
 def check_required_capabilities(
     method: Method, revision: Revision, params: Any, capabilities: Mapping[str, Any]
 ) -> None:
-    """Check that the peer declared what a request to it requires.
+    """Check that the peer declared the capabilities that a request to it requires.
 
     Raises:
-        MissingCapabilityError: The peer did not.
+        MissingCapabilityError: The peer did not declare one of them.
     """
-    path = missing(method, params, capabilities)
+    path = missing_capability(method, params, capabilities)
     if path is not None:
         raise MissingCapabilityError(path, f"{method.name} in {revision.name}")
 
 
 def _typed_result(method: Method, result: Any) -> Any:
-    """A result in the revision's own type; raw JSON stays as given."""
-    given: Any = NO_META if result is None else result
-    is_struct, is_raw = isinstance(given, STRUCTS), isinstance(given, Raw)
-    if not isinstance(given, OBJECTS):
-        raise InternalError(f"{method.name}: expected an object as result, got {safe_repr(given)}")
+    """Convert a result into the type of the revision; raw JSON is returned as passed."""
+    value: Any = NO_META if result is None else result
+    is_struct, is_raw = isinstance(value, STRUCTS), isinstance(value, Raw)
+    if not isinstance(value, OBJECTS):
+        raise InternalError(f"{method.name}: expected an object as result, got {safe_repr(value)}")
     if method.result is None or is_raw:
-        return given
+        return value
     try:
-        return (recast if is_struct else convert)(given, method.result)
+        return (recast if is_struct else convert)(value, method.result)
     except UNWRITABLE as error:
         raise InternalError(f"{method.name}: result: {error_text(error)}") from None
 
 
 def _with_own_meta(result: Any, own: Mapping[str, Any], encoded: Any) -> Any:
-    """A result with the `_meta` that every result of a server has."""
+    """Add the `_meta` that every result of a server has to a result."""
     name = meta_name(type(result)) if isinstance(result, STRUCTS) else None
     if name is None:
         return result
@@ -489,7 +489,7 @@ def _with_own_meta(result: Any, own: Mapping[str, Any], encoded: Any) -> Any:
 def _check_input_requests(
     revision: Revision, peer_capabilities: Mapping[str, Any], input_requests: Mapping[str, Any]
 ) -> None:
-    """Check that the client declared what each input request requires.
+    """Check that the client declared the capabilities that each input request requires.
 
     Source: basic/patterns/mrtr (2026-07-28).
     """
@@ -499,8 +499,8 @@ def _check_input_requests(
         check_required_capabilities(method, revision, wire.get("params"), peer_capabilities)
 
 
-def _code(error: ProtocolError, facts: Facts) -> int:
-    """The code that a revision defines for an error; a code that must not be sent is -32603."""
+def _code_of(error: ProtocolError, facts: Facts) -> int:
+    """The code of a revision for an error; -32603 in place of a code that must not be sent."""
     if isinstance(error, ResourceNotFoundError):
         return facts.errors.resource_not_found
     if isinstance(error, HeaderMismatchError) and facts.errors.header_mismatch is not None:
@@ -518,7 +518,7 @@ def _code(error: ProtocolError, facts: Facts) -> int:
 def is_severe_enough(level: str, least: str | None) -> bool:
     """Whether a log message of `level` reaches the threshold `least`; `None` is no threshold.
 
-    A level that only the schema of a draft has reaches each threshold, and each reaches it.
+    Levels that only the schema of a draft has reach every threshold; as a threshold they admit all.
     """
     if least not in LOG_LEVELS or level not in LOG_LEVELS:
         return True
@@ -544,7 +544,7 @@ def notification(
     params: Mapping[str, Any],
     related_request_id: RequestId | None = None,
 ) -> OutgoingMessage:
-    """A notification in the shape of a revision, whether or not it may be sent now.
+    """A notification with the params type of a revision; does not check whether it may be sent.
 
     Raises:
         LocalProtocolError: The params do not fit.
@@ -563,7 +563,7 @@ def notification(
 def cancellation(
     revision: Revision, params: Mapping[str, Any], related_request_id: RequestId | None = None
 ) -> OutgoingMessage:
-    """The notification that cancels a request, in a revision."""
+    """The notification of a revision that cancels a request."""
     data = jsonrpc.encode_notification(CANCELLED, params)
     return OutgoingMessage(
         data, "notification", None, CANCELLED, revision, related_request_id, params
@@ -571,11 +571,11 @@ def cancellation(
 
 
 METHOD_CHARACTERS = 200
-"""Characters of the name of a custom method."""
+"""Most characters of the name of a custom method."""
 
 
 def custom_method(name: object) -> Method | None:
-    """The row of a custom request, with any params and result; `None` if the name is not free."""
+    """The row of a custom request with any params and result; `None` for a specified name."""
     if not (isinstance(name, str) and 0 < len(name) <= METHOD_CHARACTERS and is_custom(name)):
         return None
     return Method(
@@ -590,12 +590,12 @@ def custom_method(name: object) -> Method | None:
 
 
 def is_custom(name: str) -> bool:
-    """Whether no revision has a method, nor JSON-RPC reserves its name."""
-    return not name.startswith("rpc.") and name not in _specified()
+    """Whether no revision has a method of this name, and JSON-RPC does not reserve it."""
+    return not name.startswith("rpc.") and name not in _specified_names()
 
 
 @cache
-def _specified() -> frozenset[str]:
+def _specified_names() -> frozenset[str]:
     """The names of all requests and notifications, of all revisions."""
     from ..revisions import REVISIONS  # few connections send custom requests
 

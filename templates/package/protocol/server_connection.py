@@ -1,16 +1,15 @@
-"""A server's connection: handshake, discovery, subscriptions, and what else only servers handle.
+"""A server's connection in all revisions: adds those where each request states its revision.
 
 A subscription stream is a request that stays open. Its params filter the changes; each
 notification on the stream carries the id of the request.
 
-Source: basic/index, basic/lifecycle, basic/versioning, server/resources#subscriptions,
-server/utilities/logging; basic/patterns/subscriptions (2026-07-28).
+Source: basic/index, basic/versioning, basic/patterns/subscriptions (2026-07-28).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -27,7 +26,6 @@ from .._wire import (
 from ..channel import OutgoingMessage, RequestId
 from ..errors import (
     InvalidParamsError,
-    InvalidRequestError,
     LocalProtocolError,
     MissingCapabilityError,
     ProtocolError,
@@ -36,33 +34,23 @@ from ..errors import (
 from ..facts import Lifecycle, Method, Revision, Revisions, members_of
 from ..foreign_text import safe_repr, safe_text
 from . import jsonrpc
-from .connection import Connection
+from .handshake import SERVER_INFO, HandshakeConnection, HandshakeReceiver, check_subscriptions
 from .lifecycle import (
     DISCOVER,
-    INITIALIZE,
-    INITIALIZED,
-    PING,
-    SERVER_MOVES,
+    Admit,
     Description,
+    OnSubscription,
     RequestMetadata,
-    Session,
-    State,
-    Trigger,
     accepted_filter,
-    declared,
-    readable,
-    sent_capabilities,
-    trigger_of,
-    with_extensions,
+    is_declared,
+    without_malformed_extensions,
 )
-from .receiver import Event, Ignored, NotificationReceived, Receiver, RequestReceived, Send
-from .request_meta import NO_META, MetaCache, decoded_meta, raw_meta
+from .receiver import Event, RequestReceived, Send
+from .request_meta import NO_META, MetaCache, decode_meta, raw_meta
 from .requests import (
     ACKNOWLEDGED,
     MESSAGE,
     RESOURCE_UPDATED,
-    SUBSCRIBE,
-    UNSUBSCRIBE,
     ConnectionState,
     cancellation,
     notification,
@@ -71,7 +59,13 @@ from .requests import (
 if TYPE_CHECKING:
     from ..revision_facts import Facts
 
-_SERVER_INFO = "serverInfo"
+STREAMS = 100
+"""Most subscription streams that a connection may hold open."""
+
+SUBSCRIBED_URIS = "resourceSubscriptions"
+"""Member of a filter: the resources to whose updates a stream subscribes."""
+
+_URI = "uri"
 _CACHED_BYTES = 64 * 1024  # longest `_meta` that is kept for comparison with the next request's
 
 
@@ -80,7 +74,7 @@ class RequestMetaReader:
 
     Attributes:
         last_meta: `_meta` of the last request.
-        last: What it states; `None` if that request belonged to a session.
+        last: The metadata of the last request; `None` if that request belonged to a session.
     """
 
     def __init__(self, revisions: Revisions) -> None:
@@ -104,34 +98,34 @@ class RequestMetaReader:
         return tuple(sorted(self._modern, reverse=True))
 
     def read(self, params: Raw | None) -> tuple[Mapping[str, Any], RequestMetadata | None]:
-        """The `_meta` of a request, and what it states; `None` if the request belongs to a session.
+        """The `_meta` of a request, and its metadata; `None` if the request belongs to a session.
 
         Raises:
             InvalidParamsError: `params` or `_meta` is not an object, or a required key is missing
                 or has the wrong type.
-            UnsupportedRevisionError: The revision is not one of these.
+            UnsupportedRevisionError: The server does not speak the stated revision.
         """
         raw = raw_meta(params)
         if raw == self._last_json and not (raw is None and self.per_request_only):
             return dict(self.last_meta), self.last
-        meta = decoded_meta(raw)
-        stated = self._stated(meta)
+        meta = decode_meta(raw)
+        stated = self._read_stated(meta)
         if raw is None or len(raw) <= _CACHED_BYTES:
             self._last_json, self.last_meta, self.last = raw, meta, stated
         return dict(meta), stated
 
-    def known(self, raw: bytes) -> RequestMetadata | None:
+    def repeated_metadata(self, raw: bytes) -> RequestMetadata | None:
         """The metadata of the last request, if `raw` is its `_meta`; `None` otherwise."""
         return self.last if raw == self._last_json else None
 
-    def _stated(self, meta: Mapping[str, Any]) -> RequestMetadata | None:
+    def _read_stated(self, meta: Mapping[str, Any]) -> RequestMetadata | None:
         if not self._modern or not (
             self.per_request_only or not self._required_keys.isdisjoint(meta)
         ):
             return None
-        return self._check(self._revision(meta), meta)
+        return self._validate(self._read_revision(meta), meta)
 
-    def _revision(self, meta: Mapping[str, Any]) -> Revision:
+    def _read_revision(self, meta: Mapping[str, Any]) -> Revision:
         key = self._newest.facts.meta.protocol_version
         name = meta.get(key) if key else None
         if not isinstance(name, str):
@@ -145,10 +139,13 @@ class RequestMetaReader:
             raise UnsupportedRevisionError(name, self.supported, code)
         return self._modern[name]
 
-    def _check(self, revision: Revision, meta: Mapping[str, Any]) -> RequestMetadata:
+    def _validate(self, revision: Revision, meta: Mapping[str, Any]) -> RequestMetadata:
         keys = revision.facts.meta
         declared = meta.get(keys.client_capabilities or "", NO_META)
-        if is_object(declared) and (usable := readable(declared)) is not declared:
+        if (
+            is_object(declared)
+            and (usable := without_malformed_extensions(declared)) is not declared
+        ):
             declared = usable
             meta = {**meta, keys.client_capabilities or "": usable}
         try:
@@ -164,10 +161,10 @@ class RequestMetaReader:
 
 
 class ServerMeta(MetaCache):
-    """`_meta` that the connections of one server have in common.
+    """`_meta` that the connections of one server share.
 
     Args:
-        revisions: The revisions that they speak.
+        revisions: The revisions of the server.
 
     Attributes:
         reader: Reads the `_meta` of received requests.
@@ -180,14 +177,14 @@ class ServerMeta(MetaCache):
         self.reader = RequestMetaReader(revisions)
 
 
-class ServerReceiver(Receiver):
+class ServerReceiver(HandshakeReceiver):
     """Turns a client's messages into events.
 
     Args:
-        state: What both directions share.
+        state: The state that both directions share.
         reader: Reads the `_meta` of requests.
-        admit: Which of the subjects in a subscription to a notification are admitted.
-        on_subscription: Told the resources to whose updates a new stream subscribes.
+        admit: Selects the subjects of a subscription that the server reports; see `Admit`.
+        on_subscription: Called with the URIs of the resources that a new stream subscribes to.
 
     Attributes:
         streams: The subscription streams.
@@ -206,16 +203,13 @@ class ServerReceiver(Receiver):
         self._admit = admit
         self._on_subscription = on_subscription
 
-    @classmethod
-    def own_requests(cls) -> frozenset[str]:
-        """The requests that a connection handles itself."""
-        return frozenset(cls._OWN_REQUESTS)
-
     def _drop(self, identifier: RequestId) -> None:
         super()._drop(identifier)
         self.streams.close(identifier)
 
-    def _stated(self, message: jsonrpc.Request) -> tuple[Mapping[str, Any], RequestMetadata, Any]:
+    def _read_metadata(
+        self, message: jsonrpc.Request
+    ) -> tuple[Mapping[str, Any], RequestMetadata, Any]:
         reader = self._reader
         last, params = reader.last, self._decode_like_last(message)
         if params is not None and last is not None:
@@ -224,9 +218,9 @@ class ServerReceiver(Receiver):
         return meta, metadata or self._session_metadata(message.method), None
 
     def _decode_like_last(self, message: jsonrpc.Request) -> Any:
-        """The params together with `_meta`, if `_meta` is that of the last request; else `None`.
+        """Decode the params if their `_meta` is that of the last request; `None` otherwise.
 
-        Most requests of a per-request revision repeat `_meta`: their params are decoded once.
+        Most requests of a per-request revision repeat `_meta`, so `_meta` is not decoded again.
         """
         reader = self._reader
         if reader.last is None or message.params is None:
@@ -240,98 +234,25 @@ class ServerReceiver(Receiver):
             return None
         return params if getattr(params, "meta", None) == reader.last_meta else None
 
-    def _session_metadata(self, method: str) -> RequestMetadata:
-        session = self._state.session
-        if session is not None and method in session.admitted:
-            return session.metadata
-        trigger = trigger_of(method, request=True)
-        move = SERVER_MOVES.get((State.NEW if session is None else session.state, trigger))
-        if move is None:
-            raise self._out_of_turn(method)
-        if trigger is Trigger.INITIALIZE:
-            # Read like the first `initialize`; a refused one leaves the session unchanged.
-            return RequestMetadata(self._first_revision(), NO_META, None, None)
-        if session is not None:
-            session.state = move
-        return super()._session_metadata(method)
+    def _out_of_turn_error(self, method: str) -> ProtocolError:
+        if not (supported := ", ".join(self._reader.supported)):
+            return super()._out_of_turn_error(method)
+        return InvalidParamsError(
+            f"{safe_text(method)}: expected initialize first, or params._meta that names one of "
+            f"{supported}"
+        )
 
-    def _out_of_turn(self, method: str) -> ProtocolError:
-        method = safe_text(method)
-        if modern := ", ".join(self._reader.supported):
-            return InvalidParamsError(
-                f"{method}: expected initialize first, or params._meta that names one of {modern}"
-            )
-        return InvalidRequestError(f"expected initialize first, got {method}")
-
-    def _typed(
-        self,
-        message: jsonrpc.Request,
-        meta: Mapping[str, Any],
-        stated: RequestMetadata,
-        params: Any,
-    ) -> RequestReceived:
-        event = super()._typed(message, meta, stated, params)
-        session = self._state.session
-        check_subscription_limits(event.method, event.params, event.revision, session, self.streams)
-        return event
-
-    def _in_turn(self, name: str) -> bool:
-        """Whether a client may send a notification now; may advance the handshake."""
-        session = self._state.session
-        if session is None:
-            return bool(self._reader.supported)  # per-request clients make no handshake
-        move = SERVER_MOVES.get((session.state, trigger_of(name, request=False)))
-        if move is not None:
-            session.state = move
-        return move is not None
+    def _is_in_turn(self, name: str) -> bool:
+        if self._state.session is None and self._reader.supported:
+            return True  # per-request clients make no handshake
+        return super()._is_in_turn(name)
 
     def _handle_request(self, event: RequestReceived) -> list[Event]:
-        handler = self._OWN_REQUESTS.get(event.method.name)
-        if handler is not None:
-            return handler(self, event)
-        is_listen = event.method.name == event.revision.facts.behaviour.listen
-        return self._listen(event) if is_listen else [event]
-
-    def _handle_notification(self, event: NotificationReceived) -> list[Event]:
-        if event.method.name == INITIALIZED:
-            return self._initialized(event)
-        return super()._handle_notification(event)
-
-    def _ping(self, event: RequestReceived) -> list[Event]:
-        return self._answer(event)
-
-    def _initialize(self, event: RequestReceived) -> list[Event]:
-        """Answer `initialize`, also a repeated one or that of another client of a gateway.
-
-        The agreement holds for later requests. Open requests keep the revision that they came
-        with; subscriptions and the log level are kept.
-        """
-        params = event.params
-        known = params.protocol_version in self._handshakes
-        revision = self._handshakes[params.protocol_version] if known else self._handshakes.newest()
-        own = self._state.describe(revision)
-        session = Session(
-            revision=revision,
-            own_capabilities=own.capabilities,
-            peer_capabilities=sent_capabilities(event.raw_params),
-            peer_info=to_builtins(params.client_info),
-            state=SERVER_MOVES[State.NEW, Trigger.INITIALIZE],
-        )
-        if (previous := self._state.session) is not None:
-            session.log_level = previous.log_level
-            session.subscriptions = previous.subscriptions
-        self._state.session = session
-        self._state.inbound[event.id].revision = revision
-        self._state.inbound[event.id].method = revision.client_requests[INITIALIZE]
-        result: dict[str, Any] = {
-            "protocolVersion": revision.name,
-            "capabilities": own.capabilities,
-            _SERVER_INFO: own.info,
-        }
-        if own.instructions is not None:
-            result["instructions"] = own.instructions
-        method = self._state.inbound[event.id].method
-        return self._answer(event, with_extensions(method.result, result))
+        name = event.method.name
+        if name == DISCOVER:
+            return self._discover(event)
+        is_listen = name == event.revision.facts.behaviour.listen
+        return self._listen(event) if is_listen else super()._handle_request(event)
 
     def _discover(self, event: RequestReceived) -> list[Event]:
         own = self._state.describe(event.revision)
@@ -340,25 +261,24 @@ class ServerReceiver(Receiver):
             "supportedVersions": self._reader.supported,
             "capabilities": own.capabilities,
         }
-        discover = event.revision.client_requests["server/discover"]
-        if _SERVER_INFO in members_of(discover.result):  # otherwise it is in `_meta`
-            result[_SERVER_INFO] = own.info
+        discover = event.revision.client_requests[DISCOVER]
+        if SERVER_INFO in members_of(discover.result):  # otherwise it is in `_meta`
+            result[SERVER_INFO] = own.info
         if own.instructions is not None:
             result["instructions"] = own.instructions
         return self._answer(event, result)
 
-    def _set_level(self, event: RequestReceived) -> list[Event]:
-        assert self._state.session is not None
-        self._state.session.log_level = event.params.level
-        return self._answer(event)
-
     def _listen(self, event: RequestReceived) -> list[Event]:
         """Open a subscription stream and acknowledge its filter."""
+        if len(self.streams) >= STREAMS:
+            raise InvalidParamsError(f"expected at most {STREAMS} subscription streams at once")
+        added_uris = set(event.params.notifications.resource_subscriptions or ())
+        check_subscriptions([*self.streams.uris(), *added_uris])
         revision = event.revision
         requested = to_builtins(event.params.notifications)
         own = self._state.own_capabilities(revision)
         accepted = accepted_filter(requested, own, revision)
-        added = self._admitted(event, own)
+        added = self._admit_subjects(event, own)
         if self._on_subscription is not None and (uris := accepted.get(SUBSCRIBED_URIS)):
             self._on_subscription(uris)
         self.streams.open(event.id, {**accepted, **added}, revision.facts)
@@ -372,8 +292,10 @@ class ServerReceiver(Receiver):
             message = msgspec.structs.replace(message, data=data, params=params)
         return [Send(message)]
 
-    def _admitted(self, event: RequestReceived, own: Mapping[str, Any]) -> dict[str, list[str]]:
-        """The part of a requested filter that belongs to extensions, as far as it is accepted."""
+    def _admit_subjects(
+        self, event: RequestReceived, own: Mapping[str, Any]
+    ) -> dict[str, list[str]]:
+        """The accepted part of a requested filter that belongs to extensions."""
         if (admit := self._admit) is None:
             return {}
         peer = event.peer_capabilities
@@ -381,22 +303,8 @@ class ServerReceiver(Receiver):
         admitted = {member: list(admit(name, each)) for name, member, each in requested}
         return {member: subjects for member, subjects in admitted.items() if subjects}
 
-    def _initialized(self, event: NotificationReceived) -> list[Event]:
-        session = self._state.session
-        if session is None or session.confirmed:
-            return [Ignored("the handshake was confirmed already")]
-        session.confirmed = True
-        return [event]
 
-    _OWN_REQUESTS: ClassVar[Mapping[str, Callable[[Any, RequestReceived], list[Event]]]] = {
-        PING: _ping,
-        INITIALIZE: _initialize,
-        DISCOVER: _discover,
-        "logging/setLevel": _set_level,
-    }
-
-
-class ServerConnection(Connection):
+class ServerConnection(HandshakeConnection):
     """The protocol of a server, for one client.
 
     Args:
@@ -404,8 +312,8 @@ class ServerConnection(Connection):
         describe: The server's implementation info and capabilities, by revision.
         extensions: Methods besides those of the revisions, by wire name; both sides may send them.
         meta: `_meta` shared with other connections of the same server; a new cache by default.
-        admit: Which of the subjects in a subscription to a notification are admitted.
-        on_subscription: Told the resources to whose updates a new stream subscribes.
+        admit: Selects the subjects of a subscription that the server reports; see `Admit`.
+        on_subscription: Called with the URIs of the resources that a new stream subscribes to.
     """
 
     def __init__(
@@ -423,49 +331,29 @@ class ServerConnection(Connection):
         receiver = ServerReceiver(state, meta.reader, admit, on_subscription)
         super().__init__(state, receiver)
         self._streams = receiver.streams
+        self._reader = meta.reader
+
+    def repeated_metadata(self, meta: bytes) -> RequestMetadata | None:
+        """The metadata of the last request, if `meta` is its `_meta`; `None` otherwise."""
+        return self._reader.repeated_metadata(meta)
 
     def is_subscribed(self, uri: str) -> bool:
-        """Whether the peer subscribed to a resource."""
-        session = self._state.session
-        if session is not None and uri in session.subscriptions:
-            return True
-        return self.has_subscriber(RESOURCE_UPDATED, {"uri": uri})
+        """Whether the client subscribed to a resource."""
+        return super().is_subscribed(uri) or self.has_subscriber(RESOURCE_UPDATED, {_URI: uri})
 
     def subscribed_uris(self) -> set[str]:
-        """The resources that the peer subscribed to."""
-        session = self._state.session
-        return {*self._streams.uris(), *(() if session is None else session.subscriptions)}
+        """The resources that the client subscribed to."""
+        return super().subscribed_uris().union(self._streams.uris())
 
     def has_subscriber(self, name: str, params: Mapping[str, Any]) -> bool:
         """Whether a subscription stream admits a notification."""
         return next(self._streams.subscribed_to(name, params), None) is not None
 
-    def prefix_requests(self, prefix: str) -> None:
-        """Begin the ids of requests to the client with a text.
-
-        For processes that share the session: a response of the client then names the process whose
-        request it is for.
-        """
-        self._state.outbound.prefix = prefix
-
-    def assume_session(self, session: Session, lacks: str) -> None:
-        """Receive the next message as if its sender had initialized a session.
-
-        For servers that keep no sessions, or share them.
-
-        Args:
-            session: What is known of it: the revision, and what the client stated.
-            lacks: See `Session`; if it is not empty, requests to the client are refused.
-        """
-        session.own_capabilities = self._state.describe(session.revision).capabilities
-        session.lacks = lacks
-        self._state.session = session
-
     def close_streams(self) -> list[OutgoingMessage]:
-        """End all subscription streams from the server's side.
+        """End all subscription streams; returns the messages to send.
 
-        Each gets its result, which marks a graceful end, and then the cancellation that the page
-        on cancellation requires.
+        Each stream gets its result, which marks a graceful end, and then a cancellation, which the
+        page on cancellation requires.
 
         Source: basic/patterns/subscriptions, basic/patterns/cancellation (2026-07-28).
         """
@@ -488,11 +376,6 @@ class ServerConnection(Connection):
     def _notifications(
         self, name: str, wire: Mapping[str, Any], related_request_id: RequestId | None
     ) -> list[OutgoingMessage]:
-        if name == MESSAGE:
-            level, data, logger = wire.get("level", ""), wire.get("data"), wire.get("logger")
-            meta = wire.get("_meta", NO_META)
-            log = self.log(related_request_id, level, data, logger, meta)
-            return [] if log is None else [log]
         messages: list[OutgoingMessage] = []
         state = self._state
         for identifier in self._streams.subscribed_to(name, wire):
@@ -500,18 +383,20 @@ class ServerConnection(Connection):
             meta = {**wire.get("_meta", {}), revision.facts.meta.subscription_id: identifier}
             tagged = {**wire, "_meta": meta}
             messages.append(notification(state.role, revision, name, tagged, identifier))
-        session = state.session
-        if name != RESOURCE_UPDATED or (session and wire.get("uri") in session.subscriptions):
-            messages += super()._notifications(name, wire, related_request_id)
-        return messages or self._notify_in_request(name, wire, related_request_id)
+        messages += super()._notifications(name, wire, related_request_id)
+        if messages or name == MESSAGE:
+            return messages
+        return self._notify_in_request(name, wire, related_request_id)
 
     def _notify_in_request(
         self, name: str, wire: Mapping[str, Any], identifier: RequestId | None
     ) -> list[OutgoingMessage]:
-        """Send what no subscription is about on the stream of a request, without sessions.
+        """Send a notification on the stream of a request, in revisions without sessions.
+
+        Notifications that need a subscription are not sent.
 
         Raises:
-            LocalProtocolError: There is neither a session nor a request that it belongs to.
+            LocalProtocolError: There is neither a session nor a related request.
         """
         state = self._state
         request = None if identifier is None else state.inbound.get(identifier)
@@ -528,36 +413,13 @@ class ServerConnection(Connection):
         return []
 
     def _goes_with_request(self, revision: Revision, name: str) -> bool:
-        """Whether a notification is sent on the stream of a request, in want of sessions."""
+        """Whether a revision has no sessions, and sends a notification on streams of requests."""
         method = revision.notifications_from(self._state.role).get(name)
         if revision.lifecycle is not Lifecycle.PER_REQUEST or method is None:
             return False
         if name == ACKNOWLEDGED or method.facts.subscription or method.facts.extension:
             return False
-        return declared(self._state.own_capabilities(revision), method.capability)
-
-
-FOLLOWING = frozenset({SUBSCRIBE, UNSUBSCRIBE})
-"""Requests that change the resources to which a client is subscribed."""
-
-RESOURCES = 1000
-"""Most resources to which a session, or all streams of a connection together, may subscribe."""
-
-URI_CHARACTERS = 256 * 1024
-"""Most characters of their URIs in all: a server keeps them while the subscriptions last."""
-
-STREAMS = 100
-"""Most subscription streams that a connection may hold open."""
-
-SUBSCRIBED_URIS = "resourceSubscriptions"
-"""Member of a filter: the resources to whose updates a stream subscribes."""
-_URI = "uri"
-
-Admit: TypeAlias = Callable[[str, Sequence[str]], Sequence[str]]
-"""Those of some subjects whose changes a server reports to a peer, by the notification."""
-
-OnSubscription: TypeAlias = Callable[[Collection[str]], object]
-"""Told the URIs of resources to whose updates a client subscribes by a stream."""
+        return is_declared(self._state.own_capabilities(revision), method.capability)
 
 
 def accepted_of_extensions(
@@ -569,56 +431,28 @@ def accepted_of_extensions(
         params: The params of the request, as received.
         revision: Its revision.
         own: The capabilities of the server.
-        peer: Those of the client.
+        peer: The capabilities of the client.
 
     Raises:
         MissingCapabilityError: The client does not declare the extension.
-        InvalidParamsError: The subjects are no texts.
+        InvalidParamsError: The subjects are not a list of texts.
     """
     for method in revision.server_notifications.values():
         member, path = method.facts.subscription, method.capability
-        if member is None or not method.facts.extension or not declared(own, path):
+        if member is None or not method.facts.extension or not is_declared(own, path):
             continue
         requested = msgspec.json.decode(params or b"{}").get("notifications", {}).get(member)
         if requested is None:
             continue
-        if not declared(peer, path):
+        if not is_declared(peer, path):
             raise MissingCapabilityError(path, f"{member} of a subscription")
         if not is_many(requested) or not all(isinstance(each, str) for each in requested):
             raise InvalidParamsError(f"notifications.{member}: expected a list of texts")
         yield method.name, member, list(dict.fromkeys(requested))
 
 
-def check_subscription_limits(
-    method: Method,
-    params: Any,
-    revision: Revision,
-    session: Session | None,
-    streams: SubscriptionStreams,
-) -> None:
-    """Check that a request for subscriptions stays within the limits.
-
-    Raises:
-        InvalidParamsError: The request exceeds a limit.
-    """
-    uris: list[str]
-    if method.name == SUBSCRIBE and session is not None:
-        uris = list(session.subscriptions | {params.uri})
-    elif method.name == revision.facts.behaviour.listen:
-        if len(streams) >= STREAMS:
-            raise InvalidParamsError(f"expected at most {STREAMS} subscription streams at once")
-        uris = [*streams.uris(), *set(params.notifications.resource_subscriptions or ())]
-    else:
-        return
-    if len(uris) > RESOURCES or sum(map(len, uris)) > URI_CHARACTERS:
-        raise InvalidParamsError(
-            f"expected at most {RESOURCES} resources to follow, "
-            f"with {URI_CHARACTERS} characters in all"
-        )
-
-
 class SubscriptionStreams:
-    """The open streams of a connection, each with the filter that the server accepted."""
+    """The open subscription streams of a connection, each with its accepted filter."""
 
     def __init__(self) -> None:
         self._filters: dict[RequestId, tuple[Mapping[str, Any], Facts]] = {}
@@ -627,7 +461,7 @@ class SubscriptionStreams:
         return len(self._filters)
 
     def uris(self) -> Iterator[str]:
-        """The resources of all streams."""
+        """The URIs of the resources that all streams subscribe to."""
         return (
             uri
             for accepted, _ in self._filters.values()
@@ -639,7 +473,7 @@ class SubscriptionStreams:
         self._filters[identifier] = accepted, facts
 
     def close(self, identifier: RequestId) -> None:
-        """Remove a stream, if the id is that of one."""
+        """Remove the stream with this id, if there is one."""
         self._filters.pop(identifier, None)
 
     def clear(self) -> None:
@@ -651,15 +485,15 @@ class SubscriptionStreams:
         return list(self._filters)
 
     def subscribed_to(self, method: str, params: Mapping[str, Any]) -> Iterator[RequestId]:
-        """The streams whose filter admits a change.
+        """The ids of the streams whose filter admits a notification.
 
         Args:
             method: The notification.
-            params: Its params, which name the resource for updates of one.
+            params: Its params; for an update of a resource, they name the resource.
         """
         for identifier, (accepted, facts) in self._filters.items():
             stated = facts.method(method)
             member = stated.subscription
-            wanted = False if member is None else accepted.get(member, False)
-            if wanted is True or (wanted and params.get(stated.named_by or _URI) in wanted):
+            subjects = False if member is None else accepted.get(member, False)
+            if subjects is True or (subjects and params.get(stated.named_by or _URI) in subjects):
                 yield identifier

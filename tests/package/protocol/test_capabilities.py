@@ -13,7 +13,7 @@ from mcp_protocol.client.client_settings import Identity
 from mcp_protocol.errors import LocalProtocolError, MissingCapabilityError
 from mcp_protocol.facts import Method, Revision
 from mcp_protocol.protocol.client_connection import ClientConnection
-from mcp_protocol.protocol.lifecycle import Description, declared, missing
+from mcp_protocol.protocol.lifecycle import Description, is_declared, missing_capability
 from mcp_protocol.protocol.receiver import RequestFailed
 from mcp_protocol.protocol.server_connection import ServerConnection
 from mcp_protocol.revisions import REVISIONS
@@ -126,7 +126,7 @@ def test_a_client_declares_what_it_has_handlers_for(revision: str) -> None:
     assert client_declares(revision, None, {}) == {}
     capabilities = client_declares(revision, Willing(), {})
     rows = {**REVISIONS[revision].server_requests, **REVISIONS[revision].input_requests}
-    assert all(declared(capabilities, row.capability) for row in rows.values())
+    assert all(is_declared(capabilities, row.capability) for row in rows.values())
     assert ("elicitation" in capabilities) is ("elicitation/create" in rows)
     assert set(capabilities) == {row.capability[0] for row in rows.values() if row.capability}
 
@@ -199,7 +199,7 @@ async def test_what_a_server_advertises_it_answers_and_nothing_else(revision: st
 def test_a_capability_exists_by_its_key_and_a_flag_by_its_truth(
     capabilities: dict[str, Any], path: tuple[str, ...], there: bool
 ) -> None:
-    assert declared(capabilities, path) is there
+    assert is_declared(capabilities, path) is there
 
 
 @pytest.mark.requirement("capabilities.presence-is-support", "capabilities.tools-need-declaration")
@@ -368,7 +368,7 @@ def test_the_mode_of_an_elicitation_is_one_that_was_declared(
     mode: Any, declared: Any, lacking: Any
 ) -> None:
     method = REVISIONS.newest().input_requests["elicitation/create"]
-    assert missing(method, mode, {"elicitation": declared}) == lacking
+    assert missing_capability(method, mode, {"elicitation": declared}) == lacking
 
 
 def test_params_are_checked_after_others_were_permitted() -> None:

@@ -27,15 +27,16 @@ from msgspec.structs import replace
 from ...facts import Lifecycle, Revision, Revisions
 from ...foreign_text import safe_repr
 from ...protocol import jsonrpc
+from ...protocol.handshake import HandshakeConnection, handshake_connection
 from ...protocol.lifecycle import (
     INITIALIZE,
     Description,
     RequestMetadata,
     Session,
-    without_session,
+    capabilities_without_session,
 )
 from ...protocol.receiver import Send
-from ...protocol.server_connection import ServerConnection, ServerMeta
+from ...protocol.request_meta import MetaCache
 from ...revision_facts import Facts
 from ...runtime.request_context import PRINCIPAL
 from ...runtime.task_scope import TaskScope
@@ -112,7 +113,7 @@ class SessionEndpoint:
         self._versions = frozenset(name.encode() for name in revisions)
         drafts = [each.facts.draft for each in revisions.values()]
         draft_fields = {name for draft in drafts for name in (draft.method, draft.name) if name}
-        self.requests = PlainRequests(service.describe, ServerMeta(revisions))
+        self.requests = PlainRequests(service.describe, MetaCache())
         self._draft_keys = frozenset(map(field_key, draft_fields))
 
     async def watch(self) -> None:
@@ -346,7 +347,7 @@ class SessionEndpoint:
     def single_session(
         self, request: http.HttpRequest, session: Session, lacks: str
     ) -> HttpSession:
-        """A session for one POST; see `ServerConnection.assume_session`."""
+        """A session for one POST; see `HandshakeConnection.assume_session`."""
         connection = self._connection(lasts=False)
         connection.assume_session(session, lacks)
         return self._session_of(connection, http.network_of(request.client))
@@ -363,16 +364,16 @@ class SessionEndpoint:
         unnamed = (each for each in newest_first if each.facts.headers.protocol_version is None)
         return next(unnamed, newest_first[-1])
 
-    def _connection(self, *, lasts: bool) -> ServerConnection:
+    def _connection(self, *, lasts: bool) -> HandshakeConnection:
         service = self._service
         describe = service.describe if lasts else self._describe_without_session
-        return ServerConnection(self.revisions, describe, service.extensions)
+        return handshake_connection(self.revisions, describe, service.extensions)
 
     def _describe_without_session(self, revision: Revision) -> Description:
         own = self._service.describe(revision)
-        return replace(own, capabilities=without_session(own.capabilities))
+        return replace(own, capabilities=capabilities_without_session(own.capabilities))
 
-    def _session_of(self, connection: ServerConnection, network: str) -> HttpSession:
+    def _session_of(self, connection: HandshakeConnection, network: str) -> HttpSession:
         """A session, not registered yet."""
         return self.session_type(
             self._service,

@@ -25,8 +25,8 @@ from msgspec import Struct
 from ...channel import RequestId
 from ...errors import InternalError
 from ...protocol import jsonrpc
+from ...protocol.handshake import FOLLOWING
 from ...protocol.receiver import CancelReceived, Event, RequestReceived, Send
-from ...protocol.server_connection import FOLLOWING
 from ...runtime.concurrency import pausing
 from ...runtime.pending_requests import PARTING_SECONDS
 from ...runtime.task_scope import TaskScope

@@ -81,7 +81,7 @@ class StatelessEndpoint:
         self._calls = _WaitingCalls(settings.keep_alive)
         quotas.find_disconnected.append(self._calls.watch_all)
         meta = self.headers.meta_cache
-        self._known = meta.reader.known
+        self._reader = meta.reader
         self.requests = PlainRequests(service.describe, meta)
 
     async def watch(self) -> None:
@@ -143,7 +143,7 @@ class StatelessEndpoint:
     ) -> tuple[RequestMetadata, None] | None:
         """The metadata of a call; see `PlainEndpoint`."""
         raw = call.params.meta
-        stated = None if raw is UNSET else self._known(bytes(raw))
+        stated = None if raw is UNSET else self._reader.repeated_metadata(bytes(raw))
         if stated is None or not self.headers.agree(
             request, stated.revision, call.method, call.params
         ):
@@ -154,7 +154,7 @@ class StatelessEndpoint:
         self, request: http.HttpRequest, message: jsonrpc.Request
     ) -> tuple[PlainRequest, None] | None:
         """A request; see `PlainEndpoint`."""
-        plain = self.requests.read(message)
+        plain = self.requests.read(message, self._reader.last, self._reader.last_meta)
         if (
             plain is None
             or not self.headers.agree(

@@ -35,7 +35,6 @@ from ...facts import Revision
 from ...protocol.connection import Connection
 from ...protocol.lifecycle import Session
 from ...protocol.requests import RESOURCE_UPDATED
-from ...protocol.server_connection import ServerConnection
 from ...runtime.pending_requests import PendingRequests
 from ..serving import Service
 from .bus import Bus, SharedStateError
@@ -301,7 +300,7 @@ class SharedWorker:
             client = await self.handler.client_of(session)
             if client is not None:
                 return row, client
-        connection = ServerConnection(service.revisions, service.describe, service.extensions)
+        connection = service.new_connection(service)
         connection.assume_session(Session(row, {}, capabilities, info), "a client that is there")
         return row, PendingRequests(connection, _NoClient())
 

@@ -27,15 +27,14 @@ from ...channel import RequestId
 from ...protocol.connection import Connection
 from ...protocol.lifecycle import settings_of
 from ...runtime.request_context import Principal, RequestContext
-from .features import ContextFeatures, OpenURLElicitations, RequestStateSigner
+from .features import ContextFeatures, OpenURLElicitations, RequestStateSigner, http_request
 from .registry import ItemRegistries
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar as TypeVarWithDefault  # type checkers have it built in
 
     from ...other_sdks import NoOptions
-    from ..serving import RequestHead
-    from .features import ServerSession
+    from .features import RequestHead, ServerSession
 
 LogLevel: TypeAlias = Literal[
     "debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"
@@ -118,10 +117,7 @@ class Context(ContextFeatures, Generic[StateT]):
     @property
     def http_request(self) -> RequestHead | None:
         """The HTTP request: headers, query, cookies and client; `None` over other transports."""
-        from ..serving import HTTP_REQUEST, RequestHead  # used by few tools
-
-        received = HTTP_REQUEST.get()
-        return None if received is None else RequestHead(received)
+        return http_request()
 
     @property
     def principal(self) -> Principal:

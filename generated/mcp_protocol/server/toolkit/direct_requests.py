@@ -22,7 +22,6 @@ from ...facts import Revision
 from ...protocol.client_connection import ClientConnection
 from ...protocol.lifecycle import Description
 from ...protocol.receiver import OpenFailed, RequestFailed, ResponseReceived, Send
-from ...protocol.server_connection import ServerConnection
 from ...runtime.peer import Peer
 from ..serving import Service
 
@@ -39,8 +38,7 @@ class DirectSession(Channel):
     def __init__(self, service: Service) -> None:
         revisions = service.revisions
         self._client = ClientConnection(revisions.only(revisions.newest().name), _describe_client)
-        server = ServerConnection(revisions, service.describe, service.extensions)
-        self._peer = Peer(server, self, service.application)
+        self._peer = Peer(service.new_connection(service), self, service.application)
         rows = revisions.newest().client_requests.values()
         self._wire_names = {row.python_name: row.name for row in rows}
         self._responses: dict[RequestId, ResponseReceived | RequestFailed] = {}

@@ -29,9 +29,15 @@ import msgspec
 from ...errors import InvalidParamsError, InvalidRequestError, MethodNotFoundError
 from ...facts import Method, Revision, Revisions
 from ...foreign_text import safe_repr
-from ...protocol.lifecycle import Description, declared_in, merged_objects, reduced_to
+from ...protocol.lifecycle import (
+    Admit,
+    Description,
+    OnSubscription,
+    fit_capabilities,
+    merge_objects,
+    reduce_to,
+)
 from ...protocol.requests import MESSAGE, RESOURCE_UPDATED, SUBSCRIBE, UNSUBSCRIBE
-from ...protocol.server_connection import Admit, OnSubscription
 from ...runtime.concurrency import check_own_failure
 from ...runtime.request_context import ANONYMOUS, PRINCIPAL, Application, RequestContext
 from ..serving import Announcer, ProcessLimit
@@ -296,8 +302,8 @@ class Dispatcher:
         description = self._descriptions.get(key := (revision.name, PRINCIPAL.get() is ANONYMOUS))
         if description is None:
             description = self._descriptions[key] = Description(
-                reduced_to(revision.implementation, self.settings.info),
-                declared_in(revision.server_capabilities, self._declared(revision)),
+                reduce_to(revision.implementation, self.settings.info),
+                fit_capabilities(revision.server_capabilities, self._declared(revision)),
                 self.settings.instructions,
                 self.settings.cache["discover"].wire(),
             )
@@ -372,7 +378,7 @@ class Dispatcher:
                 else:
                     members = members.setdefault(name, {})
         for each in reversed(self.all_servers()):
-            capabilities = merged_objects(capabilities, each.capabilities)
+            capabilities = merge_objects(capabilities, each.capabilities)
         return capabilities
 
     def serve(self, handlers: Mapping[str, Handler], *notifications: str) -> None:
@@ -396,7 +402,7 @@ class Dispatcher:
 
     def declare(self, capabilities: Mapping[str, Any]) -> None:
         """Declare capabilities beyond those of the rows."""
-        self.capabilities = merged_objects(self.capabilities, capabilities)
+        self.capabilities = merge_objects(self.capabilities, capabilities)
         self.methods_changed()
 
     def custom_methods(self) -> Mapping[str, Method]:

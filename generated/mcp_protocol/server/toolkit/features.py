@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ...protocol.param_headers import param_headers_of
+from ...protocol.server_connection import ServerConnection
 from .client_features.input_required import (
     InputRequired,
     OpenURLElicitations,
@@ -29,17 +30,22 @@ from .visibility import SessionVisibility
 if TYPE_CHECKING:
     from ...apps import ToolOptions as ToolOptions
     from ...runtime.request_context import RequestContext
+    from ..asgi.request_head import RequestHead
+    from ..serving import Service
     from ..server_session import ServerSession
 
 __all__ = [
     "ContextFeatures",
     "InputRequired",
     "OpenURLElicitations",
+    "RequestHead",
     "RequestStateSigner",
     "ServerSession",
     "StateKey",
     "ToolOptions",
     "URLElicitationRequiredError",
+    "http_request",
+    "new_connection",
     "param_headers_of",
     "server_session",
     "tasks_in_engine",
@@ -51,6 +57,24 @@ class ContextFeatures(SessionState, SessionVisibility, ClientQuestions):
     """The members of a `Context` that belong to features."""
 
     __slots__ = ()
+
+
+def new_connection(service: Service) -> ServerConnection:
+    """The connection to a client, which may use any revision of the server."""
+    return ServerConnection(
+        service.revisions,
+        service.describe,
+        service.extensions,
+        admit=service.admit,
+        on_subscription=service.on_subscription,
+    )
+
+
+def http_request() -> RequestHead | None:
+    """The head of the HTTP request that is served; `None` over other transports."""
+    from ..asgi.request_head import current_request  # used by few tools
+
+    return current_request()
 
 
 def server_session(request: RequestContext) -> ServerSession:

@@ -22,10 +22,11 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 from ...channel import Channel
 from ...facts import Revisions
 from ...foreign_text import safe_text
-from ...protocol.server_connection import Admit
+from ...protocol.lifecycle import Admit
 from ...runtime.request_context import RequestContext, Principal
 from .. import serving
 from .dispatcher import Announce, Handler, Dispatcher
+from .features import new_connection
 from .required_scopes import RequiredScopes
 from .signatures import is_coroutine_function
 from .tools import ToolRunner
@@ -445,6 +446,7 @@ class Hosting:
             application=dispatcher.application,
             revisions=self.revisions,
             describe=dispatcher.describe,
+            new_connection=new_connection,
             extensions=dispatcher.custom_methods(),
             announcer=self._announcer,
             drain=self._drain,

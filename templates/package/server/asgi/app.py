@@ -29,7 +29,7 @@ from ...runtime.request_context import NETWORK
 from ...runtime.task_scope import TaskScope, running_loop, scope_type
 from ...runtime.tracing import Trace, trace_of
 from .. import planned_calls
-from ..serving import HTTP_REQUEST, Service
+from ..serving import Service
 from . import http_response, plain_calls
 from .endpoints import (
     authentication_of,
@@ -60,6 +60,7 @@ from .request import (
     network_of,
     whole_body,
 )
+from .request_head import HTTP_REQUEST
 from .settings import SSE_PATH, ServerHttpSettings
 from .uvicorn_adapter import until_shutdown
 

@@ -36,10 +36,10 @@ from ..._wire import UNREADABLE
 from ...facts import Method, Revision
 from ...protocol import jsonrpc
 from ...protocol.connection import Connection
-from ...protocol.lifecycle import Description, RequestMetadata, declared
-from ...protocol.request_meta import NO_META, lacks_meta
+from ...protocol.handshake import FOLLOWING, HandshakeReceiver
+from ...protocol.lifecycle import DISCOVER, Description, RequestMetadata, is_declared
+from ...protocol.request_meta import NO_META, MetaCache, lacks_meta
 from ...protocol.requests import encode_response
-from ...protocol.server_connection import FOLLOWING, ServerMeta, ServerReceiver
 from ...runtime.concurrency import never_suspends, outcome, resumed
 from ...runtime.pending_requests import PendingRequests
 from ...runtime.request_context import RequestContext
@@ -65,7 +65,7 @@ Running: TypeAlias = Coroutine[Any, Any, CallEnd]
 """The handler of a request."""
 
 
-_STATEFUL = FOLLOWING | ServerReceiver.own_requests()
+_STATEFUL = FOLLOWING | HandshakeReceiver.own_requests() | {DISCOVER}
 """Requests that change or read the state of a connection."""
 
 
@@ -91,15 +91,22 @@ class PlainRequests:
         meta: `_meta` shared with the connections of the same requests.
     """
 
-    def __init__(self, describe: Callable[[Revision], Description], meta: ServerMeta) -> None:
+    def __init__(self, describe: Callable[[Revision], Description], meta: MetaCache) -> None:
         self._describe = describe
         self._meta = meta
         self._plans: dict[str, _Plan] = {}
 
-    def read(self, message: jsonrpc.Request) -> PlainRequest | None:
-        """A request that repeats the `_meta` of the last one; `None` for any other."""
-        reader = self._meta.reader
-        stated, meta, raw = reader.last, reader.last_meta, message.params
+    def read(
+        self, message: jsonrpc.Request, stated: RequestMetadata | None, meta: Mapping[str, Any]
+    ) -> PlainRequest | None:
+        """A request that repeats the `_meta` of the last one; `None` for any other.
+
+        Args:
+            message: The request.
+            stated: The metadata of the last request, if it stated some.
+            meta: `_meta` of the last request.
+        """
+        raw = message.params
         if stated is None or raw is None:
             return None
         method = self._plan(stated.revision).methods.get(message.method)
@@ -165,7 +172,7 @@ class PlainRequests:
             for name, method in revision.client_requests.items()
             if name not in left_out
             and method.params is not None
-            and (not method.capability or declared(description.capabilities, method.capability))
+            and (not method.capability or is_declared(description.capabilities, method.capability))
         }
         return _Plan(description, methods, self._meta.of_results(revision, self._describe))
 

@@ -26,10 +26,10 @@ from ..._wire import UNREADABLE, is_object
 from ...channel import RequestId
 from ...facts import Revisions
 from ...protocol import jsonrpc
+from ...protocol.handshake import HandshakeConnection
 from ...protocol.lifecycle import Session
 from ...protocol.receiver import Send
 from ...protocol.requests import CANCELLED, PROGRESS, PROGRESS_TOKEN
-from ...protocol.server_connection import ServerConnection
 from ...runtime.pending_requests import PARTING_SECONDS, PendingRequests
 from ...runtime.request_context import PRINCIPAL, Identity
 from ...runtime.task_scope import TaskScope
@@ -239,7 +239,7 @@ class SharedEndpoint(SessionEndpoint):
             return None
         return super()._plain_session(request)
 
-    def _session_of(self, connection: ServerConnection, network: str) -> HttpSession:
+    def _session_of(self, connection: HandshakeConnection, network: str) -> HttpSession:
         session = super()._session_of(connection, network)
         assert isinstance(session, SharedSession)
         session.owner = self._owner()

@@ -16,8 +16,8 @@ import anyio
 from msgspec.structs import replace
 
 from ...channel import OutgoingMessage
+from ...protocol.handshake import HandshakeConnection
 from ...protocol.lifecycle import Session, State
-from ...protocol.server_connection import ServerConnection
 from ..asgi.event_store import StoredEvents
 from ..asgi.http_session import HttpSession
 from ..asgi.response_writer import PostResponse, SseResponse
@@ -59,7 +59,7 @@ class SharedSession(HttpSession):
     is_ended = False
     followed: dict[str, FollowedStream]
 
-    def begin(self, worker: SharedWorker, connection: ServerConnection, serial: int) -> None:
+    def begin(self, worker: SharedWorker, connection: HandshakeConnection, serial: int) -> None:
         """Name its worker, and take the state of its connection for what is stored.
 
         Args:

@@ -27,9 +27,12 @@ from ...errors import ProtocolError, ToolError
 from ...facts import Role
 from ...revisions import REVISIONS
 from ...runtime.request_context import Application, Principal, RequestContext
-from ..serving import HTTP_REQUEST, RequestHead
 from .context import session_id
+from .features import http_request
 from .output_conversion import tool_result_builder
+
+if TYPE_CHECKING:
+    from .features import RequestHead
 
 _PAST_MIDDLEWARE = frozenset(
     {
@@ -128,7 +131,7 @@ class MiddlewareRequest:
     @property
     def transport(self) -> str:
         """Name of the transport, such as `stdio`, `HTTP` and `memory`."""
-        if HTTP_REQUEST.get() is not None:
+        if http_request() is not None:
             return "HTTP"
         channel = self.context.peer.channel
         return channel.transport or type(channel).__name__
@@ -146,8 +149,7 @@ class MiddlewareRequest:
     @property
     def http_request(self) -> RequestHead | None:
         """The HTTP request; `None` over other transports."""
-        received = HTTP_REQUEST.get()
-        return None if received is None else RequestHead(received)
+        return http_request()
 
     def with_params(self, params: Any) -> MiddlewareRequest:
         """The same message with other params, for `next`.

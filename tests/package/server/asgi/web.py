@@ -14,6 +14,7 @@ from mcp_protocol.server.asgi.app import AsgiApplication
 from mcp_protocol.server.asgi.settings import ServerHttpOptions, ServerHttpSettings
 from mcp_protocol.server.serving import Service
 from mcp_protocol.server.toolkit.context import Context
+from mcp_protocol.server.toolkit.features import new_connection
 from mcp_protocol.server.toolkit.server import Server
 
 UNICODE = "memo://\u00fcn\u00efcode"
@@ -114,5 +115,7 @@ class Web:
 
     def only(self, *revisions: str, **options: Unpack[ServerHttpOptions]) -> AsgiApplication:
         """The application of a package that has these revisions alone."""
-        service = Service(self.server, REVISIONS.among(revisions), self.server.describe)
+        service = Service(
+            self.server, REVISIONS.among(revisions), self.server.describe, new_connection
+        )
         return AsgiApplication(service, ServerHttpSettings(**options))

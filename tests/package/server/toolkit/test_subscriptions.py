@@ -13,7 +13,7 @@ import anyio
 import pytest
 
 from mcp_protocol.channel import OutgoingMessage
-from mcp_protocol.protocol.server_connection import RESOURCES, URI_CHARACTERS
+from mcp_protocol.protocol.handshake import RESOURCES, URI_CHARACTERS
 from mcp_protocol.server.toolkit.server import Server
 from mcp_protocol.transports.memory import memory_pair
 from package.wire import (

@@ -24,7 +24,7 @@ import msgspec
 
 from ...._wire import convert, to_builtins
 from ....errors import MethodNotFoundError, MissingCapabilityError, RemoteProtocolError
-from ....protocol.lifecycle import declared
+from ....protocol.lifecycle import is_declared
 from ....runtime.request_context import RequestContext
 from .questions import ClientQuestions
 
@@ -217,7 +217,9 @@ class _AsTask(ClientQuestions):
         request = self.request_context
         revision, peer = request.revision, request.peer
         path = ("tasks", "requests", *question.method.split("/"))
-        if RESULT not in revision.server_requests or not declared(request.peer_capabilities, path):
+        if RESULT not in revision.server_requests or not is_declared(
+            request.peer_capabilities, path
+        ):
             raise MissingCapabilityError(path, f"{question.method} as a task")
         follower = TaskFollower(revision, peer)
         try:

@@ -41,7 +41,7 @@ from ....errors import (
 )
 from ....facts import Method, Revision
 from ....foreign_text import safe_repr
-from ....protocol.lifecycle import missing
+from ....protocol.lifecycle import missing_capability
 from ....runtime.pending_requests import OnProgress
 from ....runtime.request_context import PRINCIPAL, RequestContext
 from .input_required import InputPending, InputRequired, RequestStateSigner
@@ -277,7 +277,9 @@ def askable(
     revision = request.revision
     row = revision.server_requests.get(method) or revision.input_requests.get(method)
     request.peer.connection.check_answerable(method)
-    path = (capability,) if row is None else missing(row, params, request.peer_capabilities)
+    path = (
+        (capability,) if row is None else missing_capability(row, params, request.peer_capabilities)
+    )
     if row is None or path is not None:
         raise MissingCapabilityError(path or (capability,), f"{method} in {revision.name}")
     return row

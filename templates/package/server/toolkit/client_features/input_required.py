@@ -38,7 +38,7 @@ from ....errors import (
     TransportError,
 )
 from ....foreign_text import WEB_SCHEMES, safe_repr
-from ....protocol.lifecycle import missing
+from ....protocol.lifecycle import missing_capability
 from ....runtime.pending_requests import PendingRequests
 from ....runtime.request_context import RequestContext
 from ..key_ring import ServerKeys, StateKey
@@ -108,7 +108,7 @@ class InputRequired:
             row = revision.input_requests.get(name)
             if row is None:
                 raise InternalError(f"{name} is no input request in {revision.name}")
-            path = missing(row, input_request.get("params"), request.peer_capabilities)
+            path = missing_capability(row, input_request.get("params"), request.peer_capabilities)
             if path is not None:
                 raise MissingCapabilityError(path, row.name)
 
