@@ -31,7 +31,7 @@ import anyio.to_thread
 
 from .._wire import is_many, is_object
 from ..errors import MissingExtraError
-from ..foreign_text import SHOWN_TEXT, joined_errors, safe_repr, safe_text
+from ..foreign_text import SHOWN_TEXT, join_errors, safe_repr, safe_text
 from . import CheckedSchema, Complaint, Deadline, JsonSchema
 
 if TYPE_CHECKING:  # imported where they are used: they load slowly, and few programs need them
@@ -324,7 +324,7 @@ def _complaint(checker: Any, value: Any) -> str | None:
         _work.begin(copier.parts)
         errors: list[Any] = list(islice(checker.iter_errors(copied), _ERRORS))
         texts = [_text_of(library.exceptions.best_match([error])) for error in errors]
-        return joined_errors(list(dict.fromkeys(texts))) or None
+        return join_errors(list(dict.fromkeys(texts))) or None
     except _TooManyStepsError:
         return "the schema asks for more work than the value is worth"
     except _OutOfTimeError:

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from .._wire import is_many, is_object
-from ..foreign_text import joined_errors, safe_repr, safe_text
+from ..foreign_text import join_errors, safe_repr, safe_text
 
 VALIDATION_SECONDS = 10.0
 """Default time limit of one validation."""
@@ -131,4 +131,4 @@ def _complaint(types: Mapping[str, str], required: Sequence[str], value: Any) ->
     errors += [
         f"{safe_repr(name)} is a required property" for name in required if name not in value
     ]
-    return joined_errors(errors) or None
+    return join_errors(errors) or None

@@ -303,7 +303,7 @@ async def serve_session(service: Service, channel: Channel) -> None:
 
 def new_session(service: Service, channel: Channel) -> AnnouncementQueue:
     """The peer of a new client, and its announcements."""
-    from ..runtime.tracing import traced  # slow to import, and needed for serving only
+    from ..runtime.tracing import trace_channel  # slow to import, and needed for serving only
 
     meta = ServerMeta(service.revisions)
     connection = ServerConnection(
@@ -314,7 +314,7 @@ def new_session(service: Service, channel: Channel) -> AnnouncementQueue:
         admit=service.admit,
         on_subscription=service.on_subscription,
     )
-    channel = traced(channel, "server", service.secret_names_of)
+    channel = trace_channel(channel, "server", service.secret_names_of)
     peer = Peer(
         connection,
         channel,

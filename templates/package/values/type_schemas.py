@@ -312,14 +312,14 @@ def secret_members(schema: Mapping[str, Any]) -> frozenset[str]:
     )
 
 
-def masked_members(value: Any, names: Collection[str]) -> Any:
+def mask_members(value: Any, names: Collection[str]) -> Any:
     """A copy of decoded JSON in which members with these names have no readable value."""
     if is_object(value):
         return {
-            name: MASK if name in names else masked_members(member, names)
+            name: MASK if name in names else mask_members(member, names)
             for name, member in value.items()
         }
-    return [masked_members(each, names) for each in value] if is_many(value) else value
+    return [mask_members(each, names) for each in value] if is_many(value) else value
 
 
 def without_values(text: str, arguments: Any, names: Collection[str]) -> str:

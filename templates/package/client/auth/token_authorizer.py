@@ -42,7 +42,7 @@ from ...auth.token_endpoint import (
 )
 from ...errors import AuthorizationError, TransportError
 from ...facts import Revision, Revisions
-from ...runtime.time_limits import paused
+from ...runtime.time_limits import pause_limits
 from ...transports.http.http_libraries import same_origin
 from .flow_driver import AuthFetcher, FlowDriver
 from .interactions import Interaction, PromptLimit
@@ -262,7 +262,7 @@ class TokenAuthorizer:
     async def _refresh_early(self) -> None:
         """Refresh a token before its expiry. If that fails, the old token is sent once more."""
         before = self._header()
-        with paused():
+        with pause_limits():
             async with self._lock:
                 if self._header() != before or not self._is_old():
                     return  # another task has tried
@@ -313,7 +313,7 @@ class TokenAuthorizer:
         Requests that wait for a replacement share its failure: an authorization server that is
         silent, or a user who refuses, is not asked for each of them.
         """
-        with paused():
+        with pause_limits():
             last = self._failure
             async with self._lock:
                 if self._header() not in ("", used) or await self._takes_stored(used):
@@ -346,7 +346,7 @@ class TokenAuthorizer:
         self, used: str, challenges: Sequence[Challenge], operation: tuple[str, str]
     ) -> bool:
         """Obtain a token with additional scopes; returns whether there is one."""
-        with paused():
+        with pause_limits():
             async with self._lock:
                 if self._header() not in ("", used) or await self._takes_stored(used):
                     return True

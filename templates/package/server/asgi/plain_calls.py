@@ -40,7 +40,7 @@ from ...protocol.lifecycle import Description, RequestMetadata, declared
 from ...protocol.request_meta import NO_META, lacks_meta
 from ...protocol.requests import encode_response
 from ...protocol.server_connection import FOLLOWING, ServerMeta, ServerReceiver
-from ...runtime.concurrency import never_suspends, outcome, resumed
+from ...runtime.concurrency import never_suspends, outcome, resume
 from ...runtime.pending_requests import PendingRequests
 from ...runtime.request_context import RequestContext
 from ..planned_calls import CallEnd, PlainCall, PlainRequest, ServedCall
@@ -275,7 +275,7 @@ class PlainService(ServedCall):
             if not self.observed:
                 self._endpoint.wait(self)
             try:
-                end = await resumed(running, awaited)
+                end = await resume(running, awaited)
             finally:
                 self._endpoint.stop_waiting(self)
         if end is None:
@@ -322,7 +322,7 @@ def begin_receiving(receive: Receive) -> tuple[Message | None, Awaitable[Message
         awaited = coroutine.send(None)
     except StopIteration as end:
         return end.value, None
-    return None, resumed(coroutine, awaited)
+    return None, resume(coroutine, awaited)
 
 
 def serve_plainly(
