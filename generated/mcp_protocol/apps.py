@@ -210,11 +210,11 @@ def ui_wire(
     if unknown := [each for each in permissions if each not in _PERMISSIONS.values()]:
         known = ", ".join(_PERMISSIONS.values())
         raise ValueError(f"permissions: expected {known}, got {', '.join(map(repr, unknown))}")
-    requested = {name: {} for name, each in _PERMISSIONS.items() if each in permissions}
+    names = [name for name, each in _PERMISSIONS.items() if each in permissions]
     domains = {_wire_name(name): list(each) for name, each in vars(csp or Csp()).items() if each}
-    members = {
+    members: dict[str, Any] = {
         "csp": domains or None,
-        "permissions": requested or None,
+        "permissions": {name: {} for name in names} or None,
         "domain": domain,
         "prefersBorder": prefers_border,
     }

@@ -207,7 +207,7 @@ def ui_wire(
         raise ValueError(f"permissions: expected {known}, got {', '.join(map(repr, unknown))}")
     names = [name for name, each in _PERMISSIONS.items() if each in permissions]
     domains = {_wire_name(name): list(each) for name, each in vars(csp or Csp()).items() if each}
-    members = {
+    members: dict[str, Any] = {
         "csp": domains or None,
         "permissions": {name: {} for name in names} or None,
         "domain": domain,

@@ -3,9 +3,9 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""The session with a server over Streamable HTTP: how it is opened, replaced and ended.
+"""The session with a server over Streamable HTTP: opening, replacement and end.
 
-A server may lose a session at any time. The client then opens another one with the same
+A server may lose a session at any time. The client then opens a new session with the same
 `initialize` request, and logs a warning.
 
 Source: basic/transports (session management, listening for messages from the server).
@@ -37,10 +37,10 @@ class Sessions:
 
     Args:
         endpoint: The endpoint of the server.
-        revisions: The revisions that the client speaks.
+        revisions: The revisions that the client supports.
         hear: Called with each message of the standalone stream.
         start_soon: Starts a task.
-        on_renewed: Called when a new session has replaced a lost one.
+        on_renewed: Called when a new session has replaced a lost session.
         on_stream: Called when the standalone stream is opened or cannot be reopened.
 
     Attributes:
@@ -67,7 +67,7 @@ class Sessions:
         self._listening: EventStream | None = None
         self._secrets = Secrets()
 
-    def opened(self, initialize: OutgoingMessage, result: bytes, response: Response) -> None:
+    def store_session(self, initialize: OutgoingMessage, result: bytes, response: Response) -> None:
         """Store the session that a response to `initialize` opened.
 
         Raises:
@@ -77,8 +77,8 @@ class Sessions:
         if self.current is not None and self.current.id is not None:
             self._secrets.add(self.current.id)
 
-    def confirmed(self, session: ServerSessionState, message: OutgoingMessage) -> None:
-        """The server has accepted `notifications/initialized`: open the standalone stream."""
+    def confirm_session(self, session: ServerSessionState, message: OutgoingMessage) -> None:
+        """Open the standalone stream, after the server has accepted `notifications/initialized`."""
         session.initialized = message
         idle = 0
         if self._listening is not None:
@@ -96,12 +96,12 @@ class Sessions:
             self._listening.idle = idle
             self._start_soon(self._listen, self._listening, session)
 
-    async def renewed(self, lost: ServerSessionState) -> ServerSessionState:
-        """The session that replaces a lost one.
+    async def replace_session(self, lost: ServerSessionState) -> ServerSessionState:
+        """Replace a lost session, and return the new session.
 
         Raises:
-            SessionLostError: The server opens no other session.
-            McpError: The server cannot be reached, or refuses.
+            SessionLostError: The server does not open a new session.
+            McpError: The server cannot be reached, or refuses the request.
         """
         async with self._renewing:
             if self.current is None or self.current is lost:
@@ -120,12 +120,12 @@ class Sessions:
         )
 
     async def renew_if_lost(self, session: ServerSessionState | None, cause: object) -> None:
-        """Open another session if a refusal shows that this one is lost; try only once."""
+        """Replace the session if a refusal shows that it is lost; try only once."""
         if session is None or not isinstance(cause, HttpStatusError):
             return
         if session.is_lost(cause.status) and session is self.current:
             try:
-                await self.renewed(session)
+                await self.replace_session(session)
             except McpError as error:
                 logger.warning("the server forgot the session: %s", error)
 
@@ -174,7 +174,7 @@ class Sessions:
                 raise self.lost_twice() from error
             raise
         await self._endpoint.requests.discard(response)
-        self.confirmed(session, initialized)
+        self.confirm_session(session, initialized)
         if self._on_renewed is not None:
             self._on_renewed()
 
@@ -186,7 +186,7 @@ class Sessions:
         async def hear(data: bytes) -> None:
             result = ParsedMessage.of(data, False).results().get(identifier or 0)
             if result is not None:
-                self.opened(initialize, result, response)
+                self.store_session(initialize, result, response)
                 stream.scope.cancel()
             else:
                 await self._hear(data)
@@ -198,7 +198,7 @@ class Sessions:
             with stream.scope:
                 await stream.follow(response)
         else:
-            raise await requests.unexpected(response, f"{JSON} or {MEDIA_TYPE}")
+            raise await requests.unexpected_response(response, f"{JSON} or {MEDIA_TYPE}")
 
     async def _listen(self, stream: EventStream, session: ServerSessionState) -> None:
         failure: McpError

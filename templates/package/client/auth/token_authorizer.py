@@ -35,8 +35,8 @@ from ...auth.steps import Flow
 from ...auth.token_endpoint import (
     ClientIdentity,
     Grant,
-    decoded_record,
-    encoded_record,
+    decode_record,
+    encode_record,
     grant_key,
     refresh_grant,
 )
@@ -217,7 +217,7 @@ class TokenAuthorizer:
     async def _load(self) -> None:
         async with self._lock:
             if not self._loaded:
-                grant = decoded_record(await self._settings.store.load(self._key), Grant)
+                grant = decode_record(await self._settings.store.load(self._key), Grant)
                 self._use(grant)
                 if self._settings.proof_key and self._context.proofs is None:
                     key = configured_key(self._settings.proof_key)
@@ -292,13 +292,13 @@ class TokenAuthorizer:
             flow = refresh_grant(self._context, grant, self._source.client_of(grant))
             refreshed = await self._driver().run(flow)
             current = refreshed or replace(grant, token=None)
-            await store.save(self._key, encoded_record(current))
+            await store.save(self._key, encode_record(current))
             self._use(current)
             return refreshed is not None
 
     async def _takes_stored(self, before: str) -> bool:
         """Use the stored grant; returns whether another client obtained a newer token."""
-        stored = decoded_record(await self._settings.store.load(self._key), Grant)
+        stored = decode_record(await self._settings.store.load(self._key), Grant)
         if stored is None:
             return False
         self._use(stored)
@@ -377,7 +377,7 @@ class TokenAuthorizer:
             scopes = with_offline_access(scopes, server)
         flow = self._source.request_grant(self._context, server, scopes)
         grant = await self._driver().run(flow)
-        await self._settings.store.save(self._key, encoded_record(grant))
+        await self._settings.store.save(self._key, encode_record(grant))
         self._use(grant)
         self._unaccepted = self._header()
 
