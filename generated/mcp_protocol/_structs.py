@@ -88,7 +88,7 @@ UNWRITABLE = (
 _FLOAT, _NOT_FINITE = b"\xcb", re.compile(rb"\xcb[\x7f\xff][\xf0-\xff]")
 
 _GOT_FLOAT = "got `float`"
-"""Stands in the error for a number such as `1.0` where an integer is expected."""
+"""Part of msgspec's error for a number such as `1.0` in place of an integer."""
 
 # Bytes of JSON to sample, and the numbers of quotes and commas in them that a long text lacks.
 _SAMPLE, _QUOTES, _COMMAS = 1024, 20, 60
@@ -132,15 +132,15 @@ else:
     class MessageType(msgspec.StructMeta):
         """The metaclass of messages; decoding does not call it.
 
-        A constant member, such as `type`, may be given, and a member may have its name on the wire:
+        A constant member, such as `type`, may be passed, and keywords may be names on the wire:
         `ImageContent(type="image", data="...", mimeType="image/png")`.
         """
 
         def __call__(self, *args: Any, **members: Any) -> Any:
-            """An object with these members.
+            """Create an object with these members.
 
             Raises:
-                TypeError: The class has no such member, or requires another one.
+                TypeError: The class does not have a member, or a required member is missing.
             """
             try:
                 return _create(self, *args, **members)

@@ -84,7 +84,7 @@ def replace(message: Message, /, **changes: Any) -> Message:
         result = replace(result, is_error=True)
 
     Args:
-        message: An object of `models`, which stays as it is.
+        message: An object of `models`, which does not change.
         changes: New values of members, by Python name; they are not checked before they are sent.
 
     Raises:
@@ -114,14 +114,14 @@ def _check_members(message: Any, names: Iterable[str]) -> None:
         TypeError: The object lacks a member.
     """
     kind: StructType = message.__class__
-    known = [field.name for field in fields(kind)]
-    if getattr(message, "extra", None) and "extra" not in known:
-        known.append("extra")
-    unknown = ", ".join(format_text(name) for name in names if name not in known)
+    members = [field.name for field in fields(kind)]
+    if getattr(message, "extra", None) and "extra" not in members:
+        members.append("extra")
+    unknown = ", ".join(format_text(name) for name in names if name not in members)
     if unknown:
         raise TypeError(
             f"replace: {_type_name(message)} has no member {unknown}; its members are "
-            f"{', '.join(known)}"
+            f"{', '.join(members)}"
         )
 
 

@@ -138,7 +138,7 @@ class Revision:
     """One revision of the protocol.
 
     Attributes:
-        name: Its date, such as `2025-06-18`; names are ordered as strings.
+        name: The date of the revision, such as `2025-06-18`; names are ordered as strings.
         lifecycle: Handshake or per request.
         batching: Whether a message may be a JSON array of messages.
         client_requests: Requests of a client, by wire name.

@@ -60,7 +60,7 @@ class Csp:
 
     Raises:
         TypeError: One string instead of a collection.
-        ValueError: A value is no origin of HTTP or WebSocket.
+        ValueError: A value is not an origin of HTTP or WebSocket.
     """
 
     connect_domains: Collection[str] = ()
@@ -203,8 +203,8 @@ def ui_wire(
         ValueError: A permission is unknown.
     """
     if unknown := [each for each in permissions if each not in _PERMISSIONS.values()]:
-        known = ", ".join(_PERMISSIONS.values())
-        raise ValueError(f"permissions: expected {known}, got {', '.join(map(repr, unknown))}")
+        allowed = ", ".join(_PERMISSIONS.values())
+        raise ValueError(f"permissions: expected {allowed}, got {', '.join(map(repr, unknown))}")
     names = [name for name, each in _PERMISSIONS.items() if each in permissions]
     domains = {_wire_name(name): list(each) for name, each in vars(csp or Csp()).items() if each}
     members: dict[str, Any] = {

@@ -15,7 +15,7 @@
     |   +-- UnsupportedRevisionError
     |   +-- URLElicitationRequiredError (in `client_features.input_required`)
     |   +-- HeaderMismatchError     HTTP header fields differ from the body
-    +-- RemoteError                 the peer answered one of our requests with an error
+    +-- RemoteError                 the peer answered a request of this side with an error
     +-- RevisionError               no revision in common
     +-- RequestTimeoutError         no response in time
     +-- RequestCancelledError       this side cancelled the request
@@ -80,8 +80,8 @@ class ProtocolError(McpError):
 
     Args:
         message: One line for the peer; never a traceback.
-        code: JSON-RPC error code; the class default if not given.
-        data: `error.data`; left out unless given.
+        code: JSON-RPC error code; the default of the class if omitted.
+        data: `error.data`; left out if omitted.
 
     Source: basic/index (error responses).
     """

@@ -108,7 +108,7 @@ class Hints:
     Attributes:
         read_only: The tool changes nothing.
         destructive: The tool may delete or overwrite. Ignored for a read-only tool.
-        idempotent: A repeated call with the same arguments changes nothing more. Ignored for a
+        idempotent: A repeated call with the same arguments has no further effect. Ignored for a
             read-only tool.
         open_world: The tool interacts with external entities, as a web search does.
     """

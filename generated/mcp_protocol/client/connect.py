@@ -174,7 +174,7 @@ class ClientPeer(Peer):
                 await super()._handle(event)
 
     def _settle_all(self) -> None:
-        self._opening.settle(failure=self._gone())
+        self._opening.settle(failure=self._closed_error())
         super()._settle_all()
 
 

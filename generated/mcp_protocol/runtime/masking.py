@@ -96,7 +96,7 @@ class _Shape(NamedTuple):
     """A form of secrets that have no name.
 
     Attributes:
-        keywords: Texts in lower case, one of which each secret of this form contains.
+        keywords: Texts in lower case; each secret of this form contains at least one of them.
     """
 
     keywords: tuple[str, ...]

@@ -145,7 +145,7 @@ class Peer:
     # Created at first use: a peer that answers one request needs none of these.
 
     @cached_property
-    def _silent(self) -> anyio.Event:
+    def _channel_ended(self) -> anyio.Event:
         return anyio.Event()
 
     @property
@@ -169,7 +169,7 @@ class Peer:
                 self._tasks = tasks
                 self._channel.settle_by(self._settle)
                 tasks.start_soon(self._read)
-                await self._silent.wait()
+                await self._channel_ended.wait()
                 await self._finish()
                 tasks.cancel_scope.cancel()
         finally:
@@ -184,7 +184,7 @@ class Peer:
                 await self.callers.send(message)
         self._settle_all()
         self.connection.closed()
-        self._silent.set()
+        self._channel_ended.set()
         await self._channel.close()
 
     def start_soon(self, function: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -268,27 +268,27 @@ class Peer:
             if not reading:
                 self._suspended -= 1
                 self._stalled = self._overflowed = False
-                self._read_on()
+                self._resume_reading()
 
     async def _has_room(self, event: RequestReceived | NotificationReceived) -> bool:
         """Wait until a handler ends; `False` if the event was refused and reading continues."""
         while self._suspended >= self._limit:
             if self._stalled or self.connection.open_requests:
-                await self._turn_away(event)
+                await self._refuse(event)
                 return False
             self._room = anyio.Event()
-            self.callers.on_start = self._read_on  # the response has to be read
-            with anyio.move_on_after(self._longest_hold) as held:
+            self.callers.on_start = self._resume_reading  # the response has to be read
+            with anyio.move_on_after(self._longest_hold) as hold:
                 await self._room.wait()
-            self._stalled = held.cancelled_caught
+            self._stalled = hold.cancelled_caught
         return True
 
-    def _read_on(self) -> None:
+    def _resume_reading(self) -> None:
         if self._room is not None:
             self._room.set()
             self._room = self.callers.on_start = None
 
-    async def _turn_away(self, event: RequestReceived | NotificationReceived) -> None:
+    async def _refuse(self, event: RequestReceived | NotificationReceived) -> None:
         level = logging.DEBUG if self._overflowed else logging.WARNING
         self._overflowed = True
         why = f"{self._limit} handlers are at work, the limit is max_concurrent_requests"
@@ -296,7 +296,9 @@ class Peer:
         if isinstance(event, NotificationReceived):
             self.callers.handle_notification(event)
             return
-        await self.callers.send(self._error(event, InternalError(f"too much at once: {why}")))
+        await self.callers.send(
+            self._error_response(event, InternalError(f"too much at once: {why}"))
+        )
 
     async def _receive(self, scope: anyio.CancelScope, hand_over: Callable[[], None]) -> bool:
         """Receive the next message, and serve a planned call; `False` at the channel's end."""
@@ -316,7 +318,7 @@ class Peer:
             if not isinstance(error, TransportError):
                 logger.exception("the channel failed")
             self._cause = error
-            self._silent.set()
+            self._channel_ended.set()
             return False
         else:
             if self._planned is not None and self._suspended < self._limit:
@@ -377,7 +379,7 @@ class Peer:
             if failure is not None:
                 if scopes.get(event.id) is not scope:
                     return
-                message = self._error(event, failure)
+                message = self._error_response(event, failure)
             if message is not None:
                 try:
                     await self._channel.send(message)
@@ -399,7 +401,9 @@ class Peer:
         logger.error("%s failed", event.method.name, exc_info=error)
         return InternalError("internal error")
 
-    def _error(self, event: RequestReceived, failure: ProtocolError) -> OutgoingMessage | None:
+    def _error_response(
+        self, event: RequestReceived, failure: ProtocolError
+    ) -> OutgoingMessage | None:
         try:
             return self.connection.fail(event.id, failure)
         except Exception:
@@ -445,9 +449,9 @@ class Peer:
 
     def _settle_all(self) -> None:
         """Settle all pending requests with the reason why the connection ended."""
-        self.callers.end(self._gone)
+        self.callers.end(self._closed_error)
 
-    def _gone(self) -> McpError:
+    def _closed_error(self) -> McpError:
         if isinstance(self._cause, ServerStartError):
             return self._cause
         why = f": {self._cause}" if self._cause is not None else ""

@@ -104,7 +104,7 @@ class Trace:
     def record_received(self, message: bytes) -> None:
         """Record a received message."""
         if not self._sink.closed:
-            self._record("received", message=_readable(message, self._secret_names))
+            self._record("received", message=_mask_message(message, self._secret_names))
 
     def record_failure(self, error: Exception) -> None:
         """Record the error of a failed receive."""
@@ -117,7 +117,7 @@ class Trace:
     def record_sent(self, message: bytes) -> None:
         """Record a message to send."""
         if not self._sink.closed:
-            self._record("sent", message=_readable(message, self._secret_names))
+            self._record("sent", message=_mask_message(message, self._secret_names))
 
     def close(self) -> None:
         """Close the sink; later messages are not recorded. Idempotent."""
@@ -227,7 +227,7 @@ class TracedChannel(Channel):
         return await self._channel.close_sse_stream(identifier)
 
 
-def _readable(message: bytes, secret_names: SecretNames | None) -> Any:
+def _mask_message(message: bytes, secret_names: SecretNames | None) -> Any:
     """A message with secrets masked, decoded if it is JSON."""
     from .masking import mask_text, mask_value  # their patterns take long to compile
 

@@ -222,7 +222,7 @@ class ProcessChannel(Channel):
         self._lines = LineChannel(self._output, open_sink(ends.stdin), limit)
         self._stderr = _StderrTail(ends.stderr, pass_on)
         self.timeouts = timeouts
-        self._spoke = False
+        self._has_sent_message = False
         self._closed = False
         self._exited = Event()
         self._closing = Lock()
@@ -293,9 +293,9 @@ class ProcessChannel(Channel):
         try:
             message = await self._lines.receive()
         except EndOfChannel:
-            raise await self._end(EndOfChannel) from None
-        if not self._spoke:
-            self._spoke = message.lstrip()[:1] in (b"{", b"[")
+            raise await self._end_error(EndOfChannel) from None
+        if not self._has_sent_message:
+            self._has_sent_message = message.lstrip()[:1] in (b"{", b"[")
         return message
 
     def settle_by(self, take: Callable[[bytes], bool]) -> None:
@@ -312,7 +312,7 @@ class ProcessChannel(Channel):
         try:
             await self._lines.send(message)
         except ConnectionClosedError:
-            raise await self._end(ConnectionClosedError) from None
+            raise await self._end_error(ConnectionClosedError) from None
         self._sent += len(message.data) + 1
 
     async def close(self) -> None:
@@ -368,7 +368,7 @@ class ProcessChannel(Channel):
         with move_on_after(_SETTLE_SECONDS):
             await self._stderr.ended.wait()
 
-    async def _end(self, kind: type[TransportError]) -> TransportError:
+    async def _end_error(self, kind: type[TransportError]) -> TransportError:
         if self._closed:
             return kind("the channel is closed")
         self._output_ended.set()
@@ -379,7 +379,7 @@ class ProcessChannel(Channel):
         from ..command_masking import masked_command  # its patterns take long to compile
 
         command = masked_command(self.argv)
-        if code is not None and not self._spoke:
+        if code is not None and not self._has_sent_message:
             return ServerStartError(command, self.argv, code, self.stderr_tail)
         how = "closed its output" if code is None else f"ended with exit code {code}"
         text = f"server {command!r} {how}"

@@ -40,7 +40,7 @@ RENEWAL_SECONDS = 30.0
 twice as long is refreshed after half of the lifetime."""
 
 SHORTEST_RENEWAL = 1.0
-"""Shortest time between two refreshes before the expiry, in seconds, whatever `expires_in` is."""
+"""Shortest time between two refreshes before the expiry, in seconds, for any `expires_in`."""
 
 UNUSABLE_REFRESH_TOKEN = frozenset({"invalid_client", "invalid_grant", "unauthorized_client"})
 """Error codes after which a refresh token cannot be used again."""

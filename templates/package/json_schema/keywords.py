@@ -378,11 +378,11 @@ class Keywords:
 
 def _references(validator: Any, schema: Mapping[str, Any]) -> Iterator[Any]:
     """The schemas that a schema refers to, resolved by the library `referencing`."""
-    known = validator.VALIDATORS.keys() & schema.keys()
+    keywords = validator.VALIDATORS.keys() & schema.keys()
     for keyword in ("$ref", "$dynamicRef"):
-        if keyword in known:
+        if keyword in keywords:
             yield validator._resolver.lookup(schema[keyword])
-    if "$recursiveRef" in known:
+    if "$recursiveRef" in keywords:
         library: Any = importlib.import_module("referencing.jsonschema")
         yield library.lookup_recursive_ref(validator._resolver)
 

@@ -316,8 +316,8 @@ def measure_application(
     `mcp.server.open_streams`. They are read whenever the meter provider collects.
 
     Args:
-        application: The result of `Server.asgi`, or a server for its `run(http=...)` and workers,
-            of which each process is measured by itself. Kept as long as the meter provider.
+        application: The result of `Server.asgi`, or a server for its `run(http=...)` and workers;
+            each process is measured by itself. Kept as long as the meter provider.
         meter_provider: Creates the meter; the global provider by default.
 
     Raises:

@@ -52,7 +52,7 @@ class Awaited(Protocol):
         """Set the response or the failure; only the first call has an effect."""
         ...
 
-    def tell(self, *arguments: Any) -> None:
+    def deliver(self, *arguments: Any) -> None:
         """Pass on a notification that belongs to the request."""
         ...
 
@@ -91,7 +91,7 @@ class Waiter(msgspec.Struct, eq=False):
             self.failure = failure
             self._wake()
 
-    def tell(self, *arguments: Any) -> None:
+    def deliver(self, *arguments: Any) -> None:
         """Queue a notification for `on_notification`."""
         if self.on_notification is not None and not self.settled:
             if self.notifications is None:
@@ -344,17 +344,17 @@ class PendingRequests:
             deadline = self.connection.deadline(report.id)
             if waiter.scope is not None and deadline is not None:
                 waiter.scope.deadline = deadline
-            waiter.tell(report.progress, report.total, report.message)
+            waiter.deliver(report.progress, report.total, report.message)
 
     def handle_notification(self, change: NotificationReceived) -> None:
         """Pass on a notification to its subscription, or to all listeners if it names none."""
         if change.subscription is None:
             for listener in self.listeners:
-                listener.tell(change)
+                listener.deliver(change)
         elif type(change.subscription) in (int, str):  # a client may send any JSON value
             waiter = self._waiters.get(change.subscription)
             if waiter is not None:
-                waiter.tell(change)
+                waiter.deliver(change)
 
     def end(self, gone: Callable[[], McpError]) -> None:
         """Settle all requests and refuse new ones, after the connection has ended."""

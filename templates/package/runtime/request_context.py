@@ -102,7 +102,7 @@ class Principal:
     def identity(self) -> Identity:
         """Issuer, subject, and the client if it acts for itself.
 
-        A user keeps the identity when the client registers anew, as some clients do for each
+        A user keeps the identity when the client registers again, as some clients do for each
         authorization. A client whose id equals the subject of a user has another identity.
         """
         client = self.client_id if self.client_id == self.subject else None
@@ -342,8 +342,8 @@ class Application(Protocol):
         """Answer a request.
 
         Returns:
-            The typed result, or a wire object in the newest shape, of which the members of the
-            revision are sent; `None` for a result without members.
+            The typed result, or a wire object in the newest shape; only members of the revision are
+            sent. `None` for a result without members.
 
         Raises:
             ProtocolError: The error for the response. Other exceptions become a neutral -32603.

@@ -501,7 +501,7 @@ class TaskFollower:
         self._task_id, self._handle = task_id, weakref.ref(handle)
         early, self._early = self._early, None
         for change in early or ():
-            self.tell(change)
+            self.deliver(change)
 
     def stop(self) -> None:
         """Stop listening."""
@@ -511,7 +511,7 @@ class TaskFollower:
         """Mark the connection as ended."""
         self.settled = True
 
-    def tell(self, *arguments: Any) -> None:
+    def deliver(self, *arguments: Any) -> None:
         """Pass a notification to the handle, if it concerns the task."""
         change = arguments[0]
         name, params = change.method.name, change.params

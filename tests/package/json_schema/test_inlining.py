@@ -10,7 +10,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from mcp_protocol import Server, connect
-from mcp_protocol.json_schema.inlining import INLINED_PARTS, inlined
+from mcp_protocol.json_schema.inlining import INLINED_PARTS, inline_references
 from package.wire import PER_REQUEST
 
 TEXT: dict[str, Any] = {"type": "string"}

@@ -217,7 +217,7 @@ def lost_response_error(url: str, error: Exception, reason: str = "") -> Respons
 
 def reason_of(error: Exception) -> str:
     """The reason for a failure; the text of the operating system or TLS if they caused it."""
-    reasons = dict.fromkeys(_words(cause) for cause in _causes(error))
+    reasons = dict.fromkeys(_system_text(cause) for cause in _causes(error))
     return "; ".join(reasons) or safe_text(str(error)) or type(error).__name__
 
 
@@ -235,7 +235,7 @@ def _causes(error: BaseException | None) -> Iterator[OSError]:
         yield from _causes(error.__cause__ or replaced)
 
 
-def _words(error: OSError) -> str:
+def _system_text(error: OSError) -> str:
     number = error.errno or 0
     if number in errno.errorcode and not isinstance(error, ssl.SSLError) and os.name == "posix":
         return os.strerror(number)  # elsewhere socket errors have no names

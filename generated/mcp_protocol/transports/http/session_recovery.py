@@ -24,7 +24,7 @@ from ...facts import Revisions
 from ...framing.http_headers import JSON
 from ...framing.sse import MEDIA_TYPE
 from ...protocol.jsonrpc import ParsedMessage
-from .event_stream import EventStream, Hear, OnStream, StartSoon
+from .event_stream import EventStream, OnMessage, OnStream, StartSoon
 from .http_client import content_type
 from .http_libraries import Response, Secrets
 from .session import Endpoint, ServerSessionState, session_of
@@ -38,7 +38,7 @@ class Sessions:
     Args:
         endpoint: The endpoint of the server.
         revisions: The revisions that the client supports.
-        hear: Called with each message of the standalone stream.
+        on_message: Called with each message of the standalone stream.
         start_soon: Starts a task.
         on_renewed: Called when a new session has replaced a lost session.
         on_stream: Called when the standalone stream is opened or cannot be reopened.
@@ -51,7 +51,7 @@ class Sessions:
         self,
         endpoint: Endpoint,
         revisions: Revisions,
-        hear: Hear,
+        on_message: OnMessage,
         start_soon: StartSoon,
         on_renewed: Callable[[], None] | None = None,
         on_stream: OnStream | None = None,
@@ -59,7 +59,7 @@ class Sessions:
         self.current: ServerSessionState | None = None
         self._endpoint = endpoint
         self._revisions = revisions
-        self._hear = hear
+        self._on_message = on_message
         self._start_soon = start_soon
         self._on_renewed = on_renewed
         self._on_stream = on_stream
@@ -84,12 +84,12 @@ class Sessions:
         if self._listening is not None:
             self._listening.scope.cancel()
             idle = self._listening.idle
-        self._tell(None)
+        self._report_stream(None)
         if session.facts.http.standalone_stream:
             self._listening = EventStream(
                 self._endpoint.requests,
                 lambda last_event_id: self._endpoint.get(session, last_event_id),
-                self._hear,
+                self._on_message,
                 None,
                 self._endpoint.timeouts,
             )
@@ -113,7 +113,7 @@ class Sessions:
             assert self.current is not None
             return self.current
 
-    def lost_twice(self) -> SessionLostError:
+    def lost_twice_error(self) -> SessionLostError:
         """The error for a server that loses a new session at once."""
         return SessionLostError(
             f"{self._endpoint}: the server forgot the session, and the new one as well"
@@ -171,7 +171,7 @@ class Sessions:
             response = await self._endpoint.post(initialized, session)
         except HttpStatusError as error:
             if session.is_lost(error.status):
-                raise self.lost_twice() from error
+                raise self.lost_twice_error() from error
             raise
         await self._endpoint.requests.discard(response)
         self.confirm_session(session, initialized)
@@ -183,17 +183,17 @@ class Sessions:
         response = await self._endpoint.post(initialize, None)
         requests, identifier = self._endpoint.requests, initialize.id
 
-        async def hear(data: bytes) -> None:
+        async def on_message(data: bytes) -> None:
             result = ParsedMessage.of(data, False).results().get(identifier or 0)
             if result is not None:
                 self.store_session(initialize, result, response)
                 stream.scope.cancel()
             else:
-                await self._hear(data)
+                await self._on_message(data)
 
-        stream = EventStream(requests, None, hear, identifier, self._endpoint.timeouts)
+        stream = EventStream(requests, None, on_message, identifier, self._endpoint.timeouts)
         if content_type(response) == JSON:
-            await hear(await requests.read(response))
+            await on_message(await requests.read(response))
         elif content_type(response) == MEDIA_TYPE:
             with stream.scope:
                 await stream.follow(response)
@@ -204,7 +204,7 @@ class Sessions:
         failure: McpError
         with stream.scope:
             try:
-                await stream.listen(self._tell)
+                await stream.listen(self._report_stream)
                 return
             except HttpStatusError as error:
                 if stream.connected:
@@ -217,8 +217,8 @@ class Sessions:
                 failure = ResponseLostError(f"{self._endpoint}: {error}")
             logger.debug("no stream of events without a request: %s", failure)
             if stream.connected and self._listening is stream:
-                self._tell(failure)
+                self._report_stream(failure)
 
-    def _tell(self, failure: McpError | None) -> None:
+    def _report_stream(self, failure: McpError | None) -> None:
         if self._on_stream is not None:
             self._on_stream(failure)

@@ -35,7 +35,7 @@ from .http_libraries import Response, format_url
 Resume: TypeAlias = "Callable[[str | None], Awaitable[Response]]"
 """Sends the GET for the events after the event with an id, or for new events."""
 
-Hear: TypeAlias = Callable[[bytes], Awaitable[None]]
+OnMessage: TypeAlias = Callable[[bytes], Awaitable[None]]
 """Called with each message of a stream, in order."""
 
 StartSoon: TypeAlias = Callable[..., bool]
@@ -58,7 +58,7 @@ class EventStream:
     Args:
         requests: Reads responses.
         resume: Sends the GET; `None` if streams cannot be resumed.
-        hear: Called with each message, in order.
+        on_message: Called with each message, in order.
         id: The request whose response the stream carries; `None` for the standalone stream.
         timeouts: Pauses between connections.
 
@@ -74,7 +74,7 @@ class EventStream:
         self,
         requests: HttpRequests,
         resume: Resume | None,
-        hear: Hear,
+        on_message: OnMessage,
         id: RequestId | None,
         timeouts: HttpTimeouts,
     ) -> None:
@@ -86,12 +86,12 @@ class EventStream:
         self.scope = anyio.CancelScope()
         self._requests = requests
         self._resume = resume
-        self._hear = hear
+        self._on_message = on_message
         self._reading: anyio.CancelScope | None = None
         self._last_id: str | None = None
         self._retry: int | None = None
-        self._in_vain = 0
-        self._broke = ""
+        self._failed_attempts = 0
+        self._break_reason = ""
 
     def mark_answered(self) -> None:
         """End the stream soon: the response was received, on this stream or another."""
@@ -131,7 +131,7 @@ class EventStream:
                 if not _is_temporary(failure):
                     raise
                 logger.debug("the stream of events is gone: %s", error)
-                self._in_vain += 1
+                self._failed_attempts += 1
                 if self.connected:
                     on_stream(failure)
             else:
@@ -145,10 +145,10 @@ class EventStream:
         """Resume the stream."""
         if self._resume is None or not self._last_id or not is_field_value(self._last_id):
             raise ResponseLostError(
-                f"{where}: the stream ended before the answer came{self._broke}"
+                f"{where}: the stream ended before the answer came{self._break_reason}"
             )
         last: McpError | None = None
-        while self._in_vain < ATTEMPTS:
+        while self._failed_attempts < ATTEMPTS:
             await anyio.sleep(self._pause())
             try:
                 response = await self._resume(self._last_id)
@@ -161,7 +161,7 @@ class EventStream:
                         f"and can't be taken up again: {error}"
                     ) from error
                 last = error
-            self._in_vain += 1
+            self._failed_attempts += 1
         reason = f"; the last one: {last}" if last is not None else ""
         raise ResponseLostError(
             f"{where}: the stream ended before the answer came, "
@@ -179,7 +179,7 @@ class EventStream:
         if self._retry is not None:
             pause = min(max(self._retry / 1000, times.shortest_pause), times.longest_retry)
         for attempts, first, longest in (
-            (self._in_vain, times.first_pause, times.longest_pause),
+            (self._failed_attempts, times.first_pause, times.longest_pause),
             (self.idle, times.shortest_pause, times.longest_poll),
         ):
             if attempts > 1:
@@ -191,23 +191,25 @@ class EventStream:
         decoder = EventDecoder(self._requests.limit)
         decoder.last_id, decoder.retry = self._last_id, self._retry
         before = decoder.last_id
-        heard = False
-        self._broke = ""
+        has_message = False
+        self._break_reason = ""
 
         async def take(part: bytes) -> None:
-            nonlocal heard
+            nonlocal has_message
             for event in decoder.feed(part):
-                heard = await self._take(event) or heard
+                has_message = await self._take(event) or has_message
 
         with anyio.CancelScope() as self._reading:
             try:
                 await response.each_part(take)
             except ResponseLostError as error:
-                self._broke = f": {error.__cause__ or error}"
+                self._break_reason = f": {error.__cause__ or error}"
             finally:
                 self._last_id, self._retry = decoder.last_id, decoder.retry
-                self._in_vain = 0 if heard or before != decoder.last_id else self._in_vain + 1
-                self.idle = 0 if heard else self.idle + 1
+                self._failed_attempts = (
+                    0 if has_message or before != decoder.last_id else self._failed_attempts + 1
+                )
+                self.idle = 0 if has_message else self.idle + 1
         self._reading = None
 
     async def _take(self, event: ServerSentEvent | TooLong) -> bool:
@@ -219,7 +221,7 @@ class EventStream:
         elif event.type != MESSAGE:
             logger.debug("ignored: an event of type %s", safe_repr(event.type))
         elif event.data:
-            await self._hear(event.data)
+            await self._on_message(event.data)
             return True
         return False
 

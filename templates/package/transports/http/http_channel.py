@@ -109,7 +109,7 @@ class HttpChannel(Channel):
         self._may_fall_back = HAS_SSE and transport is None and streamable
         self._transport: _Transport
         if transport == "sse" or (transport is None and not streamable):
-            self._transport = self._with_sse()
+            self._transport = self._open_sse()
         else:
             endpoint = Endpoint(self._requests, self._url, timeouts, param_headers)
             self._transport = _StreamableHttp(
@@ -186,7 +186,7 @@ class HttpChannel(Channel):
         self._tasks.start_soon(work, *args)
         return True
 
-    def _with_sse(self) -> _Transport:
+    def _open_sse(self) -> _Transport:
         return open_http_sse(
             self._requests,
             self._url,
@@ -204,7 +204,7 @@ class HttpChannel(Channel):
 
     async def _fall_back(self, message: OutgoingMessage, refusal: HttpStatusError) -> None:
         """Switch to HTTP+SSE; if the server does not support that, handle the refusal."""
-        older = self._with_sse()
+        older = self._open_sse()
         try:
             await older.open()
         except McpError as error:
@@ -286,7 +286,7 @@ class _StreamableHttp:
         self._received = received
         self._start_soon = start_soon
         self._sessions = Sessions(
-            endpoint, revisions, self._hear, start_soon, on_renewed, on_stream
+            endpoint, revisions, self._on_message, start_soon, on_renewed, on_stream
         )
         self._posts = Posts()
         self._streams: dict[RequestId, EventStream] = {}
@@ -357,7 +357,7 @@ class _StreamableHttp:
         results = body.results()
         assert message.id is not None
         if message.id not in results:
-            raise self._no_response(message, body)
+            raise self._missing_response_error(message, body)
         self._open_session(message, results[message.id], response)
         await self._received.put(body)
 
@@ -367,10 +367,10 @@ class _StreamableHttp:
             return await self._endpoint.post(message, session)
         except HttpStatusError as error:
             if session.is_lost(error.status):
-                raise self._sessions.lost_twice() from error
+                raise self._sessions.lost_twice_error() from error
             raise
 
-    def _no_response(self, message: OutgoingMessage, body: ParsedMessage) -> McpError:
+    def _missing_response_error(self, message: OutgoingMessage, body: ParsedMessage) -> McpError:
         failure = body.error_response()
         if failure is not None and failure.id is None:
             return RemoteError(failure.code, failure.message, failure.data, message.method)
@@ -386,7 +386,7 @@ class _StreamableHttp:
         identifier = message.id
         assert identifier is not None
 
-        async def hear(data: bytes) -> None:
+        async def on_message(data: bytes) -> None:
             parsed = _parse_message(data, session)
             answers = parsed.results()
             if identifier in answers:
@@ -395,7 +395,7 @@ class _StreamableHttp:
 
         requests = self._endpoint.requests
         resume, timeouts = self._resume(session), self._endpoint.timeouts
-        stream = EventStream(requests, resume, hear, identifier, timeouts)
+        stream = EventStream(requests, resume, on_message, identifier, timeouts)
         self._streams[identifier] = stream
         if not self._start_soon(self._follow, stream, session, response):
             await response.close()
@@ -412,7 +412,7 @@ class _StreamableHttp:
         if message.method == INITIALIZE and result is not None:
             self._sessions.store_session(message, result, response)
 
-    async def _hear(self, data: bytes) -> None:
+    async def _on_message(self, data: bytes) -> None:
         """Receive a message of the standalone stream."""
         parsed = _parse_message(data, self._sessions.current)
         await self._pass_on(parsed, parsed.results())
