@@ -149,8 +149,8 @@ def discover(
         required_issuer: The issuer that the client's credentials belong to; `None` for any issuer.
 
     Raises:
-        AuthorizationError: The MCP server names no authorization server, or none of the required
-            issuer, or the metadata is malformed.
+        AuthorizationError: The MCP server names no authorization server, or does not list the
+            required issuer, or the metadata is malformed.
     """
     context.addresses.check_server(context.server_url)
     if context.revision.facts.authorization.discovery == "origin":

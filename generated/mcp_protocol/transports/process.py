@@ -286,7 +286,7 @@ class ProcessChannel(Channel):
         """Wait for the next line of the server's standard output, whether it is a message or not.
 
         Raises:
-            EndOfChannel: The server closed its output or ended; the text has the exit code.
+            EndOfChannel: The server closed its output or ended; the text has the reason.
             ServerStartError: The server ended before its first message.
             FrameError: A line exceeded the limit and was dropped.
         """
@@ -306,7 +306,7 @@ class ProcessChannel(Channel):
         """Write one message to the server's standard input.
 
         Raises:
-            ConnectionClosedError: The server no longer reads, or ended; the text has the exit code.
+            ConnectionClosedError: The server no longer reads, or ended; the text has the reason.
             ServerStartError: The server ended before its first message.
         """
         try:
